@@ -1,0 +1,185 @@
+"""Cases: a request, and the decision and record it must give, as files that people read and write.
+
+Run by the tests and by `engine policy test --cases`, always on a real OPA.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from engine.engine import Engine
+from engine.errors import GatherError, Location
+from engine.facts.source_bundle import DOCUMENT
+from engine.files import load, read_bytes
+from engine.flow import Answer
+from engine.model import Mode, Model, Outcome
+from engine.settings import ReadLimits, Settings
+
+_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
+
+
+class Want(Model):
+    """What must come out: the outcome and exactly these finding codes, sorted."""
+
+    outcome: Annotated[Outcome, Field(strict=False)]
+    codes: tuple[str, ...] = ()
+    subjects: tuple[str, ...] | None = None
+
+
+class Case(Model):
+    """One case file. `bundle` names a source bundle beside it, `drop` and `set` change its document.
+
+    `values` is laid over policy/; `covers` names rows of fixtures/acceptance.yaml.
+    """
+
+    description: Annotated[str, Field(min_length=1)]
+    covers: tuple[str, ...]
+    point: str
+    request: Any = None
+    bundle: str | None = None
+    drop: tuple[str, ...] = ()
+    set: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    now: Annotated[str, Field(pattern=_MOMENT)]
+    mode: Annotated[Mode, Field(strict=False)] = Mode.ENFORCE
+    want: Want
+    want_record: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFile:
+    path: Path
+    case: Case
+
+
+def read_case(path: Path) -> CaseFile:
+    """Read one case. Raises GatherError with file:line."""
+    limits = ReadLimits()
+    document = load(read_bytes(path, limits.document_bytes), str(path), limits)
+    try:
+        return CaseFile(path, Case.model_validate_json(json.dumps(document.value)))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = document.where(tuple(part for part in problem["loc"] if isinstance(part, str | int)))
+        raise GatherError(
+            f"the case does not fit its format: {problem['type'].replace('_', ' ')}",
+            remedy="see the case file format in CONTRIBUTING.md",
+            where=where,
+        ) from error
+
+
+def read_cases(folder: Path) -> list[CaseFile]:
+    """Every case below a folder, sorted by path."""
+    return [read_case(path) for path in sorted(folder.rglob("*.yaml"))]
+
+
+class Runner:
+    """Runs cases; one engine for each overlay of values, all started when first needed."""
+
+    def __init__(self, settings: Settings, scratch: Path) -> None:
+        self._settings = settings
+        self._scratch = scratch
+        self._now = datetime.now(UTC)
+        self._engines: dict[tuple[str, ...], Engine] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def engine(self, values: dict[str, Any]) -> Engine:
+        """The engine whose policy has these values laid over it."""
+        overlay = tuple(_flat(values))
+        if overlay not in self._engines:
+            state = self._scratch / f"state-{len(self._engines)}"
+            engine = Engine(replace(self._settings, state=state), values=overlay, now=lambda: self._now)
+            self._engines[overlay] = self._stack.enter_context(engine)
+        return self._engines[overlay]
+
+    def request(self, file: CaseFile) -> Any:
+        """The case's request; a bundle it changes is copied into the scratch folder first."""
+        case = file.case
+        if case.bundle is None:
+            return case.request
+        bundle = (file.path.parent / case.bundle).resolve()
+        if case.drop or case.set:
+            bundle = changed(bundle, self._scratch / f"bundle-{file.path.stem}", case.drop, case.set)
+        return {"path": str(bundle), "digest": None, **(case.request or {})}
+
+    def answer(self, file: CaseFile) -> Answer:
+        """What the engine answers to this case."""
+        self._now = datetime.strptime(file.case.now, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        engine = self.engine(file.case.values)
+        request = self.request(file)
+        if file.case.mode is Mode.CHECK:
+            return engine.check(file.case.point, request)
+        return engine.decide(file.case.point, request)
+
+    def differences(self, file: CaseFile) -> list[str]:
+        """Every way in which the answer and its record are not what the case wants."""
+        answer = self.answer(file)
+        want, decision = file.case.want, answer.decision
+        got = Want(
+            outcome=decision.outcome,
+            codes=tuple(sorted({finding.code for finding in decision.findings})),
+            subjects=None
+            if want.subjects is None
+            else tuple(sorted({finding.subject for finding in decision.findings if finding.subject})),
+        )
+        differences = [] if got == want else [f"wanted {want!r}, got {got!r}"]
+        record = self._record(file, decision.decision_id)
+        for key, value in (file.case.want_record or {}).items():
+            if record.get(key) != value:
+                differences.append(f"record field `{key}`: wanted {value!r}, got {record.get(key)!r}")
+        return differences
+
+    def _record(self, file: CaseFile, decision_id: str) -> dict[str, Any]:
+        folder = self.engine(file.case.values).settings.state / "records"
+        for path in sorted(folder.glob("decisions.*.jsonl")):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                record: dict[str, Any] = json.loads(line)
+                if record.get("decision_id") == decision_id:
+                    return record
+        return {}
+
+
+def changed(bundle: Path, copy: Path, drop: tuple[str, ...], set_: dict[str, Any]) -> Path:
+    """A copy of a source bundle with fields of its document dropped or set; returns the copy."""
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(bundle, copy)
+    limits = ReadLimits()
+    document = load((copy / DOCUMENT).read_bytes(), DOCUMENT, limits).value
+    for path in drop:
+        parent, key = _parent(document, path)
+        del parent[key]
+    for path, value in set_.items():
+        parent, key = _parent(document, path)
+        parent[key] = value
+    (copy / DOCUMENT).write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return copy
+
+
+def _parent(document: Any, path: str) -> tuple[Any, Any]:
+    *parents, last = path.split(".")
+    for part in parents:
+        document = document[int(part) if isinstance(document, list) else part]
+    return document, int(last) if isinstance(document, list) else last
+
+
+def _flat(values: Any, prefix: str = "") -> Iterator[str]:
+    if isinstance(values, dict) and values:
+        for key, value in values.items():
+            yield from _flat(value, f"{prefix}.{key}" if prefix else key)
+    elif prefix:
+        yield f"{prefix}={json.dumps(values)}"

@@ -1,0 +1,55 @@
+"""The command `engine`. One file a command group; what is heavy is imported when it is used."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from engine import __version__
+from engine.cli import check, decide, doctor, policy, record
+from engine.errors import EngineError, Exit
+
+app = typer.Typer(
+    name="engine",
+    help="Admission engine: may this happen, and within what limits? Rules are Rego, values are YAML.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("check")(check.check)
+app.command("decide")(decide.decide)
+app.command("doctor")(doctor.doctor)
+app.add_typer(policy.app, name="policy")
+app.add_typer(record.app, name="record")
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and end.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; every error ends in its exit code and a text, never in a traceback."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        app()
+    except EngineError as error:
+        typer.echo(f"engine: {error}\n  {error.remedy}", err=True)
+        sys.exit(error.exit)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.UNREADABLE)
+    except Exception as error:
+        typer.echo(f"engine: an unexpected {type(error).__name__} stopped the command; nothing was allowed", err=True)
+        sys.exit(Exit.FAILED_CLOSED)

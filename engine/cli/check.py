@@ -1,0 +1,167 @@
+"""`engine check PATH…`: a dry run on source bundles, told for people and for machines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options
+from engine.errors import Exit, GatherError
+from engine.files import shown
+
+if TYPE_CHECKING:
+    from engine.report import Report
+    from engine.settings import Settings
+
+MANIFEST = "bundle.yaml"
+ARCHIVES = (".tar.gz", ".tgz", ".zip")
+_RANK = (Exit.ALLOW, Exit.CONFIRM, Exit.DENY, Exit.UNREADABLE, Exit.POLICY_INVALID, Exit.FAILED_CLOSED)
+"""From best to worst: a deny outranks a confirm, a fault outranks both."""
+
+
+class Format(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+def check(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Source bundles, or folders of them.")],
+    formats: Annotated[
+        list[Format] | None, typer.Option("--format", help="How to tell it; may be given several times.")
+    ] = None,
+    outputs: Annotated[
+        list[Path] | None,
+        typer.Option("--output", metavar="FILE", help="Where the first, second … --format goes; else standard output."),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Also tell rules, labels, revisions and limits.")] = False,
+    digest: Annotated[
+        str | None, typer.Option("--digest", help="Refuse the bundle when it is not the one with this sha256:… digest.")
+    ] = None,
+    state: options.State = None,
+    policy: options.Policy = None,
+    rego: options.Rego = None,
+    bundle: options.Recipe = None,
+    values: options.Values = None,
+    now: options.Now = None,
+) -> None:
+    """Decide source bundles without enforcing anything; ends with the worst exit code of all."""
+    chosen = formats or [Format.TEXT]
+    if len(outputs or ()) > len(chosen) or len(chosen) - len(outputs or ()) > 1:
+        raise typer.BadParameter("give one --output for each --format but at most one", param_hint="--output")
+    found = list(discover(paths))
+    reports = _decide(found, digest, options.settings(state, policy, rego, bundle), tuple(values or ()), now)
+    worst = max((report.exit for report in reports), key=_RANK.index)
+    for format_, output in zip_longest(chosen, outputs or ()):
+        _write(_render(format_, reports, explain, to_terminal=output is None and sys.stdout.isatty()), output)
+    raise typer.Exit(worst)
+
+
+def discover(paths: list[Path]) -> Iterator[Path]:
+    """Every source bundle named, or found below a folder that is none itself; sorted, links not followed.
+
+    Raises GatherError for a folder without any. A path that is not there is passed on: the engine
+    answers for it.
+    """
+    for path in paths:
+        if not path.is_dir() or (path / MANIFEST).exists():
+            yield path
+            continue
+        below = list(_below(path))
+        if not below:
+            raise GatherError(f"there is no source bundle in `{path}`", remedy=f"name a folder with a {MANIFEST}")
+        yield from below
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for root, folders, files in os.walk(folder):
+        folders.sort()
+        if MANIFEST in files:
+            folders.clear()
+            yield Path(root)
+        else:
+            yield from (Path(root) / name for name in sorted(files) if name.endswith(ARCHIVES))
+
+
+def _decide(
+    found: list[Path], digest: str | None, settings: Settings, values: tuple[str, ...], now: str | None
+) -> list[Report]:
+    from engine.engine import Engine
+    from engine.explain import report
+
+    moment = options.moment(now)
+    progress = _Progress(len(found))
+    reports = []
+    with Engine(settings, values=values, now=lambda: moment, progress=progress.part) as engine:
+        for path in found:
+            progress.bundle(str(path))
+            answer = engine.check("source", {"path": str(path), "digest": digest})
+            reports.append(report(str(path), answer, engine.policy))
+    progress.end()
+    return reports
+
+
+class _Progress:
+    """Tells on standard error what is going on, from the second second on and once a second."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._path = ""
+        self._next = time.monotonic() + 2.0
+        self._terminal = sys.stderr.isatty()
+        self._told = False
+
+    def bundle(self, path: str) -> None:
+        self._done += 1
+        self._path = path
+        self.part("checking", 0, 0)
+
+    def part(self, what: str, done: int, of: int) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + 1.0
+        self._told = True
+        parts = f" {done}/{of}" if of else ""
+        line = f"[{self._done}/{self._total}] {what}{parts} {shown(self._path)}"
+        sys.stderr.write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._told and self._terminal:
+            sys.stderr.write("\r\x1b[K")
+
+
+def _render(format_: Format, reports: list[Report], explain: bool, *, to_terminal: bool) -> str:
+    from engine.cli.formats import FORMATS, Context
+
+    width = shutil.get_terminal_size().columns if to_terminal else 100
+    context = Context(explain=explain, color=to_terminal and "NO_COLOR" not in os.environ, width=width)
+    return FORMATS[format_.value](reports, context)
+
+
+def _write(text: str, output: Path | None) -> None:
+    """To standard output, or whole to the file: a reader never sees half of it."""
+    if output is None:
+        typer.echo(text, nl=not text.endswith("\n"))
+        return
+    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(output)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise GatherError(
+            f"cannot write `{output}`: {(error.strerror or 'failed').lower()}", remedy="name a file in a folder that can be written"
+        ) from error

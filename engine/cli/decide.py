@@ -1,0 +1,47 @@
+"""`engine decide POINT`: one enforced decision on a request given as JSON or YAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from engine.cli import options
+
+
+def decide(
+    point: Annotated[str, typer.Argument(help="The decision point, such as source or license.")],
+    request: Annotated[
+        Path | None, typer.Option("-i", "--input", metavar="FILE", help="The request; standard input when absent or -.")
+    ] = None,
+    state: options.State = None,
+    policy: options.Policy = None,
+    rego: options.Rego = None,
+    bundle: options.Recipe = None,
+    values: options.Values = None,
+    now: options.Now = None,
+) -> None:
+    """Decide one request and print the decision as JSON. Recorded with mode `enforce`."""
+    import json
+    import sys
+
+    from engine.engine import Engine
+    from engine.errors import GatherError
+    from engine.files import load, read_bytes
+    from engine.settings import ReadLimits
+
+    limits = ReadLimits()
+    content: Any
+    try:
+        if request is None or str(request) == "-":
+            content = load(sys.stdin.buffer.read(limits.document_bytes + 1), "standard input", limits).value
+        else:
+            content = load(read_bytes(request, limits.document_bytes), str(request), limits).value
+    except GatherError as error:
+        content = error
+    moment = options.moment(now)
+    with Engine(options.settings(state, policy, rego, bundle), values=tuple(values or ()), now=lambda: moment) as engine:
+        answer = engine.decide(point, content)
+    typer.echo(json.dumps(answer.decision.model_dump(mode="json"), indent=2, ensure_ascii=False))
+    raise typer.Exit(answer.exit)

@@ -1,0 +1,84 @@
+"""Decisions as workflow commands, which GitHub shows beside the lines they speak of.
+
+A deny is an error, a confirm or a warning is a warning, an allowed request is a notice. GitHub
+shows ten of each a step; a report with very many findings tells the first ones and how many more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, claim, clean, findings, kind, relative, undecided
+
+if TYPE_CHECKING:
+    from engine.cli.formats import Context
+    from engine.errors import Location
+    from engine.report import Explained, Report
+
+_MOST = 50
+"""Findings told of one report without `--explain`; GitHub shows fewer, the rest is for the log."""
+_LEVELS = {"deny": "error", "confirm": "warning", "warn": "warning"}
+_KINDS = {Kind.ALLOW: "notice", Kind.CONFIRM: "warning"}
+
+
+def render(reports: Sequence[Report], context: Context) -> str:
+    """One command a line."""
+    lines = [line for report in reports for line in _commands(report, context)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _commands(report: Report, context: Context) -> Iterator[str]:
+    found = findings(report)
+    shown = found if context.explain else found[:_MOST]
+    for item in shown:
+        yield _finding(report, item, context)
+    if len(found) > len(shown):
+        more = f"{len(found) - len(shown):,} more findings; --explain tells them all"
+        yield _command(_level(report), None, _title(report), f"{_name(report)}: {more}", context)
+    elif not found or kind(report) is Kind.ALLOW:
+        yield _command(_level(report), None, _title(report), f"{_name(report)}{_mode(report)}", context)
+
+
+def _finding(report: Report, item: Explained, context: Context) -> str:
+    finding = item.finding
+    level = "error" if undecided(report) else _LEVELS[finding.level.value]
+    title = f"{kind(report).value}: {finding.code}" if undecided(report) else finding.code
+    subject = f"{_name(report)} {WHOLE}" if finding.subject is None else clean(finding.subject)
+    message = f"{subject}: {claim(item)}\ndo: {clean(finding.remedy)}{_mode(report)}"
+    return _command(level, item.where, title, message, context)
+
+
+def _command(level: str, where: Location | None, title: str, message: str, context: Context) -> str:
+    properties = {"title": title}
+    if where is not None:
+        properties = {"file": relative(where.file, context.base), "title": title}
+        if where.line is not None:
+            properties = {"file": properties["file"], "line": str(where.line), "title": title}
+    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{level} {told}::{_data(message)}"
+
+
+def _level(report: Report) -> str:
+    return _KINDS.get(kind(report), "error")
+
+
+def _title(report: Report) -> str:
+    return kind(report).value
+
+
+def _name(report: Report) -> str:
+    title = clean(report.title)
+    return f"{clean(report.path)} ({title})" if title else clean(report.path)
+
+
+def _mode(report: Report) -> str:
+    return f" ({DRY_RUN})" if report.decision.mode.value == "check" else ""
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(clean(text)).replace(":", "%3A").replace(",", "%2C")

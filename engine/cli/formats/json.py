@@ -1,0 +1,79 @@
+"""Decisions as one JSON document, for programs. Format 1; keys are only ever added.
+
+    {"format": 1, "mode": "check", "exit": 1,
+     "reports": [{"path", "title", "exit",
+       "decision": {"decision_id", "point", "mode", "outcome", "findings", "limits", "policy", "input_digest"},
+       "subjects": ["records/contacts-1"],
+       "findings": [{"code", "level", "subject", "message", "remedy",
+         "where": {"file", "line", "field"}, "rule": {"file", "line"},
+         "labels": {"row": "A16"},
+         "policy_rows": [{"path", "value", "where": {"file", "line"}}]}]}]}
+
+`decision` is exactly what was recorded; `findings` adds where each points. Whatever is not known
+is null. A policy row whose `where` is null does not exist. `exit` is 0 allow, 1 deny, 2 input
+unreadable, 3 confirm, 4 the engine failed closed, 5 policy bundle invalid: of one report, and of
+the command. `mode` is null when there is no report. The text is ASCII.
+"""  # noqa: A005 (named after what --format takes; nothing imports it by the bare name)
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.formats.show import encodable, findings, modes
+
+if TYPE_CHECKING:
+    from engine.cli.formats import Context
+    from engine.errors import Location
+    from engine.report import Explained, PolicyRow, Report
+
+
+def render(reports: Sequence[Report], context: Context) -> str:
+    """The document of the module's description."""
+    document = {
+        "format": 1,
+        "mode": ",".join(modes(reports)) or None,
+        "exit": int(context.exit),
+        "reports": [_report(report) for report in reports],
+    }
+    return json.dumps(document, indent=2, allow_nan=False, default=str) + "\n"
+
+
+def _report(report: Report) -> dict[str, Any]:
+    return {
+        "path": encodable(report.path),
+        "title": encodable(report.title),
+        "exit": int(report.exit),
+        "decision": report.decision.model_dump(mode="json"),
+        "subjects": [encodable(subject) for subject in report.subjects],
+        "findings": [_finding(item) for item in findings(report)],
+    }
+
+
+def _finding(item: Explained) -> dict[str, Any]:
+    finding = item.finding
+    return {
+        "code": finding.code,
+        "level": finding.level.value,
+        "subject": finding.subject,
+        "message": finding.message,
+        "remedy": finding.remedy,
+        "where": None if item.where is None else {**_place(item.where), "field": _text(item.where.field)},
+        "rule": None if item.rule is None else _place(item.rule),
+        "labels": {encodable(name): encodable(value) for name, value in item.labels},
+        "policy_rows": [_row(row) for row in item.rows],
+    }
+
+
+def _row(row: PolicyRow) -> dict[str, Any]:
+    where = None if row.where is None else _place(row.where)
+    return {"path": encodable(row.path), "value": row.value, "where": where}
+
+
+def _place(where: Location) -> dict[str, Any]:
+    return {"file": encodable(where.file), "line": where.line}
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else encodable(text)

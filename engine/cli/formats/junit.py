@@ -1,0 +1,112 @@
+"""Decisions as JUnit XML: a suite a request, a test case a subject and one for the whole.
+
+What must hold and does not is a failure, also when a person could still approve it; an engine
+that could not decide is an error, and then the subjects are skipped, not passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET  # noqa: S405 (only writes)
+
+from engine.cli.formats.show import DRY_RUN, WHOLE, by_subject, claim, clean, kind, undecided
+from engine.model import Level
+
+if TYPE_CHECKING:
+    from engine.cli.formats import Context
+    from engine.errors import Location
+    from engine.report import Explained, Report
+
+_COUNTS = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+
+
+def render(reports: Sequence[Report], context: Context) -> str:
+    """A document of XML 1.0 in UTF-8."""
+    root = ET.Element("testsuites", name=f"admission-engine {clean(context.version)}")
+    for report in reports:
+        root.append(_suite(report))
+    for name in _COUNTS:
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _suite(report: Report) -> ET.Element:
+    decision = report.decision
+    suite = ET.Element("testsuite", name=clean(report.path))
+    facts = {
+        "title": report.title,
+        "decision_id": decision.decision_id,
+        "point": decision.point,
+        "mode": decision.mode.value,
+        "outcome": decision.outcome.value,
+        "rules": None if decision.policy is None else decision.policy.rules,
+        "values": None if decision.policy is None else decision.policy.values,
+        "input_digest": decision.input_digest,
+        "note": DRY_RUN if decision.mode.value == "check" else None,
+    }
+    properties = ET.SubElement(suite, "properties")
+    for name, value in facts.items():
+        if value is not None:
+            ET.SubElement(properties, "property", name=name, value=clean(value))
+    for subject, items in by_subject(report).items():
+        suite.append(_whole(report, items) if subject is None else _subject(report, subject, items))
+    for name, tag in _COUNTS.items():
+        suite.set(name, str(sum(1 for _ in suite.iter(tag))))
+    return suite
+
+
+def _whole(report: Report, items: list[Explained]) -> ET.Element:
+    """The request itself: passed only when it is allowed."""
+    case = _case(report, f"{clean(report.title or report.path)} {WHOLE}", items)
+    outcome = kind(report).value
+    if outcome != "allow":
+        count = len(report.decision.findings)
+        message = items[0].finding.code if items and undecided(report) else f"{outcome}: {count:,} findings"
+        tag = "error" if undecided(report) else "failure"
+        _told(case, tag, outcome, message, items)
+    return case
+
+
+def _subject(report: Report, subject: str, items: list[Explained]) -> ET.Element:
+    case = _case(report, clean(subject), items)
+    biting = [item for item in items if item.finding.level is not Level.WARN]
+    if undecided(report) and not biting:
+        ET.SubElement(case, "skipped", message="not decided")
+    elif biting:
+        codes = ", ".join(dict.fromkeys(item.finding.code for item in biting))
+        worst = min(biting, key=lambda item: item.finding.level is not Level.DENY).finding.level.value
+        _told(case, "error" if undecided(report) else "failure", worst, codes, biting)
+    return case
+
+
+def _case(report: Report, name: str, items: list[Explained]) -> ET.Element:
+    case = ET.Element("testcase", classname=clean(report.decision.point), name=name)
+    where = next((item.where for item in items if item.where is not None), None)
+    if where is not None:
+        case.set("file", clean(where.file))
+        if where.line is not None:
+            case.set("line", str(where.line))
+    warnings = [item for item in items if item.finding.level is Level.WARN]
+    if warnings:
+        ET.SubElement(case, "system-out").text = _text(warnings)
+    return case
+
+
+def _told(case: ET.Element, tag: str, word: str, message: str, items: list[Explained]) -> None:
+    told = ET.Element(tag, type=clean(word), message=clean(message))
+    told.text = _text([item for item in items if item.finding.level is not Level.WARN])
+    case.insert(0, told)  # readers expect it before the output
+
+
+def _text(items: list[Explained]) -> str:
+    return "".join(
+        f"\n{item.finding.level.value} {clean(item.finding.code)}: {claim(item)}"
+        f"{_at(item.where)}\n  do: {clean(item.finding.remedy)}\n"
+        for item in items
+    )
+
+
+def _at(where: Location | None) -> str:
+    return "" if where is None else f"\n  at: {clean(str(where))}"

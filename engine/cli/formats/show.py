@@ -1,0 +1,108 @@
+"""What the formats share: neutral text, names of files, and what kind of answer a report is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from engine.errors import Exit
+
+if TYPE_CHECKING:
+    from engine.report import Explained, Report
+
+DRY_RUN = "dry run: nothing was enforced"
+WHOLE = "as a whole"
+"""What stands in the place of a subject when a finding is about the whole request."""
+
+
+class Kind(StrEnum):
+    """What a reader must tell apart: a policy's deny is not an engine that failed closed."""
+
+    ALLOW = "allow"
+    CONFIRM = "confirm"
+    DENY = "deny"
+    UNREADABLE = "unreadable"
+    FAULT = "engine fault"
+
+
+def kind(report: Report) -> Kind:
+    """What kind of answer this is; when in doubt, the worst."""
+    from engine.model import ENGINE_CODES
+
+    if report.exit is Exit.UNREADABLE:
+        return Kind.UNREADABLE
+    by_engine = any(finding.code.startswith(ENGINE_CODES) for finding in report.decision.findings)
+    if by_engine or report.exit not in {Exit.ALLOW, Exit.CONFIRM, Exit.DENY}:
+        return Kind.FAULT
+    return Kind(report.decision.outcome.value)
+
+
+def undecided(report: Report) -> bool:
+    """Whether no policy decided this: its subjects without a finding are not in order either."""
+    return kind(report) in {Kind.UNREADABLE, Kind.FAULT}
+
+
+def claim(item: Explained) -> str:
+    """A finding in a sentence: what must hold and does not, or what kept the engine from deciding."""
+    from engine.model import ENGINE_CODES
+
+    finding = item.finding
+    if finding.code.startswith(ENGINE_CODES):
+        return f"not decided: {clean(finding.message)}"
+    return f"must hold: {clean(finding.message)}"
+
+
+def findings(report: Report) -> tuple[Explained, ...]:
+    """Every finding of the decision once, in order, also one that nobody explained."""
+    from engine.report import Explained
+
+    told = {item.finding for item in report.explained}
+    bare = (Explained(finding, None, None, (), ()) for finding in report.decision.findings if finding not in told)
+    return (*report.explained, *bare)
+
+
+def by_subject(report: Report) -> dict[str | None, list[Explained]]:
+    """The findings of each subject: the whole request (None) first, then the subjects in their order.
+
+    A subject without findings has an empty list; the whole request is there in any case.
+    """
+    found: dict[str | None, list[Explained]] = {None: []}
+    found.update((subject, []) for subject in report.subjects)
+    for item in findings(report):
+        found.setdefault(item.finding.subject, []).append(item)
+    return found
+
+
+def modes(reports: Sequence[Report]) -> list[str]:
+    """The modes that occur, sorted; one for every command there is."""
+    return sorted({report.decision.mode.value for report in reports})
+
+
+def clean(text: str) -> str:
+    r"""Text that no terminal, log or reader takes for a command: one line, every character visible.
+
+    Escapes control, format and other invisible characters as `\x1b` or `\u202e`, and breaks up
+    `##[`, which a GitHub log obeys anywhere in a line.
+    """
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else _escaped(char) for char in text)
+    return text.replace("##[", "##\\[") if "##[" in text else text
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def encodable(text: str) -> str:
+    """The same text, with the odd bytes of a file name written out so that UTF-8 can carry it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def relative(file: str, base: str) -> str:
+    """A file below the folder `base` relative to it, any other file as it is named."""
+    if not base or not os.path.isabs(file):
+        return os.path.normpath(file)
+    found = os.path.relpath(file, base)
+    return file if found == os.pardir or found.startswith(os.pardir + os.sep) else found

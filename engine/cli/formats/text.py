@@ -1,0 +1,231 @@
+"""Decisions for people: what was decided, on which record, why, by which row, and what to do.
+
+Subjects with the same findings are told together and long lists are cut, always with the number
+of what was left out; `--explain` tells each subject by itself, and the rule, labels, revisions
+and limits too.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind, modes, undecided
+from engine.errors import Exit
+
+if TYPE_CHECKING:
+    from engine.cli.formats import Context
+    from engine.errors import Location
+    from engine.report import Explained, PolicyRow, Report
+
+_MOST_NAMES = 20  # subjects without findings
+_MOST_SUBJECTS = 10  # subjects, places and policy rows of findings told together
+_MOST_BLOCKS = 50  # groups of subjects of one report, and findings of one group
+_MOST_VALUE = 120  # characters of a policy value
+_NARROWEST = 40  # columns; below that, lines are longer than asked for
+
+_COLORS = {
+    Kind.ALLOW: typer.colors.GREEN,
+    Kind.CONFIRM: typer.colors.YELLOW,
+    Kind.DENY: typer.colors.RED,
+    Kind.UNREADABLE: typer.colors.MAGENTA,
+    Kind.FAULT: typer.colors.MAGENTA,
+}
+_MEANING = {
+    Exit.ALLOW: "all are allowed",
+    Exit.DENY: "at least one is denied",
+    Exit.UNREADABLE: "at least one cannot be read",
+    Exit.CONFIRM: "at least one needs a person's approval",
+    Exit.FAILED_CLOSED: "the engine failed closed; nothing is allowed by what it could not decide",
+    Exit.POLICY_INVALID: "the policy is invalid; nothing is allowed",
+    Exit.REPLAY_CHANGED: "at least one outcome changed",
+}
+_NO_SPACE = "\0"
+"""Stands for a space that no line is broken at; `clean` leaves none in any text."""
+
+
+def render(reports: Sequence[Report], context: Context) -> str:
+    """Lines of at most `context.width` columns, except where a path is longer."""
+    lines = [line for report in reports for line in (*_report(report, context), "")]
+    if "check" in modes(reports):
+        lines.append(DRY_RUN)
+    lines += _wrap(_summary(reports, context), 0, context)
+    return "".join(f"{_inert(line.replace(_NO_SPACE, ' ').rstrip())}\n" for line in lines)
+
+
+def _summary(reports: Sequence[Report], context: Context) -> str:
+    counts = Counter(kind(report) for report in reports)
+    told = ", ".join(f"{counts[name]:,} {name.value}" for name in Kind if counts[name])
+    code = context.exit
+    return f"{len(reports):,} checked: {told or 'none'}; exit {int(code)}: {_MEANING[code]}"
+
+
+def _report(report: Report, context: Context) -> Iterator[str]:
+    yield from _headline(report, context)
+    if undecided(report):
+        what = "the input cannot be read" if kind(report) is Kind.UNREADABLE else "a fault of the engine or its policy"
+        yield from _wrap(f"not decided by any rule: {what}; nothing is allowed", 2, context)
+    subjects = by_subject(report)
+    blocks = _blocks(subjects, context)
+    shown = blocks if context.explain else blocks[:_MOST_BLOCKS]
+    for block in shown:
+        yield from _block(block, context)
+    if left := sum(len(block.subjects) for block in blocks[len(shown) :]):
+        yield from _wrap(f"… and {left:,} more subjects with other findings; --explain tells them all", 2, context)
+    yield from _without(report, subjects, context)
+    if context.explain:
+        yield from _decision(report, context)
+
+
+def _headline(report: Report, context: Context) -> Iterator[str]:
+    word = report.decision.outcome.value.upper()
+    if undecided(report):
+        word += f" ({kind(report).value})"
+    title = clean(report.title)
+    lines = _wrap(f"{_keep(word)} {_keep(report.path)}" + (f" ({title})" if title else ""), 0, context)
+    yield _painted(_keep(word), _COLORS[kind(report)], context) + lines[0].removeprefix(_keep(word))
+    yield from lines[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Subjects with the same findings; each column is one finding as it is at each subject."""
+
+    subjects: list[str | None]
+    columns: list[list[Explained]]
+
+
+def _blocks(subjects: dict[str | None, list[Explained]], context: Context) -> list[_Block]:
+    blocks: dict[Any, _Block] = {}
+    for subject, unsorted in subjects.items():
+        if not unsorted:
+            continue
+        items = sorted(unsorted, key=_identity)
+        alone = subject if context.explain else subject is None
+        block = blocks.setdefault((alone, *map(_identity, items)), _Block([], [[] for _ in items]))
+        block.subjects.append(subject)
+        for column, item in zip(block.columns, items, strict=True):
+            column.append(item)
+    return list(blocks.values())
+
+
+def _identity(item: Explained) -> tuple[str, str, str, str]:
+    finding = item.finding
+    return (finding.code, finding.level.value, finding.message, finding.remedy)
+
+
+def _block(block: _Block, context: Context) -> Iterator[str]:
+    names = [WHOLE if subject is None else _keep(subject) for subject in block.subjects]
+    yield from _wrap(_listed(names, _MOST_SUBJECTS), 2, context)
+    shown = block.columns if context.explain else block.columns[:_MOST_BLOCKS]
+    for column in shown:
+        yield from _finding(column, context)
+    if left := len(block.columns) - len(shown):
+        yield from _wrap(f"… and {left:,} more findings; --explain tells them all", 4, context)
+
+
+def _finding(column: list[Explained], context: Context) -> Iterator[str]:
+    first = column[0]
+    level, color = first.finding.level.value, _COLORS[Kind(first.finding.level.value.replace("warn", "confirm"))]
+    yield f"    {_painted(level, color, context)} {clean(first.finding.code)}"
+    yield from _wrap(claim(first), 6, context)
+    places = dict.fromkeys(_place(item.where, field=len(column) == 1) for item in column if item.where is not None)
+    if places:
+        yield from _wrap(f"at: {_listed(list(places), _MOST_SUBJECTS)}", 6, context)
+    yield from _wrap(f"do: {clean(first.finding.remedy)}", 6, context)
+    rows = list(dict.fromkeys(_row(row, context) for item in column for row in item.rows))
+    most = len(rows) if context.explain else _MOST_SUBJECTS
+    for row in rows[:most]:
+        yield from _wrap(f"policy: {row}", 6, context)
+    if rows[most:]:
+        yield f"      … and {len(rows) - most:,} more policy rows"
+    if context.explain:
+        if first.rule is not None:
+            yield from _wrap(f"rule: {_place(first.rule)}", 6, context)
+        if first.labels:
+            told = "; ".join(f"{clean(name)} {clean(value)}" for name, value in first.labels)
+            yield from _wrap(f"labels: {told}", 6, context)
+
+
+def _row(row: PolicyRow, context: Context) -> str:
+    if row.where is None:
+        return f"{_keep(row.path)}: no row"
+    value = clean(json.dumps(row.value, ensure_ascii=False, default=str))
+    if len(value) > _MOST_VALUE and not context.explain:
+        value = f"{value[:_MOST_VALUE]}…"
+    return f"{_keep(row.path)} = {value} ({_place(row.where)})"
+
+
+def _without(report: Report, subjects: dict[str | None, list[Explained]], context: Context) -> Iterator[str]:
+    names = [_keep(subject) for subject, items in subjects.items() if subject is not None and not items]
+    if names:
+        word = "not decided" if undecided(report) else "without findings"
+        of = f"{len(names):,} of {len(subjects) - 1:,}"
+        yield from _wrap(f"{word}, {of}: {_listed(names, _MOST_NAMES)}", 2, context)
+
+
+def _decision(report: Report, context: Context) -> Iterator[str]:
+    decision = report.decision
+    facts = {
+        "decision": f"{decision.decision_id} (point {decision.point}, mode {decision.mode.value})",
+        "rules": "none" if decision.policy is None else decision.policy.rules,
+        "values": "none" if decision.policy is None else decision.policy.values,
+        "input": decision.input_digest or "none",
+        "limits": "none" if decision.limits is None else "",
+    }
+    for name, value in facts.items():
+        yield from _wrap(f"{name}: {clean(value)}", 2, context)
+    if decision.limits is not None:
+        for name, value in decision.limits.model_dump(mode="json").items():
+            yield from _wrap(f"{clean(name)}: {_limit(value)}", 4, context)
+
+
+def _limit(value: Any) -> str:
+    if not isinstance(value, list):
+        return clean(json.dumps(value, ensure_ascii=False))
+    items = (clean(json.dumps(item, ensure_ascii=False)) for item in value[:_MOST_SUBJECTS])
+    return _listed(list(items), _MOST_SUBJECTS, len(value)) or "none"
+
+
+def _listed(names: list[str], most: int, of: int | None = None) -> str:
+    """The first names and how many more there are; `of` is the true number when some are not here."""
+    left = (of or len(names)) - min(len(names), most)
+    return ", ".join(names[:most]) + (f" … and {left:,} more" if left else "")
+
+
+def _place(where: Location, *, field: bool = True) -> str:
+    place = where.file if where.line is None else f"{where.file}:{where.line}"
+    return _keep(place) + (f" ({_keep(where.field)})" if field and where.field is not None else "")
+
+
+def _keep(text: str) -> str:
+    return clean(text).replace(" ", _NO_SPACE)
+
+
+def _painted(word: str, color: str, context: Context) -> str:
+    return typer.style(word, fg=color, bold=True) if context.color else word
+
+
+def _wrap(text: str, indent: int, context: Context) -> list[str]:
+    if indent + len(text) <= context.width:
+        return [" " * indent + text]
+    return textwrap.wrap(
+        text,
+        max(context.width, _NARROWEST),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _inert(line: str) -> str:
+    """A line that a GitHub log does not take for a command, which it would after any indent."""
+    start = line.lstrip()
+    return line.replace("::", ":\\:", 1) if start.startswith("::") else line

@@ -1,0 +1,48 @@
+"""Options that several commands share, and what they mean for the settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from engine.settings import Settings
+
+State = Annotated[
+    Path | None,
+    typer.Option("--state", metavar="DIR", help="Where records live; else $ENGINE_STATE_DIR, else the user's state folder."),
+]
+Policy = Annotated[Path | None, typer.Option("--policy", metavar="DIR", help="Another folder of values instead of policy/.")]
+Rego = Annotated[Path | None, typer.Option("--rego", metavar="DIR", help="Another folder of rules instead of rego/.")]
+Recipe = Annotated[Path | None, typer.Option("--bundle", metavar="DIR", help="Another recipe instead of bundles/default.")]
+Values = Annotated[
+    list[str] | None,
+    typer.Option("--values", metavar="KEY=VALUE", help="Try another value, such as licenses.licenses.MIT.decision=refuse."),
+]
+Now = Annotated[
+    str | None, typer.Option("--now", metavar="TIME", help="Decide as if it were this time, such as 2026-11-21T00:00:00Z.")
+]
+
+
+def settings(
+    state: Path | None = None, policy: Path | None = None, rego: Path | None = None, recipe: Path | None = None
+) -> Settings:
+    """The settings with these options in the place of the defaults."""
+    from engine.settings import Settings
+
+    chosen = {"state": state, "policy": policy, "rego": rego, "recipe": recipe}
+    return replace(Settings(), **{name: folder for name, folder in chosen.items() if folder is not None})
+
+
+def moment(text: str | None) -> datetime:
+    """The time of `--now`, else the clock's; UTC."""
+    if text is None:
+        return datetime.now(UTC)
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise typer.BadParameter("write the time as 2026-11-21T00:00:00Z", param_hint="--now") from error

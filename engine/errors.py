@@ -1,0 +1,121 @@
+"""The errors of the engine, one family a verb, and the exit codes they end in.
+
+    EngineError
+    ├── GatherError    the request or what it points at cannot be read
+    ├── DecideError    OPA gave no well-formed answer
+    ├── EnforceError   an allow that cannot be turned into a permit
+    ├── WorkError      approved work failed or went past its permit
+    ├── RecordError    the record cannot be written or does not verify
+    └── PolicyError    rules or values cannot be built into a policy bundle
+
+Every error has a stable code, a text that says what happened, and a remedy that says what to do.
+Texts are lower case without a full stop, put user input in backticks and never carry content.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of the command line: the only table of them."""
+
+    ALLOW = 0
+    DENY = 1
+    UNREADABLE = 2  # usage, or an input that cannot be read
+    CONFIRM = 3
+    FAILED_CLOSED = 4  # OPA, record or state
+    POLICY_INVALID = 5  # build, lint, test or signature
+    REPLAY_CHANGED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place a person can open: a file, a line counted from 1, a path of fields."""
+
+    file: str
+    line: int | None = None
+    field: str | None = None
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return place if self.field is None else f"{place} ({self.field})"
+
+
+class EngineError(Exception):
+    """Base of all errors a caller may see; `code` is stable, `remedy` says what to do."""
+
+    code = "engine.internal"
+    exit = Exit.FAILED_CLOSED
+
+    def __init__(
+        self, message: str, *, remedy: str, where: Location | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        self.where = where
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        return self.message if self.where is None else f"{self.where}: {self.message}"
+
+
+class GatherError(EngineError):
+    """The request, or the source bundle it names, cannot be read at all."""
+
+    code = "engine.input_unreadable"
+    exit = Exit.UNREADABLE
+
+
+class DecideError(EngineError):
+    """OPA is dead, late, of another revision, or its answer has not the shape of a decision."""
+
+    code = "engine.opa_unavailable"
+
+
+class EnforceError(EngineError):
+    """A decision whose limits nobody can enforce."""
+
+    code = "engine.limit_unenforceable"
+
+
+class WorkError(EngineError):
+    """An adapter was given no permit for this, or the work failed."""
+
+    code = "engine.work_failed"
+
+
+class RecordError(EngineError):
+    """The record is locked, broken, or cannot be made durable; nothing is allowed without it."""
+
+    code = "engine.record_unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with rules or values, where it is, and what to do about it."""
+
+    where: Location
+    message: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}\n  {self.remedy}"
+
+
+class PolicyError(EngineError):
+    """Rules or values that the policy bundle build refuses; lists every problem found."""
+
+    code = "engine.policy_invalid"
+    exit = Exit.POLICY_INVALID
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        first = problems[0]
+        super().__init__(first.message, remedy=first.remedy, where=first.where)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)

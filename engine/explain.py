@@ -1,0 +1,93 @@
+"""Answer to report: where each finding points, which rule made it, which policy rows that rule read.
+
+Explaining decides nothing: the rows are the ones that the requirement says it reads (`custom.reads`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from engine.errors import Location
+from engine.flow import Answer
+from engine.model import Finding
+from engine.policy_bundle.build import PolicyBundle
+from engine.report import Explained, PolicyRow, Report
+
+_FIELD = re.compile(r"\{([a-z0-9_.]+)\}")
+_MOST_ROWS = 8
+
+
+def report(path: str, answer: Answer, policy: PolicyBundle | None) -> Report:
+    """The report of one answer on what stands at `path`."""
+    gathered = answer.gathered
+    document = {} if gathered is None else gathered.input.model_dump(mode="json", exclude_none=True)
+    places = {} if gathered is None else gathered.places
+    items = _items(document)
+    explained = tuple(
+        _explained(finding, answer, items.get(finding.subject, document), places, policy)
+        for finding in answer.decision.findings
+    )
+    subjects = tuple(subject for subject in places if subject is not None and subject in items)
+    title = "could not be read" if gathered is None else gathered.title
+    return Report(path, title, answer.decision, explained, subjects, answer.exit)
+
+
+def _explained(
+    finding: Finding, answer: Answer, item: Any, places: dict[str | None, Location], policy: PolicyBundle | None
+) -> Explained:
+    where = places.get(finding.subject, places.get(None))
+    if answer.fault is not None and answer.fault.where is not None:
+        where = answer.fault.where
+    requirement = None if policy is None else policy.catalogue.requirement(answer.decision.point, finding.code)
+    if requirement is None or policy is None:
+        return Explained(finding, where, None, (), ())
+    rows = tuple(
+        policy.row(row) for template in requirement.reads for row in _expand(template, item)
+    )
+    return Explained(
+        finding,
+        where,
+        Location(requirement.file, requirement.line),
+        tuple(sorted(requirement.labels.items())),
+        rows[:_MOST_ROWS],
+    )
+
+
+def _items(document: dict[str, Any]) -> dict[str | None, Any]:
+    """Every item that a finding may have as its subject: `<list>/<id>`, or `<list>/#<index>`."""
+    found: dict[str | None, Any] = {}
+    for parent in (document, *(value for value in document.values() if isinstance(value, dict))):
+        for name, value in parent.items():
+            if isinstance(value, list):
+                for index, item in enumerate(value):
+                    identity = item.get("id") if isinstance(item, dict) else None
+                    found[f"{name}/{identity if isinstance(identity, str) else f'#{index}'}"] = item
+    return found
+
+
+def _expand(template: str, item: Any) -> Iterator[tuple[str, ...]]:
+    """`a.b.{c.d}` as paths: one for every string found in the item's field `c.d`."""
+    match = _FIELD.search(template)
+    if match is None:
+        yield tuple(template.split("."))
+        return
+    before, after = template[: match.start()].rstrip("."), template[match.end() :].lstrip(".")
+    for value in dict.fromkeys(_strings(_field(item, match[1]))):
+        for rest in _expand(after, item) if after else ((),):
+            yield (*(before.split(".") if before else ()), value, *rest)
+
+
+def _field(item: Any, path: str) -> Any:
+    for part in path.split("."):
+        item = item.get(part) if isinstance(item, dict) else None
+    return item
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for child in value:
+            yield from _strings(child)

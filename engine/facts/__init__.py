@@ -1,0 +1,1 @@
+"""Facts that gather computes from what others wrote, one source of facts a file; nothing is judged."""

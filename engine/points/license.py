@@ -1,0 +1,86 @@
+"""Point `license`: may a content under this licence label be used for this purpose and export?
+
+The question a crawler or curator asks before anything is bundled. The policy is the same as for
+the records of a source bundle: the decision taken for exactly this content, and the table.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.facts.licenses import license_facts
+from engine.facts.source_bundle import Timestamp, seconds
+from engine.model import Limits, Model, Sha256
+from engine.points import Gathered, Input, Point, World
+from engine.points.source import ExportLicense, License, LicenseDecision
+
+
+class DecisionTaken(Model):
+    """An explicit licence decision, for exactly the content with this SHA-256."""
+
+    sha256: Sha256
+    decision: Literal["accepted", "incompatible", "review_required", "unknown"]
+    decided_at: Timestamp
+
+
+class LicenseRequest(Model):
+    """Ask about one label. `export_license` is null when the result will not be exported."""
+
+    purpose: str
+    export_license: str | None
+    license: str
+    sha256: Sha256
+    decisions: tuple[DecisionTaken, ...]
+
+
+class ContentDigest(Model):
+    sha256: Sha256
+
+
+class LicenseInput(Input):
+    purpose: str
+    exported: bool
+    export_license: ExportLicense | None = None
+    license: License
+    content: ContentDigest
+
+
+class ExportLimit(Model):
+    allowed: bool
+
+
+class LicenseLimits(Limits):
+    """What the content may be used for."""
+
+    purpose: str
+    export: ExportLimit
+
+
+def gather(request: LicenseRequest, world: World) -> Gathered:
+    """Parse the label and the export licence into alternatives."""
+    exported = request.export_license is not None
+    decisions = tuple(
+        LicenseDecision(sha256=item.sha256, decision=item.decision, decided_at=seconds(item.decided_at))
+        for item in request.decisions
+    )
+    return Gathered(
+        LicenseInput(
+            point="license",
+            now=world.clock(),
+            purpose=request.purpose,
+            exported=exported,
+            export_license=ExportLicense(alternatives=license_facts(request.export_license or "").alternatives)
+            if exported
+            else None,
+            license=License(
+                stated=bool(request.license.strip()),
+                alternatives=license_facts(request.license).alternatives,
+                decisions=decisions,
+            ),
+            content=ContentDigest(sha256=request.sha256),
+        ),
+        f"licence for purpose {request.purpose[:40]}",
+    )
+
+
+POINT = Point("license", LicenseRequest, LicenseInput, LicenseLimits, gather)

@@ -1,0 +1,371 @@
+"""Point `source`: may this source bundle enter environment construction?
+
+Everything that can be computed is computed here: content hashes, the bundle's digest, licence
+alternatives, hosts, which content a licence decision was taken for, how many retrievals it needs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from engine.canonical import canonical, digest
+from engine.errors import Location
+from engine.facts.archive import Tree, open_bundle
+from engine.facts.licenses import license_facts
+from engine.facts.source_bundle import DOCUMENT, Reading, last_second, read, seconds
+from engine.facts.urls import url_facts
+from engine.files import load
+from engine.model import ENGINE_CODES, Boundary, Decision, Digest, Limits, Mode, Model, Outcome, Sha256
+from engine.points import Gathered, Input, Point, World
+from engine.record.source_events import SourceEvent
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.catalogue import Catalogue
+
+class SourceRequest(Model):
+    """Ask about the source bundle at `path`; null means material that comes without any bundle.
+
+    `digest` is the digest an earlier check gave for the bundle, or null when there was none; a
+    bundle that has changed since is refused (A96).
+    """
+
+    path: str | None
+    digest: Digest | None
+
+
+class Problem(Model):
+    """A field that does not fit format 1. `id` is its path, or its parent's for an unknown field."""
+
+    id: str
+    kind: str
+
+
+class LicenseDecision(Model):
+    """A person's or process's decision on one content; `decided_at` in seconds since 1970 UTC."""
+
+    sha256: Sha256 | None = None
+    decision: str | None = None
+    decided_at: int | None = None
+
+
+class License(Model):
+    """A licence label as SPDX alternatives: any one of them, each a set of licences that all hold."""
+
+    stated: bool
+    alternatives: tuple[tuple[str, ...], ...] | None = None
+    decisions: tuple[LicenseDecision, ...]
+
+
+class ExportLicense(Model):
+    alternatives: tuple[tuple[str, ...], ...] | None = None
+
+
+class Content(Model):
+    """A content file as it is: its SHA-256, recomputed, and its size in bytes."""
+
+    sha256: Sha256
+    bytes: int
+
+
+class Url(Model):
+    """Whether a URL is stated; its parts only when it is canonical and every parser reads it alike."""
+
+    stated: bool
+    canonical: bool | None = None
+    scheme: str | None = None
+    host: str | None = None
+    port: int | None = None
+
+
+class Retention(Model):
+    """`until` is the last second of the day stated, in seconds since 1970 UTC."""
+
+    until: int | None = None
+    basis: str | None = None
+
+
+class SourceRecord(Model):
+    """One record's facts. `requests_used` counts the external records before this one (A21)."""
+
+    id: str | None = None
+    id_count: int
+    kind: str | None = None
+    origin_alias: str | None = None
+    media_type: str | None = None
+    sha256: Sha256 | None = None
+    content: Content | None = None
+    license: License | None = None
+    url: Url | None = None
+    retrieved_at: int | None = None
+    retention: Retention | None = None
+    export: str | None = None
+    requests_used: int | None = None
+
+
+class Budget(Model):
+    max_requests: int | None = None
+
+
+class Network(Model):
+    enabled: bool | None = None
+    allowed_hosts: tuple[str, ...] | None = None
+    budget: Budget | None = None
+    audit_required: bool | None = None
+
+
+class Sandbox(Model):
+    generated_code: str | None = None
+    filesystem: str | None = None
+    redaction: bool | None = None
+    network: str | None = None
+
+
+class BundleFacts(Model):
+    """The source bundle as it is. `unchanged`: no digest was expected, or this is the one."""
+
+    id: str | None = None
+    purpose: str | None = None
+    environment: str | None = None
+    digest: Digest
+    unchanged: bool
+    errors: tuple[Problem, ...]
+    exported: bool | None = None
+    export_license: ExportLicense | None = None
+    network: Network | None = None
+    sandbox: Sandbox | None = None
+    records: tuple[SourceRecord, ...] | None = None
+
+
+class SourceInput(Input):
+    bundle: BundleFacts | None = None
+    boundaries: tuple[Boundary, ...]
+
+
+class AdmittedRecord(Model):
+    id: str
+    sha256: Sha256
+    bytes: int
+
+
+class AdmittedExport(Model):
+    allowed: bool
+
+
+class AdmittedNetwork(Model):
+    enabled: bool
+    allowed_hosts: tuple[str, ...]
+    max_requests: int
+
+
+class AdmittedSandbox(Model):
+    generated_code: str
+    filesystem: str
+    redaction: bool
+    network: str
+
+
+class SourceLimits(Limits):
+    """What environment construction may use: exactly these records, for this purpose, in this sandbox."""
+
+    purpose: str
+    environment: str
+    bundle_digest: Digest
+    records: tuple[AdmittedRecord, ...]
+    export: AdmittedExport
+    network: AdmittedNetwork
+    sandbox: AdmittedSandbox
+    audit: Literal[True]
+
+    def boundaries(self) -> frozenset[str]:
+        return frozenset({self.sandbox.filesystem})
+
+
+def gather(request: SourceRequest, world: World) -> Gathered:
+    """Read and measure the source bundle. Raises GatherError when it cannot be read as one."""
+    common = {"point": "source", "now": world.clock(), "boundaries": world.boundaries()}
+    if request.path is None:
+        return Gathered(SourceInput(**common), "material without a source bundle")
+    with ExitStack() as stack:
+        tree = stack.enter_context(open_bundle(Path(request.path), world.read))
+        text = tree.read_document(DOCUMENT, world.read.document_bytes)
+        name = f"{request.path.rstrip('/')}/{DOCUMENT}"
+        reading = read(load(text, name, world.read))
+        contents = _contents(tree, reading, world)
+        found = digest(canonical({"document": digest(text), "content": {p: c and c.sha256 for p, c in contents.items()}}))
+        facts = _bundle(reading, contents, found, request.digest)
+        stack.pop_all()
+    gathered = SourceInput(**common, bundle=facts)
+    return Gathered(gathered, _title(facts, contents), _places(facts, reading, name), tree)
+
+
+def _contents(tree: Tree, reading: Reading, world: World) -> dict[str, Content | None]:
+    paths = list(dict.fromkeys(record["path"] for record in _records(reading) if "path" in record))
+    contents: dict[str, Content | None] = {}
+    for done, path in enumerate(paths):
+        world.progress("hashing", done, len(paths))
+        hashed = tree.hash(path)
+        contents[path] = None if hashed is None else Content(sha256=hashed[0], bytes=hashed[1])
+    return contents
+
+
+def _records(reading: Reading) -> list[dict[str, Any]]:
+    records = reading.pruned.get("records")
+    return records if isinstance(records, list) else []
+
+
+def _bundle(
+    reading: Reading, contents: dict[str, Content | None], found: str, expected: str | None
+) -> BundleFacts:
+    raw = reading.pruned
+    wrong = {error.id for error in reading.errors}
+    decisions = _decisions(raw.get("license_decisions"))
+    counts = Counter(record.get("id") for record in _records(reading))
+    records, used = [], 0
+    for index, record in enumerate(_records(reading)):
+        facts = _record(record, f"records.{index}" , wrong, contents, decisions, counts)
+        if facts.kind == "external" or (facts.url is not None and facts.url.stated):
+            facts = facts.model_copy(update={"requests_used": used})
+            used += 1
+        records.append(facts)
+    exports = {} if "export_license" not in raw else _export(raw["export_license"])
+    return BundleFacts(
+        **{key: raw[key] for key in ("id", "purpose", "environment") if key in raw},
+        digest=found,
+        unchanged=expected is None or expected == found,
+        errors=tuple(Problem(id=error.id, kind=error.kind) for error in reading.errors),
+        **exports,
+        network=_network(raw.get("network")),
+        sandbox=None if raw.get("sandbox") is None else Sandbox(**raw["sandbox"]),
+        records=tuple(records) if isinstance(raw.get("records"), list) else None,
+    )
+
+
+def _record(
+    raw: dict[str, Any],
+    path: str,
+    wrong: set[str],
+    contents: dict[str, Content | None],
+    decisions: dict[str, tuple[LicenseDecision, ...]],
+    counts: Counter[str | None],
+) -> SourceRecord:
+    kind = raw.get("kind")
+    stated_elsewhere = raw.get("url") is not None or raw.get("retrieved_at") is not None
+    if kind is None and not stated_elsewhere and not {f"{path}.{key}" for key in ("kind", "url", "retrieved_at")} & wrong:
+        kind = "fixture"  # A05: with no source mode chosen, the offline one
+    identity = raw.get("id")
+    label = raw.get("license")
+    retention = raw.get("retention")
+    return SourceRecord(
+        **{key: raw[key] for key in ("id", "origin_alias", "media_type", "sha256", "export") if key in raw},
+        id_count=counts[identity],
+        kind=kind,
+        content=contents.get(raw.get("path", "")),
+        license=None if label is None else _license(label, decisions.get(identity or "", ())),
+        url=_url(raw["url"]) if "url" in raw else None,
+        retrieved_at=None if raw.get("retrieved_at") is None else seconds(raw["retrieved_at"]),
+        retention=None if retention is None else _retention(retention),
+    )
+
+
+def _license(label: str, decisions: tuple[LicenseDecision, ...]) -> License:
+    return License(stated=bool(label.strip()), alternatives=license_facts(label).alternatives, decisions=decisions)
+
+
+def _export(label: str | None) -> dict[str, Any]:
+    if label is None:
+        return {"exported": False}
+    return {"exported": True, "export_license": ExportLicense(alternatives=license_facts(label).alternatives)}
+
+
+def _decisions(raw: Any) -> dict[str, tuple[LicenseDecision, ...]]:
+    named: defaultdict[str, list[LicenseDecision]] = defaultdict(list)
+    for item in raw if isinstance(raw, list) else []:
+        decided = item.get("decided_at")
+        decision = LicenseDecision(
+            sha256=item.get("sha256"),
+            decision=item.get("decision"),
+            decided_at=None if decided is None else seconds(decided),
+        )
+        named[item.get("record", "")].append(decision)
+    return {record: tuple(items) for record, items in named.items()}
+
+
+def _url(text: str | None) -> Url:
+    if text is None:
+        return Url(stated=False)
+    facts = url_facts(text)
+    return Url(stated=True, canonical=facts.canonical, scheme=facts.scheme, host=facts.host, port=facts.port)
+
+
+def _retention(raw: dict[str, Any]) -> Retention:
+    until = raw.get("until")
+    return Retention(until=None if until is None else last_second(until), basis=raw.get("basis"))
+
+
+def _network(raw: Any) -> Network | None:
+    if raw is None:
+        return None
+    hosts = raw.get("allowed_hosts")
+    budget = raw.get("budget")
+    return Network(
+        enabled=raw.get("enabled"),
+        allowed_hosts=None if hosts is None else tuple(hosts),
+        budget=None if budget is None else Budget(**budget),
+        audit_required=raw.get("audit_required"),
+    )
+
+
+def _title(facts: BundleFacts, contents: dict[str, Content | None]) -> str:
+    size = sum(content.bytes for content in contents.values() if content is not None)
+    count = len(facts.records or ())
+    use = f"purpose {facts.purpose or 'not stated'}"
+    return f"{facts.id or 'no id'} · {use} · {count} record{'' if count == 1 else 's'} · {size} bytes"
+
+
+def _places(facts: BundleFacts, reading: Reading, name: str) -> dict[str | None, Location]:
+    places: dict[str | None, Location] = {None: Location(name, 1)}
+    for index, record in enumerate(facts.records or ()):
+        places[f"records/{record.id if record.id is not None else f'#{index}'}"] = reading.record_place(index)
+    for error in reading.errors:
+        places[f"errors/{error.id}"] = reading.places[error.id]
+    return places
+
+
+def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tuple[SourceEvent, ...]:
+    """The narrow view for data governance (A27): one event a record, seven facts and a name."""
+    facts = gathered.input.bundle if isinstance(gathered.input, SourceInput) else None
+    causes: defaultdict[str | None, set[str]] = defaultdict(set)
+    for finding in decision.findings:
+        own = finding.subject if finding.subject is not None and finding.subject.startswith("records/") else None
+        causes[own].add(finding.code)
+    undecided = any(code.startswith(ENGINE_CODES) for code in causes[None])
+    licensing = catalogue.codes("source", topic="license")
+
+    def one(index: int, record: SourceRecord) -> SourceEvent:
+        own = causes.get(f"records/{record.id if record.id is not None else f'#{index}'}", set())
+        refused = sorted(own & licensing)
+        return SourceEvent(
+            event=_event(decision),
+            source_id=record.id,
+            source_kind=record.kind,
+            policy_outcome=decision.outcome,
+            origin_alias=record.origin_alias,
+            hashes={"declared": record.sha256, "computed": record.content and record.content.sha256},
+            license_outcome="undecided" if undecided else (refused[0] if refused else "accepted"),
+            rejection_causes=tuple(sorted(own | causes[None])),
+        )
+
+    return tuple(one(index, record) for index, record in enumerate((facts and facts.records) or ()))
+
+
+def _event(decision: Decision) -> str:
+    if decision.mode is Mode.CHECK:
+        return "source_checked"
+    return "environment_source_admitted" if decision.outcome is Outcome.ALLOW else "environment_source_rejected"
+
+
+POINT = Point("source", SourceRequest, SourceInput, SourceLimits, gather, events)

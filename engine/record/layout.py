@@ -1,0 +1,83 @@
+"""Where the record's files are below the state folder, and what may go wrong with them.
+
+    state/
+    ├── installation.json            who wrote this record; written last at first use
+    ├── keys/record.key              32 random bytes that sign checkpoints
+    ├── checkpoints/decisions.json   how far the record is vouched for
+    └── records/
+        ├── lock                     held by the one writer
+        ├── decisions.000001.jsonl   the record
+        ├── source_events.jsonl      the narrow view for data governance
+        └── cut/                     unfinished writes that were cut off
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+INSTALLATION = "installation.json"
+KEYS = "keys"
+KEY = f"{KEYS}/record.key"
+CHECKPOINTS = "checkpoints"
+CHECKPOINT = f"{CHECKPOINTS}/decisions.json"
+RECORDS = "records"
+LOCK = f"{RECORDS}/lock"
+DECISIONS = f"{RECORDS}/decisions.000001.jsonl"
+EVENTS = f"{RECORDS}/source_events.jsonl"
+CUT = f"{RECORDS}/cut"
+
+LINE_BYTES = 256 << 20
+"""The longest line: an input of 64 MiB in canonical JSON, its findings and limits, with room."""
+
+
+class BreakKind(StrEnum):
+    """What is wrong at the first place where the record does not hold."""
+
+    BAD_JSON = "bad_json"  # a line that the writer would not have written
+    BAD_KEYS = "bad_keys"  # JSON, but not a record: a key or value too many, too few or of another type
+    SEQ_GAP = "seq_gap"  # a line is missing, doubled or out of place
+    CHAIN_BREAK = "chain_break"  # the bytes of a line are not those that the next line vouches for
+    TORN_TAIL = "torn_tail"  # the last write did not finish
+    ORPHAN_EVENTS = "orphan_events"  # source events whose decision was never written
+    EVENTS_MISMATCH = "events_mismatch"  # source events are not those that a decision vouches for
+    MISSING_SEGMENT = "missing_segment"  # a file of the record is gone
+    UNKNOWN_SEGMENT = "unknown_segment"  # a file that this record does not have
+    BEFORE_CHECKPOINT = "before_checkpoint"  # shorter than was vouched for
+    CHECKPOINT_MISMATCH = "checkpoint_mismatch"  # another content than was vouched for
+    CHECKPOINT_MISSING = "checkpoint_missing"
+    INSTALLATION_MISSING = "installation_missing"
+    BAD_SIGNATURE = "bad_signature"  # the checkpoint is not signed with this record's key
+
+
+REPAIRABLE = frozenset({BreakKind.TORN_TAIL, BreakKind.ORPHAN_EVENTS})
+"""What a crash leaves behind; the next start cuts it, keeps it aside and records that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The first place in one file where the record does not hold.
+
+    `file` is relative to the state folder, `line` counts from 1, `offset` is the byte where the line
+    starts. `expected` and `found` are numbers, digests or a few words, never content.
+    """
+
+    file: str
+    line: int
+    offset: int
+    seq: int | None
+    kind: BreakKind
+    expected: str
+    found: str
+
+    @property
+    def repairable(self) -> bool:
+        return self.kind in REPAIRABLE
+
+
+class Broken(Exception):
+    """Carries a break out of the pure code; callers turn it into an answer or a RecordError."""
+
+    def __init__(self, broken: Break) -> None:
+        super().__init__(broken.kind)
+        self.broken = broken

@@ -1,0 +1,81 @@
+"""source_events.jsonl: seven facts about a source and the event's name, and nothing else (row A27).
+
+No time and no decision id, so that the same fixture gives the same bytes on every run (row A26).
+Values that are no plain label (text, URLs, host names, secrets) are replaced by a digest (row A28).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from hashlib import sha256
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from engine.canonical import canonical
+from engine.model import Model, Outcome, Sha256
+from engine.record.model import CoveredEvents
+from engine.record.redaction import redact, redacted
+
+_LABEL = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._#-]{0,127}")
+_HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}\.?|[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
+_REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
+
+
+class EventName(StrEnum):
+    SOURCE_CHECKED = "source_checked"
+    ADMITTED = "environment_source_admitted"
+    REJECTED = "environment_source_rejected"
+
+
+def _label(text: str) -> str:
+    if _REDACTED.fullmatch(text):
+        return text
+    if not _LABEL.fullmatch(text) or _HOST.fullmatch(text):
+        return redacted(text)
+    clean: str = redact(text)[0]
+    return clean
+
+
+def _labels(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({_label(text) for text in texts}))
+
+
+Label = Annotated[str, AfterValidator(_label)]
+"""An id or alias of at most 128 letters, digits and `._#-`, not a host; anything else is redacted."""
+
+
+class Hashes(Model):
+    """SHA-256 as declared by the bundle and as computed by the engine; null where there is none."""
+
+    declared: Sha256 | None
+    computed: Sha256 | None
+
+
+class SourceEvent(Model):
+    """What data governance may see of one source. `rejection_causes` are codes, sorted, each once."""
+
+    event: EventName
+    source_id: Label
+    source_kind: Label | None
+    policy_outcome: Outcome
+    origin_alias: Label | None
+    hashes: Hashes
+    license_outcome: Label | None
+    rejection_causes: Annotated[tuple[str, ...], AfterValidator(_labels)]
+
+
+def line(event: SourceEvent) -> bytes:
+    """The exact bytes of one line, its newline included."""
+    return canonical(event.model_dump(mode="json")) + b"\n"
+
+
+def block(events: Iterable[SourceEvent]) -> tuple[bytes, CoveredEvents | None]:
+    """The bytes of a decision's events and what its record says of them; None when there are none."""
+    lines = [line(event) for event in events]
+    data = b"".join(lines)
+    if not lines:
+        return data, None
+    return data, CoveredEvents(bytes=len(data), count=len(lines), sha256=sha256(data).hexdigest())

@@ -1,0 +1,207 @@
+"""The only file of the record that touches a disk: a small interface, so that crashes can be simulated behind it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+_POLL_SECONDS = 0.01
+"""Between two tries for the lock; short beside the time an engine needs to start."""
+
+
+class LockHeld(Exception):
+    """Another process holds the lock and did not let go in time."""
+
+
+class Storage(Protocol):
+    """Files below one state folder, named by relative paths with `/`. Every method may raise OSError.
+
+    Nothing is durable before `sync` of the file, and no name before `sync_folder` of its folder.
+    """
+
+    def lock(self, path: str, seconds: float) -> None:
+        """Take the exclusive lock, waiting up to `seconds`. Raises LockHeld."""
+
+    def locked(self, path: str) -> bool:
+        """Whether somebody holds the lock now."""
+
+    def size(self, path: str) -> int | None:
+        """Bytes of a regular file; None where there is nothing of that name."""
+
+    def open(self, path: str) -> BinaryIO:
+        """Open for reading."""
+
+    def names(self, folder: str) -> list[str]:
+        """Sorted names in a folder; empty where there is no folder."""
+
+    def make_folder(self, path: str) -> None:
+        """Create a folder (0700) unless it is there."""
+
+    def create(self, path: str) -> None:
+        """Create an empty file (0600); FileExistsError when the name is taken."""
+
+    def append(self, path: str, data: bytes) -> None:
+        """Write all of `data` at the end; a short write is an OSError."""
+
+    def rewrite(self, path: str, offset: int, data: bytes) -> None:
+        """Write over what is there."""
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut a file to `size` bytes."""
+
+    def sync(self, path: str) -> None:
+        """Make the content of a file durable."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, replacing what has it."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file; nothing happens where there is none."""
+
+    def sync_folder(self, path: str) -> None:
+        """Make the names in a folder durable."""
+
+    def close(self) -> None:
+        """Let go of every descriptor and of the lock."""
+
+
+def write_file(storage: Storage, path: str, data: bytes) -> None:
+    """Replace a whole file so that after a crash either the old or the new content is there."""
+    temporary = f"{path}.new"
+    storage.remove(temporary)
+    storage.create(temporary)
+    storage.append(temporary, data)
+    storage.sync(temporary)
+    storage.rename(temporary, path)
+    storage.sync_folder(path.rpartition("/")[0])
+
+
+def read_file(storage: Storage, path: str, limit: int) -> bytes | None:
+    """At most `limit` bytes of a file; None where there is none."""
+    if storage.size(path) is None:
+        return None
+    with storage.open(path) as file:
+        return file.read(limit)
+
+
+class DiskStorage:
+    """Storage on a POSIX file system; `flock` rather than POSIX locks, which any close of the file drops."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._handles: dict[str, int] = {}
+        self._lock: int | None = None
+
+    def lock(self, path: str, seconds: float) -> None:
+        handle = self._open(path, os.O_RDWR | os.O_CREAT)
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    os.close(handle)
+                    raise LockHeld from None
+                time.sleep(_POLL_SECONDS)
+            except OSError:
+                os.close(handle)
+                raise
+            else:
+                self._lock = handle
+                return
+
+    def locked(self, path: str) -> bool:
+        try:
+            handle = self._open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+    def size(self, path: str) -> int | None:
+        try:
+            return os.lstat(self._root / path).st_size
+        except FileNotFoundError:
+            return None
+
+    def open(self, path: str) -> BinaryIO:
+        return os.fdopen(self._open(path, os.O_RDONLY), "rb")
+
+    def names(self, folder: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self._root / folder))
+        except FileNotFoundError:
+            return []
+
+    def make_folder(self, path: str) -> None:
+        if not path:
+            self._root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self._root / path).mkdir(mode=0o700, exist_ok=True)
+
+    def create(self, path: str) -> None:
+        os.close(self._open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
+    def append(self, path: str, data: bytes) -> None:
+        written = os.write(self._handle(path), data)
+        if written != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def rewrite(self, path: str, offset: int, data: bytes) -> None:
+        handle = self._open(path, os.O_WRONLY)
+        try:
+            if os.pwrite(handle, data, offset) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(handle)
+
+    def truncate(self, path: str, size: int) -> None:
+        os.ftruncate(self._handle(path), size)
+
+    def sync(self, path: str) -> None:
+        os.fdatasync(self._handle(path))
+
+    def rename(self, old: str, new: str) -> None:
+        self._drop(old)
+        os.rename(self._root / old, self._root / new)
+
+    def remove(self, path: str) -> None:
+        self._drop(path)
+        (self._root / path).unlink(missing_ok=True)
+
+    def sync_folder(self, path: str) -> None:
+        handle = os.open(self._root / path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def close(self) -> None:
+        handles = [*self._handles.values(), *([] if self._lock is None else [self._lock])]
+        self._handles, self._lock = {}, None
+        for handle in handles:
+            try:
+                os.close(handle)
+            except OSError:
+                continue  # everything acknowledged was synced; the kernel frees the descriptor all the same
+
+    def _open(self, path: str, flags: int) -> int:
+        return os.open(self._root / path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    def _handle(self, path: str) -> int:
+        if path not in self._handles:
+            self._handles[path] = self._open(path, os.O_WRONLY | os.O_APPEND)
+        return self._handles[path]
+
+    def _drop(self, path: str) -> None:
+        handle = self._handles.pop(path, None)
+        if handle is not None:
+            os.close(handle)

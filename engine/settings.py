@@ -1,0 +1,66 @@
+"""Where things are and how much is too much: every limit with its unit and its reason."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+_BUNDLED = _PACKAGE / "_bundled"
+"""What the build hook puts into the package: OPA, and in a wheel also policy, rego and bundles."""
+
+
+def bundled(name: str) -> Path:
+    """A folder or file that travels with the package: from the wheel, else from the source tree."""
+    inside = _BUNDLED / name
+    return inside if inside.exists() else _PACKAGE.parent / name
+
+
+def _state_folder() -> Path:
+    chosen = os.environ.get("ENGINE_STATE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "admission-engine"
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "admission-engine"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """What reading a file that others wrote may cost."""
+
+    document_bytes: int = 32 << 20  # one YAML or JSON document; 10,000 records need about 8 MiB
+    depth: int = 32  # nesting; the deepest document of ours has 6
+    nodes: int = 2_000_000  # scalars and collections of one document
+    content_bytes: int = 4 << 30  # one content file
+    total_bytes: int = 16 << 30  # all content of one source bundle, unpacked
+    files: int = 100_000  # files and folders of one source bundle or archive
+
+
+@dataclass(frozen=True, slots=True)
+class OpaLimits:
+    """How long OPA may take, in seconds, and how much it may be sent or send, in bytes."""
+
+    start_seconds: float = 20.0  # a loaded machine needs about 2
+    answer_seconds: float = 60.0  # a source bundle of 10,000 records needs about 2
+    input_bytes: int = 64 << 20  # canonical JSON of one request
+    answer_bytes: int = 64 << 20  # findings of a bundle in which every record is refused
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One engine's folders and limits; nothing is read from the environment after this."""
+
+    state: Path = field(default_factory=_state_folder)
+    cache: Path = field(default_factory=_cache_folder)
+    rego: Path = field(default_factory=lambda: bundled("rego"))
+    policy: Path = field(default_factory=lambda: bundled("policy"))
+    recipe: Path = field(default_factory=lambda: bundled("bundles") / "default")
+    read: ReadLimits = ReadLimits()
+    opa: OpaLimits = OpaLimits()
+    record_lock_seconds: float = 10.0  # how long to wait for another engine on the same record
