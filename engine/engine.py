@@ -13,17 +13,19 @@ from adapters.artifacts import ArtifactDirectory
 from engine import __version__
 from engine.errors import EngineError, GatherError
 from engine.flow import Answer, Parts, answer
-from engine.model import Boundary, Mode, Revisions
+from engine.model import Boundary, Mode, Permit, Result
 from engine.opa.binary import find_binary
 from engine.opa.server import Server
 from engine.points import World
 from engine.points.registry import POINTS
+from engine.points.source import SourceLimits
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.catalogue import Catalogue
 from engine.policy_bundle.sources import PolicySources
 from engine.record.log import RecordLog
+from engine.record.model import Versions
 from engine.settings import Settings
-from engine.work import Hand
+from engine.work import Hand, Job
 
 
 class Engine:
@@ -53,12 +55,12 @@ class Engine:
         self._progress = progress
         self._boundaries: tuple[Boundary, ...] | None = None
         self.policy: PolicyBundle | None = None
-        self._parts: Parts | None = None
+        self.parts: Parts | None = None
 
     def __enter__(self) -> Engine:
         self.opa, version = self._start_opa()
         self._log = self._open_log()
-        self._parts = Parts(
+        self.parts = Parts(
             opa=self.opa,
             catalogue=Catalogue(points={}) if self.policy is None else self.policy.catalogue,
             revisions=None if self.policy is None else self.policy.revisions,
@@ -71,7 +73,7 @@ class Engine:
             ),
             clock=lambda: datetime.now(UTC),
             new_id=self._new_id,
-            versions={"engine": __version__, "opa": version},
+            versions=Versions(engine=__version__, opa=version),
         )
         return self
 
@@ -89,15 +91,28 @@ class Engine:
         """The real thing. With `hand`, approved work runs under the permit after the record is durable."""
         return self._answer(point, request, Mode.ENFORCE, hand)
 
+    def admit(self, path: Path, into: Path, digest: str | None = None) -> Answer:
+        """Decide a source bundle and, on an allow, copy exactly the admitted records below `into`.
+
+        `digest` is what an earlier check gave for the bundle; null in the request when there was none.
+        The records stand in `into/<bundle digest in hex>/<record id>`, all of them or none.
+        """
+        artifacts = ArtifactDirectory(into)
+
+        def stage(permit: Permit, job: Job) -> Result:
+            return artifacts.stage_source(permit, job.input_digest, SourceLimits, job.opened.content)
+
+        return self.decide("source", {"path": str(path), "digest": digest}, stage)
+
     def _answer(self, point: str, request: Any, mode: Mode, hand: Hand | None) -> Answer:
-        if self._parts is None:
+        if self.parts is None:
             raise EngineError("the engine is not open", remedy="use it as `with Engine(settings) as engine:`")
         if point not in POINTS:
             raise GatherError(f"there is no decision point `{point[:40]}`", remedy=f"use one of: {', '.join(POINTS)}")
-        return answer(POINTS[point], request, mode, self._parts, hand)
+        return answer(POINTS[point], request, mode, self.parts, hand)
 
-    def _start_opa(self) -> tuple[Server | _Down, str]:
-        version = "none"
+    def _start_opa(self) -> tuple[Server | _Down, str | None]:
+        version = None
         try:
             binary = find_binary()
             version = binary.version
@@ -118,7 +133,9 @@ class Engine:
     def _open_log(self) -> RecordLog | _Down:
         try:
             return RecordLog.open(
-                self.settings.state / "records", lock_seconds=self.settings.record_lock_seconds
+                self.settings.state / "records",
+                lock_seconds=self.settings.record_lock_seconds,
+                clock=lambda: datetime.now(UTC),
             )
         except EngineError as error:
             return _Down(error)

@@ -128,7 +128,7 @@ def load(data: bytes, name: str, limits: ReadLimits) -> Document:
     if len(data) > limits.document_bytes:
         raise _refused(name, None, f"is larger than {limits.document_bytes} bytes", "split it")
     if text.lstrip()[:1] in {"{", "["}:
-        with suppress(ValueError, RecursionError):
+        with suppress(ValueError, RecursionError):  # not JSON: perhaps YAML in flow style
             return Document(name, _json(text, name, limits), {(): 1})
     return _Reader(text, name, limits).document()
 
@@ -149,7 +149,14 @@ def _json(text: str, name: str, limits: ReadLimits) -> Any:
     def constant(_: str) -> None:
         raise _refused(name, None, "has a number that is not finite", "use a finite number")
 
-    value = json.loads(text, object_pairs_hook=pairs, parse_int=integer, parse_constant=constant)
+    def number(digits: str) -> float:
+        if abs(value := float(digits)) > _LARGEST:
+            raise _refused(name, None, "has a number that is too large", "quote it if it is text")
+        return value
+
+    value = json.loads(
+        text, object_pairs_hook=pairs, parse_int=integer, parse_float=number, parse_constant=constant
+    )
     json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
     level, deepest = [value], 0
     while level:

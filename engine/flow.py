@@ -9,7 +9,7 @@ Whatever goes wrong on the way is a deny with a reserved `engine.*` code, and is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,8 +24,9 @@ from engine.errors import EngineError, Exit, GatherError
 from engine.model import Decision, Finding, Level, Mode, Outcome, Result, Revisions
 from engine.points import Gathered, Point, World
 from engine.policy_bundle.catalogue import Catalogue
-from engine.record.model import DecisionRecord, ResultRecord
-from engine.work import Hand, work
+from engine.record.build import decision_record, result_record
+from engine.record.model import Durations, Versions
+from engine.work import Hand, Job, work
 
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
 _VOLATILE = "now"
@@ -35,7 +36,7 @@ _VOLATILE = "now"
 class Log(Protocol):
     """The record: `append` returns when the line is durable, and raises RecordError otherwise."""
 
-    def append(self, body: Any, events: tuple[Any, ...] = ()) -> None: ...
+    def append(self, body: Any, events: tuple[Any, ...] = ()) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Parts:
     world: World
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
-    versions: Mapping[str, str]
+    versions: Versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class _Case:
     input_digest: str | None = None
     verdict: Verdict | None = None
     fault: EngineError | None = None
-    durations: dict[str, int] = field(default_factory=dict)
+    durations: dict[str, int] = field(default_factory=lambda: {"gather": 0, "decide": 0})
 
 
 def answer(point: Point, request: Any, mode: Mode, parts: Parts, hand: Hand | None = None) -> Answer:
@@ -131,14 +132,22 @@ def _decide(case: _Case, parts: Parts) -> None:
 def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Answer:
     decision = _decision(case, parts)
     try:
-        parts.log.append(_decision_record(case, decision, parts), _events(case, decision, parts))
+        body = decision_record(
+            decision,
+            time=parts.clock(),
+            input=case.document,
+            versions=parts.versions,
+            durations=Durations(**case.durations),
+        )
+        parts.log.append(body, _events(case, decision, parts))
     except Exception as error:
         case.fault = error if isinstance(error, EngineError) else _internal(error)
         return Answer(_decision(case, parts), case.gathered, case.fault)
     sealed = permit(decision)
-    if sealed is None or hand is None or case.gathered is None:
+    if sealed is None or hand is None or case.gathered is None or case.input_digest is None:
         return Answer(decision, case.gathered, case.fault)
-    return _work(case, decision, parts, lambda: work(sealed, hand, case.gathered))
+    job = Job(case.input_digest, case.gathered.opened)
+    return _work(case, decision, parts, lambda: work(sealed, hand, job))
 
 
 def _work(case: _Case, decision: Decision, parts: Parts, run: Callable[[], Result]) -> Answer:
@@ -147,15 +156,9 @@ def _work(case: _Case, decision: Decision, parts: Parts, run: Callable[[], Resul
         result = run()
     except EngineError as error:
         case.fault, result = error, Result(status=error.code, facts={})
-    closing_record = ResultRecord(
-        time=_moment(parts),
-        decision_id=decision.decision_id,
-        status=result.status,
-        facts=result.facts,
-        duration=(time.perf_counter_ns() - started) // 1000,
-    )
+    duration = (time.perf_counter_ns() - started) // 1000
     try:
-        parts.log.append(closing_record)
+        parts.log.append(result_record(decision.decision_id, result, time=parts.clock(), duration=duration))
     except EngineError as error:
         case.fault = case.fault or error
     return Answer(decision, case.gathered, case.fault, result)
@@ -181,16 +184,6 @@ def _decision(case: _Case, parts: Parts) -> Decision:
     )
 
 
-def _decision_record(case: _Case, decision: Decision, parts: Parts) -> DecisionRecord:
-    return DecisionRecord.of(
-        decision,
-        time=_moment(parts),
-        document=case.document,
-        versions=dict(parts.versions),
-        durations=case.durations,
-    )
-
-
 def _events(case: _Case, decision: Decision, parts: Parts) -> tuple[Any, ...]:
     if case.gathered is None or case.point.events is None:
         return ()
@@ -203,10 +196,6 @@ def _timed(case: _Case, name: str, verb: Callable[[], None]) -> None:
         verb()
     finally:
         case.durations[name] = (time.perf_counter_ns() - started) // 1000
-
-
-def _moment(parts: Parts) -> str:
-    return parts.clock().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _fields(error: ValidationError) -> str:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import EngineError, WorkError
 from engine.model import Permit, Result
 
-Hand = Callable[[Permit, Any], Result]
-"""An adapter: takes the permit and what gather left open; calls `permit.demand` before anything else."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the work is about: the digest of the input that was decided on, and what gather left open."""
+
+    input_digest: str
+    opened: Any
 
 
-def work(permit: Permit, hand: Hand, opened: Any) -> Result:
+Hand = Callable[[Permit, Job], Result]
+"""An adapter: demands, before anything else, that the permit is for exactly this job."""
+
+
+def work(permit: Permit, hand: Hand, job: Job) -> Result:
     """Run the hand. Raises WorkError, whatever the hand raised."""
     try:
-        return hand(permit, opened)
+        return hand(permit, job)
     except EngineError:
         raise
     except Exception as error:

@@ -96,7 +96,7 @@ def requirements() -> str:
     text = f"{_NOTE}# Requirements\n\nWhat must hold at each decision point. The level is `deny` unless `policy/levels.yaml` says otherwise.\n"
     for point in sorted(catalogue.points):
         text += f"\n## `{point}`\n"
-        for code, requirement in sorted(catalogue.points[point].items()):
+        for code, requirement in sorted(catalogue.points[point].requirements.items()):
             each = f" For each of `{requirement.each}`." if requirement.each else ""
             labels = ", ".join(f"{name} {value}" for name, value in sorted(requirement.labels.items()))
             text += f"\n### `{code}`\n\n**{requirement.title}.**{each} {requirement.description}\n\n"

@@ -7,10 +7,12 @@ believed. Which form a file has is read from its first bytes, not from its name.
 from __future__ import annotations
 
 import os
+import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Self
 
 from engine.errors import GatherError, Location
 from engine.facts.members import Budget, Format, hashed, refusal, shown
@@ -26,37 +28,46 @@ _LONGEST_PATH = 4_096
 """Characters of a path in a message: the longest path of Linux."""
 
 _GZIP, _ZIP, _EMPTY_ZIP = b"\x1f\x8b", b"PK\3\4", b"PK\5\6"
-_NEITHER = "name a folder with a `bundle.yaml`, or a `.tar.gz` or `.zip` of one"
+_NEITHER = f"name a folder with a `{DOCUMENT}`, or a `.tar.gz` or `.zip` of one"
 
 
-class Tree(Protocol):
-    """The files of one source bundle, by their paths below its `bundle.yaml`.
+class Tree(ABC):
+    """The files of one source bundle, by their paths below its `bundle.yaml`; close it after use.
 
     `name` is the path it was opened by, fit for messages.
     """
 
     name: str
 
+    @abstractmethod
     def place(self, relative: str) -> str:
         """Where a file is, as one text for a person."""
-        ...
 
+    @abstractmethod
     def read_document(self, relative: str, limit: int) -> bytes:
         """All bytes of a file of at most `limit` bytes. Raises GatherError, also when it is not there."""
-        ...
 
+    @abstractmethod
     def hash(self, relative: str) -> tuple[str, int] | None:
         """SHA-256 in hex and number of bytes of a file; None when it is not there. Raises GatherError."""
-        ...
 
+    @abstractmethod
     @contextmanager
     def open(self, relative: str) -> Iterator[BinaryIO]:
         """A file as a stream, in any order and several at once. Raises GatherError, also when it is not there."""
-        ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the folder or archive."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-@contextmanager
-def open_bundle(path: Path, limits: ReadLimits) -> Iterator[Tree]:
+def open_bundle(path: Path, limits: ReadLimits) -> Tree:
     """Open the source bundle at `path` for reading; an archive is read once to its end.
 
     Raises GatherError when there is nothing, nothing readable, or nothing that is a source bundle.
@@ -65,40 +76,42 @@ def open_bundle(path: Path, limits: ReadLimits) -> Iterator[Tree]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError as error:
-        raise refusal(name, "is not there", "check the path") from error
+        raise refusal(name, "the source bundle is not there", "check the path") from error
     except PermissionError as error:
-        raise refusal(name, "may not be read", "check its permissions and those of the folders above it") from error
+        raise refusal(
+            name, "the source bundle may not be read", "check its permissions and those of the folders above it"
+        ) from error
     except (OSError, ValueError) as error:
-        raise refusal(name, "cannot be opened", "check the path") from error
+        raise refusal(name, "the source bundle cannot be opened", "check the path") from error
     try:
-        if os.path.isdir(descriptor):
-            yield _Folder(descriptor, name, limits)
-            return
-        members = _format(descriptor, name)(descriptor, name, limits)
-        try:
-            yield _Archive(name, members)
-        finally:
-            members.close()
-    finally:
+        return _tree(descriptor, name, limits)
+    except OSError as error:
         os.close(descriptor)
+        raise refusal(name, "the source bundle cannot be read to its end", "check the disk") from error
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
-def _format(descriptor: int, name: str) -> type[TarMembers] | type[ZipMembers]:
-    if not os.path.isfile(descriptor):
-        raise refusal(name, "is neither a folder nor a file", _NEITHER)
+def _tree(descriptor: int, name: str, limits: ReadLimits) -> Tree:
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        return _Folder(descriptor, name, limits)
+    if not stat.S_ISREG(mode):
+        raise refusal(name, "the source bundle is neither a folder nor a file", _NEITHER)
     start = os.pread(descriptor, 4, 0)
     if start.startswith(_GZIP):
-        return TarMembers
+        return _Archive(descriptor, name, TarMembers(descriptor, name, limits))
     if start in {_ZIP, _EMPTY_ZIP}:
-        return ZipMembers
+        return _Archive(descriptor, name, ZipMembers(descriptor, name, limits))
     if not start:
-        raise refusal(name, "is an empty file", _NEITHER)
+        raise refusal(name, "the source bundle is an empty file", _NEITHER)
     if Path(name).name == DOCUMENT:
-        raise refusal(name, f"is a `{DOCUMENT}` by itself", "name the folder that holds it")
-    raise refusal(name, "is neither a folder nor a `.tar.gz` or `.zip` archive", _NEITHER)
+        raise refusal(name, f"the source bundle is a `{DOCUMENT}` by itself", "name the folder that holds it")
+    raise refusal(name, "the source bundle is neither a folder nor a `.tar.gz` or `.zip` archive", _NEITHER)
 
 
-class _Folder:
+class _Folder(Tree):
     """A source bundle that is a folder, held by its descriptor."""
 
     def __init__(self, descriptor: int, name: str, limits: ReadLimits) -> None:
@@ -109,13 +122,13 @@ class _Folder:
         self._hashes: dict[str, tuple[str, int] | None] = {}
 
     def place(self, relative: str) -> str:
-        return os.path.join(self.name, shown(relative, _LONGEST_PATH))
+        return str(Path(self.name) / shown(relative, _LONGEST_PATH))
 
     def read_document(self, relative: str, limit: int) -> bytes:
         with self.open(relative) as stream:
             data = stream.read(limit + 1)
         if len(data) > limit:
-            raise refusal(self.place(relative), f"is larger than {limit} bytes", "split it")
+            raise refusal(self.place(relative), f"the file is larger than {limit} bytes", "split it")
         return data
 
     def hash(self, relative: str) -> tuple[str, int] | None:
@@ -133,33 +146,37 @@ class _Folder:
             try:
                 return hashed(stream, relative, self.name, self._limits, self._budget)
             except OSError as error:
-                raise refusal(self.place(relative), "cannot be read to its end", "check the disk") from error
+                raise refusal(self.place(relative), "the file cannot be read to its end", "check the disk") from error
 
     @contextmanager
     def open(self, relative: str) -> Iterator[BinaryIO]:
         try:
             stream = self._opened(relative)
         except FileNotFoundError as error:
-            if not os.listdir(self._descriptor):
-                raise refusal(self.name, "is an empty folder", _NEITHER) from error
+            if not _has_entries(self._descriptor):
+                raise refusal(self.name, "the source bundle is an empty folder", _NEITHER) from error
             raise _absent(self.name, relative) from error
         with stream:
             yield stream
+
+    def close(self) -> None:
+        os.close(self._descriptor)
 
     def _opened(self, relative: str) -> BinaryIO:
         """The stream by itself, so that an error of whoever reads it is not taken for one of opening it."""
         try:
             with open_beneath(self._descriptor, relative) as file:
-                return open(os.dup(file.fileno()), "rb")
+                return os.fdopen(os.dup(file.fileno()), "rb")
         except GatherError as error:
             raise GatherError(error.message, remedy=error.remedy, where=Location(self.place(relative))) from error
 
 
-class _Archive:
+class _Archive(Tree):
     """A source bundle that is an archive, its paths seen from the folder of its `bundle.yaml`."""
 
-    def __init__(self, name: str, members: Format) -> None:
+    def __init__(self, descriptor: int, name: str, members: Format) -> None:
         self.name = name
+        self._descriptor = descriptor
         self._format = members
         self._members = members.scan()
         self._top = _top(set(self._members))
@@ -168,8 +185,10 @@ class _Archive:
         return f"{self.name}!/{self._top}{shown(relative, _LONGEST_PATH)}"
 
     def read_document(self, relative: str, limit: int) -> bytes:
-        name = self._there(relative)
-        return self._format.read(name, self._members[name], limit)
+        member = self._members[self._there(relative)]
+        if member.bytes > limit:
+            raise refusal(self.place(relative), f"the file is larger than {limit} bytes", "split it")
+        return self._format.read(member)
 
     def hash(self, relative: str) -> tuple[str, int] | None:
         member = self._members.get(self._top + relative)
@@ -177,9 +196,12 @@ class _Archive:
 
     @contextmanager
     def open(self, relative: str) -> Iterator[BinaryIO]:
-        name = self._there(relative)
-        with self._format.open(name, self._members[name]) as stream:
+        with self._format.open(self._members[self._there(relative)]) as stream:
             yield stream
+
+    def close(self) -> None:
+        self._format.close()
+        os.close(self._descriptor)
 
     def _there(self, relative: str) -> str:
         name = self._top + relative
@@ -192,11 +214,15 @@ def _top(names: set[str]) -> str:
     """The single folder that an archiver put around everything, with its `/`; empty when there is none."""
     # What macOS adds beside the folder for its own use is not part of it.
     tops = {name.split("/")[0] for name in names if not name.startswith(("__MACOSX/", "._"))}
-    if DOCUMENT in names or len(tops) != 1:
-        return ""
-    return tops.pop() + "/"
+    top = tops.pop() if len(tops) == 1 else ""
+    return f"{top}/" if DOCUMENT not in names and f"{top}/{DOCUMENT}" in names else ""
+
+
+def _has_entries(folder: int) -> bool:
+    with os.scandir(folder) as entries:
+        return next(entries, None) is not None
 
 
 def _absent(file: str, relative: str) -> GatherError:
     remedy = _NEITHER if relative == DOCUMENT else "add the file, or correct its path"
-    return refusal(file, f"holds no `{shown(relative)}`", remedy)
+    return refusal(file, f"the source bundle holds no `{shown(relative)}`", remedy)

@@ -46,21 +46,29 @@ class Member:
 class Reads(Protocol):
     """The one thing that hashing asks of a stream."""
 
-    def read(self, size: int, /) -> bytes: ...
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none only at the end."""
+        ...
 
 
 class Format(Protocol):
     """An archive format: hashes every member in one pass, then opens single ones."""
 
-    def scan(self) -> dict[str, Member]: ...
-
-    def read(self, name: str, member: Member, limit: int) -> bytes:
-        """All bytes of one member of at most `limit` bytes, without unpacking the others to disk."""
+    def scan(self) -> dict[str, Member]:
+        """Read the archive to its end; all files by name. Raises GatherError."""
         ...
 
-    def open(self, name: str, member: Member) -> BinaryIO: ...
+    def read(self, member: Member) -> bytes:
+        """All bytes of one member, which is small."""
+        ...
 
-    def close(self) -> None: ...
+    def open(self, member: Member) -> BinaryIO:
+        """One member as a stream of its own."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was made beside the archive's descriptor."""
+        ...
 
 
 def refusal(file: str, message: str, remedy: str) -> GatherError:
@@ -77,9 +85,11 @@ class Part(io.RawIOBase):
         self._left = size
 
     def readable(self) -> bool:
+        """As io.BufferedReader asks."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
+        """Fill the buffer as far as the range goes."""
         view = memoryview(buffer)
         data = os.pread(self._descriptor, min(len(view), self._left), self._at)
         view[: len(data)] = data
@@ -103,9 +113,12 @@ class Budget:
         self._most = min(limits.total_bytes, ratio)
 
     def member(self) -> None:
+        """Count one more file or folder."""
         self._files += 1
         if self._files > self._limits.files:
-            raise refusal(self._file, f"has more than {self._limits.files} members", "split it into several")
+            raise refusal(
+                self._file, f"the source bundle has more than {self._limits.files} members", "split it into several"
+            )
 
     def take(self, count: int) -> None:
         """Count bytes that were unpacked just now; headers of an archive count too."""
@@ -113,7 +126,7 @@ class Budget:
         if self._bytes > self._most:
             raise refusal(
                 self._file,
-                f"unpacks to more than {self._most} bytes, its limit or {_RATIO} times its own size",
+                f"the source bundle unpacks to more than {self._most} bytes, its limit or {_RATIO} times its own size",
                 "split it, or submit the folder itself",
             )
 
@@ -153,6 +166,7 @@ class Names:
         return name
 
     def folder(self, raw: str) -> None:
+        """Take note of a folder member; the same folder may be there several times."""
         self._add_folders(raw, self._parts(raw.removesuffix("/")))
 
     def _add_folders(self, raw: str, parts: list[str]) -> None:

@@ -6,11 +6,10 @@ wrong field is taken out of the tree and named as an error, by a path without an
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Annotated, Any, Literal
 
@@ -30,6 +29,9 @@ MOST_RECORDS = 100_000
 MOST_ERRORS = 50_000
 """Errors named one by one; what is wrong beyond them is taken out all the same, and counted as one."""
 
+_LONGEST_PART = 255
+"""Bytes of one part of a path (NAME_MAX of Linux)."""
+
 _TIMESTAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})Z")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -41,7 +43,7 @@ def seconds(timestamp: str) -> int:
     if (match := _TIMESTAMP.fullmatch(timestamp)) is None:
         raise ValueError("not a timestamp")
     year, month, day, hour, minute, second = map(int, match.groups())
-    return _epoch(datetime(year, month, day, hour, minute, second))
+    return _epoch(datetime(year, month, day, hour, minute, second, tzinfo=UTC))
 
 
 def last_second(day: str) -> int:
@@ -49,13 +51,13 @@ def last_second(day: str) -> int:
     if (match := _DATE.fullmatch(day)) is None:
         raise ValueError("not a date")
     year, month, number = map(int, match.groups())
-    return _epoch(datetime(year, month, number, 23, 59, 59))
+    return _epoch(datetime(year, month, number, 23, 59, 59, tzinfo=UTC))
 
 
 def _epoch(moment: datetime) -> int:
-    if moment.year < 1970:
+    if (count := int(moment.timestamp())) < 0:
         raise ValueError("before 1970")
-    return calendar.timegm(moment.timetuple())
+    return count
 
 
 def _timestamp(text: str) -> str:
@@ -76,7 +78,7 @@ def _host(text: str) -> str:
 
 def _content_path(text: str) -> str:
     parts = text.split("/")
-    if any(part in {"", ".", ".."} or len(part.encode()) > 255 for part in parts) or _CONTROL.search(text):
+    if any(part in {"", ".", ".."} or len(part.encode()) > _LONGEST_PART for part in parts) or _CONTROL.search(text):
         raise ValueError("not a plain relative path")
     return text
 
@@ -104,6 +106,8 @@ Url = Annotated[str, Field(max_length=LONGEST)]
 
 
 class Budget(Model):
+    """How many retrievals the pipeline may make."""
+
     max_requests: Annotated[int, Field(ge=0, le=1_000_000)]
 
 
@@ -230,7 +234,7 @@ def read(document: Document) -> Reading:
         return found.reading({})
     _refuse_escapes(document, root.get("records"))
     lists = {name: items for name in _LISTS if isinstance(items := root.get(name), list)}
-    pruned = found.prune(SourceBundle, {**root, **dict.fromkeys(lists, [])}, ())
+    pruned = found.prune(SourceBundle, {**root, **{name: [] for name in lists}}, ())
     for name, items in lists.items():
         if len(items) > MOST_RECORDS:
             found.add("too_long", (name,))
@@ -273,13 +277,13 @@ class _Found:
         """The value without its wrong fields; the value itself when it fits the model."""
         try:
             model.model_validate(value)
+            fitting: dict[str, Any] = value  # nothing else fits a model in strict mode
         except ValidationError as error:
             if len(self._errors) < MOST_ERRORS:
                 return self._without(value, error, at)
             self.add("too_many_errors", ())
             return {}
-        assert isinstance(value, dict)  # nothing else fits a model in strict mode
-        return value
+        return fitting
 
     def _without(self, value: Any, error: ValidationError, at: Path_) -> dict[str, Any]:
         pruned = _copied(value) if isinstance(value, dict) else {}
@@ -304,7 +308,7 @@ def _copied(value: dict[str, Any]) -> dict[str, Any]:
 
 def _remove(tree: dict[str, Any], path: Path_) -> None:
     """Take out the field at `path`; a wrong item of a list takes the whole list with it."""
-    fields = list(takewhile(lambda part: isinstance(part, str), path))
+    fields = [str(part) for part in takewhile(lambda part: isinstance(part, str), path)]
     for field in fields[:-1]:
         tree = tree.get(field, {})
     if fields:

@@ -36,26 +36,27 @@ class TarMembers:
         self._spool: BinaryIO | None = None
 
     def scan(self) -> dict[str, Member]:
+        """One pass over the whole archive."""
         stream = self._stream()
         names = Names(self._file)
         members: dict[str, Member] = {}
         try:
             tar = tarfile.TarFile(fileobj=cast(IO[bytes], stream), encoding="utf-8", errors="surrogateescape")
             while (header := tar.next()) is not None:
-                tar.members.clear()  # or tarfile keeps every header
+                tar.members = []  # type: ignore[attr-defined]  # or tarfile keeps every header
                 stream.budget.member()
                 if self._is_file(header):
                     at = stream.tell()
                     content = _Content(stream, header.size)
                     sha256, count = hashed(content, header.name, self._file, self._limits)
                     if count != header.size:
-                        raise refusal(self._file, "ends in the middle of a member", _PACK_AGAIN)
+                        raise refusal(self._file, "the source bundle ends in the middle of a member", _PACK_AGAIN)
                     members[names.file(header.name)] = Member(sha256, count, at)
                 else:
                     names.folder(header.name)
                 stream.allow_headers()
         except (tarfile.TarError, ValueError, RecursionError) as error:
-            raise refusal(self._file, "is not a tar archive, or is damaged", _PACK_AGAIN) from error
+            raise refusal(self._file, "the source bundle is not a tar archive, or is damaged", _PACK_AGAIN) from error
         stream.finish()
         return members
 
@@ -70,14 +71,13 @@ class TarMembers:
             )
         return plain
 
-    def read(self, name: str, member: Member, limit: int) -> bytes:
-        if member.bytes > limit:
-            raise refusal(self._file, f"the file `{shown(name)}` is larger than {limit} bytes", "split it")
+    def read(self, member: Member) -> bytes:
+        """One member, by a pass up to it."""
         stream = self._stream()
         stream.seek(member.at)
         return stream.take(member.bytes)
 
-    def open(self, name: str, member: Member) -> BinaryIO:
+    def open(self, member: Member) -> BinaryIO:
         """One member as a stream. The first call unpacks the tar stream into one file without a name.
 
         So members may be opened in any order at no more than two passes; the file is gone with `close`.
@@ -88,7 +88,7 @@ class TarMembers:
 
     def _spooled(self) -> BinaryIO:
         stream = self._stream()
-        spool = cast(BinaryIO, tempfile.TemporaryFile())
+        spool = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # lives as long as this object
         try:
             while chunk := stream.take(CHUNK):
                 spool.write(chunk)
@@ -96,7 +96,7 @@ class TarMembers:
         except OSError as error:
             spool.close()
             remedy = "make room in the temporary folder, or submit the folder itself"
-            raise refusal(self._file, "cannot be unpacked into a temporary file", remedy) from error
+            raise refusal(self._file, "the source bundle cannot be unpacked into a temporary file", remedy) from error
         return spool
 
     def _stream(self) -> _Forward:
@@ -104,6 +104,7 @@ class TarMembers:
         return _Forward(self._descriptor, self._file, Budget(self._file, self._limits, packed))
 
     def close(self) -> None:
+        """Let go of the unpacked stream, if there is one."""
         if self._spool is not None:
             self._spool.close()
 
@@ -129,7 +130,11 @@ class _Forward:
     def read(self, size: int) -> bytes:
         self._headers_left -= size
         if size < 0 or self._headers_left < 0:
-            raise refusal(self._file, f"has a member with more than {_HEADER_BYTES} bytes of headers", _PACK_AGAIN)
+            raise refusal(
+                self._file,
+                f"the source bundle has a member with more than {_HEADER_BYTES} bytes of headers",
+                _PACK_AGAIN,
+            )
         self._last = self.take(size)
         return self._last
 
@@ -138,7 +143,7 @@ class _Forward:
 
     def seek(self, position: int) -> None:
         if position < self._position:
-            raise refusal(self._file, "has a member that starts before its header", _PACK_AGAIN)
+            raise refusal(self._file, "the source bundle has a member that starts before its header", _PACK_AGAIN)
         while (left := position - self._position) and self.take(min(left, CHUNK)):
             pass
 
@@ -152,10 +157,14 @@ class _Forward:
     def finish(self) -> None:
         """Read to the end. Raises GatherError unless the tar ended as it should and only padding follows."""
         if self._last != bytes(_BLOCK):
-            raise refusal(self._file, "has a damaged header, or ends without an end mark", _PACK_AGAIN)
+            raise refusal(
+                self._file, "the source bundle has a damaged header, or ends without an end mark", _PACK_AGAIN
+            )
         while chunk := self.take(CHUNK):
             if chunk.strip(b"\0"):
-                raise refusal(self._file, "holds more data after the end of the tar archive", _PACK_AGAIN)
+                raise refusal(
+                    self._file, "the source bundle holds more data after the end of the tar archive", _PACK_AGAIN
+                )
 
 
 class _Content:
@@ -186,21 +195,27 @@ class _Gunzipped(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer)
-        while not self._inflate.eof:
+        while True:
             try:
                 data = self._inflate.decompress(self._input, len(view))
             except zlib.error as error:
-                raise refusal(self._file, "is damaged: it is not gzip to its end", _PACK_AGAIN) from error
+                raise refusal(
+                    self._file, "the source bundle is damaged: it is not gzip to its end", _PACK_AGAIN
+                ) from error
             self._input = self._inflate.unconsumed_tail
             if data:
                 view[: len(data)] = data
                 return len(data)
-            if not self._input and not self._inflate.eof and not self._more():
-                raise refusal(self._file, "is cut short", "copy it again, or pack it again with `tar czf`")
+            if self._inflate.eof:
+                break
+            if not self._input and not self._more():
+                raise refusal(
+                    self._file, "the source bundle is cut short", "copy it again, or pack it again with `tar czf`"
+                )
         self._input = self._inflate.unused_data
         while self._input or self._more():
             if self._input.strip(b"\0"):
-                raise refusal(self._file, "holds more data after its gzip stream", _PACK_AGAIN)
+                raise refusal(self._file, "the source bundle holds more data after its gzip stream", _PACK_AGAIN)
             self._input = b""
         return 0
 

@@ -1,7 +1,7 @@
-"""URL facts: a URL is exactly canonical or it has no parts; nothing is ever repaired.
+r"""URL facts: a URL is exactly canonical or it has no parts; nothing is ever repaired.
 
 The text is matched by our own grammar, then parsed by httpx (which connects) and by urllib, and
-all three must agree. Parsers differ on hostile input (`https://evil.org\\@good.org/` has two hosts),
+all three must agree. Parsers differ on hostile input (`https://evil.org\@good.org/` has two hosts),
 so where any of them would have to guess there is no host that a rule could compare.
 httpx is imported here only.
 """
@@ -18,7 +18,7 @@ LONGEST = 2_048
 _LONGEST_HOST = 253
 """Characters of a host name in text form (RFC 1035, 255 octets on the wire)."""
 
-_DEFAULT_PORT = 443
+_DEFAULT_PORT, _LAST_PORT = 443, 65_535
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 # The last label starts with a letter: this refuses every IPv4 spelling (`127.1`, `0x7f.1`, `2130706433`).
 _HOST = re.compile(rf"(?:{_LABEL}\.)+(?=[a-z]){_LABEL}")
@@ -52,7 +52,7 @@ def url_facts(text: str) -> UrlFacts:
     if len(text) > LONGEST or (match := _URL.fullmatch(text)) is None:
         return _REFUSED
     port = int(match["port"] or _DEFAULT_PORT)
-    if port > 65_535 or (match["port"] is not None and port == _DEFAULT_PORT):
+    if port > _LAST_PORT or (match["port"] is not None and port == _DEFAULT_PORT):
         return _REFUSED
     if any(segment in {".", ".."} for segment in match["path"].split("/")):
         return _REFUSED
@@ -60,7 +60,7 @@ def url_facts(text: str) -> UrlFacts:
         return _REFUSED
     if not canonical_host(match["host"]) or not _parsers_agree(text, match):
         return _REFUSED
-    return UrlFacts(True, match["scheme"], match["host"], port)
+    return UrlFacts(canonical=True, scheme=match["scheme"], host=match["host"], port=port)
 
 
 def canonical_host(text: str) -> bool:

@@ -13,7 +13,7 @@ import stat
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from engine.errors import GatherError
 from engine.facts.members import CHUNK, LONGEST_NAME, Budget, Member, Names, Part, hashed, refusal, shown
@@ -27,6 +27,8 @@ _LOCATOR = struct.Struct("<4sLQL")
 _END64 = struct.Struct("<4sQ2H2L4Q")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
+_EXTRA = struct.Struct("<2H")
+_LARGE = struct.Struct("<Q")
 _DESCRIPTORS = {
     12: struct.Struct("<3L"),
     16: struct.Struct("<4x3L"),
@@ -36,7 +38,8 @@ _DESCRIPTORS = {
 """Data descriptors by their length: without or with a signature, with 4-byte or 8-byte sizes."""
 
 _LONGEST_COMMENT = 0xFFFF
-_SEE_ZIP64 = 0xFFFFFFFF
+_ZIP64 = 1
+_SEE_ZIP64, _SEE_ZIP64_SHORT = 0xFFFFFFFF, 0xFFFF
 _STORED, _DEFLATED = 0, 8
 _ENCRYPTED = 0x0001 | 0x0040 | 0x2000
 _DESCRIPTOR = 0x0008
@@ -73,6 +76,7 @@ class ZipMembers:
         self._entries: dict[int, _Entry] = {}  # by where their data starts
 
     def scan(self) -> dict[str, Member]:
+        """Check every statement of the archive and unpack every member once."""
         end = os.fstat(self._descriptor).st_size
         budget = Budget(self._file, self._limits, packed=end)
         names = Names(self._file)
@@ -80,7 +84,7 @@ class ZipMembers:
         central, entries = self._central_directory(end, budget)
         starts = [*(entry.at for entry in entries), central]
         if starts[0] != 0:
-            raise self._refuse("has data before its first member")
+            raise self._refuse("the source bundle has data before its first member")
         for entry, next_start in zip(entries, starts[1:], strict=True):
             at = self._data_start(entry, next_start)
             if self._is_file(entry):
@@ -92,12 +96,12 @@ class ZipMembers:
                 names.folder(entry.name)
         return members
 
-    def read(self, name: str, member: Member, limit: int) -> bytes:
-        if member.bytes > limit:
-            raise refusal(self._file, f"the file `{shown(name)}` is larger than {limit} bytes", "split it")
-        return self.open(name, member).read()
+    def read(self, member: Member) -> bytes:
+        """One member, unpacked in memory."""
+        return self.open(member).read()
 
-    def open(self, name: str, member: Member) -> BinaryIO:
+    def open(self, member: Member) -> BinaryIO:
+        """One member, unpacked as it is read."""
         return self._unpacked(self._entries[member.at], member.at)
 
     def close(self) -> None:
@@ -112,7 +116,7 @@ class ZipMembers:
             budget.member()
             entries.append(self._entry(stream))
         if stream.read(1):
-            raise self._refuse("has a central directory of another length than it states")
+            raise self._refuse("the source bundle has a central directory of another length than it states")
         return start, sorted(entries, key=lambda entry: entry.at)
 
     def _end_record(self, end: int) -> tuple[int, int, int]:
@@ -121,28 +125,30 @@ class ZipMembers:
         tail = self._pread(end - first, first)
         found = [at for at in _occurrences(tail, b"PK\5\6") if _fits(tail, at)]
         if len(found) != 1:
-            raise self._refuse("is damaged or cut short: it has no end record, or several")
+            raise self._refuse("the source bundle is damaged or cut short: it has no end record, or several")
         at = first + found[0]
-        _, disk, first_disk, here, count, size, start, _ = _END.unpack_from(tail, found[0])
-        after = at
+        said = _END.unpack_from(tail, found[0])[1:-1]
+        true, after = list(said), at
         if at >= _LOCATOR.size and (locator := self._pread(_LOCATOR.size, at - _LOCATOR.size))[:4] == b"PK\6\7":
             after = _LOCATOR.unpack(locator)[2]
-            mark, length, _, _, disk, first_disk, here, count, size, start = self._record(_END64, after)
+            mark, length, _, _, *true = self._record(_END64, after)
             if mark != b"PK\6\6" or after + 12 + length != at - _LOCATOR.size:
-                raise self._refuse("has an end record that does not fit")
-        if disk or first_disk or here != count or start + size != after:
-            raise self._refuse("is one part of several, or has data around its central directory")
+                raise self._refuse("the source bundle has an end record that does not fit")
+        agree = all(value in {other, _SEE_ZIP64_SHORT, _SEE_ZIP64} for value, other in zip(said, true, strict=True))
+        disk, first_disk, here, count, size, start = true
+        if not agree or disk or first_disk or here != count or start + size != after:
+            raise self._refuse("the source bundle is one part of several, or has data around its central directory")
         return count, size, start
 
-    def _entry(self, stream: io.BufferedReader) -> _Entry:
+    def _entry(self, stream: io.BufferedReader[Part]) -> _Entry:
         header = stream.read(_CENTRAL.size)
         if len(header) != _CENTRAL.size or header[:4] != b"PK\1\2":
-            raise self._refuse("has a damaged central directory")
+            raise self._refuse("the source bundle has a damaged central directory")
         fields = _CENTRAL.unpack(header)
         _, _, _, flags, method, _, _, crc, packed, size, name_length, extra_length, comment, disk, _, mode, at = fields
         raw, extra = stream.read(name_length), stream.read(extra_length)
         if len(stream.read(comment)) != comment or len(raw) > 4 * LONGEST_NAME:
-            raise self._refuse("has a damaged central directory, or a name that is too long")
+            raise self._refuse("the source bundle has a damaged central directory, or a name that is too long")
         size, packed, at = self._large(extra, [size, packed, at])
         entry = _Entry(raw, flags, method, crc, packed, size, at, mode >> 16)
         if flags & (_ENCRYPTED | _PATCHED) or method not in {_STORED, _DEFLATED} or disk:
@@ -154,15 +160,15 @@ class ZipMembers:
     def _large(self, extra: bytes, values: list[int]) -> list[int]:
         """The values, those that stand in the zip64 extra field taken from there, in its order."""
         large = b""
-        while len(extra) >= 4:
-            kind, length = struct.unpack_from("<2H", extra)
-            if kind == 1:
-                large = extra[4 : 4 + length]
-            extra = extra[4 + length :]
+        while len(extra) >= _EXTRA.size:
+            kind, length = _EXTRA.unpack_from(extra)
+            if kind == _ZIP64:
+                large = extra[_EXTRA.size : _EXTRA.size + length]
+            extra = extra[_EXTRA.size + length :]
         for index, value in enumerate(values):
-            if value == _SEE_ZIP64 and len(large) >= 8:
-                values[index] = int.from_bytes(large[:8], "little")
-                large = large[8:]
+            if value == _SEE_ZIP64 and len(large) >= _LARGE.size:
+                (values[index],) = _LARGE.unpack_from(large)
+                large = large[_LARGE.size :]
         return values
 
     def _data_start(self, entry: _Entry, next_start: int) -> int:
@@ -177,7 +183,7 @@ class ZipMembers:
         said = (entry.raw, entry.flags, entry.method)
         if mark != b"PK\3\4" or (raw, flags, method) != said or here != stated:
             raise self._refuse_member(entry, "is stated in two ways that disagree")
-        start = entry.at + _LOCAL.size + name_length + extra_length
+        start: int = entry.at + _LOCAL.size + name_length + extra_length
         after = start + entry.packed
         if flags & _DESCRIPTOR:
             layout = _DESCRIPTORS.get(next_start - after)
@@ -197,13 +203,13 @@ class ZipMembers:
         packed = Part(self._descriptor, at, entry.packed)
         return cast(BinaryIO, io.BufferedReader(_Unpacked(packed, entry, self._file), CHUNK))
 
-    def _record(self, layout: struct.Struct, at: int) -> tuple[int, ...]:
+    def _record(self, layout: struct.Struct, at: int) -> tuple[Any, ...]:
         return layout.unpack(self._pread(layout.size, at))
 
     def _pread(self, size: int, at: int) -> bytes:
         data = os.pread(self._descriptor, size, at) if at < 1 << 62 else b""
         if len(data) != size:
-            raise self._refuse("is damaged or cut short")
+            raise self._refuse("the source bundle is damaged or cut short")
         return data
 
     def _refuse(self, message: str) -> GatherError:
@@ -243,7 +249,7 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer)
-        data = self._packed.read(len(view)) if self._inflate is None else self._inflated(len(view))
+        data = self._packed.read(len(view)) if self._inflate is None else self._inflated(self._inflate, len(view))
         self._count += len(data)
         self._crc = zlib.crc32(data, self._crc)
         ended = not data and (self._count, self._crc) != (self._entry.size, self._entry.crc)
@@ -252,19 +258,20 @@ class _Unpacked(io.RawIOBase):
         view[: len(data)] = data
         return len(data)
 
-    def _inflated(self, most: int) -> bytes:
-        assert self._inflate is not None
-        while not self._inflate.eof:
+    def _inflated(self, inflate: zlib._Decompress, most: int) -> bytes:
+        while True:
             try:
-                data = self._inflate.decompress(self._input, most)
+                data = inflate.decompress(self._input, most)
             except zlib.error as error:
                 raise self._refuse("is damaged") from error
-            self._input = self._inflate.unconsumed_tail
+            self._input = inflate.unconsumed_tail
             if data:
                 return data
-            if not self._input and not self._inflate.eof and not self._more():
+            if inflate.eof:
+                break
+            if not self._input and not self._more():
                 raise self._refuse("is cut short")
-        if self._inflate.unused_data or self._more():
+        if inflate.unused_data or self._more():
             raise self._refuse("is followed by hidden data")
         return b""
 

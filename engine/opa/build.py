@@ -213,16 +213,20 @@ def _key(pin: Pin) -> str:
 
 @contextmanager
 def _cache() -> Iterator[Path]:
-    """Our folder in the user's cache, or, where that cannot be written, a temporary one."""
-    try:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        folder = base / "admission-engine" / "tools"
-        folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
-    except (OSError, RuntimeError):  # RuntimeError: no HOME and no such user
-        writable = False
+    """Our folder in the user's cache, or in the virtual environment, or a temporary one: the first that is writable."""
+    bases = [os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")]  # noqa: PTH111 -- never raises
+    bases += [sys.prefix] if sys.prefix != sys.base_prefix else []
+    folders = (Path(base) / "admission-engine" / "tools" for base in bases if Path(base).is_absolute())
     with ExitStack() as stack:
-        yield folder if writable else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="admission-engine-")))
+        yield next(filter(_writable, folders), None) or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
 
 
 @contextmanager

@@ -144,6 +144,7 @@ class _UnixClient(OpaClient):  # type: ignore[misc]  # the package has no type i
     def _init_session(self) -> requests.Session:
         session = requests.Session()
         session.trust_env = False
+        session.max_redirects = 0
         session.mount("http://", _UnixAdapter(self._path, self._budget))
         return session
 

@@ -51,7 +51,7 @@ class Server:
     """One running OPA with one pair of archives. Use `Server.start`, then `ask`, then `close`."""
 
     def __init__(self, folder: Path, lock: int, revisions: Revisions, limits: OpaLimits) -> None:
-        self._folder = folder
+        self.folder = folder
         self._lock = lock
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
@@ -90,7 +90,7 @@ class Server:
             time.sleep(0.005)
         from engine.opa.client import Client
 
-        self._client = Client(str(self._folder / _SOCKET), self._limits)
+        self._client = Client(str(self.folder / _SOCKET), self._limits)
         self._ask(self._client, "decision", {"point": ""}, max(deadline - time.monotonic(), 0.1))
 
     def ask(self, rule: str, document: dict[str, Any]) -> Reply:
@@ -120,7 +120,7 @@ class Server:
                     break
                 except subprocess.TimeoutExpired:
                     continue
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._lock)
 
     def _live(self, binary: Binary) -> None:
@@ -128,10 +128,10 @@ class Server:
         opa += ["-b", RULES, "-b", VALUES, "--log-level", "error", "--skip-version-check"]
         opa += ["--set", f"server.decoding.max_length={self._limits.input_bytes}"]
         try:
-            with (self._folder / "opa.log").open("wb") as log:
+            with (self.folder / "opa.log").open("wb") as log:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *opa],
-                    cwd=self._folder,
+                    cwd=self.folder,
                     env={},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -147,14 +147,14 @@ class Server:
     def _connects(self) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             try:
-                probe.connect(str(self._folder / _SOCKET))
+                probe.connect(str(self.folder / _SOCKET))
             except OSError:
                 return False
             return True
 
     def _complaint(self) -> str:
         try:
-            text = (self._folder / "opa.log").read_bytes()[-400:].decode("utf-8", "replace")
+            text = (self.folder / "opa.log").read_bytes()[-400:].decode("utf-8", "replace")
         except OSError:
             text = ""
         return " ".join(text.split()) or "it ended without a word"

@@ -7,10 +7,11 @@ alternatives, hosts, which content a licence decision was taken for, how many re
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from engine.canonical import canonical, digest
 from engine.errors import Location
@@ -21,7 +22,7 @@ from engine.facts.urls import url_facts
 from engine.files import load
 from engine.model import ENGINE_CODES, Boundary, Decision, Digest, Limits, Mode, Model, Outcome, Sha256
 from engine.points import Gathered, Input, Point, World
-from engine.record.source_events import SourceEvent
+from engine.record.source_events import EventName, Hashes, SourceEvent
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
@@ -72,10 +73,9 @@ class Content(Model):
 
 
 class Url(Model):
-    """Whether a URL is stated; its parts only when it is canonical and every parser reads it alike."""
+    """A URL that is stated; its parts only when it is canonical and every parser reads it alike."""
 
-    stated: bool
-    canonical: bool | None = None
+    canonical: bool
     scheme: str | None = None
     host: str | None = None
     port: int | None = None
@@ -89,7 +89,11 @@ class Retention(Model):
 
 
 class SourceRecord(Model):
-    """One record's facts. `requests_used` counts the external records before this one (A21)."""
+    """One record's facts.
+
+    `remote`: the record names a URL; absent when that is not known. `requests_used` counts the
+    records before this one that are external or remote: each is one retrieval (A21).
+    """
 
     id: str | None = None
     id_count: int
@@ -99,6 +103,7 @@ class SourceRecord(Model):
     sha256: Sha256 | None = None
     content: Content | None = None
     license: License | None = None
+    remote: bool | None = None
     url: Url | None = None
     retrieved_at: int | None = None
     retention: Retention | None = None
@@ -186,20 +191,42 @@ class SourceLimits(Limits):
 
 def gather(request: SourceRequest, world: World) -> Gathered:
     """Read and measure the source bundle. Raises GatherError when it cannot be read as one."""
-    common = {"point": "source", "now": world.clock(), "boundaries": world.boundaries()}
+    now, boundaries = world.clock(), world.boundaries()
     if request.path is None:
-        return Gathered(SourceInput(**common), "material without a source bundle")
+        return Gathered(
+            SourceInput(point="source", now=now, boundaries=boundaries), "material without a source bundle"
+        )
     with ExitStack() as stack:
         tree = stack.enter_context(open_bundle(Path(request.path), world.read))
         text = tree.read_document(DOCUMENT, world.read.document_bytes)
-        name = f"{request.path.rstrip('/')}/{DOCUMENT}"
-        reading = read(load(text, name, world.read))
+        reading = read(load(text, tree.place(DOCUMENT), world.read))
         contents = _contents(tree, reading, world)
-        found = digest(canonical({"document": digest(text), "content": {p: c and c.sha256 for p, c in contents.items()}}))
-        facts = _bundle(reading, contents, found, request.digest)
+        facts = _bundle(reading, contents, _digest(text, contents), request.digest)
         stack.pop_all()
-    gathered = SourceInput(**common, bundle=facts)
-    return Gathered(gathered, _title(facts, contents), _places(facts, reading, name), tree)
+    opened = OpenedSource(tree, {record.get("id", ""): record.get("path", "") for record in _records(reading)})
+    gathered = SourceInput(point="source", now=now, boundaries=boundaries, bundle=facts)
+    return Gathered(gathered, _title(facts, contents), _places(facts, reading, tree), opened)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSource:
+    """The source bundle that was decided on, still open, for the hand that copies from it."""
+
+    tree: Tree
+    paths: Mapping[str, str]
+
+    def content(self, record_id: str) -> AbstractContextManager[BinaryIO]:
+        """The content of a record as a stream. Raises GatherError when it is gone."""
+        return self.tree.open(self.paths.get(record_id, ""))
+
+    def close(self) -> None:
+        self.tree.close()
+
+
+def _digest(text: bytes, contents: dict[str, Content | None]) -> str:
+    """One digest over the document and every content: whatever changes in the bundle, this changes."""
+    hashes = {path: None if content is None else content.sha256 for path, content in contents.items()}
+    return digest(canonical({"document": digest(text), "content": hashes}))
 
 
 def _contents(tree: Tree, reading: Reading, world: World) -> dict[str, Content | None]:
@@ -226,8 +253,8 @@ def _bundle(
     counts = Counter(record.get("id") for record in _records(reading))
     records, used = [], 0
     for index, record in enumerate(_records(reading)):
-        facts = _record(record, f"records.{index}" , wrong, contents, decisions, counts)
-        if facts.kind == "external" or (facts.url is not None and facts.url.stated):
+        facts = _record(record, f"records.{index}", wrong, contents, decisions, counts)
+        if facts.kind == "external" or facts.remote:
             facts = facts.model_copy(update={"requests_used": used})
             used += 1
         records.append(facts)
@@ -265,7 +292,8 @@ def _record(
         kind=kind,
         content=contents.get(raw.get("path", "")),
         license=None if label is None else _license(label, decisions.get(identity or "", ())),
-        url=_url(raw["url"]) if "url" in raw else None,
+        remote=raw["url"] is not None if "url" in raw else None,
+        url=None if raw.get("url") is None else _url(raw["url"]),
         retrieved_at=None if raw.get("retrieved_at") is None else seconds(raw["retrieved_at"]),
         retention=None if retention is None else _retention(retention),
     )
@@ -294,11 +322,9 @@ def _decisions(raw: Any) -> dict[str, tuple[LicenseDecision, ...]]:
     return {record: tuple(items) for record, items in named.items()}
 
 
-def _url(text: str | None) -> Url:
-    if text is None:
-        return Url(stated=False)
+def _url(text: str) -> Url:
     facts = url_facts(text)
-    return Url(stated=True, canonical=facts.canonical, scheme=facts.scheme, host=facts.host, port=facts.port)
+    return Url(canonical=facts.canonical, scheme=facts.scheme, host=facts.host, port=facts.port)
 
 
 def _retention(raw: dict[str, Any]) -> Retention:
@@ -326,8 +352,8 @@ def _title(facts: BundleFacts, contents: dict[str, Content | None]) -> str:
     return f"{facts.id or 'no id'} · {use} · {count} record{'' if count == 1 else 's'} · {size} bytes"
 
 
-def _places(facts: BundleFacts, reading: Reading, name: str) -> dict[str | None, Location]:
-    places: dict[str | None, Location] = {None: Location(name, 1)}
+def _places(facts: BundleFacts, reading: Reading, tree: Tree) -> dict[str | None, Location]:
+    places: dict[str | None, Location] = {None: Location(tree.place(DOCUMENT), 1)}
     for index, record in enumerate(facts.records or ()):
         places[f"records/{record.id if record.id is not None else f'#{index}'}"] = reading.record_place(index)
     for error in reading.errors:
@@ -343,18 +369,18 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
         own = finding.subject if finding.subject is not None and finding.subject.startswith("records/") else None
         causes[own].add(finding.code)
     undecided = any(code.startswith(ENGINE_CODES) for code in causes[None])
-    licensing = catalogue.codes("source", topic="license")
+    licensing = catalogue.codes("source", "license") | catalogue.codes("source", "license_decision")
 
     def one(index: int, record: SourceRecord) -> SourceEvent:
         own = causes.get(f"records/{record.id if record.id is not None else f'#{index}'}", set())
         refused = sorted(own & licensing)
         return SourceEvent(
             event=_event(decision),
-            source_id=record.id,
+            source_id=f"#{index}" if record.id is None else record.id,
             source_kind=record.kind,
             policy_outcome=decision.outcome,
             origin_alias=record.origin_alias,
-            hashes={"declared": record.sha256, "computed": record.content and record.content.sha256},
+            hashes=Hashes(declared=record.sha256, computed=None if record.content is None else record.content.sha256),
             license_outcome="undecided" if undecided else (refused[0] if refused else "accepted"),
             rejection_causes=tuple(sorted(own | causes[None])),
         )
@@ -362,10 +388,10 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
     return tuple(one(index, record) for index, record in enumerate((facts and facts.records) or ()))
 
 
-def _event(decision: Decision) -> str:
+def _event(decision: Decision) -> EventName:
     if decision.mode is Mode.CHECK:
-        return "source_checked"
-    return "environment_source_admitted" if decision.outcome is Outcome.ALLOW else "environment_source_rejected"
+        return EventName.SOURCE_CHECKED
+    return EventName.ADMITTED if decision.outcome is Outcome.ALLOW else EventName.REJECTED
 
 
 POINT = Point("source", SourceRequest, SourceInput, SourceLimits, gather, events)

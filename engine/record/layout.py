@@ -1,14 +1,14 @@
 """Where the record's files are below the state folder, and what may go wrong with them.
 
-    state/
-    ├── installation.json            who wrote this record; written last at first use
-    ├── keys/record.key              32 random bytes that sign checkpoints
-    ├── checkpoints/decisions.json   how far the record is vouched for
-    └── records/
-        ├── lock                     held by the one writer
-        ├── decisions.000001.jsonl   the record
-        ├── source_events.jsonl      the narrow view for data governance
-        └── cut/                     unfinished writes that were cut off
+state/
+├── installation.json            who wrote this record; written last at first use
+├── keys/record.key              32 random bytes that sign checkpoints
+├── checkpoints/decisions.json   how far the record is vouched for
+└── records/
+    ├── lock                     held by the one writer
+    ├── decisions.000001.jsonl   the record
+    ├── source_events.jsonl      the narrow view for data governance
+    └── cut/                     unfinished writes that were cut off
 """
 
 from __future__ import annotations
@@ -72,10 +72,11 @@ class Break:
 
     @property
     def repairable(self) -> bool:
+        """Whether the next start mends it by itself."""
         return self.kind in REPAIRABLE
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     """Carries a break out of the pure code; callers turn it into an answer or a RecordError."""
 
     def __init__(self, broken: Break) -> None:

@@ -5,18 +5,25 @@ Words of findings (titles, remedies) are not here: they live in the catalogue of
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from engine.model import Digest, Level, Mode, Model, Outcome, Revisions, Sha256
+from engine.model import Decision, Digest, Level, Mode, Model, Outcome, Revisions, Sha256
+from engine.record.redaction import redact
 
 Time = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$")]
 """RFC 3339 in UTC with microseconds, such as `2026-11-21T09:30:00.000000Z`."""
 
 Count = Annotated[int, Field(ge=0)]
 Version = Annotated[str, Field(max_length=64, pattern=r"^[^\"\\]*$")]
+
+
+def utc_now() -> datetime:
+    """The clock of the machine."""
+    return datetime.now(UTC)
 
 
 def timestamp(moment: datetime) -> str:
@@ -40,10 +47,10 @@ class Versions(Model):
 
 
 class Durations(Model):
-    """How long two verbs took, in microseconds."""
+    """How long two verbs took, in microseconds; null for a verb that was not reached."""
 
-    gather: Count
-    decide: Count
+    gather: Count | None
+    decide: Count | None
 
 
 class CoveredEvents(Model):
@@ -54,12 +61,36 @@ class CoveredEvents(Model):
     sha256: Sha256
 
 
-class DecisionRecord(Model):
+class _Redacted(Model):
+    """A body that is redacted as it is made: whoever leaves out `redactions` gets it done."""
+
+    redactions: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _redact(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "redactions" in data:
+            return data
+        paths: list[str] = []
+        clean = dict(data)
+        if "findings" in data:
+            clean["findings"] = [dict(finding) for finding in data["findings"]]  # a model gives its fields too
+        for name in _FREE & data.keys():
+            clean[name], found = redact(clean[name])
+            paths += (f"{name}.{path}" if path else name for path in found)
+        return clean | {"redactions": tuple(sorted(paths))}
+
+
+_FREE = {"decision_id", "principal", "run", "input", "findings", "limits", "status", "facts"}
+"""Fields whose content others chose; all others have a closed form."""
+
+
+class DecisionRecord(_Redacted):
     """One decision and everything needed to decide it again.
 
-    `input` is the redacted input, null where none could be gathered; `input_digest` is of the input
-    as OPA saw it. `redactions` names the fields of this record that were replaced, such as
-    `input.bundle.id`. The log fills `source_events`.
+    `input` is the redacted input, null where none could be gathered; `input_digest` is the decision's.
+    `redactions` names the fields of this record that were replaced, such as `input.bundle.id`. The log
+    fills `source_events`.
     """
 
     kind: Literal["decision"] = "decision"
@@ -67,21 +98,59 @@ class DecisionRecord(Model):
     decision_id: str
     point: str
     mode: Mode
-    principal: str | None
-    run: str | None
+    principal: str | None = None
+    run: str | None = None
     input_digest: Digest | None
     input: dict[str, Any] | None
-    redactions: tuple[str, ...]
     outcome: Outcome
-    findings: tuple[RecordedFinding, ...]
+    findings: Annotated[tuple[RecordedFinding, ...], Field(strict=False)]
     limits: dict[str, Any] | None
     policy: Revisions | None
     versions: Versions
     durations: Durations
     source_events: CoveredEvents | None = None
 
+    @classmethod
+    def of(
+        cls,
+        decision: Decision,
+        *,
+        time: str,
+        document: dict[str, Any] | None,
+        versions: Mapping[str, str],
+        durations: Mapping[str, int],
+        principal: str | None = None,
+        run: str | None = None,
+    ) -> DecisionRecord:
+        """The record of a decision on `document`, the input as OPA saw it.
 
-class ResultRecord(Model):
+        `versions` has `engine` and, where one was reached, `opa`; `durations` has microseconds of `gather`
+        and `decide`, as far as they ran.
+        """
+        return cls.model_validate(
+            {
+                "time": time,
+                "decision_id": decision.decision_id,
+                "point": decision.point,
+                "mode": decision.mode,
+                "principal": principal,
+                "run": run,
+                "input_digest": decision.input_digest,
+                "input": document,
+                "outcome": decision.outcome,
+                "findings": [
+                    {"code": finding.code, "level": finding.level, "subject": finding.subject}
+                    for finding in decision.findings
+                ],
+                "limits": None if decision.limits is None else decision.limits.model_dump(mode="json"),
+                "policy": decision.policy,
+                "versions": Versions(engine=versions["engine"], opa=versions.get("opa")),
+                "durations": Durations(gather=durations.get("gather"), decide=durations.get("decide")),
+            }
+        )
+
+
+class ResultRecord(_Redacted):
     """What approved work did; `duration` in microseconds, `facts` without content."""
 
     kind: Literal["result"] = "result"
@@ -89,7 +158,6 @@ class ResultRecord(Model):
     decision_id: str
     status: str
     facts: dict[str, Any]
-    redactions: tuple[str, ...]
     duration: Count
 
 
@@ -107,7 +175,7 @@ class RecoveryRecord(Model):
 
 Body = DecisionRecord | ResultRecord | RecoveryRecord
 
-BODIES: dict[str, type[DecisionRecord] | type[ResultRecord] | type[RecoveryRecord]] = {
+BODIES: dict[str, type[DecisionRecord | ResultRecord | RecoveryRecord]] = {
     "decision": DecisionRecord,
     "result": ResultRecord,
     "recovery": RecoveryRecord,

@@ -1,7 +1,7 @@
 """source_events.jsonl: seven facts about a source and the event's name, and nothing else (row A27).
 
 No time and no decision id, so that the same fixture gives the same bytes on every run (row A26).
-Values that are no plain label (text, URLs, host names, secrets) are replaced by a digest (row A28).
+Values that are no plain label or code (text, URLs, hosts, secrets) are replaced by a digest (row A28).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from engine.canonical import canonical
 from engine.model import Model, Outcome, Sha256
@@ -21,30 +21,43 @@ from engine.record.redaction import redact, redacted
 
 _LABEL = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._#-]{0,127}")
 _HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}\.?|[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
+_CODE = re.compile(r"(?:engine\.)?[a-z][a-z0-9_]{0,63}")
 _REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
 
 
 class EventName(StrEnum):
+    """A dry run looked at the source, or it was let into an environment, or kept out."""
+
     SOURCE_CHECKED = "source_checked"
     ADMITTED = "environment_source_admitted"
     REJECTED = "environment_source_rejected"
 
 
 def _label(text: str) -> str:
-    if _REDACTED.fullmatch(text):
-        return text
-    if not _LABEL.fullmatch(text) or _HOST.fullmatch(text):
-        return redacted(text)
-    clean: str = redact(text)[0]
-    return clean
+    clean: str = redact(text)[0] if _LABEL.fullmatch(text) else redacted(text)
+    return text if _REDACTED.fullmatch(text) else clean
 
 
-def _labels(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted({_label(text) for text in texts}))
+def _alias(text: str) -> str:
+    return redacted(text) if _HOST.fullmatch(text) else _label(text)
+
+
+def _code(text: str) -> str:
+    return text if _CODE.fullmatch(text) or _REDACTED.fullmatch(text) else redacted(text)
+
+
+def _codes(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({_code(text) for text in texts}))
 
 
 Label = Annotated[str, AfterValidator(_label)]
-"""An id or alias of at most 128 letters, digits and `._#-`, not a host; anything else is redacted."""
+"""An id of at most 128 letters, digits and `._#-`; anything else is redacted."""
+
+Alias = Annotated[str, AfterValidator(_alias)]
+"""A label that is not a host name or address: an alias says nothing more exact about the origin."""
+
+Code = Annotated[str, AfterValidator(_code)]
+"""A code in lower case, perhaps under `engine.`."""
 
 
 class Hashes(Model):
@@ -55,16 +68,19 @@ class Hashes(Model):
 
 
 class SourceEvent(Model):
-    """What data governance may see of one source. `rejection_causes` are codes, sorted, each once."""
+    """What data governance may see of one source; null where the bundle says nothing.
 
-    event: EventName
-    source_id: Label
+    `rejection_causes` are codes, sorted, each once.
+    """
+
+    event: Annotated[EventName, Field(strict=False)]
+    source_id: Label | None
     source_kind: Label | None
-    policy_outcome: Outcome
-    origin_alias: Label | None
+    policy_outcome: Annotated[Outcome, Field(strict=False)]
+    origin_alias: Alias | None
     hashes: Hashes
-    license_outcome: Label | None
-    rejection_causes: Annotated[tuple[str, ...], AfterValidator(_labels)]
+    license_outcome: Code | None
+    rejection_causes: Annotated[tuple[str, ...], AfterValidator(_codes)]
 
 
 def line(event: SourceEvent) -> bytes:

@@ -1,5 +1,7 @@
 """The only file of the record that touches a disk: a small interface, so that crashes can be simulated behind it."""
 
+# ruff: noqa: D102 - what the methods of DiskStorage do stands in the interface
+
 from __future__ import annotations
 
 import errno
@@ -13,7 +15,7 @@ _POLL_SECONDS = 0.01
 """Between two tries for the lock; short beside the time an engine needs to start."""
 
 
-class LockHeld(Exception):
+class LockHeldError(Exception):
     """Another process holds the lock and did not let go in time."""
 
 
@@ -24,7 +26,7 @@ class Storage(Protocol):
     """
 
     def lock(self, path: str, seconds: float) -> None:
-        """Take the exclusive lock, waiting up to `seconds`. Raises LockHeld."""
+        """Take the exclusive lock, waiting up to `seconds`. Raises LockHeldError."""
 
     def locked(self, path: str) -> bool:
         """Whether somebody holds the lock now."""
@@ -39,7 +41,7 @@ class Storage(Protocol):
         """Sorted names in a folder; empty where there is no folder."""
 
     def make_folder(self, path: str) -> None:
-        """Create a folder (0700) unless it is there."""
+        """Create a folder (0700), and those above it, unless they are there."""
 
     def create(self, path: str) -> None:
         """Create an empty file (0600); FileExistsError when the name is taken."""
@@ -105,7 +107,7 @@ class DiskStorage:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     os.close(handle)
-                    raise LockHeld from None
+                    raise LockHeldError from None
                 time.sleep(_POLL_SECONDS)
             except OSError:
                 os.close(handle)
@@ -134,18 +136,27 @@ class DiskStorage:
             return None
 
     def open(self, path: str) -> BinaryIO:
-        return os.fdopen(self._open(path, os.O_RDONLY), "rb")
+        handle = self._open(path, os.O_RDONLY)
+        try:
+            return os.fdopen(handle, "rb")
+        except OSError:
+            os.close(handle)
+            raise
 
     def names(self, folder: str) -> list[str]:
         try:
-            return sorted(os.listdir(self._root / folder))
+            return sorted(path.name for path in (self._root / folder).iterdir())
         except FileNotFoundError:
             return []
 
     def make_folder(self, path: str) -> None:
-        if not path:
-            self._root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self._root / path).mkdir(mode=0o700, exist_ok=True)
+        folder = self._root / path
+        missing = [folder, *folder.parents]
+        while missing and missing[-1].is_dir():
+            missing.pop()
+        for parent in reversed(missing):  # from the outermost: each name durable before anything is put below it
+            parent.mkdir(mode=0o700, exist_ok=True)
+            _sync_folder(parent.parent)
 
     def create(self, path: str) -> None:
         os.close(self._open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
@@ -171,18 +182,14 @@ class DiskStorage:
 
     def rename(self, old: str, new: str) -> None:
         self._drop(old)
-        os.rename(self._root / old, self._root / new)
+        (self._root / old).rename(self._root / new)
 
     def remove(self, path: str) -> None:
         self._drop(path)
         (self._root / path).unlink(missing_ok=True)
 
     def sync_folder(self, path: str) -> None:
-        handle = os.open(self._root / path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _sync_folder(self._root / path)
 
     def close(self) -> None:
         handles = [*self._handles.values(), *([] if self._lock is None else [self._lock])]
@@ -194,7 +201,8 @@ class DiskStorage:
                 continue  # everything acknowledged was synced; the kernel frees the descriptor all the same
 
     def _open(self, path: str, flags: int) -> int:
-        return os.open(self._root / path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        # O_NONBLOCK: a pipe put in the place of a file must not hold us for ever
+        return os.open(self._root / path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
     def _handle(self, path: str) -> int:
         if path not in self._handles:
@@ -205,3 +213,11 @@ class DiskStorage:
         handle = self._handles.pop(path, None)
         if handle is not None:
             os.close(handle)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -81,8 +81,8 @@ BAD = [
     # names that look alike or decode to something else
     "https://münchen.example/",
     "https://faß.example/",
-    "https://127。0。0。1/",
-    "https://ｄａｔａ.example.org/",
+    "https://127\u30020\u30020\u30021/",
+    "https://\uff44\uff41\uff54\uff41.example.org/",
     "https://data.example.org\u3002evil.example/",
     "https://xn--a.example/",
     "https://xn--.example/",
@@ -99,7 +99,7 @@ BAD = [
     "https://data.example.org:-1/",
     "https://data.example.org:65536/",
     "https://data.example.org:99999/",
-    "https://data.example.org:８４４３/",
+    "https://data.example.org:\uff18\uff14\uff14\uff13/",
     "https://data.example.org:8443:8443/",
     "https://data.example.org:https/",
     # space, control bytes, quotes, brackets
@@ -139,12 +139,12 @@ BAD = [
 
 @pytest.mark.parametrize(("text", "parts"), GOOD.items())
 def test_a_canonical_url_has_parts(text: str, parts: tuple[str, int]) -> None:
-    assert url_facts(text) == UrlFacts(True, "https", *parts)
+    assert url_facts(text) == UrlFacts(canonical=True, scheme="https", host=parts[0], port=parts[1])
 
 
 @pytest.mark.parametrize("text", BAD)
 def test_any_other_spelling_has_no_parts(text: str) -> None:
-    assert url_facts(text) == UrlFacts(False, None, None, None)
+    assert url_facts(text) == UrlFacts(canonical=False, scheme=None, host=None, port=None)
 
 
 def test_the_longest_url_is_still_read() -> None:
@@ -160,17 +160,52 @@ def test_canonical_hosts(host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["", "example", "Data.example.org", "data.example.org.", "data.example.org:8443", "10.0.0.1", "*.example.org"]
-    + ["data.example.org\n", "xn--a.example", "a..example", "data.example.org/", "user@data.example.org", "::1"],
+    [
+        "",
+        "example",
+        "Data.example.org",
+        "data.example.org.",
+        "data.example.org:8443",
+        "10.0.0.1",
+        "*.example.org",
+        "data.example.org\n",
+        "xn--a.example",
+        "a..example",
+        "data.example.org/",
+        "user@data.example.org",
+        "::1",
+    ],
 )
 def test_other_hosts(host: str) -> None:
     assert not canonical_host(host)
 
 
-ODD = st.sampled_from(list(".-_~:/?#[]@!$&'()*+,;=%\\\"<>^{|}` \t\n\0aAzZ09ß。．①ıſK"))
+ODD = st.sampled_from(list(".-_~:/?#[]@!$&'()*+,;=%\\\"<>^{|}` \t\n\0aAzZ09\u00df\u3002\uff0e\u2460\u0131\u017f\u212a"))
 PIECES = st.sampled_from(
-    ["https://", "data.example.org", "evil.example.com", "@", ":8443", ":443", "/", "//", "..", "%2E", "%2F", "%41"]
-    + ["xn--", "xn--mnchen-3ya", "127.0.0.1", "[::1]", "?", "#", "\\", "?q=1", "a", "."]
+    [
+        "https://",
+        "data.example.org",
+        "evil.example.com",
+        "@",
+        ":8443",
+        ":443",
+        "/",
+        "//",
+        "..",
+        "%2E",
+        "%2F",
+        "%41",
+        "xn--",
+        "xn--mnchen-3ya",
+        "127.0.0.1",
+        "[::1]",
+        "?",
+        "#",
+        "\\",
+        "?q=1",
+        "a",
+        ".",
+    ]
 )
 TEXTS = st.lists(st.one_of(ODD, PIECES), max_size=12).map("".join)
 
@@ -201,14 +236,14 @@ def test_parsers_really_disagree_on_what_is_refused() -> None:
 def _host_by_httpx(text: str) -> object:
     try:
         url = httpx.URL(text)
-        return url.raw_host.decode("ascii"), url.port
     except (httpx.InvalidURL, ValueError):
         return None
+    return url.raw_host.decode("ascii"), url.port
 
 
 def _host_by_urllib(text: str) -> object:
     try:
-        url = urlsplit(text)
-        return url.hostname or "", url.port
+        url, port = urlsplit(text), urlsplit(text).port
     except ValueError:
         return None
+    return url.hostname or "", port

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, claim, clean, findings, kind, relative, undecided
+from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, claim, clean, findings, kind, relative
 
 if TYPE_CHECKING:
     from engine.cli.formats import Context
@@ -29,21 +29,23 @@ def render(reports: Sequence[Report], context: Context) -> str:
 
 
 def _commands(report: Report, context: Context) -> Iterator[str]:
+    answer = kind(report)
+    level = _KINDS.get(answer, "error")
     found = findings(report)
     shown = found if context.explain else found[:_MOST]
     for item in shown:
-        yield _finding(report, item, context)
+        yield _finding(report, answer, item, context)
     if len(found) > len(shown):
         more = f"{len(found) - len(shown):,} more findings; --explain tells them all"
-        yield _command(_level(report), None, _title(report), f"{_name(report)}: {more}", context)
-    elif not found or kind(report) is Kind.ALLOW:
-        yield _command(_level(report), None, _title(report), f"{_name(report)}{_mode(report)}", context)
+        yield _command(level, None, answer.value, f"{_name(report)}: {more}", context)
+    elif not found or answer is Kind.ALLOW:
+        yield _command(level, None, answer.value, f"{_name(report)}{_mode(report)}", context)
 
 
-def _finding(report: Report, item: Explained, context: Context) -> str:
+def _finding(report: Report, answer: Kind, item: Explained, context: Context) -> str:
     finding = item.finding
-    level = "error" if undecided(report) else _LEVELS[finding.level.value]
-    title = f"{kind(report).value}: {finding.code}" if undecided(report) else finding.code
+    level = "error" if answer.undecided else _LEVELS[finding.level.value]
+    title = f"{answer.value}: {finding.code}" if answer.undecided else finding.code
     subject = f"{_name(report)} {WHOLE}" if finding.subject is None else clean(finding.subject)
     message = f"{subject}: {claim(item)}\ndo: {clean(finding.remedy)}{_mode(report)}"
     return _command(level, item.where, title, message, context)
@@ -57,14 +59,6 @@ def _command(level: str, where: Location | None, title: str, message: str, conte
             properties = {"file": properties["file"], "line": str(where.line), "title": title}
     told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     return f"::{level} {told}::{_data(message)}"
-
-
-def _level(report: Report) -> str:
-    return _KINDS.get(kind(report), "error")
-
-
-def _title(report: Report) -> str:
-    return kind(report).value
 
 
 def _name(report: Report) -> str:

@@ -13,7 +13,7 @@
 is null. A policy row whose `where` is null does not exist. `exit` is 0 allow, 1 deny, 2 input
 unreadable, 3 confirm, 4 the engine failed closed, 5 policy bundle invalid: of one report, and of
 the command. `mode` is null when there is no report. The text is ASCII.
-"""  # noqa: A005 (named after what --format takes; nothing imports it by the bare name)
+"""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET  # noqa: S405 (only writes)
+from xml.etree import ElementTree as ET
 
-from engine.cli.formats.show import DRY_RUN, WHOLE, by_subject, claim, clean, kind, undecided
+from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind
 from engine.model import Level
 
 if TYPE_CHECKING:
@@ -50,34 +50,36 @@ def _suite(report: Report) -> ET.Element:
     for name, value in facts.items():
         if value is not None:
             ET.SubElement(properties, "property", name=name, value=clean(value))
+    answer = kind(report)
     for subject, items in by_subject(report).items():
-        suite.append(_whole(report, items) if subject is None else _subject(report, subject, items))
+        if subject is None:
+            suite.append(_whole(report, answer, items))
+        else:
+            suite.append(_subject(report, answer, subject, items))
     for name, tag in _COUNTS.items():
         suite.set(name, str(sum(1 for _ in suite.iter(tag))))
     return suite
 
 
-def _whole(report: Report, items: list[Explained]) -> ET.Element:
+def _whole(report: Report, answer: Kind, items: list[Explained]) -> ET.Element:
     """The request itself: passed only when it is allowed."""
     case = _case(report, f"{clean(report.title or report.path)} {WHOLE}", items)
-    outcome = kind(report).value
-    if outcome != "allow":
+    if answer is not Kind.ALLOW:
         count = len(report.decision.findings)
-        message = items[0].finding.code if items and undecided(report) else f"{outcome}: {count:,} findings"
-        tag = "error" if undecided(report) else "failure"
-        _told(case, tag, outcome, message, items)
+        message = items[0].finding.code if items and answer.undecided else f"{answer.value}: {count:,} findings"
+        _told(case, "error" if answer.undecided else "failure", answer.value, message, items)
     return case
 
 
-def _subject(report: Report, subject: str, items: list[Explained]) -> ET.Element:
+def _subject(report: Report, answer: Kind, subject: str, items: list[Explained]) -> ET.Element:
     case = _case(report, clean(subject), items)
     biting = [item for item in items if item.finding.level is not Level.WARN]
-    if undecided(report) and not biting:
+    if answer.undecided and not biting:
         ET.SubElement(case, "skipped", message="not decided")
     elif biting:
         codes = ", ".join(dict.fromkeys(item.finding.code for item in biting))
         worst = min(biting, key=lambda item: item.finding.level is not Level.DENY).finding.level.value
-        _told(case, "error" if undecided(report) else "failure", worst, codes, biting)
+        _told(case, "error" if answer.undecided else "failure", worst, codes, biting)
     return case
 
 

@@ -24,7 +24,6 @@ from engine.cli.formats.show import (
     kind,
     modes,
     relative,
-    undecided,
 )
 from engine.errors import Exit
 
@@ -89,7 +88,7 @@ def _outcome_rule(outcome: Kind) -> dict[str, Any]:
 
 
 def _results(report: Report, index: dict[str, int], context: Context) -> Iterator[dict[str, Any]]:
-    found = findings(report)
+    found, answer = findings(report), kind(report)
     common = {"properties": _properties(report)}
     for item in found:
         finding = item.finding
@@ -102,15 +101,15 @@ def _results(report: Report, index: dict[str, int], context: Context) -> Iterato
             "locations": [_location(report, item.where, finding.subject, context)],
             **common,
         }
-    if not found or kind(report) is Kind.ALLOW:
-        rule = _outcome_rule(kind(report))["id"]
+    if not found or answer is Kind.ALLOW:
+        rule = _outcome_rule(answer)["id"]
         note = f" ({DRY_RUN})" if report.decision.mode.value == "check" else ""
         yield {
             "ruleId": rule,
             "ruleIndex": index[rule],
-            "kind": "pass" if kind(report) is Kind.ALLOW else "fail",
-            "level": "none" if kind(report) is Kind.ALLOW else "error",
-            "message": _text(f"{clean(report.title or report.path)}: {kind(report).value}{note}"),
+            "kind": "pass" if answer is Kind.ALLOW else "fail",
+            "level": "none" if answer is Kind.ALLOW else "error",
+            "message": _text(f"{clean(report.title or report.path)}: {answer.value}{note}"),
             "locations": [_location(report, None, None, context)],
             **common,
         }
@@ -148,7 +147,7 @@ def _uri(file: str, base: str) -> str:
 
 
 def _invocation(reports: Sequence[Report], context: Context) -> dict[str, Any]:
-    broken = [item for report in reports if undecided(report) for item in findings(report)]
+    broken = [item for report in reports if kind(report).undecided for item in findings(report)]
     failed = broken or context.exit not in {Exit.ALLOW, Exit.CONFIRM, Exit.DENY}
     invocation: dict[str, Any] = {"executionSuccessful": not failed, "exitCode": int(context.exit)}
     if broken:

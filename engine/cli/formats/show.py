@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from engine.errors import Exit
 
 if TYPE_CHECKING:
+    from engine.model import Finding
     from engine.report import Explained, Report
 
 DRY_RUN = "dry run: nothing was enforced"
@@ -26,32 +28,35 @@ class Kind(StrEnum):
     UNREADABLE = "unreadable"
     FAULT = "engine fault"
 
+    @property
+    def undecided(self) -> bool:
+        """Whether no rule decided: subjects without a finding are not in order either."""
+        return self in {Kind.UNREADABLE, Kind.FAULT}
+
 
 def kind(report: Report) -> Kind:
-    """What kind of answer this is; when in doubt, the worst."""
-    from engine.model import ENGINE_CODES
-
+    """What kind of answer this is; when in doubt, the worst. Looks at every finding: ask once."""
     if report.exit is Exit.UNREADABLE:
         return Kind.UNREADABLE
-    by_engine = any(finding.code.startswith(ENGINE_CODES) for finding in report.decision.findings)
-    if by_engine or report.exit not in {Exit.ALLOW, Exit.CONFIRM, Exit.DENY}:
+    if any(_by_engine(finding) for finding in report.decision.findings) or report.exit not in {
+        Exit.ALLOW,
+        Exit.CONFIRM,
+        Exit.DENY,
+    }:
         return Kind.FAULT
     return Kind(report.decision.outcome.value)
 
 
-def undecided(report: Report) -> bool:
-    """Whether no policy decided this: its subjects without a finding are not in order either."""
-    return kind(report) in {Kind.UNREADABLE, Kind.FAULT}
-
-
 def claim(item: Explained) -> str:
     """A finding in a sentence: what must hold and does not, or what kept the engine from deciding."""
+    word = "not decided" if _by_engine(item.finding) else "must hold"
+    return f"{word}: {clean(item.finding.message)}"
+
+
+def _by_engine(finding: Finding) -> bool:
     from engine.model import ENGINE_CODES
 
-    finding = item.finding
-    if finding.code.startswith(ENGINE_CODES):
-        return f"not decided: {clean(finding.message)}"
-    return f"must hold: {clean(finding.message)}"
+    return finding.code.startswith(ENGINE_CODES)
 
 
 def findings(report: Report) -> tuple[Explained, ...]:
@@ -102,7 +107,5 @@ def encodable(text: str) -> str:
 
 def relative(file: str, base: str) -> str:
     """A file below the folder `base` relative to it, any other file as it is named."""
-    if not base or not os.path.isabs(file):
-        return os.path.normpath(file)
-    found = os.path.relpath(file, base)
-    return file if found == os.pardir or found.startswith(os.pardir + os.sep) else found
+    named = PurePath(os.path.normpath(file))
+    return str(named.relative_to(base) if base and named.is_relative_to(base) else named)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind, modes, undecided
+from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind, modes
 from engine.errors import Exit
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _COLORS = {
     Kind.UNREADABLE: typer.colors.MAGENTA,
     Kind.FAULT: typer.colors.MAGENTA,
 }
+_LEVELS = {"deny": typer.colors.RED, "confirm": typer.colors.YELLOW, "warn": typer.colors.YELLOW}
 _MEANING = {
     Exit.ALLOW: "all are allowed",
     Exit.DENY: "at least one is denied",
@@ -67,9 +68,10 @@ def _summary(reports: Sequence[Report], context: Context) -> str:
 
 
 def _report(report: Report, context: Context) -> Iterator[str]:
-    yield from _headline(report, context)
-    if undecided(report):
-        what = "the input cannot be read" if kind(report) is Kind.UNREADABLE else "a fault of the engine or its policy"
+    answer = kind(report)
+    yield from _headline(report, answer, context)
+    if answer.undecided:
+        what = "the input cannot be read" if answer is Kind.UNREADABLE else "a fault of the engine or its policy"
         yield from _wrap(f"not decided by any rule: {what}; nothing is allowed", 2, context)
     subjects = by_subject(report)
     blocks = _blocks(subjects, context)
@@ -78,18 +80,18 @@ def _report(report: Report, context: Context) -> Iterator[str]:
         yield from _block(block, context)
     if left := sum(len(block.subjects) for block in blocks[len(shown) :]):
         yield from _wrap(f"… and {left:,} more subjects with other findings; --explain tells them all", 2, context)
-    yield from _without(report, subjects, context)
+    yield from _without(answer, subjects, context)
     if context.explain:
         yield from _decision(report, context)
 
 
-def _headline(report: Report, context: Context) -> Iterator[str]:
+def _headline(report: Report, answer: Kind, context: Context) -> Iterator[str]:
     word = report.decision.outcome.value.upper()
-    if undecided(report):
-        word += f" ({kind(report).value})"
+    if answer.undecided:
+        word += f" ({answer.value})"
     title = clean(report.title)
     lines = _wrap(f"{_keep(word)} {_keep(report.path)}" + (f" ({title})" if title else ""), 0, context)
-    yield _painted(_keep(word), _COLORS[kind(report)], context) + lines[0].removeprefix(_keep(word))
+    yield _painted(_keep(word), _COLORS[answer], context) + lines[0].removeprefix(_keep(word))
     yield from lines[1:]
 
 
@@ -132,12 +134,11 @@ def _block(block: _Block, context: Context) -> Iterator[str]:
 
 def _finding(column: list[Explained], context: Context) -> Iterator[str]:
     first = column[0]
-    level, color = first.finding.level.value, _COLORS[Kind(first.finding.level.value.replace("warn", "confirm"))]
-    yield f"    {_painted(level, color, context)} {clean(first.finding.code)}"
+    level = first.finding.level.value
+    yield f"    {_painted(level, _LEVELS[level], context)} {clean(first.finding.code)}"
     yield from _wrap(claim(first), 6, context)
-    places = dict.fromkeys(_place(item.where, field=len(column) == 1) for item in column if item.where is not None)
-    if places:
-        yield from _wrap(f"at: {_listed(list(places), _MOST_SUBJECTS)}", 6, context)
+    if places := _places(column):
+        yield from _wrap(f"at: {places}", 6, context)
     yield from _wrap(f"do: {clean(first.finding.remedy)}", 6, context)
     rows = list(dict.fromkeys(_row(row, context) for item in column for row in item.rows))
     most = len(rows) if context.explain else _MOST_SUBJECTS
@@ -162,10 +163,10 @@ def _row(row: PolicyRow, context: Context) -> str:
     return f"{_keep(row.path)} = {value} ({_place(row.where)})"
 
 
-def _without(report: Report, subjects: dict[str | None, list[Explained]], context: Context) -> Iterator[str]:
+def _without(answer: Kind, subjects: dict[str | None, list[Explained]], context: Context) -> Iterator[str]:
     names = [_keep(subject) for subject, items in subjects.items() if subject is not None and not items]
     if names:
-        word = "not decided" if undecided(report) else "without findings"
+        word = "not decided" if answer.undecided else "without findings"
         of = f"{len(names):,} of {len(subjects) - 1:,}"
         yield from _wrap(f"{word}, {of}: {_listed(names, _MOST_NAMES)}", 2, context)
 
@@ -199,9 +200,23 @@ def _listed(names: list[str], most: int, of: int | None = None) -> str:
     return ", ".join(names[:most]) + (f" … and {left:,} more" if left else "")
 
 
-def _place(where: Location, *, field: bool = True) -> str:
+def _place(where: Location) -> str:
     place = where.file if where.line is None else f"{where.file}:{where.line}"
-    return _keep(place) + (f" ({_keep(where.field)})" if field and where.field is not None else "")
+    return _keep(place) + (f" ({_keep(where.field)})" if where.field is not None else "")
+
+
+def _places(column: list[Explained]) -> str:
+    """Where one finding is; of several subjects the files with their lines, as `bundle.yaml:3, 12, 40`."""
+    wheres = [item.where for item in column if item.where is not None]
+    if len(wheres) == 1:
+        return _place(wheres[0])
+    spots = list(dict.fromkeys((where.file, where.line) for where in wheres))
+    lines: dict[str, list[str]] = {}
+    for file, line in spots[:_MOST_SUBJECTS]:
+        lines.setdefault(file, []).extend([] if line is None else [str(line)])
+    told = "; ".join(_keep(file) + (f":{', '.join(numbers)}" if numbers else "") for file, numbers in lines.items())
+    left = len(spots) - _MOST_SUBJECTS
+    return f"{told} … and {left:,} more" if left > 0 else told
 
 
 def _keep(text: str) -> str:

@@ -1,0 +1,341 @@
+"""Bodies that may hold although a fact is missing or of the wrong type.
+
+A positive rule refuses what it does not know, unless its body negates, counts or collects what may
+be absent, takes a default, or compares what has no checked type: `null < 5` is true in Rego. Each
+such place is told; a rule may keep it when its METADATA says in `custom.proof` why it is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.policy_bundle.builtins import Signature
+from engine.policy_bundle.syntax import Module, Node, Rule, call, constant, key_of, line_of, reference, text_of, walk
+
+_COMPREHENSIONS = {"arraycomprehension", "setcomprehension", "objectcomprehension"}
+_COLLECTIONS = {"array", "set", "object"}
+_CLOSURES = {*_COMPREHENSIONS, "not"}
+_ORDER = {"lt", "lte", "gt", "gte", "neq"}
+_EQUAL = {"equal", "eq"}
+_MEMBER = {"internal.member_2", "internal.member_3"}
+_TYPE_CHECKS = {"is_number", "is_string", "is_boolean", "is_array", "is_object", "is_set"}
+_MIRRORED = {"lt": "gt", "gt": "lt", "lte": "gte", "gte": "lte"}
+_RISKY = {
+    "object.get": "takes a default when the key is missing",
+    "json.filter": "leaves out paths that are missing",
+    "object.filter": "leaves out keys that are missing",
+    "is_null": "holds for a fact that was set to null",
+    "type_name": "gives a name for null too",
+    "to_number": "makes 0 of null",
+    "sum": "is 0 for an empty list",
+    "product": "is 1 for an empty list",
+    "object.subset": "holds for an empty subset",
+}
+_DEFINED = "ask for the fact itself, so that the rule is undefined without it"
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """One place in a rule that may hold on a missing or wrong fact, and how to write it instead."""
+
+    line: int
+    message: str
+    fix: str
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the conditions of a body, and of the bodies around it, make certain."""
+
+    checked: set[str] = field(default_factory=set)  # terms whose type is checked
+    filled: set[str] = field(default_factory=set)  # collections that have an element
+    walked: set[str] = field(default_factory=set)  # collections that are iterated, so no scalars
+    assigned: dict[str, Node] = field(default_factory=dict)  # variables and what they stand for
+
+    def copy(self) -> _Known:
+        return _Known(set(self.checked), set(self.filled), set(self.walked), dict(self.assigned))
+
+    def behind(self, term: Node) -> Node:
+        """The term that a variable stands for, else the term."""
+        for _ in range(20):
+            if term.get("type") != "var" or term["value"] not in self.assigned:
+                break
+            term = self.assigned[term["value"]]
+        return term
+
+    def has(self, which: set[str], term: Node) -> bool:
+        return key_of(term) in which or key_of(self.behind(term)) in which
+
+
+class Lint:
+    """Finds risks in the rules of a policy; `boolean` tells rules whose only values are true and false."""
+
+    def __init__(self, signatures: Mapping[str, Signature], modules: Iterable[Module]) -> None:
+        self._signatures = signatures
+        self._boolean: dict[str, bool] = {}
+        for module in modules:
+            for rule in module.rules:
+                name = ".".join(("data", *module.package, rule.name))
+                self._boolean[name] = self._boolean.get(name, True) and self._is_boolean(rule)
+
+    def risks(self, module: Module, rule: Rule) -> Iterator[Risk]:
+        """Every risk of one definition, in the order of its lines."""
+        found = list(_Definition(self._signatures, self._boolean, module).rule(rule))
+        yield from sorted(dict.fromkeys(found), key=lambda risk: risk.line)
+
+    def _is_boolean(self, rule: Rule) -> bool:
+        if rule.key is not None or not rule.plain_name:
+            return False
+        heads = [rule.value, *(node.get("head", {}).get("value") for node in walk(rule.otherwise) if "head" in node)]
+        return all(head is None or self._boolean_value(head) for head in heads)
+
+    def _boolean_value(self, term: Node) -> bool:
+        called = call(term)
+        signature = self._signatures.get(called[0]) if called else None
+        return term.get("type") == "boolean" or (signature is not None and signature.result == "boolean")
+
+
+class _Definition:
+    """The risks of one definition of a rule."""
+
+    def __init__(self, signatures: Mapping[str, Signature], boolean: Mapping[str, bool], module: Module) -> None:
+        self._signatures = signatures
+        self._boolean = boolean
+        self._module = module
+        self._line = 1
+
+    def rule(self, rule: Rule) -> Iterator[Risk]:
+        self._line = rule.line
+        if rule.default:
+            yield self._risk(None, f"`default {rule.name}` gives a value when facts are missing", _DEFINED)
+        if rule.key is not None or not rule.plain_name:
+            yield self._risk(None, f"`{rule.name}` is empty, not undefined, when facts are missing", _DEFINED)
+        yield from self._branch(rule.body, rule.value, rule.key)
+        branch = rule.otherwise
+        while branch is not None:
+            self._line = line_of(branch, self._line)
+            yield self._risk(branch, "`else` is reached when facts are missing", "write definitions that exclude each other")
+            yield from self._branch(tuple(branch.get("body") or ()), branch["head"].get("value"), None)
+            branch = branch.get("else")
+
+    def _branch(self, body: tuple[Node, ...], *heads: Node | None) -> Iterator[Risk]:
+        known = self._within(body, _Known())
+        yield from self._body(body, _Known())
+        for head in heads:
+            if head is not None:
+                yield from self._term(head, known)
+
+    def _body(self, body: Iterable[Node], around: _Known) -> Iterator[Risk]:
+        body = tuple(body)
+        known = self._within(body, around)
+        for expression in body:
+            self._line = line_of(expression, self._line)
+            yield from self._expression(expression, known)
+
+    def _expression(self, expression: Node, known: _Known) -> Iterator[Risk]:
+        terms = expression.get("terms")
+        if expression.get("negated") or (isinstance(terms, dict) and terms.get("type") == "not"):
+            yield self._risk(expression, f"`{text_of(expression)}` negates: it holds when the fact is missing", _DEFINED)
+            return
+        if expression.get("with"):
+            yield self._risk(expression, "`with` replaces facts or values", "pass them as arguments")
+        if isinstance(terms, list):
+            yield from self._call(expression, terms[1:], known)
+            yield from self._truth(expression, known)
+        elif isinstance(terms, dict) and "symbols" in terms:
+            for symbol in terms["symbols"]:
+                yield from self._term(symbol, known)
+        elif isinstance(terms, dict) and "domain" in terms:
+            yield from self._every(expression, terms, known)
+        elif isinstance(terms, dict):
+            yield from self._term(terms, known)
+            yield from self._truth(terms, known)
+
+    def _every(self, expression: Node, terms: Node, known: _Known) -> Iterator[Risk]:
+        domain = terms["domain"]
+        yield from self._term(domain, known)
+        if not known.has(known.filled, domain) and not self._literal(known.behind(domain)):
+            text = text_of(domain)
+            yield self._risk(
+                expression, f"`every` holds for an empty `{text}`", f"demand `count({text}) > 0` in the same body"
+            )
+        yield from self._body(terms["body"], known)
+
+    def _term(self, term: Node, known: _Known) -> Iterator[Risk]:
+        """The risks of a value, down to its closures, which are a risk themselves."""
+        kind = term.get("type")
+        if kind in _COMPREHENSIONS:
+            yield self._risk(term, f"`{text_of(term)}` collects: what is missing is left out", _DEFINED)
+        elif kind == "templatestring":
+            if any("terms" in part for part in term["value"].get("parts") or ()):
+                yield self._risk(term, f"`{text_of(term)}` prints what is missing", "use `sprintf` or `concat`")
+        elif kind == "call":
+            yield from self._call(term, term["value"][1:], known)
+        elif kind in {"ref", *_COLLECTIONS}:
+            for child in _children(term):
+                yield from self._term(child, known)
+
+    def _call(self, node: Node, operands: list[Node], known: _Known) -> Iterator[Risk]:
+        for operand in operands:
+            yield from self._term(operand, known)
+        called = call(node)
+        name = self._builtin(called[0]) if called else None
+        if name in _RISKY:
+            yield self._risk(node, f"`{text_of(node)}`: `{name}` {_RISKY[name]}", _DEFINED)
+        elif name in _ORDER:
+            for operand in operands:
+                if not self._typed(operand, known):
+                    yield self._untyped(node, operand)
+        elif name in _EQUAL:
+            for operand in operands:
+                if constant(operand) is None and operand.get("type") == "null":
+                    yield self._risk(node, f"`{text_of(node)}` holds for null", "facts are left out, never null: ask for the fact")
+                elif operand.get("type") in _COLLECTIONS and not operand.get("value"):
+                    yield self._risk(node, f"`{text_of(node)}` holds for what was emptied", _DEFINED)
+
+    def _untyped(self, node: Node, operand: Node) -> Risk:
+        counted = call(operand)
+        text = text_of(counted[1][0] if counted and counted[0] == "count" else operand)
+        check = "is_array" if counted and counted[0] == "count" else "is_number"
+        return self._risk(
+            node,
+            f"`{text_of(node)}` compares `{text}`, whose type is not checked: null and text have an order too",
+            f"check it in the same body, such as `{check}({text})`",
+        )
+
+    def _truth(self, node: Node, known: _Known) -> Iterator[Risk]:
+        """A bare value holds unless it is false or undefined, so it must be a boolean for certain."""
+        if not self._truthful(node, known):
+            text = text_of(node)
+            yield self._risk(node, f"`{text}` holds for null, 0 and text too", f"write `{text} == true`")
+
+    def _truthful(self, node: Node, known: _Known) -> bool:
+        if "terms" not in node:
+            node = known.behind(node)
+        called = call(node)
+        if called is not None:
+            name = self._builtin(called[0])
+            signature = self._signatures.get(name) if name else None
+            return signature.result == "boolean" if signature else self._boolean.get(self._rule_name(called[0]), True)
+        name_parts = reference(node)
+        if name_parts is None:
+            return node.get("type") == "boolean"
+        full = self._module.resolve(name_parts)
+        if full[:2] == ("data", "policy"):
+            return True
+        return key_of(node) in known.checked or self._boolean.get(".".join(map(str, full)), False)
+
+    def _typed(self, term: Node, known: _Known) -> bool:
+        """Whether an operand of a comparison has one certain type."""
+        if known.has(known.checked, term):
+            return True
+        term = known.behind(term)
+        if term.get("type") in {"number", "string", "boolean", "templatestring"}:
+            return True
+        name = reference(term)
+        if name is not None:
+            return self._module.resolve(name)[:2] == ("data", "policy")  # the models of policy/ checked it
+        called = call(term)
+        if called is None:
+            return False
+        if called[0] == "count":
+            return self._countable(called[1][0], known)
+        signature = self._signatures.get(self._builtin(called[0]) or "")
+        return signature is not None and signature.result in {"number", "string", "boolean"}
+
+    def _countable(self, term: Node, known: _Known) -> bool:
+        if known.has(known.checked, term) or known.has(known.walked, term):
+            return True
+        term = known.behind(term)
+        name, called = reference(term), call(term)
+        if name is not None and self._module.resolve(name)[:2] == ("data", "policy"):
+            return True
+        signature = self._signatures.get(self._builtin(called[0]) or "") if called else None
+        return term.get("type") in {*_COLLECTIONS, *_COMPREHENSIONS} or (
+            signature is not None and signature.result != "any"
+        )
+
+    def _within(self, body: Iterable[Node], around: _Known) -> _Known:
+        """What holds inside a body: what held around it, and what its own conditions make certain."""
+        known = around.copy()
+        body = tuple(one for one in body if not one.get("negated") and not one.get("with"))
+        for expression in body:
+            called = call(expression)
+            if called and called[0] in {"assign", "eq"} and called[1][0].get("type") == "var":
+                known.assigned[called[1][0]["value"]] = called[1][1]
+        for expression in body:
+            for node in _surface(expression):
+                self._learn(node, known)
+        return known
+
+    def _learn(self, node: Node, known: _Known) -> None:
+        if "domain" in node and "body" in node:
+            known.walked.add(key_of(node["domain"]))
+        if node.get("type") == "ref":
+            for index, part in enumerate(node["value"]):
+                if index and part.get("type") == "var":
+                    prefix = node["value"][:index]
+                    collection = prefix[0] if index == 1 else {"type": "ref", "value": prefix}
+                    known.walked.add(key_of(collection))
+                    known.filled.add(key_of(collection))
+        called = call(node)
+        if called is None:
+            return
+        name, operands = self._builtin(called[0]), called[1]
+        if name in _TYPE_CHECKS:
+            known.checked.add(key_of(operands[0]))
+        elif name in _MEMBER:
+            known.walked.add(key_of(operands[-1]))
+            known.filled.add(key_of(operands[-1]))
+        elif name in {*_ORDER, *_EQUAL}:
+            self._learn_comparison(str(name), operands, known)
+        elif name in self._signatures:
+            for operand, kind in zip(operands, self._signatures[name].arguments, strict=False):
+                if kind in {"number", "string", "array", "object", "set"}:
+                    known.checked.add(key_of(operand))
+
+    def _learn_comparison(self, name: str, operands: list[Node], known: _Known) -> None:
+        for one, other, sign in ((*operands, name), (*reversed(operands), _MIRRORED.get(name, name))):
+            limit = constant(other)
+            if name in _EQUAL and other.get("type") in {"number", "string", "boolean"}:
+                known.checked.add(key_of(one))
+            counted = call(known.behind(one))
+            if counted is None or counted[0] != "count" or not isinstance(limit, int | float) or isinstance(limit, bool):
+                continue
+            enough = {"gt": limit >= 0, "gte": limit > 0, "neq": limit == 0, "equal": limit > 0, "eq": limit > 0}
+            if enough.get(sign, False):
+                known.filled.add(key_of(counted[1][0]))
+
+    def _literal(self, term: Node) -> bool:
+        return term.get("type") in _COLLECTIONS and bool(term.get("value"))
+
+    def _builtin(self, name: str) -> str | None:
+        """The name as a built-in, or None where an import or a rule of the file has that name."""
+        return name if self._rule_name(name) == name and name in self._signatures else None
+
+    def _rule_name(self, name: str) -> str:
+        return ".".join(map(str, self._module.resolve(tuple(name.split(".")))))
+
+    def _risk(self, node: Node | None, message: str, fix: str) -> Risk:
+        return Risk(line_of(node, self._line), message, fix)
+
+
+def _children(term: Node) -> Iterator[Node]:
+    for child in term.get("value") or ():
+        yield from child if isinstance(child, list) else (child,)
+
+
+def _surface(node: Any) -> Iterator[Node]:
+    """Every object of an expression that holds when the expression does: not inside closures."""
+    if isinstance(node, list):
+        for child in node:
+            yield from _surface(child)
+    elif isinstance(node, dict):
+        yield node
+        if node.get("type") in _CLOSURES:
+            return
+        for name, child in node.items():
+            if name not in {"location", "with"} and not (name == "body" and "domain" in node):
+                yield from _surface(child)

@@ -1,0 +1,72 @@
+"""The words beside the served rules: what each finding code means, where it is written, what it reads.
+
+OPA answers with codes only; labels and texts inside served rules would cost it a fifth of its time.
+"""
+
+from __future__ import annotations
+
+from engine.model import Model
+
+
+class Words(Model):
+    """What a person reads about a finding: what must hold, and what to do when it does not."""
+
+    code: str
+    title: str
+    remedy: str
+
+
+class Requirement(Words):
+    """A rule that must hold.
+
+    `each` is the list it is asked of, item by item; None means once for the whole request.
+    `file` is named from the folder the rules are in, such as `rego/admission/…`; see
+    PolicyBundle.where for a path that opens. `added` tells rules of `bundles/<name>/rules/`.
+    """
+
+    point: str
+    topic: str
+    rule: str
+    description: str
+    each: str | None
+    empty_allowed: bool
+    after: tuple[str, ...]
+    reads: tuple[str, ...]
+    labels: dict[str, str]
+    file: str
+    line: int
+    added: bool
+
+    @property
+    def arity(self) -> int:
+        """How many arguments the rule takes: one when it is asked of each item of a list."""
+        return 0 if self.each is None else 1
+
+
+class Entries(Model):
+    """One point's codes. `generated` are those of lists and limits that must be there."""
+
+    requirements: dict[str, Requirement]
+    generated: dict[str, Words]
+
+
+class Catalogue(Model):
+    """Everything people may want to know about findings, by point and code."""
+
+    points: dict[str, Entries]
+
+    def requirement(self, point: str, code: str) -> Requirement | None:
+        """The requirement with this code; None for generated and for unknown codes."""
+        entries = self.points.get(point)
+        return None if entries is None else entries.requirements.get(code)
+
+    def words(self, point: str, code: str) -> Words | None:
+        """Title and remedy of any code that the policy can give at this point, else None."""
+        entries = self.points.get(point)
+        return None if entries is None else entries.requirements.get(code) or entries.generated.get(code)
+
+    def codes(self, point: str, topic: str | None = None) -> frozenset[str]:
+        """The codes of a point's requirements, or of one topic of it."""
+        entries = self.points.get(point)
+        found = () if entries is None else entries.requirements.values()
+        return frozenset(one.code for one in found if topic is None or one.topic == topic)

@@ -1,0 +1,272 @@
+"""Requirements to Rego that fails closed: a finding for each one not proven, and the fold of them.
+
+The findings of a file are appended to the file itself, in its own package, so that names mean there
+what they mean to the author; take the file away and its point has no decision. A condition is
+written out as `not { body }` where that is for certain the same as `not rule(item) == true`, since
+calls cost OPA a third of its time; `plain` names the rules for which the call stands.
+
+Nothing generated may be undefined where a finding is due: `finding`, `level`, `subject` and `added`
+end in a value whatever they are given, and `_findings` that are undefined leave no decision.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from itertools import zip_longest
+
+from engine.policy_bundle.checks import GENERATED_RULE
+from engine.policy_bundle.points import LIMITS_MISSING, AddedSet, PointRules, list_code
+from engine.policy_bundle.requirements import Held
+from engine.policy_bundle.syntax import Module, Node, Rule, call, key_of, line_of, walk
+
+MARK = "# Generated: a finding for every requirement above that is not proven.\n"
+_ROUTER = '''package admission
+
+default decision := {"outcome": "deny", "findings": []}
+
+%s
+decisions := [decided |
+	some item in input.items
+	decided := decision with input as item
+]
+'''
+_POINT = '''package admission.compiled.%(point)s
+
+import future.keywords.not
+
+decision := {"outcome": "allow", "findings": _shown, "limits": data.admission.limits.%(point)s.limits} if {
+	_outcome == "allow"
+}
+
+decision := {"outcome": _outcome, "findings": _shown} if {
+	_outcome in {"confirm", "deny"}
+}
+
+_outcome := _fold(findings)
+
+findings := _unproven | _unlimited
+
+%(unproven)s
+%(lists)s_unlimited contains {"code": %(limits_missing)s, "level": "deny", "subject": null} if {
+	_fold(_unproven) in {"allow", "confirm"}
+	not {
+		is_object(data.admission.limits.%(point)s.limits)
+	}
+}
+
+_fold(found) := "allow" if {
+	every one in found { one.level == "warn" }
+} else := "confirm" if {
+	every one in found { one.level in {"warn", "confirm"} }
+} else := "deny"
+
+%(shown)s
+finding(code, about) := {"code": code, "level": level(code), "subject": about}
+
+level(code) := found if {
+	found := data.policy.levels.levels.%(point)s[code]
+	found in {"confirm", "warn"}
+} else := "deny"
+
+subject(list, index, item) := concat("/", [list, item.id]) if {
+	is_string(item.id)
+} else := $"{list}/#{index}"
+'''
+_ADDED = '''
+added(code, entry) := {"code": code, "level": level(code), "message": message, "subject": null} if {
+	message := substring(_message(entry), 0, 500)
+} else := finding(code, null)
+
+_message(entry) := entry if is_string(entry)
+
+_message(entry) := entry.msg if is_string(entry.msg)
+'''
+_LIST = '''_lists contains {"code": %s, "level": "deny", "subject": null} if {
+	not {
+%s
+	}
+}
+
+'''
+_ALL_SHOWN = '''_shown := findings
+'''
+_SHOWN = '''_shown contains one if {
+	some one in findings
+	not _hidden(one)
+}
+
+_hidden(one) if {
+	some code in _after[one.code]
+	some strictness in _as_strict[one.level]
+	some about in [one.subject, null]
+	{"code": code, "level": strictness, "subject": about} in findings
+}
+
+_after := %s
+
+_as_strict := {"deny": ["deny"], "confirm": ["deny", "confirm"], "warn": ["deny", "confirm", "warn"]}
+'''
+
+
+def router(points: Collection[str]) -> str:
+    """`data.admission.decision` by `input.point`, and `decisions` for a batch; static references only."""
+    return _ROUTER % "".join(
+        f'decision := data.admission.compiled.{point}.decision if input.point == "{point}"\n\n' for point in sorted(points)
+    )
+
+
+def point_module(point: PointRules) -> str:
+    """The module of one point: its findings, what hides which, the outcome, the limits."""
+    lists = point.lists()
+    sources = [f"data.{'.'.join(package)}._findings" for package in point.packages()]
+    after = {one.code: list(one.after) for one in point.entries().requirements.values() if one.after}
+    text = _POINT % {
+        "point": point.name,
+        "unproven": f"_unproven := {' | '.join((['_lists'] if lists else []) + sources)}\n",
+        "lists": "".join(_list(path, empty_allowed) for path, empty_allowed in lists.items()),
+        "limits_missing": json.dumps(LIMITS_MISSING),
+        "shown": _SHOWN % json.dumps(after) if after else _ALL_SHOWN,
+    }
+    return text + _ADDED if point.sets else text
+
+
+def findings(point: PointRules, module: Module, plain: Collection[str] = ()) -> str:
+    """What is appended to one file of requirements; `plain` names rules to be called, not written out."""
+    held = [_held(one, plain) for one in point.held if one.module is module]
+    sets = [_set(one) for one in point.sets if one.requirement.file == module.name]
+    return MARK + "\n" + "\n".join(held + sets)
+
+
+def written_out(held: Held) -> bool:
+    """Whether the conditions of a requirement may be written out.
+
+    Not with raw strings over lines, nor when a variable is nowhere declared, nor when the argument
+    has the name of an import or a rule: then only the call means the same for certain.
+    """
+    names = {one.alias for one in held.module.imports} | {rule.name for rule in held.module.rules}
+    return all(
+        held.module.body_text(rule) is not None
+        and not names & _arguments(rule)
+        and _variables(rule) <= _declared(rule) | names | {"input", "data"}
+        for rule in held.definitions
+    )
+
+
+def unlike(point: PointRules, module: Module, served: Module) -> set[str]:
+    """Rules of a file whose written-out conditions, parsed again, are not the author's.
+
+    `served` is the file with its findings appended. Whatever this names must be called instead.
+    """
+    generated = [rule for rule in served.rules if rule.name == GENERATED_RULE]
+    held = [one for one in point.held if one.module is module]
+    return {
+        one.requirement.rule
+        for one, rule in zip_longest(held, generated[: len(held)])
+        if rule is None or (written_out(one) and _conditions(rule) != _wanted(one))
+    }
+
+
+def _conditions(rule: Rule) -> list[str]:
+    blocks = [expression["terms"]["body"] for expression in rule.body if expression["terms"].get("type") == "not"]
+    return [_form(block) for block in blocks]
+
+
+def _wanted(held: Held) -> list[str]:
+    return [_form([*_binding(rule), *rule.body]) for rule in held.definitions]
+
+
+def _binding(rule: Rule) -> list[Node]:
+    """`item := __item` as OPA parses it."""
+    operator = {"type": "ref", "value": [{"type": "var", "value": "assign"}]}
+    return [{"terms": [operator, argument, {"type": "var", "value": "__item"}]} for argument in rule.arguments]
+
+
+def _form(body: list[Node]) -> str:
+    """A body in a form that is equal for equal conditions: wildcards are numbered from its beginning."""
+    names: dict[str, str] = {}
+    return re.sub(
+        r'"value": "(\$[0-9]+)"', lambda match: names.setdefault(match[1], f'"value": "_{len(names)}"'), key_of(body)
+    )
+
+
+def _held(held: Held, plain: Collection[str]) -> str:
+    one = held.requirement
+    compiled = f"data.admission.compiled.{one.point}"
+    about = "null"
+    lines = []
+    if one.each is not None:
+        about = f"{compiled}.subject({json.dumps(one.each.rpartition('.')[2])}, __index, __item)"
+        lines.append(f"\tsome __index, __item in input.{one.each}")
+    if one.rule in plain or not written_out(held):
+        argument = "" if one.each is None else "(__item)"
+        lines.append(f"\tnot {{\n\t\t{one.rule}{argument} == true\n\t}}")
+    else:
+        lines += [f"\tnot {{\n{_body(held.module, rule)}\n\t}}" for rule in held.definitions]
+    head = f"_findings contains {compiled}.finding({json.dumps(one.code)}, {about}) if {{"
+    return "\n".join((head, *lines, "}", ""))
+
+
+def _body(module: Module, rule: Rule) -> str:
+    """The conditions, two tabs deep, under the name the author gave the item."""
+    first, *rest = (module.body_text(rule) or "").split("\n")
+    source = module.text.split("\n")[line_of(rule.body[0], rule.line) - 1]
+    deeper = "\t" * (2 - (len(source) - len(source.lstrip("\t"))))
+    lines = [f"\t\t{first}", *(deeper + line for line in rest)]
+    if rule.arguments:
+        lines.insert(0, f"\t\t{rule.arguments[0]['value']} := __item")
+    return "\n".join(lines)
+
+
+def _set(added: AddedSet) -> str:
+    one = added.requirement
+    head = f"_findings contains data.admission.compiled.{one.point}.added({json.dumps(one.code)}, __entry) if {{"
+    return f"{head}\n\tsome __entry in {one.rule}\n}}\n"
+
+
+def _list(path: str, empty_allowed: bool) -> str:  # noqa: FBT001 - one of two shapes
+    conditions = [f"\t\tis_array(input.{path})"]
+    if not empty_allowed:
+        conditions.append(f"\t\tcount(input.{path}) > 0")
+    return _LIST % (json.dumps(list_code(path)), "\n".join(conditions))
+
+
+def _variables(rule: Rule) -> set[str]:
+    """Variables that a body uses; names of built-ins and wildcards are none."""
+    names = set()
+    called = {id(part) for node in walk(list(rule.body)) for part in _operator(node)}
+    for node in walk(list(rule.body)):
+        if node.get("type") == "var" and id(node) not in called and not str(node["value"]).startswith("$"):
+            names.add(str(node["value"]))
+    return names
+
+
+def _operator(node: Node) -> list[Node]:
+    if call(node) is None:
+        return []
+    terms = node["terms"] if "terms" in node else node["value"]
+    return [terms[0]["value"][0]] if terms[0].get("type") == "ref" else []
+
+
+def _declared(rule: Rule) -> set[str]:
+    """Variables that a rule declares: its argument, `some`, `every`, and what `:=` assigns."""
+    declared = _arguments(rule)
+    for node in walk(list(rule.body)):
+        if "symbols" in node:
+            for symbol in node["symbols"]:
+                called = call(symbol)
+                declared |= _names(called[1][:-1] if called else symbol)
+        elif "domain" in node and "body" in node:
+            declared |= _names([node.get("key"), node.get("value")])
+        elif (called := call(node)) is not None and called[0] == "assign":
+            declared |= _names(called[1][0])
+    return declared
+
+
+def _arguments(rule: Rule) -> set[str]:
+    return _names(list(rule.arguments))
+
+
+def _names(node: object) -> set[str]:
+    return {str(one["value"]) for one in walk(node) if one.get("type") == "var"}

@@ -1,0 +1,119 @@
+"""METADATA blocks as closed models: the words of a requirement, and nothing that means nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from engine.canonical import canonical
+from engine.errors import GatherError, Location, Problem
+from engine.files import load
+from engine.model import Model
+from engine.policy_bundle.explain import problems
+from engine.policy_bundle.syntax import Note
+from engine.settings import ReadLimits
+
+Text = Annotated[str, Field(min_length=1, max_length=1000)]
+Code = Annotated[str, Field(pattern=r"^(engine\.)?[a-z][a-z0-9_]*$")]
+Dotted = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$")]
+Row = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.([a-zA-Z0-9_-]+|\{[a-z0-9_.]+\}))*$")]
+"""Values that a rule reads: `licenses.licenses.{license.alternatives}`, braces name a field of the item."""
+
+REMEDIES = {
+    "title": "write the sentence that must hold, such as `The license of every record is one we admit`",
+    "description": "write why it must hold and where its values stand",
+    "custom": "write `custom.code` and `custom.remedy`",
+    "custom.code": "give the requirement a code in lower case, such as `license_incompatible`",
+    "custom.remedy": "write what the reader of the finding should do",
+    "custom.each": "write the list as a plain path below input, such as `bundle.records`",
+    "custom.empty": "write `empty: allowed`, or leave it out",
+    "custom.reads": "write dotted paths below policy/, such as `licenses.licenses.{license.alternatives}`",
+    "custom.proof": "write in a sentence why no missing fact can make it hold",
+    "custom.level": "remove it: levels are values and live in policy/levels.yaml",
+}
+
+
+class Labels(Model):
+    """What a requirement answers for: acceptance rows, OWASP risks, controls; several by comma."""
+
+    row: Text | None = None
+    owasp: Text | None = None
+    control: Text | None = None
+
+
+class _Proof(Model):
+    proof: Annotated[str, Field(pattern=r"\S+\s+\S+\s+\S+")] | None = None
+
+
+class _RequirementCustom(_Proof):
+    code: Code
+    remedy: Text
+    each: Dotted | None = None
+    empty: Literal["allowed"] | None = None
+    after: tuple[Code, ...] = ()
+    reads: tuple[Row, ...] = ()
+
+
+class _SetCustom(Model):
+    code: Code | None = None
+    remedy: Text | None = None
+
+
+class RequirementNote(Model):
+    """METADATA of a requirement."""
+
+    title: Text
+    description: Text
+    custom: _RequirementCustom
+    labels: Labels = Labels()
+
+
+class HelperNote(Model):
+    """METADATA of a helper, of a shared function, or of limits: words, and a proof where one is due."""
+
+    title: Text | None = None
+    description: Text | None = None
+    custom: _Proof = _Proof()
+
+
+class SetNote(Model):
+    """METADATA of an added `deny` or `violation` set."""
+
+    title: Text | None = None
+    description: Text | None = None
+    custom: _SetCustom = _SetCustom()
+    labels: Labels = Labels()
+
+
+class PackageNote(Model):
+    """METADATA of a package."""
+
+    title: Text | None = None
+    description: Text | None = None
+
+
+NoteT = TypeVar("NoteT", bound=Model)
+
+
+def read(note: Note, kind: type[NoteT], file: str, found: list[Problem]) -> NoteT | None:
+    """The block as its model, or None with the reasons added to `found`."""
+    try:
+        document = load(note.text.encode("utf-8"), file, ReadLimits())
+    except GatherError as error:
+        line = note.line if error.where is None or error.where.line is None else error.where.line + note.line - 1
+        found.append(Problem(Location(file, line), f"METADATA {_without_name(error.message)}", error.remedy))
+        return None
+    if not isinstance(document.value, dict):
+        found.append(Problem(Location(file, note.line), "METADATA is no mapping", "write `# title: …` and so on"))
+        return None
+    try:
+        return kind.model_validate_json(canonical(document.value))
+    except ValidationError as error:
+        found.extend(problems(error, document, first_line=note.line, remedies=REMEDIES))
+        return None
+
+
+def _without_name(message: str) -> str:
+    return re.sub(r"^`[^`]*` ", "", message)

@@ -1,0 +1,189 @@
+"""Files of requirements, helpers and limits: what each rule may be, and the requirements they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.errors import Location, Problem
+from engine.model import ENGINE_CODES
+from engine.policy_bundle import notes
+from engine.policy_bundle.bodies import Lint
+from engine.policy_bundle.catalogue import Requirement
+from engine.policy_bundle.checks import Kind, Place
+from engine.policy_bundle.syntax import Module, Rule, constant
+
+LIMITS_RULE = "limits"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A requirement with the definitions of its rule, as the generator needs them."""
+
+    requirement: Requirement
+    definitions: tuple[Rule, ...]
+    module: Module
+
+
+def read(module: Module, place: Place, lint: Lint, documents: frozenset[str], found: list[Problem]) -> list[Held]:
+    """The requirements of one file; whatever is wrong with any rule of it is added to `found`."""
+    for note in module.package_notes:
+        notes.read(note, notes.PackageNote, module.name, found)
+    held = []
+    for name, definitions in module.definitions().items():
+        found.extend(_one_arity(module, definitions))
+        if place.kind in {Kind.REQUIREMENTS, Kind.ADDED} and not name.startswith("_"):
+            found.extend(_shape(module, definitions))
+            one = _requirement(module, place, definitions, documents, found)
+            proven = one is None or one[1]
+            if one is not None:
+                held.append(one[0])
+        else:
+            if place.kind is Kind.LIMITS:
+                found.extend(_limits_shape(module, definitions))
+            proven = _proven_helper(module, definitions, found)
+        if not proven:
+            found.extend(_risks(module, definitions, lint))
+    if place.kind is Kind.LIMITS and LIMITS_RULE not in module.definitions():
+        found.append(
+            Problem(Location(module.name, 1), "the file defines no `limits`", "write `limits := {…}` with every field of the point's limits")
+        )
+    return held
+
+
+def _requirement(
+    module: Module, place: Place, definitions: list[Rule], documents: frozenset[str], found: list[Problem]
+) -> tuple[Held, bool] | None:
+    """The requirement, and whether it gives a proof."""
+    rule = definitions[0]
+    where = Location(module.name, rule.line)
+    written = [note for definition in definitions for note in definition.notes]
+    if not rule.notes:
+        found.append(
+            Problem(
+                where,
+                f"`{rule.name}` has no METADATA, so nobody could say what its finding means",
+                "write `# METADATA` above it with title, description, custom.code and custom.remedy; or begin a helper's name with `_`",
+            )
+        )
+        return None
+    if len(written) > 1:
+        found.append(
+            Problem(
+                Location(module.name, written[1].line - 1),
+                f"`{rule.name}` has METADATA twice",
+                "keep one block, above its first definition",
+            )
+        )
+        return None
+    note = notes.read(written[0], notes.RequirementNote, module.name, found)
+    if note is None:
+        return None
+    requirement = Requirement(
+        code=note.custom.code,
+        title=note.title,
+        remedy=note.custom.remedy,
+        point=place.point,
+        topic=place.topic,
+        rule=rule.name,
+        description=note.description,
+        each=note.custom.each,
+        empty_allowed=note.custom.empty is not None,
+        after=note.custom.after,
+        reads=note.custom.reads,
+        labels=note.labels.model_dump(exclude_none=True),
+        file=module.name,
+        line=rule.line,
+        added=place.kind is Kind.ADDED,
+    )
+    found.extend(_words(requirement, rule, where, documents))
+    return Held(requirement, tuple(definitions), module), note.custom.proof is not None
+
+
+def _words(requirement: Requirement, rule: Rule, where: Location, documents: frozenset[str]) -> Iterator[Problem]:
+    """Where METADATA and rule do not fit each other."""
+    if requirement.code.startswith(ENGINE_CODES):
+        yield Problem(where, f"the code `{requirement.code}` is reserved: only the engine gives `engine.*`", "choose another code")
+    if len(rule.arguments) != requirement.arity:
+        if requirement.each is None:
+            yield Problem(
+                where,
+                f"`{rule.name}` takes {_count(rule)}, but METADATA names no list",
+                "add `each: <list>` to custom, such as `each: bundle.records`, or take no argument",
+            )
+        else:
+            yield Problem(
+                where,
+                f"`{rule.name}` takes {_count(rule)}, but is asked of each item of `{requirement.each}`",
+                "take exactly one argument, the item",
+            )
+    if requirement.empty_allowed and requirement.each is None:
+        yield Problem(where, "`empty: allowed` speaks of a list, but METADATA names none", "add `each`, or remove it")
+    for row in requirement.reads:
+        if (document := row.partition(".")[0]) not in documents:
+            known = ", ".join(f"`{one}`" for one in sorted(documents))
+            yield Problem(where, f"`reads` names `{row}`, but there are no values `{document}`", f"use one of {known}")
+
+
+def _shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
+    """A requirement is true or undefined, and nothing else."""
+    for rule in definitions:
+        where = Location(module.name, rule.line)
+        if rule.default:
+            yield Problem(where, f"`default {rule.name}` would answer for facts that are missing", "remove the default: undefined is not proven")
+        elif rule.key is not None or not rule.plain_name:
+            yield Problem(
+                where,
+                f"`{rule.name}` is a set or object, not a condition",
+                f"write `{rule.name} if …`, or `{rule.name}(item) if …` with `each`",
+            )
+        elif rule.otherwise is not None:
+            yield Problem(where, f"`{rule.name}` has an `else`", "write several definitions; the rule holds when one does")
+        elif rule.value is not None and constant(rule.value) is not True:
+            yield Problem(where, f"`{rule.name}` is worth something else than true", f"write `{rule.name} if …` and put conditions into the body")
+        elif rule.unconditional:
+            yield Problem(where, f"`{rule.name}` has no condition and so always holds", "write what must hold, or remove it")
+        for argument in rule.arguments:
+            if argument.get("type") != "var" or str(argument["value"]).startswith("$"):
+                yield Problem(where, f"an argument of `{rule.name}` is no name", "name the item, such as `record`")
+
+
+def _limits_shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
+    rule = definitions[0]
+    where = Location(module.name, rule.line)
+    if rule.name != LIMITS_RULE:
+        if not rule.name.startswith("_"):
+            yield Problem(where, f"`{rule.name}` is not `limits`", "begin a helper's name with `_`")
+    elif rule.arguments or rule.key is not None or not rule.plain_name:
+        yield Problem(where, "`limits` is not one object", "write `limits := {…}` with every field of the point's limits")
+
+
+def _one_arity(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
+    for rule in definitions[1:]:
+        if len(rule.arguments) != len(definitions[0].arguments):
+            yield Problem(
+                Location(module.name, rule.line),
+                f"`{rule.name}` takes {_count(definitions[0])} in one place and {_count(rule)} in another",
+                "use two names",
+            )
+
+
+def _proven_helper(module: Module, definitions: list[Rule], found: list[Problem]) -> bool:
+    """Whether a helper says why its risky places are safe."""
+    written = [note for definition in definitions for note in definition.notes]
+    read = [notes.read(note, notes.HelperNote, module.name, found) for note in written]
+    return any(note is not None and note.custom.proof is not None for note in read)
+
+
+def _risks(module: Module, definitions: list[Rule], lint: Lint) -> Iterator[Problem]:
+    for rule in definitions:
+        for risk in lint.risks(module, rule):
+            yield Problem(
+                Location(module.name, risk.line),
+                f"in `{rule.name}`: {risk.message}",
+                f"{risk.fix}; or write in `custom.proof` of its METADATA why no missing fact can make it hold",
+            )
+
+
+def _count(rule: Rule) -> str:
+    return {0: "no argument", 1: "one argument"}.get(len(rule.arguments), f"{len(rule.arguments)} arguments")

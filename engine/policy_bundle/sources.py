@@ -1,0 +1,159 @@
+"""What a policy bundle is built from: rules, values, the recipe, and the values laid over them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from engine.canonical import canonical
+from engine.errors import GatherError, Location, PolicyError, Problem
+from engine.files import load, read_bytes
+from engine.model import Model
+from engine.policy_bundle.explain import problems
+from engine.settings import ReadLimits
+
+_RULE_BYTES = 1 << 20
+"""One file of rules; ours have about 2 KiB."""
+_MOST_FILES = 5_000
+_NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySources:
+    """Three folders, and `key=value` overrides on the values; nothing is read before `build`."""
+
+    rego: Path
+    policy: Path
+    recipe: Path
+    values: tuple[str, ...] = ()
+
+    def path(self, name: str) -> Path:
+        """The file of a name as the catalogue and problems use it, such as `rego/admission/x.rego`."""
+        root, _, rest = name.partition("/")
+        if root == "bundles":
+            return self.recipe.joinpath(*Path(rest).parts[1:])
+        return {"rego": self.rego, "policy": self.policy}[root] / rest
+
+    def where(self, place: Location) -> Location:
+        """The same place with a path that opens from the current folder."""
+        if place.file.partition("/")[0] not in {"rego", "policy", "bundles"}:
+            return place
+        path = self.path(place.file)
+        try:
+            path = path.absolute().relative_to(Path.cwd())
+        except (ValueError, OSError):
+            path = path.absolute()
+        return Location(str(path), place.line, place.field)
+
+
+class Recipe(Model):
+    """`bundle.yaml` of a recipe: what the policy bundle is for, and whom its remedies may name."""
+
+    description: Annotated[str, Field(min_length=1, max_length=1000)]
+    owner: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The bytes of all sources, read once, by name. What is built is built from these bytes."""
+
+    rules: dict[str, bytes]  # rego/**/*.rego without tests
+    tests: dict[str, bytes]  # *_test.rego of rules and of added rules
+    added: dict[str, bytes]  # bundles/<name>/rules/**/*.rego without tests
+    recipe: bytes
+    recipe_name: str
+    values: dict[str, bytes]  # policy/*.yaml
+
+    def rules_digest(self) -> str:
+        """Changes when anything the rules archive is built from changes; tests are checked too."""
+        return _digest({**self.rules, **self.tests, **self.added, f"bundles/{self.recipe_name}": self.recipe})
+
+    def values_digest(self) -> str:
+        """Changes when any value file changes."""
+        return _digest(self.values)
+
+
+def snapshot(sources: PolicySources) -> Snapshot:
+    """Read all sources. Raises PolicyError for folders and files that are missing or unreadable."""
+    found: list[Problem] = []
+    name = sources.recipe.absolute().name
+    if not _NAME.match(name):
+        found.append(
+            Problem(Location(str(sources.recipe)), f"`{name}` is no name for a recipe", "use a-z, 0-9, `-`, `_`")
+        )
+    rules = dict(_rules(sources.rego, "rego", found, required=True))
+    added = dict(_rules(sources.recipe / "rules", f"bundles/{name}/rules", found, required=False))
+    values = dict(_values(sources.policy, found))
+    recipe = _read(sources.recipe / "bundle.yaml", f"bundles/{name}/bundle.yaml", _RULE_BYTES, found)
+    if found:
+        raise PolicyError(tuple(Problem(sources.where(one.where), one.message, one.remedy) for one in found))
+    tests = {name: data for name, data in (rules | added).items() if name.endswith("_test.rego")}
+    return Snapshot(
+        rules={name: data for name, data in rules.items() if name not in tests},
+        tests=tests,
+        added={name: data for name, data in added.items() if name not in tests},
+        recipe=recipe,
+        recipe_name=name,
+        values=values,
+    )
+
+
+def recipe(taken: Snapshot, found: list[Problem]) -> Recipe | None:
+    """The recipe as a model, or None with the reasons added to `found`."""
+    name = f"bundles/{taken.recipe_name}/bundle.yaml"
+    try:
+        document = load(taken.recipe, name, ReadLimits())
+        return Recipe.model_validate_json(canonical(document.value))
+    except GatherError as error:
+        found.append(Problem(error.where or Location(name), error.message, error.remedy))
+    except ValidationError as error:
+        found.extend(problems(error, document, remedies={"description": "say what it is for", "owner": "name who answers for it"}))
+    return None
+
+
+def _rules(folder: Path, prefix: str, found: list[Problem], *, required: bool) -> Iterator[tuple[str, bytes]]:
+    if not folder.is_dir():
+        if required:
+            found.append(Problem(Location(str(folder)), "there is no folder of rules", "name the folder that holds `admission/`"))
+        return
+    paths = sorted(path for path in folder.rglob("*.rego"))
+    if len(paths) > _MOST_FILES:
+        found.append(Problem(Location(str(folder)), f"there are more than {_MOST_FILES} files of rules", "split the policy"))
+        return
+    for path in paths:
+        name = f"{prefix}/{path.relative_to(folder).as_posix()}"
+        yield name, _read(path, name, _RULE_BYTES, found)
+
+
+def _values(folder: Path, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
+    if not folder.is_dir():
+        found.append(Problem(Location(str(folder)), "there is no folder of values", "name the folder that holds levels.yaml"))
+        return
+    for path in sorted(folder.iterdir()):
+        name = f"policy/{path.name}"
+        if path.suffix == ".yaml":
+            yield name, _read(path, name, ReadLimits().document_bytes, found)
+        elif path.suffix in {".yml", ".json", ".rego"}:
+            found.append(Problem(Location(name), "this file would not be read", "values are `policy/<name>.yaml`, rules live in rego/"))
+
+
+def _read(path: Path, name: str, limit: int, found: list[Problem]) -> bytes:
+    try:
+        return read_bytes(path, limit, name)
+    except GatherError as error:
+        found.append(Problem(Location(name), error.message, error.remedy))
+        return b""
+
+
+def _digest(files: dict[str, bytes]) -> str:
+    total = hashlib.sha256()
+    for name, data in sorted(files.items()):
+        total.update(f"{len(name.encode())}:{name}:{len(data)}:".encode())
+        total.update(data)
+    return total.hexdigest()

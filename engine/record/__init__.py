@@ -1,0 +1,26 @@
+"""The record: one line a decision, chained over exact bytes, on disk before the answer is given."""
+
+from __future__ import annotations
+
+from engine.record.log import RecordLog
+from engine.record.model import DecisionRecord, Durations, RecoveryRecord, ResultRecord, Versions, timestamp
+from engine.record.redaction import redact, redact_text
+from engine.record.source_events import EventName, Hashes, SourceEvent
+from engine.record.verify import Verification, verify
+
+__all__ = [
+    "DecisionRecord",
+    "Durations",
+    "EventName",
+    "Hashes",
+    "RecordLog",
+    "RecoveryRecord",
+    "ResultRecord",
+    "SourceEvent",
+    "Verification",
+    "Versions",
+    "redact",
+    "redact_text",
+    "timestamp",
+    "verify",
+]

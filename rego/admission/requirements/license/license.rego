@@ -1,0 +1,62 @@
+package admission.requirements.license.license
+
+import data.admission.lib.license
+import data.admission.lib.license_decision
+import future.keywords.not
+
+# METADATA
+# title: The content carries a license label
+# description: The label is an SPDX expression; a blank one is none.
+# custom:
+#   code: license_missing
+#   remedy: Find out under which license the content was given, and state its SPDX expression
+# labels:
+#   row: A11
+stated if input.license.stated == true
+
+# METADATA
+# title: The license is known to us
+# description: Neither the license decision nor the table in policy/licenses.yaml leaves it open.
+# custom:
+#   code: license_unknown
+#   after: [license_missing, license_decision_missing]
+#   remedy: Correct the label to an SPDX expression; or have the license decided, and entered in policy/licenses.yaml
+#   reads: ["licenses.licenses.{license.alternatives}"]
+# labels:
+#   row: A15
+known if {
+	license.known(input.license.alternatives)
+	license_decision.within(input, {"accepted", "incompatible", "review_required"})
+}
+
+# METADATA
+# title: The license is compatible with purpose and export
+# description: Neither the license decision nor the table in policy/licenses.yaml refuses it. The stricter wins.
+# custom:
+#   code: license_incompatible
+#   after: [license_missing, license_unknown, purpose_not_admitted, export_license_unknown]
+#   remedy: Replace the content, change purpose or export license, or ask compliance about policy/licenses.yaml
+#   reads: ["licenses.licenses.{license.alternatives}", licenses.categories]
+# labels:
+#   row: A16
+compatible if {
+	license.worth(input.license.alternatives, _use, {"admit", "review"})
+	license_decision.within(input, {"accepted", "review_required"})
+}
+
+# METADATA
+# title: The license is admitted without review
+# description: Both the license decision and the table in policy/licenses.yaml accept it for this purpose and export.
+# custom:
+#   code: license_review_required
+#   after: [license_incompatible]
+#   remedy: Have a person review the license; a reviewed decision is replaced by a new one that accepts this content
+#   reads: ["licenses.licenses.{license.alternatives}", licenses.categories]
+# labels:
+#   row: A17
+admitted if {
+	license.worth(input.license.alternatives, _use, {"admit"})
+	license_decision.within(input, {"accepted"})
+}
+
+_use := license.use(input)

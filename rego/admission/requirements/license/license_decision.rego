@@ -1,0 +1,37 @@
+package admission.requirements.license.license_decision
+
+import data.admission.lib.license_decision
+import future.keywords.not
+
+# METADATA
+# title: There is a license decision on exactly this content
+# description: A decision that names another hash is no decision on this content.
+# custom:
+#   code: license_decision_missing
+#   after: [license_missing]
+#   remedy: Have the license decided, and state the decision with the hash of the content
+# labels:
+#   row: A18, A100
+taken if license_decision.present(input)
+
+# METADATA
+# title: There is one complete license decision, and no second one
+# description: Two decisions on one content, or one with a part missing, leave open which of them holds.
+# custom:
+#   code: license_decision_ambiguous
+#   after: [license_missing, license_decision_missing]
+#   remedy: Keep the newest decision on this content, with its hash, word and time, and remove the others
+# labels:
+#   row: A15, A100
+unambiguous if license_decision.single(input)
+
+# METADATA
+# title: The license decision was taken before now
+# description: A decision dated in the future has not been taken.
+# custom:
+#   code: license_decision_in_future
+#   after: [license_missing, license_decision_missing, license_decision_ambiguous]
+#   remedy: Correct decided_at, or wait until the decision has been taken
+# labels:
+#   row: A100
+past if license_decision.until(input, input.now)

@@ -1,0 +1,35 @@
+package admission.requirements.license.use
+
+import data.admission.lib.license
+import future.keywords.not
+
+# METADATA
+# title: The purpose is one we admit
+# description: Purposes are values in policy/sources.yaml.
+# custom:
+#   code: purpose_not_admitted
+#   remedy: State a purpose that is admitted, or ask compliance to admit this one in policy/sources.yaml
+#   reads: [sources.purposes]
+# labels:
+#   row: A09
+purpose_admitted if {
+	is_string(input.purpose)
+	input.purpose in data.policy.sources.purposes
+}
+
+# METADATA
+# title: The license under which the result is exported is known to us
+# description: Null when the result will not be exported; otherwise every license it offers has a row in
+#   policy/licenses.yaml.
+# custom:
+#   code: export_license_unknown
+#   remedy: Write export_license as an SPDX expression of licenses in policy/licenses.yaml, or null
+#   reads: ["licenses.licenses.{export_license.alternatives}"]
+# labels:
+#   row: A14
+export_license_known if input.exported == false
+
+export_license_known if {
+	input.exported == true
+	license.known_everywhere(input.export_license.alternatives)
+}

@@ -1,0 +1,47 @@
+package admission.requirements.source.address
+
+import data.admission.lib.origin
+import future.keywords.not
+
+# METADATA
+# title: The address of every external record is one canonical HTTPS URL
+# description: An address that two parsers could read differently is none. Schemes and ports are values
+#   in policy/networks.yaml.
+# custom:
+#   code: url_not_canonical
+#   each: bundle.records
+#   after: [record_kind_not_admitted, record_kind_contradicted]
+#   remedy: Write one plain https URL, without user name, odd port, trailing dot or characters outside ASCII
+#   reads: [networks.schemes, networks.ports]
+# labels:
+#   row: A20
+canonical(record) if origin.offline(record)
+
+canonical(record) if {
+	origin.external(record)
+	record.url.canonical == true
+	record.url.scheme in data.policy.networks.schemes
+	record.url.port in data.policy.networks.ports
+}
+
+# METADATA
+# title: The host of every external record is on the allowlist
+# description: The exact host name; a subdomain is another host.
+# custom:
+#   code: host_not_allowlisted
+#   each: bundle.records
+#   after: [record_kind_not_admitted, record_kind_contradicted, url_not_canonical]
+#   remedy: Add the exact host to network.allowed_hosts if it is meant, else replace the record
+# labels:
+#   row: A20
+host_allowlisted(record) if origin.offline(record)
+
+host_allowlisted(record) if {
+	origin.external(record)
+	is_string(record.url.host)
+	record.url.host != ""
+	record.url.host in _allowed_hosts
+}
+
+# A set, so that a record is looked up and the list is read once.
+_allowed_hosts contains host if some host in input.bundle.network.allowed_hosts

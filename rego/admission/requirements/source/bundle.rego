@@ -1,0 +1,56 @@
+package admission.requirements.source.bundle
+
+import future.keywords.not
+
+# METADATA
+# title: The material comes in a source bundle
+# description: Material without a source bundle states nothing that could be checked.
+# custom:
+#   code: bundle_missing
+#   remedy: Describe the material in a bundle.yaml of format 1 with an id, and give the path of its folder
+# labels:
+#   row: A96
+submitted if {
+	is_string(input.bundle.id)
+	input.bundle.id != ""
+	is_string(input.bundle.digest)
+}
+
+# METADATA
+# title: Every field of the source bundle fits format 1
+# description: A field that is missing, unknown or of the wrong type is not guessed. The list holds
+#   only what does not fit; an empty one is the good case.
+# custom:
+#   code: bundle_invalid
+#   each: bundle.errors
+#   empty: allowed
+#   remedy: Correct the field in bundle.yaml; the subject names its path
+# labels:
+#   row: A96, A09
+fits(problem) if problem.kind == "fits"
+
+# METADATA
+# title: The source bundle is the one that was validated before
+# description: A digest that an earlier check gave was stated, and the bundle has another one now.
+# custom:
+#   code: bundle_changed
+#   after: [bundle_missing]
+#   remedy: Check the source bundle again and use the digest of that check
+# labels:
+#   row: A96
+unchanged if input.bundle.unchanged == true
+
+# METADATA
+# title: The purpose of the source bundle is one we admit
+# description: Purposes are values in policy/sources.yaml.
+# custom:
+#   code: purpose_not_admitted
+#   after: [bundle_missing]
+#   remedy: State a purpose that is admitted, or ask compliance to admit this one in policy/sources.yaml
+#   reads: [sources.purposes]
+# labels:
+#   row: A09
+purpose_admitted if {
+	is_string(input.bundle.purpose)
+	input.bundle.purpose in data.policy.sources.purposes
+}

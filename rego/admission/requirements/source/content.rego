@@ -1,0 +1,41 @@
+package admission.requirements.source.content
+
+import data.admission.lib.digest
+import future.keywords.not
+
+# METADATA
+# title: The content of every record is in the source bundle
+# description: What is not there cannot be hashed, and what cannot be hashed cannot be admitted.
+# custom:
+#   code: content_missing
+#   each: bundle.records
+#   remedy: Put the file at the record's path inside the source bundle
+# labels:
+#   row: A10
+content_present(record) if digest.sha256(record.content.sha256)
+
+# METADATA
+# title: Every record states the hash of its content
+# description: The hash ties license decision, record and content together.
+# custom:
+#   code: content_hash_missing
+#   each: bundle.records
+#   remedy: Write the SHA-256 of the content file into the record, as 64 lower-case hex digits
+# labels:
+#   row: A10
+hash_stated(record) if digest.sha256(record.sha256)
+
+# METADATA
+# title: The stated hash of every record is the hash of its content
+# description: The engine hashes the content itself, every time.
+# custom:
+#   code: content_hash_mismatch
+#   each: bundle.records
+#   after: [content_missing, content_hash_missing]
+#   remedy: Restore the content that was described, or describe this content and have it decided anew
+# labels:
+#   row: A10
+hash_matches(record) if {
+	is_string(record.sha256)
+	record.sha256 == record.content.sha256
+}

@@ -1,0 +1,53 @@
+package admission.requirements.source.export
+
+import data.admission.lib.license
+import future.keywords.not
+
+# METADATA
+# title: Every record states whether it may be exported
+# description: The answer is allowed or forbidden, whether or not the result of this source bundle will be exported.
+# custom:
+#   code: export_not_stated
+#   each: bundle.records
+#   remedy: Write `export` as allowed or forbidden into the record
+# labels:
+#   row: A14
+stated(record) if record.export in {"allowed", "forbidden"}
+
+# METADATA
+# title: Every record of a source bundle whose result is exported may be exported
+# description: One record that may not leave keeps the whole result inside.
+# custom:
+#   code: export_forbidden
+#   each: bundle.records
+#   after: [export_not_stated]
+#   remedy: Remove the record, or set export_license to null and keep the result inside
+# labels:
+#   row: A14
+permitted(record) if {
+	record.export == "allowed"
+	is_boolean(input.bundle.exported)
+}
+
+permitted(record) if {
+	record.export == "forbidden"
+	input.bundle.exported == false
+}
+
+# METADATA
+# title: The license under which the result is exported is known to us
+# description: Null when the result will not be exported; otherwise every license it offers has a row in
+#   policy/licenses.yaml.
+# custom:
+#   code: export_license_unknown
+#   after: [bundle_missing]
+#   remedy: Write export_license as an SPDX expression of licenses in policy/licenses.yaml, or null
+#   reads: ["licenses.licenses.{bundle.export_license.alternatives}"]
+# labels:
+#   row: A14
+license_known if input.bundle.exported == false
+
+license_known if {
+	input.bundle.exported == true
+	license.known_everywhere(input.bundle.export_license.alternatives)
+}

@@ -1,0 +1,38 @@
+package admission.requirements.source.filesystem
+
+import future.keywords.not
+
+# METADATA
+# title: The file system is isolated to the artifact subdirectory
+# description: The boundaries that may stand there are values in policy/sandbox.yaml.
+# custom:
+#   code: filesystem_not_isolated
+#   after: [bundle_missing]
+#   remedy: Set sandbox.filesystem to artifact_subdir
+#   reads: [sandbox.filesystem]
+# labels:
+#   row: A24
+isolated if {
+	is_string(input.bundle.sandbox.filesystem)
+	is_array(data.policy.sandbox.filesystem[input.bundle.sandbox.filesystem])
+}
+
+# METADATA
+# title: This machine was shown to enforce the file system isolation
+# description: Some backend holds the stated boundary, in a way that policy/sandbox.yaml accepts for it.
+# custom:
+#   code: boundary_not_enforced
+#   after: [bundle_missing, filesystem_not_isolated]
+#   remedy: Run `engine doctor` to see what this machine can enforce, and use one that can hold this boundary
+#   reads: [sandbox.filesystem]
+# labels:
+#   row: A24
+enforced if {
+	some boundary in input.boundaries
+	boundary.boundary == input.bundle.sandbox.filesystem
+	boundary.enforced == true
+	is_string(boundary.kind)
+	boundary.kind in data.policy.sandbox.filesystem[input.bundle.sandbox.filesystem]
+	is_string(boundary.backend)
+	is_string(boundary.evidence)
+}

@@ -1,0 +1,40 @@
+package admission.requirements.source.license_decision
+
+import data.admission.lib.license_decision
+import future.keywords.not
+
+# METADATA
+# title: Every record has a license decision on exactly its content
+# description: A decision that names another record, or another hash, is no decision on this one.
+# custom:
+#   code: license_decision_missing
+#   each: bundle.records
+#   after: [license_missing, content_missing, content_hash_mismatch]
+#   remedy: Have the license decided, and add the decision with the record's id and the hash of its content
+# labels:
+#   row: A18, A100
+taken(record) if license_decision.present(record)
+
+# METADATA
+# title: Every record has one complete license decision, and no second one
+# description: Two decisions on one content, or one with a part missing, leave open which of them holds.
+# custom:
+#   code: license_decision_ambiguous
+#   each: bundle.records
+#   after: [license_missing, license_decision_missing]
+#   remedy: Keep the newest decision on this content, with its hash, word and time, and remove the others
+# labels:
+#   row: A15, A100
+unambiguous(record) if license_decision.single(record)
+
+# METADATA
+# title: Every license decision was taken before now
+# description: A decision dated in the future has not been taken.
+# custom:
+#   code: license_decision_in_future
+#   each: bundle.records
+#   after: [license_missing, license_decision_missing, license_decision_ambiguous]
+#   remedy: Correct decided_at, or wait until the decision has been taken
+# labels:
+#   row: A100
+past(record) if license_decision.until(record, input.now)

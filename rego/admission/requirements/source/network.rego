@@ -1,0 +1,52 @@
+package admission.requirements.source.network
+
+import data.admission.lib.origin
+import future.keywords.not
+
+# METADATA
+# title: External access is switched on where a record needs it
+# description: A fixture needs no network; an external record needs the bundle's network policy to say so.
+# custom:
+#   code: network_access_disabled
+#   each: bundle.records
+#   after: [record_kind_not_admitted, record_kind_contradicted]
+#   remedy: Set network.enabled to true if this source bundle is meant to use the network, else remove the record
+# labels:
+#   row: A19
+access_enabled(record) if origin.offline(record)
+
+access_enabled(record) if {
+	origin.external(record)
+	input.bundle.network.enabled == true
+}
+
+# METADATA
+# title: The network policy leaves a request for every external record
+# description: The requests used before this record are fewer than the maximum; each retrieval is one.
+# custom:
+#   code: request_budget_exhausted
+#   each: bundle.records
+#   after: [record_kind_not_admitted, record_kind_contradicted]
+#   remedy: Raise network.budget.max_requests to the number of external records, or remove records
+# labels:
+#   row: A21
+budget_left(record) if origin.offline(record)
+
+budget_left(record) if {
+	origin.external(record)
+	is_number(record.requests_used)
+	record.requests_used >= 0
+	is_number(input.bundle.network.budget.max_requests)
+	record.requests_used < input.bundle.network.budget.max_requests
+}
+
+# METADATA
+# title: The network policy demands that source events are audited
+# description: Demanded of every source bundle, also of one that needs no network.
+# custom:
+#   code: source_audit_off
+#   after: [bundle_missing]
+#   remedy: Set network.audit_required to true
+# labels:
+#   row: A22
+audited if input.bundle.network.audit_required == true

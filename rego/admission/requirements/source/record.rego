@@ -1,0 +1,49 @@
+package admission.requirements.source.record
+
+import data.admission.lib.origin
+import future.keywords.not
+
+# METADATA
+# title: The id of every record is its own
+# description: Decisions name records by id; two records with one id would share them.
+# custom:
+#   code: record_id_not_unique
+#   each: bundle.records
+#   remedy: Give the record an id that no other record of the source bundle has
+# labels:
+#   row: A100
+id_unique(record) if {
+	is_string(record.id)
+	record.id != ""
+	record.id_count == 1
+}
+
+# METADATA
+# title: The kind of every record is one we admit
+# description: Kinds are values in policy/sources.yaml. A record that states no kind and no origin is a fixture.
+# custom:
+#   code: record_kind_not_admitted
+#   each: bundle.records
+#   remedy: State one of the kinds in policy/sources.yaml, or ask compliance to admit this one there
+#   reads: [sources.kinds]
+# labels:
+#   row: A05
+kind_admitted(record) if {
+	is_string(record.kind)
+	record.kind in data.policy.sources.kinds
+}
+
+# METADATA
+# title: Every record that has an address is external, and no other has one
+# description: Only fixtures and material made from them may go without the network requirements, so a
+#   URL or a retrieval time beside another kind than external is a contradiction.
+# custom:
+#   code: record_kind_contradicted
+#   each: bundle.records
+#   after: [record_kind_not_admitted]
+#   remedy: Set `kind` to external and state url and retrieved_at, or set both of them to null
+# labels:
+#   row: A05, A09
+kind_consistent(record) if origin.offline(record)
+
+kind_consistent(record) if origin.external(record)

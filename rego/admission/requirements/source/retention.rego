@@ -1,0 +1,50 @@
+package admission.requirements.source.retention
+
+import future.keywords.not
+
+# METADATA
+# title: Every record states how long and on what ground it may be kept
+# description: Both the last day and the ground are stated.
+# custom:
+#   code: retention_missing
+#   each: bundle.records
+#   remedy: Add `retention` with the last day (`until`) and the ground (`basis`)
+# labels:
+#   row: A13
+stated(record) if {
+	is_string(record.retention.basis)
+	is_number(record.retention.until)
+}
+
+# METADATA
+# title: Every record is kept on a ground we admit
+# description: Grounds are values in policy/sources.yaml.
+# custom:
+#   code: retention_unknown
+#   each: bundle.records
+#   after: [retention_missing]
+#   remedy: State the true ground as one of policy/sources.yaml, or ask compliance to admit this one there
+#   reads: [sources.retention_bases]
+# labels:
+#   row: A13
+basis_admitted(record) if {
+	is_string(record.retention.basis)
+	record.retention.basis in data.policy.sources.retention_bases
+}
+
+# METADATA
+# title: Every record may still be kept
+# description: The stated day counts to its last second, in UTC.
+# custom:
+#   code: retention_expired
+#   each: bundle.records
+#   after: [retention_missing]
+#   remedy: Delete the material, or agree on a later day and state it
+# labels:
+#   row: A13
+kept(record) if {
+	is_number(input.now)
+	input.now > 0
+	is_number(record.retention.until)
+	record.retention.until >= input.now
+}

@@ -1,0 +1,48 @@
+package admission.requirements.source.sandbox
+
+import future.keywords.not
+
+# METADATA
+# title: Generated code stays disabled
+# description: The words that may stand there are values in policy/sandbox.yaml.
+# custom:
+#   code: generated_code_enabled
+#   after: [bundle_missing]
+#   remedy: Set sandbox.generated_code to disabled
+#   reads: [sandbox.generated_code]
+# labels:
+#   row: A23
+generated_code_disabled if {
+	is_string(input.bundle.sandbox.generated_code)
+	input.bundle.sandbox.generated_code in data.policy.sandbox.generated_code
+}
+
+# METADATA
+# title: Secrets are redacted
+# description: Both the source bundle and policy/sandbox.yaml say so.
+# custom:
+#   code: redaction_off
+#   after: [bundle_missing]
+#   remedy: Set sandbox.redaction to true
+#   reads: [sandbox.redaction]
+# labels:
+#   row: A25
+redaction_on if {
+	data.policy.sandbox.redaction == true
+	input.bundle.sandbox.redaction == true
+}
+
+# METADATA
+# title: The sandbox has no network that we do not admit
+# description: The words that may stand there are values in policy/sandbox.yaml.
+# custom:
+#   code: sandbox_network_open
+#   after: [bundle_missing]
+#   remedy: Set sandbox.network to none
+#   reads: [sandbox.network]
+# labels:
+#   row: A09
+network_closed if {
+	is_string(input.bundle.sandbox.network)
+	input.bundle.sandbox.network in data.policy.sandbox.network
+}

@@ -1,0 +1,277 @@
+"""The doctor on this machine as it is, and on machines that lack one thing each."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+import engine
+from engine.cli.doctor import examine, run
+from engine.cli.machine import Check, State, bubblewrap, shown, tried
+from engine.errors import DecideError, Exit
+from engine.opa.binary import Binary, find_binary
+from engine.settings import OpaLimits, Settings
+
+ORDER = [
+    ["python", "engine", "platform", "opa", "opa answers", "state"],
+    ["disk", "record lock", "temp folder", "cache", "bwrap", "user namespaces", "landlock", "cgroup v2"],
+]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(
+        state=tmp_path / "state", cache=tmp_path / "cache", opa=OpaLimits(start_seconds=20.0), record_lock_seconds=0.1
+    )
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder that others may enter, short enough for a socket: those of pytest are neither."""
+    with tempfile.TemporaryDirectory(prefix="doctor-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def by_name(checks: list[Check]) -> dict[str, Check]:
+    return {check.name: check for check in checks}
+
+
+def program(path: Path, text: str) -> Binary:
+    """A program in the place of OPA, whose digest was right."""
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return Binary(path, "1.22.2", "0" * 64)
+
+
+def test_this_machine_has_what_check_needs(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(settings, "json") is Exit.ALLOW
+    document = json.loads(capsys.readouterr().out)
+    assert (document["format"], document["exit"]) == (1, 0)
+    assert [check["name"] for check in document["checks"]] == [*ORDER[0], *ORDER[1]]
+    assert all(check["state"] == "ok" for check in document["checks"] if check["needed"])
+    assert all(check["do"] or check["state"] == "ok" for check in document["checks"])
+    opa = next(check for check in document["checks"] if check["name"] == "opa")
+    assert opa["detail"].startswith("engine/_bundled/opa, version ")
+
+
+def test_text_says_the_same_and_nothing_stays_behind(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(settings) is Exit.ALLOW
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "all that `engine check` needs is here; exit 0"
+    assert [line[9:25].strip() for line in lines[:-1] if line[:8].strip()] == [*ORDER[0], *ORDER[1]]
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_text_of_a_machine_without_anything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+) -> None:
+    def no_opa() -> Binary:
+        raise DecideError("the bundled OPA is missing or cannot be read", remedy="reinstall the package")
+
+    blocked = tmp_path / "file"
+    blocked.touch()
+    settings = Settings(state=blocked / "state", cache=blocked / "cache", record_lock_seconds=0.0)
+    assert run(settings, find_opa=no_opa, find_tool=lambda _: None) is Exit.FAILED_CLOSED
+    out = capsys.readouterr().out.replace(str(tmp_path), "TMP")
+    names = {"opa", "state", "record lock", "cache", "bwrap", "user namespaces"}
+    told, shown_now = [], False
+    for line in out.splitlines():
+        shown_now = line[9:25].strip() in names if line[:8].strip() else shown_now
+        told += [line] if shown_now else []
+    assert told == snapshot
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("exit 1", "ends with 1"),
+        ("echo Version: 1.22.20", "does not say that it is version 1.22.2"),
+        ("sleep 60 & sleep 60", "says nothing for 0.3 seconds"),
+        ("head -c 9000000 /dev/zero", "does not say"),
+        ("kill -9 $$", "ends with -9"),
+    ],
+    ids=["fails", "other_version", "hangs", "floods", "dies"],
+)
+def test_opa_that_does_not_answer_is_fatal(settings: Settings, tmp_path: Path, text: str, detail: str) -> None:
+    opa = program(tmp_path / "opa", text)
+    slow = Settings(state=settings.state, cache=settings.cache, opa=OpaLimits(start_seconds=0.3))
+    limits = slow if "sleep" in text else settings
+    started = time.monotonic()
+    found = by_name(examine(limits, lambda: opa))
+    assert found["opa answers"].state is State.FAILED
+    assert detail in found["opa answers"].detail
+    assert time.monotonic() - started < 15
+    assert run(limits, find_opa=lambda: opa) is Exit.FAILED_CLOSED
+
+
+def test_opa_of_another_platform_cannot_be_started(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "opa").write_bytes(b"\x7fELF\x01 not for this machine")
+    (tmp_path / "opa").chmod(0o755)
+    found = by_name(examine(settings, lambda: Binary(tmp_path / "opa", "1.22.2", "0" * 64)))
+    assert "cannot be started: exec format error" in found["opa answers"].detail
+
+
+def test_opa_gets_no_environment(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED", "secret")
+    opa = program(tmp_path / "opa", 'echo "Version: 1.22.2"; test -z "$PLANTED"')
+    assert by_name(examine(settings, lambda: opa))["opa answers"].state is State.OK
+    shows = program(tmp_path / "shows", 'echo "Version: 1.22.2"; test -n "$PLANTED"')
+    assert by_name(examine(settings, lambda: shows))["opa answers"].state is State.FAILED
+
+
+@pytest.mark.parametrize("fault", ["replaced", "missing"])
+def test_installed_copy_with_a_broken_opa_ends_with_4(tmp_path: Path, fault: str) -> None:
+    source = Path(engine.__file__).parent
+    shutil.copytree(source, tmp_path / "engine", ignore=shutil.ignore_patterns("__pycache__", "opa", "bundles"))
+    shutil.copytree(source / "opa", tmp_path / "engine" / "opa", ignore=shutil.ignore_patterns("__pycache__"))
+    if fault == "replaced":
+        (tmp_path / "engine" / "_bundled" / "opa").write_bytes(b"#!/bin/sh\necho Version: 1.22.2\n")
+    call = "from pathlib import Path; from engine.cli.doctor import run; from engine.settings import Settings; "
+    call += f"raise SystemExit(run(Settings(state=Path({str(tmp_path / 'state')!r}))))"
+    done = subprocess.run(
+        [sys.executable, "-c", call], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 4
+    assert done.stderr == ""
+    reason = "is not the file that was built" if fault == "replaced" else "is missing or cannot be read"
+    assert f"failed   opa              the bundled OPA {reason}" in done.stdout
+    assert done.stdout.splitlines()[-1] == "`engine check` cannot work before this is mended: opa; exit 4"
+
+
+def test_existing_state_is_tried_and_left_as_it_was(settings: Settings) -> None:
+    records = settings.state / "records"
+    records.mkdir(parents=True)
+    (records / "decisions.000001.jsonl").write_text("{}\n", encoding="utf-8")
+    found = by_name(examine(settings, find_binary))
+    assert (found["state"].state, found["records"].state) == (State.OK, State.OK)
+    assert [path.name for path in settings.state.rglob("*")] == ["records", "decisions.000001.jsonl"]
+
+
+def test_disk_that_takes_no_byte_is_fatal(settings: Settings) -> None:
+    call = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); from pathlib import Path; "
+    call += "from engine.cli.doctor import examine; from engine.settings import Settings; "
+    call += (
+        f"print([c.state.value for c in examine(Settings(state=Path({str(settings.state)!r}))) if c.name == 'state'])"
+    )
+    done = subprocess.run([sys.executable, "-B", "-c", call], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "['failed']\n"
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 0
+
+
+@contextmanager
+def held(lock: Path) -> Iterator[None]:
+    lock.parent.mkdir(parents=True)
+    handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def test_record_lock_held_by_another_engine_is_fatal(settings: Settings) -> None:
+    with held(settings.state / "records" / "lock"):
+        found = by_name(examine(settings, find_binary))["record lock"]
+        assert (found.state, found.needed) == (State.FAILED, True)
+        assert "another engine has held it for 0.1 seconds" in found.detail
+    assert by_name(examine(settings, find_binary))["record lock"].state is State.OK
+
+
+def test_long_temp_folder_is_fatal(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("x" * 80)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    found = by_name(examine(settings, find_binary))["temp folder"]
+    assert (found.state, found.needed) == (State.FAILED, True)
+    assert "too long for the path of a socket" in found.detail
+
+
+def test_temp_folder_that_others_prepared_is_fatal(
+    settings: Settings, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = short / f"admission-engine-{os.getuid()}"
+    base.mkdir()
+    base.chmod(0o777)
+    monkeypatch.setattr("tempfile.tempdir", str(short))
+    assert "not a private folder" in by_name(examine(settings, find_binary))["temp folder"].detail
+    base.chmod(0o700)
+    assert by_name(examine(settings, find_binary))["temp folder"].state is State.OK
+
+
+def test_unwritable_cache_and_missing_tools_are_told_but_not_fatal(tmp_path: Path, settings: Settings) -> None:
+    (tmp_path / "file").touch()
+    lacking = Settings(state=settings.state, cache=tmp_path / "file" / "cache", record_lock_seconds=0.1)
+    found = by_name(examine(lacking, find_binary, lambda _: None))
+    assert found["cache"].state is State.FAILED
+    assert found["bwrap"].state is State.MISSING
+    assert "install" in found["bwrap"].do
+    assert run(lacking, find_tool=lambda _: None) is Exit.ALLOW
+
+
+def test_namespaces_are_tried_not_believed(short: Path) -> None:
+    """A bwrap that has a version and cannot make a namespace."""
+    text = '[ "$1" = --version ] && echo bubblewrap 9 || { echo No permissions >&2; exit 1; }'
+    fake = program(short / "bwrap", text)
+    found = by_name([*bubblewrap(str(fake.path))])
+    assert found["bwrap"].detail.endswith("bubblewrap 9")
+    assert found["user namespaces"].state is State.FAILED
+    assert f"uid {os.geteuid() or 65534}" in found["user namespaces"].detail
+
+
+@pytest.mark.machine
+def test_real_bubblewrap_is_found_and_tried() -> None:
+    path = shutil.which("bwrap")
+    if path is None:
+        pytest.skip("NOT TRIED: bubblewrap is not installed on this machine")
+    found = by_name([*bubblewrap(path)])
+    assert found["bwrap"].state is State.OK
+    assert found["user namespaces"].state in {State.OK, State.FAILED}
+
+
+def test_check_that_breaks_does_not_end_the_others(settings: Settings) -> None:
+    def broken() -> Binary:
+        raise ZeroDivisionError
+
+    found = by_name(examine(settings, broken))
+    assert found["opa"] == Check(
+        "opa", State.FAILED, "cannot be found out: ZeroDivisionError", found["opa"].do, needed=True
+    )
+    assert "cgroup v2" in found
+
+
+def test_home_folder_is_shown_as_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert shown(Path("/home/someone/.local/state")) == "~/.local/state"
+    assert shown(Path("/home/someone")) == "~"
+    assert shown(Path("/home/someoneelse/x")) == "/home/someoneelse/x"
+    monkeypatch.setenv("HOME", "/")
+    assert shown(Path("/var")) == "/var"
+
+
+def test_probe_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    assert tried(["/bin/sh", "-c", f"sleep 60 & echo $! > {pid}; wait"], 0.5)[0] is None
+    status = Path(f"/proc/{pid.read_text(encoding='ascii').strip()}/stat")
+    assert not status.exists() or status.read_text(encoding="ascii").split()[2] == "Z"
+
+
+def test_module_is_light() -> None:
+    call = "import sys, engine.cli.doctor; print([m for m in ('pydantic', 'rich', 'httpx') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"

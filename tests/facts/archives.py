@@ -1,0 +1,202 @@
+"""Source bundles in every form, made for the tests: good ones, and the means to spoil them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import struct
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+FILES = {
+    "bundle.yaml": b"format: 1\n",
+    "content/contacts.json": b'[{"name": "Ada Example"}]' * 40,
+    "content/größe.csv": "länge;breite\n1;2\n".encode(),
+    "content/empty.txt": b"",
+}
+
+
+def folder(root: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    return root
+
+
+def member(name: str, data: bytes = b"", **fields: object) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    for field, value in fields.items():
+        setattr(info, field, value)
+    return info, data
+
+
+def tar(path: Path, *members: tuple[tarfile.TarInfo, bytes], form: int = tarfile.PAX_FORMAT) -> Path:
+    with tarfile.open(path, "w:gz", format=form) as archive:
+        for info, data in members:
+            archive.addfile(info, io.BytesIO(data))
+    return path
+
+
+def tar_of(path: Path, files: dict[str, bytes]) -> Path:
+    return tar(path, *(member(name, data) for name, data in files.items()))
+
+
+def zip_of(path: Path, files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+class Unseekable(io.RawIOBase):
+    """What an archiver sees that writes into a pipe, so that sizes follow the data."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = path.open("wb")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        return self._file.write(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def piped_zip(path: Path, files: dict[str, bytes]) -> Path:
+    with Unseekable(path) as pipe, zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+def large_zip(path: Path, files: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            with archive.open(name, "w", force_zip64=True) as stream:
+                stream.write(data)
+    return path
+
+
+def below_top(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"contacts-2026-11/{name}": data for name, data in files.items()}
+
+
+FORMS: dict[str, Callable[[Path], Path]] = {
+    "folder": lambda path: folder(path / "contacts", FILES),
+    "tar": lambda path: tar_of(path / "contacts.tar.gz", FILES),
+    "tar_with_dots": lambda path: tar_of(path / "c.tgz", {f"./{name}": data for name, data in FILES.items()}),
+    "tar_below_a_folder": lambda path: tar_of(path / "c.tgz", below_top(FILES)),
+    "tar_of_gnu": lambda path: tar(path / "c.tgz", *(member(*item) for item in FILES.items()), form=tarfile.GNU_FORMAT),
+    "zip": lambda path: zip_of(path / "contacts.zip", FILES),
+    "zip_stored": lambda path: zip_of(path / "contacts.zip", FILES, zipfile.ZIP_STORED),
+    "zip_below_a_folder": lambda path: zip_of(path / "contacts.zip", below_top(FILES)),
+    "zip_by_macos": lambda path: zip_of(path / "c.zip", {**below_top(FILES), "__MACOSX/c/._bundle.yaml": b"x"}),
+    "zip_from_a_pipe": lambda path: piped_zip(path / "contacts.zip", FILES),
+    "zip_with_large_fields": lambda path: large_zip(path / "contacts.zip", FILES),
+    "name_says_nothing": lambda path: tar_of(path / "upload-7", FILES),
+}
+
+
+def empty(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def file(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def fifo(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+def cut(path: Path, share: float) -> Path:
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    return path
+
+
+def ungzipped(path: Path, change: Callable[[bytes], bytes]) -> Path:
+    """A tar.gz whose tar was changed after it was made."""
+    path.write_bytes(gzip.compress(change(gzip.decompress(path.read_bytes()))))
+    return path
+
+
+def changed(path: Path, change: Callable[[bytes], bytes]) -> Path:
+    path.write_bytes(change(path.read_bytes()))
+    return path
+
+
+def zip_members(path: Path, *members: tuple[zipfile.ZipInfo | str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for info, data in members:
+            archive.writestr(info, data)
+    return path
+
+
+def zip_link(path: Path) -> Path:
+    info = zipfile.ZipInfo("content/link")
+    info.create_system, info.external_attr = 3, 0o120777 << 16
+    return zip_members(path, (info, b"/etc/passwd"))
+
+
+def central(data: bytes, offset: int, value: bytes) -> bytes:
+    """The zip with bytes of its first central directory entry replaced."""
+    at = data.index(b"PK\1\2") + offset
+    return data[:at] + value + data[at + len(value) :]
+
+
+def local(data: bytes, offset: int, value: bytes) -> bytes:
+    at = data.index(b"PK\3\4") + offset
+    return data[:at] + value + data[at + len(value) :]
+
+
+def overlapping_zip(path: Path) -> Path:
+    """Two entries of the central directory that name the same data, as in a bomb without nesting."""
+    data = zip_of(path, {"a.txt": b"a" * 50}).read_bytes()
+    start, end = data.index(b"PK\1\2"), data.index(b"PK\5\6")
+    entry = data[start:end]
+    record = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 2, 2, 2 * len(entry), start, 0)
+    return file(path, data[:start] + 2 * entry + record)
+
+
+def pax_sparse(path: Path) -> Path:
+    info, data = member("content/sparse.bin", b"1\n0\n5\n" + bytes(506) + b"12345")
+    info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "99999999"}
+    return tar(path, (info, data))
+
+
+def long_pax(path: Path) -> Path:
+    info, data = member("a.txt", b"a")
+    info.pax_headers = {"comment": "c" * 200_000}
+    return tar(path, (info, data))
+
+
+def raw_name(path: Path, name: bytes) -> Path:
+    """A tar with a member whose name is these bytes, checksum and all."""
+    header = bytearray(tarfile.TarInfo("x" * len(name)).tobuf(tarfile.USTAR_FORMAT))
+    header[: len(name)] = name
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return file(path, gzip.compress(bytes(header) + bytes(1024)))
+
+
+def two_names(path: Path) -> Path:
+    return zip_members(path, ("a.txt", b"1"), ("./a.txt", b"2"))
+
+
+GZIP_HEADER_ONLY = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"

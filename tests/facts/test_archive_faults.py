@@ -1,0 +1,172 @@
+"""Archives that are unsafe, damaged or ambiguous are refused, each with a message of its own."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.errors import GatherError
+from engine.facts.archive import open_bundle
+from engine.settings import ReadLimits
+from tests.facts.archives import (
+    FILES,
+    GZIP_HEADER_ONLY,
+    central,
+    changed,
+    cut,
+    fifo,
+    file,
+    local,
+    long_pax,
+    member,
+    overlapping_zip,
+    pax_sparse,
+    raw_name,
+    tar,
+    tar_of,
+    two_names,
+    ungzipped,
+    zip_link,
+    zip_of,
+)
+
+LIMITS = ReadLimits()
+
+
+FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
+    # paths
+    "missing": (lambda path: path / "nothing", "is not there"),
+    "empty_file": (lambda path: file(path / "x.zip", b""), "is an empty file"),
+    "bundle_yaml_itself": (lambda path: file(path / "bundle.yaml", b"format: 1\n"), "by itself"),
+    "plain_text": (lambda path: file(path / "x.tar.gz", b"hello"), "neither a folder nor a `.tar.gz`"),
+    "plain_tar": (lambda path: file(path / "x.tar", bytes(10_240)), "neither a folder nor a `.tar.gz`"),
+    "pipe": (lambda path: fifo(path / "x"), "neither a folder nor a file"),
+    "nul_in_the_path": (lambda path: path / "a\0b", "cannot be opened"),
+    # tar
+    "gzip_of_text": (lambda path: file(path / "x", gzip.compress(b"hello" * 500)), "not a tar archive"),
+    "gzip_header_only": (lambda path: file(path / "x", GZIP_HEADER_ONLY), "cut short"),
+    "gzip_damaged": (lambda path: file(path / "x", GZIP_HEADER_ONLY + b"\xff" * 50), "is damaged"),
+    "tar_cut": (lambda path: cut(tar_of(path / "x", FILES), 0.7), "cut short"),
+    "tar_without_end": (lambda path: ungzipped(tar_of(path / "x", FILES), lambda data: data[:1024]), "end mark"),
+    "tar_ends_in_content": (
+        lambda path: ungzipped(tar_of(path / "x", {"a": b"a" * 900}), lambda data: data[:1000]),
+        "middle of a member",
+    ),
+    "tar_damaged_header": (
+        lambda path: ungzipped(tar_of(path / "x", {"a": b"", "b": b""}), lambda data: data.replace(b"b\0", b"c\0", 1)),
+        "damaged header",
+    ),
+    "tar_hidden_after_its_end": (
+        lambda path: ungzipped(tar_of(path / "x", FILES), lambda data: data + b"x" * 512),
+        "more data after the end of the tar",
+    ),
+    "gzip_hidden_after_its_end": (
+        lambda path: changed(tar_of(path / "x", FILES), lambda data: data + gzip.compress(b"x")),
+        "more data after its gzip",
+    ),
+    "tar_parent": (lambda path: tar_of(path / "x", {"../evil": b""}), "leaves the archive"),
+    "tar_parent_inside": (lambda path: tar_of(path / "x", {"a/../../evil": b""}), "leaves the archive"),
+    "tar_absolute": (lambda path: tar_of(path / "x", {"/etc/passwd": b""}), "absolute name"),
+    "tar_backslash": (lambda path: tar_of(path / "x", {"a\\b": b""}), "absolute name, or one with"),
+    "tar_newline": (lambda path: tar_of(path / "x", {"a\n::error::b": b""}), r"`a\?::error::b` has a name with line"),
+    "tar_turned_around": (lambda path: tar_of(path / "x", {"a\u202egnp.exe": b""}), "control or invisible"),
+    "tar_not_utf8": (lambda path: raw_name(path / "x", b"gr\xf6\xdfe"), "not UTF-8"),
+    "tar_empty_part": (lambda path: tar_of(path / "x", {"a//b": b""}), "empty part"),
+    "tar_long_name": (lambda path: tar_of(path / "x", {"a/" * 600 + "b": b""}), "more than 1024 characters"),
+    "tar_twice": (lambda path: tar(path / "x", member("a", b"1"), member("a", b"2")), "is there twice"),
+    "tar_twice_with_dot": (lambda path: tar(path / "x", member("a", b"1"), member("./a", b"2")), "is there twice"),
+    "tar_file_and_folder": (lambda path: tar(path / "x", member("a", b"1"), member("a/b", b"2")), "is there twice"),
+    "tar_folder_and_file": (lambda path: tar(path / "x", member("a/b", b"1"), member("a", b"2")), "is there twice"),
+    "tar_symlink": (lambda path: tar(path / "x", member("a", type=tarfile.SYMTYPE, linkname="/etc")), "is a link"),
+    "tar_hard_link": (lambda path: tar(path / "x", member("a", type=tarfile.LNKTYPE, linkname="b")), "is a link"),
+    "tar_device": (lambda path: tar(path / "x", member("a", type=tarfile.CHRTYPE)), "is a link, a device"),
+    "tar_pipe": (lambda path: tar(path / "x", member("a", type=tarfile.FIFOTYPE)), "is a link, a device"),
+    "tar_unknown_kind": (lambda path: tar(path / "x", member("a", type=b"Z")), "another odd kind"),
+    "tar_sparse": (lambda path: pax_sparse(path / "x"), "sparse"),
+    "tar_long_header": (lambda path: long_pax(path / "x"), "bytes of headers"),
+    # zip
+    "zip_cut": (lambda path: cut(zip_of(path / "x", FILES), 0.7), "cut short"),
+    "zip_start_only": (lambda path: file(path / "x", b"PK\3\4"), "cut short"),
+    "zip_parent": (lambda path: zip_of(path / "x", {"../evil": b""}), "leaves the archive"),
+    "zip_absolute": (lambda path: zip_of(path / "x", {"/evil": b""}), "absolute name"),
+    "zip_backslash": (lambda path: zip_of(path / "x", {"a\\b": b""}), "absolute name, or one with"),
+    "zip_newline": (lambda path: zip_of(path / "x", {"a\nb": b""}), "line breaks"),
+    "zip_unmarked_name": (
+        lambda path: changed(
+            zip_of(path / "x", {"größe": b""}), lambda data: central(local(data, 6, b"\0\0"), 8, b"\0\0")
+        ),
+        "not marked as UTF-8",
+    ),
+    "zip_twice": (lambda path: two_names(path / "x"), "is there twice"),
+    "zip_link": (lambda path: zip_link(path / "x"), "is a link"),
+    "zip_encrypted": (lambda path: changed(zip_of(path / "x", FILES), lambda data: central(data, 8, b"\1\0")), "encr"),
+    "zip_other_method": (lambda path: zip_of(path / "x", FILES, zipfile.ZIP_BZIP2), "not supported"),
+    "zip_other_name_inside": (
+        lambda path: changed(zip_of(path / "x", {"a.txt": b"1"}), lambda data: local(data, 30, b"b.txt")),
+        "two ways that disagree",
+    ),
+    "zip_other_size_inside": (
+        lambda path: changed(zip_of(path / "x", {"a.txt": b"1"}), lambda data: local(data, 22, b"\x09")),
+        "two ways that disagree",
+    ),
+    "zip_lying_about_size": (
+        lambda path: changed(
+            zip_of(path / "x", {"a.txt": b"a" * 5000}),
+            lambda data: central(local(data, 22, b"\x09\0"), 24, b"\x09\0"),
+        ),
+        "another size or checksum",
+    ),
+    "zip_wrong_checksum": (
+        lambda path: changed(
+            zip_of(path / "x", {"a.txt": b"a"}), lambda data: central(local(data, 14, b"\x09\x09"), 16, b"\x09\x09")
+        ),
+        "another size or checksum",
+    ),
+    "zip_overlapping": (lambda path: overlapping_zip(path / "x"), "overlaps another"),
+    "zip_hidden_before": (
+        lambda path: changed(zip_of(path / "x", FILES), lambda data: b"PK\3\4" + data),
+        "data around its central directory",
+    ),
+    "zip_hidden_after": (lambda path: changed(zip_of(path / "x", FILES), lambda data: data + b"x"), "no end record"),
+    "zip_two_ends": (
+        lambda path: changed(zip_of(path / "x", FILES), lambda data: data[:-2] + b"\x16\0" + data[-22:]),
+        "or several",
+    ),
+    "zip_wrong_count": (
+        lambda path: changed(
+            zip_of(path / "x", FILES), lambda data: data[:-14] + struct.pack("<2H", 3, 3) + data[-10:]
+        ),
+        "another length",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_cannot_be_read_safely_is_refused_with_a_message(fault: str, tmp_path: Path) -> None:
+    make, message = FAULTS[fault]
+    path = make(tmp_path)
+    with pytest.raises(GatherError, match=message) as refused:
+        open_bundle(path, LIMITS)
+    assert refused.value.where is not None
+    assert refused.value.remedy
+    assert str(refused.value).isprintable()
+
+
+def test_deflate_that_never_ends_is_refused(tmp_path: Path) -> None:
+    """A member whose deflate stream stops early, its sizes and checksum stated as if it had not."""
+    whole = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = whole.compress(b"abc" * 10) + whole.flush(zlib.Z_SYNC_FLUSH)
+    crc = zlib.crc32(b"abc" * 10)
+    body = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, 8, 0, 33, crc, len(packed), 30, 1, 0) + b"a" + packed
+    entry = struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 8, 0, 33, crc, len(packed), 30, 1, 0, 0, 0, 0, 0, 0)
+    entry += b"a"
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(entry), len(body), 0)
+    with pytest.raises(GatherError, match="cut short"):
+        open_bundle(file(tmp_path / "x.zip", body + entry + end), LIMITS)

@@ -1,0 +1,470 @@
+"""The laws of the design, each one generic over every case of every point, on a real OPA."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from engine.cases import CaseFile, Runner, changed
+from engine.engine import Engine
+from engine.errors import DecideError, GatherError, WorkError
+from engine.facts.source_bundle import DOCUMENT
+from engine.files import load
+from engine.flow import Parts, answer
+from engine.model import ENGINE_CODES, Boundary, Mode, Outcome, Permit, Result
+from engine.points.registry import POINTS
+from engine.settings import OpaLimits, ReadLimits, Settings
+from tests.conftest import CASES, ROOT, case_id
+from tests.laws.mutations import DROPPED, get, paths, single, unknown, with_value
+
+RANK = {"deny": 0, "confirm": 1, "allow": 2}
+ALLOWED = [file for file in CASES if file.case.want.outcome is Outcome.ALLOW]
+DECIDED = [file for file in CASES if not any(code.startswith(ENGINE_CODES) for code in file.case.want.codes)]
+ON_BUNDLES = [file for file in DECIDED if file.case.bundle is not None]
+ON_REQUESTS = [file for file in DECIDED if file.case.bundle is None]
+
+STATED_ANSWERS = {
+    "export_license": "null says that nothing will be exported",
+    "url": "null says that the material has no address",
+    "retrieved_at": "may be absent, and asked of external material only",
+    "kind": "absent says offline fixture (A05)",
+}
+"""Fields of a source bundle whose absence or null is an answer and not a missing fact."""
+
+
+def taken(runner: Runner, file: CaseFile) -> tuple[Engine, dict[str, Any], str]:
+    """The engine of a case, its input as OPA sees it, and its outcome."""
+    got = runner.answer(file)
+    assert got.gathered is not None
+    return runner.engine(file.case.values), got.gathered.input.model_dump(mode="json", exclude_none=True), got.decision.outcome
+
+
+def outcomes(engine: Engine, documents: Sequence[dict[str, Any]]) -> list[str]:
+    """What the policy says of many inputs, through the batch entry."""
+    found: list[str] = []
+    for start in range(0, len(documents), 200):
+        items = list(documents[start : start + 200])
+        reply = engine.opa.ask("decisions", {"items": items}).result
+        assert len(reply) == len(items)
+        found += [decision["outcome"] for decision in reply]
+    return found
+
+
+def parts(engine: Engine) -> Parts:
+    assert engine.parts is not None
+    return engine.parts
+
+
+def document(file: CaseFile, folder: Path) -> tuple[Path, Any]:
+    """A copy of the case's source bundle, and its document."""
+    assert file.case.bundle is not None
+    bundle = changed((file.path.parent / file.case.bundle).resolve(), folder, file.case.drop, file.case.set)
+    return bundle, load((bundle / DOCUMENT).read_bytes(), DOCUMENT, ReadLimits()).value
+
+
+def facts(engine: Engine, bundle: Path, changes: Any) -> dict[str, Any] | None:
+    """The input for a source bundle with another document; None when it cannot be read as one."""
+    (bundle / DOCUMENT).write_text(json.dumps(changes), encoding="utf-8")
+    point = POINTS["source"]
+    try:
+        gathered = point.gather(point.request(path=str(bundle), digest=None), parts(engine).world)
+    except GatherError:
+        return None
+    with closing(gathered.opened):
+        return gathered.input.model_dump(mode="json", exclude_none=True)
+
+
+@pytest.mark.parametrize("file", DECIDED, ids=case_id)
+def test_1_no_fact_missing_or_of_another_type_widens(file: CaseFile, runner: Runner) -> None:
+    engine, original, outcome = taken(runner, file)
+    mutants = [(path, value, mutant) for path, value, mutant in single(original) if path != ("point",)]
+    assert len(mutants) > 10
+    for (path, value, _), got in zip(mutants, outcomes(engine, [m for *_, m in mutants]), strict=True):
+        assert RANK[got] <= RANK[outcome], f"{path} as {value!r}"
+
+
+@pytest.mark.parametrize("file", ON_BUNDLES, ids=case_id)
+def test_1_no_field_of_a_source_bundle_missing_or_of_another_type_widens(
+    file: CaseFile, runner: Runner, tmp_path: Path
+) -> None:
+    engine, _, outcome = taken(runner, file)
+    bundle, original = document(file, tmp_path / "bundle")
+    read = []
+    for path, value, mutant in single(original):
+        found = facts(engine, bundle, mutant)
+        if found is not None:
+            read.append((path, value, found))
+    for (path, value, found), got in zip(read, outcomes(engine, [f for *_, f in read]), strict=True):
+        if found["bundle"]["errors"]:
+            assert got == "deny", f"{path} as {value!r}"
+        elif value is DROPPED or value is None:
+            assert path[-1] in STATED_ANSWERS, f"{path} as {value!r} is a legal document"
+            assert path[-1] != "kind" or RANK[got] <= RANK[outcome], f"{path} as {value!r}"
+        else:
+            assert RANK[got] <= RANK[outcome], f"{path} as {value!r}"
+
+
+@pytest.mark.parametrize("file", ON_REQUESTS, ids=case_id)
+def test_1_no_field_of_a_request_missing_or_of_another_type_widens(file: CaseFile, runner: Runner) -> None:
+    engine, _, outcome = taken(runner, file)
+    for path, value, mutant in single(file.case.request):
+        if value is None and path[-1] in STATED_ANSWERS | {"digest": ""}:
+            continue
+        got = engine.check(file.case.point, mutant).decision.outcome
+        assert RANK[got] <= RANK[outcome], f"{path} as {value!r}"
+
+
+@hypothesis_settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_1_no_combination_widens(data: st.DataObject, runner: Runner) -> None:
+    file = data.draw(st.sampled_from(DECIDED))
+    engine, original, outcome = taken(runner, file)
+    mutant: Any = original
+    for _ in range(data.draw(st.integers(2, 5))):
+        path = data.draw(st.sampled_from([path for path in paths(mutant) if path != ("point",)]))
+        present = get(mutant, path)
+        wrong = [value for value in (DROPPED, None, True, 0, "", [], {}) if type(value) is not type(present)]
+        mutant = with_value(mutant, path, data.draw(st.sampled_from(wrong)))
+    assert RANK[outcomes(engine, [mutant])[0]] <= RANK[outcome]
+
+
+@pytest.mark.parametrize("file", [file for file in ALLOWED if file.case.bundle], ids=case_id)
+def test_2_an_unknown_field_is_refused_in_a_source_bundle(file: CaseFile, runner: Runner, tmp_path: Path) -> None:
+    engine, _, _ = taken(runner, file)
+    bundle, original = document(file, tmp_path / "bundle")
+    found = [facts(engine, bundle, mutant) for _, mutant in unknown(original)]
+    assert set(outcomes(engine, [f for f in found if f is not None])) == {"deny"}
+
+
+@pytest.mark.parametrize("file", ALLOWED, ids=case_id)
+def test_2_an_unknown_field_is_refused_in_a_request(file: CaseFile, runner: Runner) -> None:
+    engine, _, _ = taken(runner, file)
+    for path, mutant in unknown(runner.request(file)):
+        got = engine.check(file.case.point, mutant)
+        assert got.decision.outcome is Outcome.DENY, path
+        assert got.decision.findings[0].code == "engine.request_invalid"
+
+
+def test_3_no_value_removed_widens(runner: Runner, tmp_path: Path) -> None:
+    cases = [taken(runner, file) for file in DECIDED if not file.case.values]
+    engine = cases[0][0]
+    assert engine.policy is not None
+    values = json.loads(_member(engine.policy.values.path, "policy/data.json"))
+    named = json.dumps([document for _, document, _ in cases])
+    every = [path for path in paths(values) if path[:2] != ("licenses", "licenses") or len(path) < 3 or str(path[2]) in named]
+    assert len(every) > 60
+    policies = [with_value(values, path, DROPPED) for path in every]
+    found = _evaluate(engine, tmp_path, policies, [document for _, document, _ in cases])
+    for path, decisions in zip(every, found, strict=True):
+        for (_, _, outcome), got in zip(cases, decisions, strict=True):
+            assert RANK[got["outcome"]] <= RANK[outcome], f"without {'.'.join(map(str, path))}"
+    control = _evaluate(engine, tmp_path, [values], [document for _, document, _ in cases])[0]
+    assert [got["outcome"] for got in control] == [str(outcome) for *_, outcome in cases]
+
+
+def _evaluate(engine: Engine, folder: Path, policies: list[Any], items: list[Any]) -> list[list[Any]]:
+    """Every item under every policy, by `opa eval` on the served rules."""
+    from engine.opa.binary import find_binary
+
+    assert engine.policy is not None
+    query = (
+        "[ds | some p in input.policies; ds := [d | some item in input.items;"
+        " d := data.admission.decision with input as item with data.policy as p]]"
+    )
+    (folder / "input.json").write_text(json.dumps({"policies": policies, "items": items}), encoding="utf-8")
+    done = subprocess.run(
+        [find_binary().path, "eval", "-b", engine.policy.rules.path, "-i", folder / "input.json", "-f", "json", query],
+        capture_output=True, check=True, env={},
+    )  # fmt: skip
+    result: list[list[Any]] = json.loads(done.stdout)["result"][0]["expressions"][0]["value"]
+    return result
+
+
+def _member(archive: Path, name: str) -> bytes:
+    import tarfile
+
+    with tarfile.open(archive) as tar:
+        member = next(item for item in tar if item.name.lstrip("/") == name)
+        file = tar.extractfile(member)
+        assert file is not None
+        return file.read()
+
+
+class _Faulty:
+    """An OPA that fails in one way, behind the interface of the real one."""
+
+    def __init__(self, real: Any, code: str | None = None, change: Any = None) -> None:
+        self._real, self._code, self._change = real, code, change
+
+    def ask(self, rule: str, document: dict[str, Any]) -> Any:
+        if self._code:
+            raise DecideError("fault", remedy="none", code=self._code)
+        reply = self._real.ask(rule, document)
+        return replace(reply, body=self._change(reply.body))
+
+
+GARBAGE = {
+    "undefined": lambda body: {"provenance": body["provenance"]},
+    "null": lambda body: body | {"result": None},
+    "text": lambda body: body | {"result": "allow"},
+    "true": lambda body: body | {"result": True},
+    "empty": lambda body: body | {"result": {}},
+    "outcome_only": lambda body: body | {"result": {"outcome": "allow"}},
+    "other_outcome": lambda body: body | {"result": body["result"] | {"outcome": "permit"}},
+    "allow_with_a_denying_finding": lambda body: body
+    | {"result": {"outcome": "allow", "limits": {}, "findings": [{"code": "x", "level": "deny", "subject": None}]}},
+    "allow_without_limits": lambda body: body | {"result": {"outcome": "allow", "findings": []}},
+    "deny_without_findings": lambda body: body | {"result": {"outcome": "deny", "findings": []}},
+    "unknown_code": lambda body: body
+    | {"result": {"outcome": "deny", "findings": [{"code": "nobody_knows", "level": "deny", "subject": None}]}},
+    "reserved_code": lambda body: body
+    | {"result": {"outcome": "deny", "findings": [{"code": "engine.opa_error", "level": "deny", "subject": None}]}},
+    "more_fields": lambda body: body | {"result": body["result"] | {"approved": True}},
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+@pytest.mark.parametrize("file", ALLOWED, ids=case_id)
+def test_4_a_malformed_answer_is_a_deny_with_a_reserved_code(file: CaseFile, name: str, runner: Runner) -> None:
+    engine, _, _ = taken(runner, file)
+    broken = replace(parts(engine), opa=_Faulty(engine.opa, change=GARBAGE[name]))
+    got = answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, broken)
+    assert got.decision.outcome is Outcome.DENY
+    assert [finding.code for finding in got.decision.findings][0].startswith(ENGINE_CODES)
+    assert got.exit == 4
+    assert _recorded(engine, got.decision.decision_id)["outcome"] == "deny"
+
+
+@pytest.mark.parametrize("file", ALLOWED, ids=case_id)
+def test_4_a_dead_opa_is_a_deny_with_a_reserved_code(
+    file: CaseFile, runner: Runner, shared_settings: Settings, tmp_path: Path
+) -> None:
+    import os
+    import signal
+
+    own = replace(shared_settings, state=tmp_path / "state", opa=OpaLimits(answer_seconds=0.5))
+    with Engine(own) as engine:
+        request = runner.request(file)
+        assert engine.decide(file.case.point, request).decision.outcome in {Outcome.ALLOW, Outcome.DENY}  # it answers
+        assert engine.opa.pid is not None  # type: ignore[union-attr]
+        os.kill(engine.opa.pid, signal.SIGSTOP)  # type: ignore[union-attr]
+        slow = engine.decide(file.case.point, request)
+        os.kill(engine.opa.pid, signal.SIGKILL)  # type: ignore[union-attr]
+        dead = engine.decide(file.case.point, request)
+    assert [slow.decision.findings[0].code, slow.exit] == ["engine.opa_timeout", 4]
+    assert [dead.decision.findings[0].code, dead.exit] == ["engine.opa_unavailable", 4]
+    for got in (slow, dead):
+        assert got.decision.outcome is Outcome.DENY
+        assert _recorded(engine, got.decision.decision_id)["findings"][0]["code"] == got.decision.findings[0].code
+
+
+@pytest.mark.parametrize("file", ALLOWED, ids=case_id)
+def test_5_without_a_record_nothing_is_allowed_and_nothing_runs(
+    file: CaseFile, runner: Runner, shared_settings: Settings, tmp_path: Path
+) -> None:
+    ran: list[Permit] = []
+
+    def hand(permit: Permit, _: Any) -> Result:
+        ran.append(permit)
+        return Result("done", {})
+
+    request = runner.request(file)
+    moment = runner.engine(file.case.values)
+    good = replace(shared_settings, state=tmp_path / "good")
+    with Engine(good, now=moment._now) as engine:
+        assert engine.decide(file.case.point, request, hand).decision.outcome is Outcome.ALLOW
+    assert len(ran) == 1  # the control: with a record it does run
+    bad = replace(shared_settings, state=tmp_path / "bad")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "records").write_text("a file where the folder should be")
+    with Engine(bad, now=moment._now) as engine:
+        got = engine.decide(file.case.point, request, hand)
+    assert got.decision.outcome is Outcome.DENY
+    assert got.decision.findings[0].code.startswith("engine.record_")
+    assert got.exit == 4
+    assert len(ran) == 1
+
+
+@pytest.mark.parametrize("file", ALLOWED, ids=case_id)
+def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile, runner: Runner) -> None:
+    engine, original, _ = taken(runner, file)
+    limits = engine.opa.ask("decision", original).result["limits"]
+    mutants = [mutant for _, _, mutant in single(limits)] + [mutant for _, mutant in unknown(limits)]
+    assert mutants
+    for mutant in mutants:
+        broken = replace(
+            parts(engine),
+            opa=_Faulty(engine.opa, change=lambda body, m=mutant: body | {"result": body["result"] | {"limits": m}}),
+        )
+        got = answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, broken)
+        if got.decision.outcome is not Outcome.DENY:
+            # an empty text or list is of the right type here; the limits are narrower then, never missing
+            assert got.decision.limits is not None
+            assert mutant == got.decision.limits.model_dump(mode="json")
+            continue
+        assert got.decision.findings[0].code == "engine.limit_unenforceable"
+
+
+@pytest.mark.parametrize("file", ON_BUNDLES, ids=case_id)
+def test_6_a_boundary_that_was_not_shown_is_refused(file: CaseFile, runner: Runner) -> None:
+    engine, _, _ = taken(runner, file)
+    real = parts(engine)
+    held = real.world.boundaries()
+    for boundaries in ((), tuple(boundary.model_copy(update={"enforced": False}) for boundary in held)):
+        world = replace(real.world, boundaries=lambda found=boundaries: found)  # type: ignore[misc]
+        got = answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, replace(real, world=world))
+        assert got.decision.outcome is Outcome.DENY
+    assert all(isinstance(boundary, Boundary) and boundary.enforced for boundary in held)  # the control
+
+
+def test_6_a_limit_beyond_the_machine_is_refused_even_when_the_policy_allows(runner: Runner) -> None:
+    file = next(file for file in ALLOWED if file.case.bundle)
+    engine, _, _ = taken(runner, file)
+    real = parts(engine)
+    calls = iter([real.world.boundaries(), ()])  # shown while gathering, gone when enforcing
+    world = replace(real.world, boundaries=lambda: next(calls))
+    got = answer(POINTS["source"], runner.request(file), Mode.ENFORCE, replace(real, world=world))
+    assert [finding.code for finding in got.decision.findings] == ["engine.limit_unenforceable"]
+
+
+@pytest.mark.parametrize("file", DECIDED, ids=case_id)
+def test_7_one_by_one_and_again_gives_the_same_bytes(file: CaseFile, runner: Runner) -> None:
+    engine = runner.engine(file.case.values)
+    fixed = replace(parts(engine), new_id=lambda: "0" * 32)
+    runner.answer(file)  # sets the clock of this case
+    twice = [answer(POINTS[file.case.point], runner.request(file), Mode.CHECK, fixed) for _ in range(2)]
+    assert twice[0].decision.model_dump_json() == twice[1].decision.model_dump_json()
+
+
+def test_7_batch_single_and_the_sources_agree(runner: Runner, tmp_path: Path) -> None:
+    cases = [taken(runner, file) for file in DECIDED if not file.case.values]
+    engine = cases[0][0]
+    documents = [document for _, document, _ in cases]
+    one_by_one = [engine.opa.ask("decision", document).result for document in documents]
+    assert engine.opa.ask("decisions", {"items": documents}).result == one_by_one
+    assert _from_sources(engine, documents, tmp_path) == one_by_one
+
+
+def _from_sources(engine: Engine, items: list[Any], folder: Path) -> list[Any]:
+    """The same inputs by `opa eval` on the authored files and the generated modules, not the archive."""
+    from engine.opa.binary import find_binary
+    from engine.policy_bundle.build import generated
+    from engine.policy_bundle.sources import PolicySources
+
+    settings = engine.settings
+    sources = PolicySources(settings.rego, settings.policy, settings.recipe)
+    assert engine.policy is not None
+    shutil.copytree(settings.rego, folder / "rego", ignore=shutil.ignore_patterns("*_test.rego"))
+    for name, text in generated(sources, frozenset(POINTS), find_binary()).items():
+        path = folder / "rego" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    values = folder / "data.json"
+    values.write_text(json.dumps({"policy": json.loads(_member(engine.policy.values.path, "policy/data.json"))}))
+    (folder / "input.json").write_text(json.dumps({"items": items}), encoding="utf-8")
+    done = subprocess.run(
+        [find_binary().path, "eval", "-d", folder / "rego", "-d", values, "-i", folder / "input.json", "-f", "json",
+         "data.admission.decisions"],
+        capture_output=True, check=True, env={},
+    )  # fmt: skip
+    result: list[Any] = json.loads(done.stdout)["result"][0]["expressions"][0]["value"]
+    return result
+
+
+def test_9_no_policy_value_stands_in_python() -> None:
+    values = _policy_words()
+    assert {"MIT", "CC-BY-4.0", "artifact_subdir"} <= values  # the control: the words are found in policy/
+    for path in [*(ROOT / "engine").rglob("*.py"), *(ROOT / "adapters").rglob("*.py")]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        found = {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented
+        }
+        wrong = (found & values) - _SHARED_WORDS.get(path.relative_to(ROOT).as_posix(), set())
+        assert not wrong, f"{path.relative_to(ROOT)} holds the policy values {sorted(wrong)}"
+
+
+_SHARED_WORDS: dict[str, set[str]] = {}
+"""Words of a file that are a format's vocabulary as well as a policy value, with their reason."""
+
+
+def _policy_words() -> set[str]:
+    def words(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield str(key)
+                yield from words(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                yield from words(inner)
+        elif isinstance(value, str):
+            yield value
+
+    found: set[str] = set()
+    for path in (ROOT / "policy").glob("*.yaml"):
+        document = load(path.read_bytes(), path.name, ReadLimits()).value
+        found |= {word for word in words(document) if " " not in word}
+    return found
+
+
+@pytest.mark.parametrize("file", ALLOWED, ids=case_id)
+def test_10_without_the_requirements_nothing_is_allowed(
+    file: CaseFile, runner: Runner, shared_settings: Settings, tmp_path: Path
+) -> None:
+    rego = tmp_path / "rego"
+    shutil.copytree(ROOT / "rego", rego, ignore=shutil.ignore_patterns("requirements"))
+    own = replace(shared_settings, rego=rego, state=tmp_path / "state")
+    with Engine(own) as engine:
+        got = engine.decide(file.case.point, runner.request(file))
+    assert got.decision.outcome is Outcome.DENY
+    assert got.exit == 5
+    assert _recorded(engine, got.decision.decision_id)["outcome"] == "deny"
+
+
+@pytest.mark.parametrize("file", ALLOWED, ids=case_id)
+def test_10_every_decision_asks_opa(file: CaseFile, runner: Runner) -> None:
+    engine, _, _ = taken(runner, file)
+    deaf = replace(parts(engine), opa=_Faulty(None, code="engine.opa_unavailable"))
+    got = answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, deaf)
+    assert got.decision.outcome is Outcome.DENY
+
+
+def test_a_dry_run_never_gives_a_permit(runner: Runner) -> None:
+    ran: list[Permit] = []
+    file = next(file for file in ALLOWED if file.case.bundle)
+    engine, _, _ = taken(runner, file)
+    got = answer(POINTS["source"], runner.request(file), Mode.CHECK, parts(engine), lambda p, _: ran.append(p))  # type: ignore[arg-type,return-value]
+    assert got.decision.outcome is Outcome.ALLOW
+    assert not ran
+
+
+def test_a_forged_permit_is_refused() -> None:
+    limits = POINTS["source"].limits
+    forged = Permit("id", "source", "sha256:" + "0" * 64, None, object())  # type: ignore[arg-type]
+    with pytest.raises(WorkError) as caught:
+        forged.demand("source", "sha256:" + "0" * 64, limits)
+    assert caught.value.code == "engine.permit_missing"
+
+
+def _recorded(engine: Engine, decision_id: str) -> dict[str, Any]:
+    for path in (engine.settings.state / "records").glob("decisions.*.jsonl"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            record: dict[str, Any] = json.loads(line)
+            if record.get("decision_id") == decision_id:
+                return record
+    raise AssertionError("no record of this decision")
+
+

