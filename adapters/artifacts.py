@@ -72,11 +72,11 @@ class ArtifactDirectory:
         Every attempt must fail and leave the world outside as it was, writing inside must succeed, and
         a plain `open` through the same link must escape: without that control nothing is claimed.
         """
-        with tempfile.TemporaryDirectory(dir=probe_folder) as folder:
-            try:
+        try:
+            with tempfile.TemporaryDirectory(dir=probe_folder) as folder:
                 seen = probe(Path(folder), lambda root: ArtifactDirectory(root).write)
-            except OSError:
-                seen = {"probe": "failed"}
+        except OSError:
+            seen = {"probe": "failed"}
         text = json.dumps(seen, sort_keys=True, separators=(",", ":"))
         return Boundary(
             backend="artifact_directory",

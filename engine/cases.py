@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from engine.engine import Engine
-from engine.errors import GatherError, Location
+from engine.errors import GatherError
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load, read_bytes
 from engine.flow import Answer

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import Field, ValidationError
 
+from engine.canonical import canonical
 from engine.errors import DecideError
 from engine.model import ENGINE_CODES, Finding, Level, Limits, Model, Outcome
 from engine.points import Point
@@ -23,15 +24,22 @@ class Reply(Protocol):
     """What OPA gave for one rule; `defined` is false when the rule has no value."""
 
     @property
-    def defined(self) -> bool: ...
+    def defined(self) -> bool:
+        """Whether the rule has a value at all."""
+        ...
+
     @property
-    def result(self) -> Any: ...
+    def result(self) -> Any:
+        """The value; only where it is defined."""
+        ...
 
 
 class Opa(Protocol):
     """Whatever answers `data.admission.<rule>` from exactly the expected revisions."""
 
-    def ask(self, rule: str, document: dict[str, Any]) -> Reply: ...
+    def ask(self, rule: str, document: dict[str, Any]) -> Reply:
+        """The value of the rule for this input. Raises DecideError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +104,13 @@ def _finding(point: Point, found: _Found, catalogue: Catalogue) -> Finding:
 
 def _limits(point: Point, limits: dict[str, Any] | None) -> Limits:
     try:
-        return point.limits.model_validate_json(_json(limits))
+        return point.limits.model_validate_json(canonical(limits))
     except (ValidationError, ValueError) as error:
         raise DecideError(
             "the policy allows without the complete limits of this point",
             remedy=_ASK_POLICY,
             code="engine.limit_unenforceable",
         ) from error
-
-
-def _json(value: Any) -> bytes:
-    from engine.canonical import canonical
-
-    return canonical(value)
 
 
 def _order(finding: Finding) -> tuple[str, str, str]:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from adapters.artifacts import ArtifactDirectory
 from engine import __version__
@@ -23,7 +23,6 @@ from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.catalogue import Catalogue
 from engine.policy_bundle.sources import PolicySources
 from engine.record.log import RecordLog
-from engine.record.model import Versions
 from engine.settings import Settings
 from engine.work import Hand, Job
 
@@ -57,7 +56,7 @@ class Engine:
         self.policy: PolicyBundle | None = None
         self.parts: Parts | None = None
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> Self:
         self.opa, version = self._start_opa()
         self._log = self._open_log()
         self.parts = Parts(
@@ -73,7 +72,7 @@ class Engine:
             ),
             clock=lambda: datetime.now(UTC),
             new_id=self._new_id,
-            versions=Versions(engine=__version__, opa=version),
+            versions={"engine": __version__} | ({} if version is None else {"opa": version}),
         )
         return self
 

@@ -49,9 +49,7 @@ class EngineError(Exception):
     code = "engine.internal"
     exit = Exit.FAILED_CLOSED
 
-    def __init__(
-        self, message: str, *, remedy: str, where: Location | None = None, code: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, remedy: str, where: Location | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy

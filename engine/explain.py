@@ -13,7 +13,7 @@ from engine.errors import Location
 from engine.flow import Answer
 from engine.model import Finding
 from engine.policy_bundle.build import PolicyBundle
-from engine.report import Explained, PolicyRow, Report
+from engine.report import Explained, Report
 
 _FIELD = re.compile(r"\{([a-z0-9_.]+)\}")
 _MOST_ROWS = 8
@@ -43,9 +43,7 @@ def _explained(
     requirement = None if policy is None else policy.catalogue.requirement(answer.decision.point, finding.code)
     if requirement is None or policy is None:
         return Explained(finding, where, None, (), ())
-    rows = tuple(
-        policy.row(row) for template in requirement.reads for row in _expand(template, item)
-    )
+    rows = tuple(policy.row(row) for template in requirement.reads for row in _expand(template, item))
     return Explained(
         finding,
         where,

@@ -24,10 +24,15 @@ Path_ = tuple[str | int, ...]
 
 _INTEGER = re.compile(r"^-?(0|[1-9][0-9]*)$")
 _FLOAT = re.compile(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$")
-_ODD_NUMBER = re.compile(r"^[-+]?(\.inf|\.nan|[0-9][0-9_]*|0[xob][0-9a-f_]+|[0-9_]*\.[0-9_]*([e][-+]?[0-9]+)?)$", re.I)
+_ODD_NUMBER = re.compile(
+    r"^[-+]?(\.inf|\.nan|[0-9][0-9_]*|0[xob][0-9a-f_]+|[0-9_]*\.[0-9_]*(e[-+]?[0-9]+)?)$", re.IGNORECASE
+)
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _LARGEST = 2**53 - 1
 """Integers beyond this do not survive every JSON reader (RFC 8259, section 6)."""
+
+_LONGEST = len(str(-_LARGEST))
+"""Digits, with a sign, worth turning into a number at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ def read_bytes(path: Path, limit: int, name: str | None = None) -> bytes:
     """All bytes of a regular file of at most `limit` bytes. Raises GatherError."""
     title = shown(name or str(path))
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             return _read_all(file, limit, title)
     except OSError as error:
         raise _unreadable(title, error) from error
@@ -89,7 +94,8 @@ def open_beneath(root: int, relative: str) -> Iterator[BinaryIO]:
     parts = relative.split("/")
     if not relative or "\0" in relative or "\\" in relative or any(part in {"", ".", ".."} for part in parts):
         raise GatherError(
-            f"the path `{shown(relative)}` leaves its folder", remedy="give a path below the folder, with `/` and without `..`"
+            f"the path `{shown(relative)}` leaves its folder",
+            remedy="give a path below the folder, with `/` and without `..`",
         )
     folder = os.dup(root)
     try:
@@ -98,7 +104,7 @@ def open_beneath(root: int, relative: str) -> Iterator[BinaryIO]:
             os.close(folder)
             folder = deeper
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        with open(os.open(parts[-1], flags, dir_fd=folder), "rb") as file:
+        with os.fdopen(os.open(parts[-1], flags, dir_fd=folder), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise GatherError(f"`{shown(relative)}` is not a regular file", remedy="replace it by a regular file")
             yield file
@@ -142,7 +148,7 @@ def _json(text: str, name: str, limits: ReadLimits) -> Any:
         return found
 
     def integer(digits: str) -> int:
-        if len(digits) > 17 or abs(number := int(digits)) > _LARGEST:
+        if len(digits) > _LONGEST or abs(number := int(digits)) > _LARGEST:
             raise _refused(name, None, "has an integer beyond 2^53", "quote it if it is text")
         return number
 
@@ -154,9 +160,7 @@ def _json(text: str, name: str, limits: ReadLimits) -> Any:
             raise _refused(name, None, "has a number that is too large", "quote it if it is text")
         return value
 
-    value = json.loads(
-        text, object_pairs_hook=pairs, parse_int=integer, parse_float=number, parse_constant=constant
-    )
+    value = json.loads(text, object_pairs_hook=pairs, parse_int=integer, parse_float=number, parse_constant=constant)
     json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
     level, deepest = [value], 0
     while level:
@@ -254,7 +258,7 @@ class _Reader:
         if text.lower() in _WORDS and text in {text.lower(), text.title(), text.upper()}:
             return _WORDS[text.lower()]
         if _INTEGER.match(text):
-            if len(text) > 17 or abs(int(text)) > _LARGEST:
+            if len(text) > _LONGEST or abs(int(text)) > _LARGEST:
                 raise self._refuse(event, "has an integer beyond 2^53", "quote it if it is text")
             return int(text)
         if _FLOAT.match(text):

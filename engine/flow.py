@@ -9,7 +9,7 @@ Whatever goes wrong on the way is a deny with a reserved `engine.*` code, and is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,8 +24,7 @@ from engine.errors import EngineError, Exit, GatherError
 from engine.model import Decision, Finding, Level, Mode, Outcome, Result, Revisions
 from engine.points import Gathered, Point, World
 from engine.policy_bundle.catalogue import Catalogue
-from engine.record.build import decision_record, result_record
-from engine.record.model import Durations, Versions
+from engine.record.model import DecisionRecord, ResultRecord, timestamp
 from engine.work import Hand, Job, work
 
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
@@ -36,7 +35,9 @@ _VOLATILE = "now"
 class Log(Protocol):
     """The record: `append` returns when the line is durable, and raises RecordError otherwise."""
 
-    def append(self, body: Any, events: tuple[Any, ...] = ()) -> object: ...
+    def append(self, body: Any, events: tuple[Any, ...] = ()) -> object:
+        """Write one line and the source events it covers. Raises RecordError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Parts:
     world: World
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
-    versions: Versions
+    versions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class _Case:
     input_digest: str | None = None
     verdict: Verdict | None = None
     fault: EngineError | None = None
-    durations: dict[str, int] = field(default_factory=lambda: {"gather": 0, "decide": 0})
+    durations: dict[str, int] = field(default_factory=dict)
 
 
 def answer(point: Point, request: Any, mode: Mode, parts: Parts, hand: Hand | None = None) -> Answer:
@@ -95,9 +96,10 @@ def answer(point: Point, request: Any, mode: Mode, parts: Parts, hand: Hand | No
         _timed(case, "decide", lambda: _decide(case, parts))
     except EngineError as error:
         case.fault = error
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (a fault of ours is a deny like any other)
         case.fault = _internal(error)
-    with closing(case.gathered.opened) if case.gathered and case.gathered.opened else nullcontext():
+    opened = None if case.gathered is None else case.gathered.opened
+    with nullcontext() if opened is None else closing(opened):
         return _record_and_work(case, parts, hand)
 
 
@@ -114,7 +116,9 @@ def _gather(case: _Case, request: Any, parts: Parts) -> None:
         ) from error
     except (ValueError, TypeError, RecursionError) as error:
         raise GatherError(
-            "the request is not plain JSON", remedy="send finite numbers and whole characters", code="engine.request_invalid"
+            "the request is not plain JSON",
+            remedy="send finite numbers and whole characters",
+            code="engine.request_invalid",
         ) from error
     case.gathered = case.point.gather(parsed, parts.world)
     case.document = case.gathered.input.model_dump(mode="json", exclude_none=True)
@@ -132,15 +136,15 @@ def _decide(case: _Case, parts: Parts) -> None:
 def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Answer:
     decision = _decision(case, parts)
     try:
-        body = decision_record(
+        body = DecisionRecord.of(
             decision,
-            time=parts.clock(),
-            input=case.document,
+            time=timestamp(parts.clock()),
+            document=case.document,
             versions=parts.versions,
-            durations=Durations(**case.durations),
+            durations=case.durations,
         )
         parts.log.append(body, _events(case, decision, parts))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (without its record nothing is allowed, whatever the reason)
         case.fault = error if isinstance(error, EngineError) else _internal(error)
         return Answer(_decision(case, parts), case.gathered, case.fault)
     sealed = permit(decision)
@@ -158,7 +162,16 @@ def _work(case: _Case, decision: Decision, parts: Parts, run: Callable[[], Resul
         case.fault, result = error, Result(status=error.code, facts={})
     duration = (time.perf_counter_ns() - started) // 1000
     try:
-        parts.log.append(result_record(decision.decision_id, result, time=parts.clock(), duration=duration))
+        moment = timestamp(parts.clock())
+        parts.log.append(
+            ResultRecord(
+                time=moment,
+                decision_id=decision.decision_id,
+                status=result.status,
+                facts=result.facts,
+                duration=duration,
+            )
+        )
     except EngineError as error:
         case.fault = case.fault or error
     return Answer(decision, case.gathered, case.fault, result)

@@ -27,6 +27,8 @@ class Model(BaseModel):
 
 
 class Outcome(StrEnum):
+    """What may happen: a deny outranks a confirm, a confirm outranks an allow."""
+
     ALLOW = "allow"
     CONFIRM = "confirm"
     DENY = "deny"
@@ -120,6 +122,7 @@ class Permit:
 
     @classmethod
     def seal(cls, *, decision_id: str, point: str, input_digest: str, limits: Limits) -> Permit:
+        """Make a permit; `enforce` calls this and nothing else does."""
         return cls(decision_id, point, input_digest, limits, _SEAL)
 
     def demand(self, point: str, input_digest: str, limits: type[LimitsT]) -> LimitsT:

@@ -9,6 +9,7 @@ from typing import Any
 from engine.errors import EngineError, WorkError
 from engine.model import Permit, Result
 
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What the work is about: the digest of the input that was decided on, and what gather left open."""

@@ -143,7 +143,11 @@ def main() -> int:
     """Write or compare; returns the exit code."""
     problems: list[str] = []
     wanted = {f"docs/schemas/{name}": text for name, text in schemas().items()}
-    wanted |= {"docs/coverage.md": coverage(problems), "docs/requirements.md": requirements(), "docs/cli.md": commands()}
+    wanted |= {
+        "docs/coverage.md": coverage(problems),
+        "docs/requirements.md": requirements(),
+        "docs/cli.md": commands(),
+    }
     for name, text in wanted.items():
         path = ROOT / name
         if path.exists() and path.read_text(encoding="utf-8") == text:

@@ -125,7 +125,17 @@ def test_nothing_above_and_no_link(tmp_path: Path) -> None:
     with open_beneath(root, "folder/file") as file:
         assert file.read() == b"content"
     assert (inside / "way" / "outside").read_text() == "secret"  # the control: a plain open does follow
-    for path in ("../outside", "/etc/passwd", "link", "way/outside", "folder/../folder/file", "folder", "", "a\\b", "a\0"):
+    for path in (
+        "../outside",
+        "/etc/passwd",
+        "link",
+        "way/outside",
+        "folder/../folder/file",
+        "folder",
+        "",
+        "a\\b",
+        "a\0",
+    ):
         with pytest.raises(GatherError), open_beneath(root, path):
             pass
     with pytest.raises(FileNotFoundError), open_beneath(root, "folder/missing"):

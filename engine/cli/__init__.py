@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -40,6 +41,9 @@ def _options(
 def main() -> None:
     """Run the command line; every error ends in its exit code and a text, never in a traceback."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a character the terminal lacks stops nothing
     try:
         app()
     except EngineError as error:

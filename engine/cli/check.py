@@ -64,7 +64,7 @@ def check(
     reports = _decide(found, digest, options.settings(state, policy, rego, bundle), tuple(values or ()), now)
     worst = max((report.exit for report in reports), key=_RANK.index)
     for format_, output in zip_longest(chosen, outputs or ()):
-        _write(_render(format_, reports, explain, to_terminal=output is None and sys.stdout.isatty()), output)
+        _write(_render(format_, reports, worst, explain, to_terminal=output is None and sys.stdout.isatty()), output)
     raise typer.Exit(worst)
 
 
@@ -143,18 +143,19 @@ class _Progress:
             sys.stderr.write("\r\x1b[K")
 
 
-def _render(format_: Format, reports: list[Report], explain: bool, *, to_terminal: bool) -> str:
+def _render(format_: Format, reports: list[Report], worst: Exit, explain: bool, *, to_terminal: bool) -> str:
     from engine.cli.formats import FORMATS, Context
 
     width = shutil.get_terminal_size().columns if to_terminal else 100
-    context = Context(explain=explain, color=to_terminal and "NO_COLOR" not in os.environ, width=width)
+    color = to_terminal and "NO_COLOR" not in os.environ
+    context = Context(exit=worst, explain=explain, color=color, width=width, base=os.getcwd())
     return FORMATS[format_.value](reports, context)
 
 
 def _write(text: str, output: Path | None) -> None:
     """To standard output, or whole to the file: a reader never sees half of it."""
     if output is None:
-        typer.echo(text, nl=not text.endswith("\n"))
+        typer.echo(text, nl=False)
         return
     partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
@@ -163,5 +164,6 @@ def _write(text: str, output: Path | None) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise GatherError(
-            f"cannot write `{output}`: {(error.strerror or 'failed').lower()}", remedy="name a file in a folder that can be written"
+            f"cannot write `{output}`: {(error.strerror or 'failed').lower()}",
+            remedy="name a file in a folder that can be written",
         ) from error

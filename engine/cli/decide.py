@@ -41,7 +41,9 @@ def decide(
     except GatherError as error:
         content = error
     moment = options.moment(now)
-    with Engine(options.settings(state, policy, rego, bundle), values=tuple(values or ()), now=lambda: moment) as engine:
+    with Engine(
+        options.settings(state, policy, rego, bundle), values=tuple(values or ()), now=lambda: moment
+    ) as engine:
         answer = engine.decide(point, content)
     typer.echo(json.dumps(answer.decision.model_dump(mode="json"), indent=2, ensure_ascii=False))
     raise typer.Exit(answer.exit)

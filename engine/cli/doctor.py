@@ -11,7 +11,6 @@ import os
 import platform
 import shutil
 import socket
-import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from engine.settings import Settings
 
 _PROBE_BYTES = 64 << 10  # written to a folder; more than any block size
-_LONGEST_BASE = 80  # bytes; a socket path has 107, and the server puts 21 more and some room below its folder
 
 
 class Format(StrEnum):
@@ -161,13 +159,15 @@ def _cache(machine: _Machine) -> Iterator[Check]:
 
 
 def _sockets(_: _Machine) -> Iterator[Check]:
+    from engine.opa.server import LONGEST_BASE, base_folder, private
+
     temp = Path(tempfile.gettempdir())
-    base = temp / f"admission-engine-{os.getuid()}"  # where the server puts its sockets
+    base = base_folder()
     do = "set TMPDIR to a short path of a folder that only this user can write"
     problem = ""
-    if len(os.fsencode(base)) > _LONGEST_BASE:
+    if len(os.fsencode(base)) > LONGEST_BASE:
         problem = f"{shown(temp)} is too long for the path of a socket"
-    elif os.path.lexists(base) and not _private(base):
+    elif os.path.lexists(base) and not private(base):
         problem = f"{shown(base)} is there and not a private folder of this user"
     else:
         try:
@@ -182,11 +182,6 @@ def _sockets(_: _Machine) -> Iterator[Check]:
         yield Check("temp folder", State.FAILED, problem, do, needed=True)
     else:
         yield Check("temp folder", State.OK, f"{shown(temp)}, sockets can be made in it", needed=True)
-
-
-def _private(folder: Path) -> bool:
-    found = folder.lstat()
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
 def _sandbox(machine: _Machine) -> Iterator[Check]:

@@ -14,17 +14,26 @@ if TYPE_CHECKING:
 
 State = Annotated[
     Path | None,
-    typer.Option("--state", metavar="DIR", help="Where records live; else $ENGINE_STATE_DIR, else the user's state folder."),
+    typer.Option(
+        "--state", metavar="DIR", help="Where records live; else $ENGINE_STATE_DIR, else the user's state folder."
+    ),
 ]
-Policy = Annotated[Path | None, typer.Option("--policy", metavar="DIR", help="Another folder of values instead of policy/.")]
+Policy = Annotated[
+    Path | None, typer.Option("--policy", metavar="DIR", help="Another folder of values instead of policy/.")
+]
 Rego = Annotated[Path | None, typer.Option("--rego", metavar="DIR", help="Another folder of rules instead of rego/.")]
-Recipe = Annotated[Path | None, typer.Option("--bundle", metavar="DIR", help="Another recipe instead of bundles/default.")]
+Recipe = Annotated[
+    Path | None, typer.Option("--bundle", metavar="DIR", help="Another recipe instead of bundles/default.")
+]
 Values = Annotated[
     list[str] | None,
-    typer.Option("--values", metavar="KEY=VALUE", help="Try another value, such as licenses.licenses.MIT.decision=refuse."),
+    typer.Option(
+        "--values", metavar="KEY=VALUE", help="Try another value, such as licenses.licenses.MIT.decision=refuse."
+    ),
 ]
 Now = Annotated[
-    str | None, typer.Option("--now", metavar="TIME", help="Decide as if it were this time, such as 2026-11-21T00:00:00Z.")
+    str | None,
+    typer.Option("--now", metavar="TIME", help="Decide as if it were this time, such as 2026-11-21T00:00:00Z."),
 ]
 
 

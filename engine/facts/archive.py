@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from engine.errors import GatherError, Location
-from engine.facts.members import Budget, Format, hashed, refusal, shown
+from engine.facts.members import Budget, Format, hashed, refusal
 from engine.facts.source_bundle import DOCUMENT
 from engine.facts.tar_members import TarMembers
 from engine.facts.zip_members import ZipMembers
-from engine.files import open_beneath
+from engine.files import open_beneath, shown
 from engine.settings import ReadLimits
-
-__all__ = ["Tree", "open_bundle", "shown"]
 
 _LONGEST_PATH = 4_096
 """Characters of a path in a message: the longest path of Linux."""

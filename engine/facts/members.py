@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from engine.errors import GatherError, Location
+from engine.files import shown
 from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
@@ -23,12 +24,6 @@ LONGEST_NAME = 1_024
 _RATIO = 200
 _RATIO_FROM = 64 << 20
 """An archive may unpack to 200 times its size, or to 64 MiB: logs and databases reach 50, bombs 1,000."""
-
-
-def shown(name: str, most: int = 200) -> str:
-    """A name that others chose, fit for a message: printable, on one line, at most `most` characters."""
-    clean = "".join(character if character.isprintable() else "?" for character in name).replace("`", "'")
-    return clean if len(clean) <= most else clean[: most - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ import tempfile
 import zlib
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
-from engine.facts.members import CHUNK, Budget, Member, Names, Part, hashed, refusal, shown
+from engine.facts.members import CHUNK, Budget, Member, Names, Part, hashed, refusal
+from engine.files import shown
 from engine.settings import ReadLimits
 
 if TYPE_CHECKING:

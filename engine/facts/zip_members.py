@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from engine.errors import GatherError
-from engine.facts.members import CHUNK, LONGEST_NAME, Budget, Member, Names, Part, hashed, refusal, shown
+from engine.facts.members import CHUNK, LONGEST_NAME, Budget, Member, Names, Part, hashed, refusal
+from engine.files import shown
 from engine.settings import ReadLimits
 
 if TYPE_CHECKING:

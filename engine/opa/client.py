@@ -34,10 +34,12 @@ class Reply:
 
     @property
     def defined(self) -> bool:
+        """Whether the rule has a value."""
         return "result" in self.body
 
     @property
     def result(self) -> Any:
+        """The rule's value; KeyError when it has none."""
         return self.body["result"]
 
     def revision(self, archive: str) -> str | None:
@@ -69,7 +71,9 @@ class Client:
             try:
                 body = self._client.query_rule(document, "admission", rule, _PARAMETERS)
             except requests.HTTPError as error:
-                raise DecideError("OPA refused or failed the evaluation", remedy=_RETRY, code="engine.opa_error") from error
+                raise DecideError(
+                    "OPA refused or failed the evaluation", remedy=_RETRY, code="engine.opa_error"
+                ) from error
             except (requests.RequestException, HTTPError, OSError, ValueError, RecursionError) as error:
                 raise self._failure() from error
         if not isinstance(body, dict):
@@ -84,6 +88,7 @@ class Client:
         return DecideError("OPA cannot be reached or does not talk HTTP and JSON", remedy=_RETRY)
 
     def close(self) -> None:
+        """Close the connection."""
         self._client.close_connection()
 
 

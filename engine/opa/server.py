@@ -35,7 +35,8 @@ RULES, VALUES = "rules.tar.gz", "values.tar.gz"
 _SOCKET = "opa.sock"
 _DOCTOR = "run `engine doctor` to see what this machine lacks"
 _STOP_SECONDS = 2.0
-_LONGEST_BASE = 80  # a socket path has 107 bytes
+LONGEST_BASE = 80
+"""Bytes of the folder that holds the private folders: a socket path has 107, 21 are added below it."""
 _LAUNCH = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)
@@ -77,6 +78,7 @@ class Server:
 
     @property
     def pid(self) -> int | None:
+        """Process id of OPA; None when it could not be started."""
         return None if self._process is None else self._process.pid
 
     def ready(self) -> None:
@@ -160,14 +162,24 @@ class Server:
         return " ".join(text.split()) or "it ended without a word"
 
 
+def base_folder() -> Path:
+    """Where this user's private folders are made, one for each running OPA."""
+    return Path(tempfile.gettempdir()) / f"admission-engine-{os.getuid()}"
+
+
+def private(folder: Path) -> bool:
+    """Whether it is a folder, no link, of this user and of nobody else."""
+    found = folder.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+
+
 def _fresh_folder() -> tuple[Path, int]:
     """A new private folder and its lock, held while its engine lives; sweeps the folders of dead ones."""
-    base = Path(tempfile.gettempdir()) / f"admission-engine-{os.getuid()}"
+    base = base_folder()
     base.mkdir(mode=0o700, exist_ok=True)
-    found = base.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if not private(base):
         raise OSError(1, f"`{base}` is not a private folder of this user")
-    if len(str(base)) > _LONGEST_BASE:
+    if len(os.fsencode(base)) > LONGEST_BASE:
         raise OSError(1, f"`{base}` is too long for a socket path, set TMPDIR to a shorter folder")
     with _locked(base / "lock"):
         for folder in base.iterdir():

@@ -34,7 +34,7 @@ class World:
 
     clock: Callable[[], int]
     boundaries: Callable[[], tuple[Boundary, ...]]
-    read: ReadLimits = ReadLimits()
+    read: ReadLimits = field(default_factory=ReadLimits)
     progress: Callable[[str, int, int], None] = lambda *_: None
     """Told what is being read, how many parts are done, and of how many; for people who wait."""
 

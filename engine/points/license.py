@@ -1,4 +1,4 @@
-"""Point `license`: may a content under this licence label be used for this purpose and export?
+"""Point `license`: whether content under a licence label may be used for a purpose and an export.
 
 The question a crawler or curator asks before anything is bundled. The policy is the same as for
 the records of a source bundle: the decision taken for exactly this content, and the table.
@@ -34,10 +34,14 @@ class LicenseRequest(Model):
 
 
 class ContentDigest(Model):
+    """The content that the label is about."""
+
     sha256: Sha256
 
 
 class LicenseInput(Input):
+    """What OPA sees of the request."""
+
     purpose: str
     exported: bool
     export_license: ExportLicense | None = None
@@ -46,6 +50,8 @@ class LicenseInput(Input):
 
 
 class ExportLimit(Model):
+    """Whether the result may be given to others."""
+
     allowed: bool
 
 

@@ -1,4 +1,4 @@
-"""Point `source`: may this source bundle enter environment construction?
+"""Point `source`: whether a source bundle may enter environment construction.
 
 Everything that can be computed is computed here: content hashes, the bundle's digest, licence
 alternatives, hosts, which content a licence decision was taken for, how many retrievals it needs.
@@ -26,6 +26,7 @@ from engine.record.source_events import EventName, Hashes, SourceEvent
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
+
 
 class SourceRequest(Model):
     """Ask about the source bundle at `path`; null means material that comes without any bundle.
@@ -62,6 +63,8 @@ class License(Model):
 
 
 class ExportLicense(Model):
+    """The licence under which the result will be given to others; no alternatives when it does not parse."""
+
     alternatives: tuple[tuple[str, ...], ...] | None = None
 
 
@@ -112,10 +115,14 @@ class SourceRecord(Model):
 
 
 class Budget(Model):
+    """How many requests the network policy allows."""
+
     max_requests: int | None = None
 
 
 class Network(Model):
+    """The bundle's network policy, as far as it is stated."""
+
     enabled: bool | None = None
     allowed_hosts: tuple[str, ...] | None = None
     budget: Budget | None = None
@@ -123,6 +130,8 @@ class Network(Model):
 
 
 class Sandbox(Model):
+    """The bundle's sandbox policy, as far as it is stated."""
+
     generated_code: str | None = None
     filesystem: str | None = None
     redaction: bool | None = None
@@ -146,27 +155,37 @@ class BundleFacts(Model):
 
 
 class SourceInput(Input):
+    """What OPA sees; `bundle` is absent for material that comes without one."""
+
     bundle: BundleFacts | None = None
     boundaries: tuple[Boundary, ...]
 
 
 class AdmittedRecord(Model):
+    """A record that may be used, with its exact content."""
+
     id: str
     sha256: Sha256
     bytes: int
 
 
 class AdmittedExport(Model):
+    """Whether the result may be given to others."""
+
     allowed: bool
 
 
 class AdmittedNetwork(Model):
+    """What may be reached, with how many requests."""
+
     enabled: bool
     allowed_hosts: tuple[str, ...]
     max_requests: int
 
 
 class AdmittedSandbox(Model):
+    """What the sandbox must be."""
+
     generated_code: str
     filesystem: str
     redaction: bool
@@ -186,6 +205,7 @@ class SourceLimits(Limits):
     audit: Literal[True]
 
     def boundaries(self) -> frozenset[str]:
+        """The file system isolation that was admitted."""
         return frozenset({self.sandbox.filesystem})
 
 
@@ -193,9 +213,7 @@ def gather(request: SourceRequest, world: World) -> Gathered:
     """Read and measure the source bundle. Raises GatherError when it cannot be read as one."""
     now, boundaries = world.clock(), world.boundaries()
     if request.path is None:
-        return Gathered(
-            SourceInput(point="source", now=now, boundaries=boundaries), "material without a source bundle"
-        )
+        return Gathered(SourceInput(point="source", now=now, boundaries=boundaries), "material without a source bundle")
     with ExitStack() as stack:
         tree = stack.enter_context(open_bundle(Path(request.path), world.read))
         text = tree.read_document(DOCUMENT, world.read.document_bytes)
@@ -220,6 +238,7 @@ class OpenedSource:
         return self.tree.open(self.paths.get(record_id, ""))
 
     def close(self) -> None:
+        """Let go of the source bundle."""
         self.tree.close()
 
 
@@ -244,9 +263,7 @@ def _records(reading: Reading) -> list[dict[str, Any]]:
     return records if isinstance(records, list) else []
 
 
-def _bundle(
-    reading: Reading, contents: dict[str, Content | None], found: str, expected: str | None
-) -> BundleFacts:
+def _bundle(reading: Reading, contents: dict[str, Content | None], found: str, expected: str | None) -> BundleFacts:
     raw = reading.pruned
     wrong = {error.id for error in reading.errors}
     decisions = _decisions(raw.get("license_decisions"))
@@ -280,8 +297,8 @@ def _record(
     counts: Counter[str | None],
 ) -> SourceRecord:
     kind = raw.get("kind")
-    stated_elsewhere = raw.get("url") is not None or raw.get("retrieved_at") is not None
-    if kind is None and not stated_elsewhere and not {f"{path}.{key}" for key in ("kind", "url", "retrieved_at")} & wrong:
+    origin = ("kind", "url", "retrieved_at")
+    if not any(raw.get(key) is not None or f"{path}.{key}" in wrong for key in origin):
         kind = "fixture"  # A05: with no source mode chosen, the offline one
     identity = raw.get("id")
     label = raw.get("license")

@@ -12,6 +12,9 @@ from typing import Any
 from engine.canonical import canonical, digest
 
 RULES_ROOT, VALUES_ROOT = "admission", "policy"
+GENERATED = "# Generated: a finding for every requirement above that is not proven.\n"
+"""The line in a served file of requirements after which nothing is its author's."""
+
 _MANIFEST = ".manifest"
 _DATA = f"{VALUES_ROOT}/data.json"
 

@@ -5,6 +5,8 @@ OPA answers with codes only; labels and texts inside served rules would cost it 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+
 from engine.model import Model
 
 
@@ -70,3 +72,25 @@ class Catalogue(Model):
         entries = self.points.get(point)
         found = () if entries is None else entries.requirements.values()
         return frozenset(one.code for one in found if topic is None or one.topic == topic)
+
+
+def level_problems(
+    levels: Mapping[str, Mapping[str, str]], entries: Mapping[str, Entries]
+) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Rows of policy/levels.yaml that mean nothing: path, message, remedy."""
+    for point, codes in levels.items():
+        if point not in entries:
+            yield ("levels", point), f"there is no decision point `{point}`", f"use one of {quoted(entries)}"
+            continue
+        for code in codes:
+            if code in entries[point].generated:
+                message = f"`{code}` always denies: without it no requirement could be asked"
+                yield ("levels", point, code), message, "remove the row"
+            elif code not in entries[point].requirements:
+                message = f"no requirement of `{point}` has the code `{code}`"
+                yield ("levels", point, code), message, "correct the code, or remove the row"
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names as a message lists them: sorted, each in backticks."""
+    return ", ".join(f"`{name}`" for name in sorted(names))

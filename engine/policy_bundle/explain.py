@@ -47,7 +47,7 @@ def _path(loc: tuple[str | int, ...], value: Any, *, missing: bool) -> tuple[str
     """The part of pydantic's location that names a place in the document; it also names types."""
     path: list[str | int] = []
     for index, part in enumerate(loc):
-        if isinstance(value, dict) and part in value or isinstance(value, list) and part in range(len(value)):
+        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and part in range(len(value))):
             value = value[part]
             path.append(part)
         elif missing and index == len(loc) - 1:

@@ -7,6 +7,7 @@ calls cost OPA a third of its time; `plain` names the rules for which the call s
 
 Nothing generated may be undefined where a finding is due: `finding`, `level`, `subject` and `added`
 end in a value whatever they are given, and `_findings` that are undefined leave no decision.
+`decision` has one definition with an `else`: OPA evaluates two of them separately in a batch.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import re
 from collections.abc import Collection
 from itertools import zip_longest
 
+from engine.policy_bundle.archives import GENERATED
 from engine.policy_bundle.checks import GENERATED_RULE
 from engine.policy_bundle.points import LIMITS_MISSING, AddedSet, PointRules, list_code
 from engine.policy_bundle.requirements import Held
 from engine.policy_bundle.syntax import Module, Node, Rule, call, key_of, line_of, walk
 
-MARK = "# Generated: a finding for every requirement above that is not proven.\n"
-_ROUTER = '''package admission
+_ROUTER = """package admission
 
 default decision := {"outcome": "deny", "findings": []}
 
@@ -31,16 +32,14 @@ decisions := [decided |
 	some item in input.items
 	decided := decision with input as item
 ]
-'''
-_POINT = '''package admission.compiled.%(point)s
+"""
+_POINT = """package admission.compiled.%(point)s
 
 import future.keywords.not
 
 decision := {"outcome": "allow", "findings": _shown, "limits": data.admission.limits.%(point)s.limits} if {
 	_outcome == "allow"
-}
-
-decision := {"outcome": _outcome, "findings": _shown} if {
+} else := {"outcome": _outcome, "findings": _shown} if {
 	_outcome in {"confirm", "deny"}
 }
 
@@ -73,8 +72,8 @@ level(code) := found if {
 subject(list, index, item) := concat("/", [list, item.id]) if {
 	is_string(item.id)
 } else := $"{list}/#{index}"
-'''
-_ADDED = '''
+"""
+_ADDED = """
 added(code, entry) := {"code": code, "level": level(code), "message": message, "subject": null} if {
 	message := substring(_message(entry), 0, 500)
 } else := finding(code, null)
@@ -82,17 +81,17 @@ added(code, entry) := {"code": code, "level": level(code), "message": message, "
 _message(entry) := entry if is_string(entry)
 
 _message(entry) := entry.msg if is_string(entry.msg)
-'''
-_LIST = '''_lists contains {"code": %s, "level": "deny", "subject": null} if {
+"""
+_LIST = """_lists contains {"code": %s, "level": "deny", "subject": null} if {
 	not {
 %s
 	}
 }
 
-'''
-_ALL_SHOWN = '''_shown := findings
-'''
-_SHOWN = '''_shown contains one if {
+"""
+_ALL_SHOWN = """_shown := findings
+"""
+_SHOWN = """_shown contains one if {
 	some one in findings
 	not _hidden(one)
 }
@@ -107,7 +106,7 @@ _hidden(one) if {
 _after := %s
 
 _as_strict := {"deny": ["deny"], "confirm": ["deny", "confirm"], "warn": ["deny", "confirm", "warn"]}
-'''
+"""
 
 
 def router(points: Collection[str]) -> str:
@@ -136,7 +135,7 @@ def findings(point: PointRules, module: Module, plain: Collection[str] = ()) -> 
     """What is appended to one file of requirements; `plain` names rules to be called, not written out."""
     held = [_held(one, plain) for one in point.held if one.module is module]
     sets = [_set(one) for one in point.sets if one.requirement.file == module.name]
-    return MARK + "\n" + "\n".join(held + sets)
+    return GENERATED + "\n" + "\n".join(held + sets)
 
 
 def written_out(held: Held) -> bool:

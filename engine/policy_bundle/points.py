@@ -1,4 +1,4 @@
-"""What must fit between the rules of one point: codes, lists, `after`, limits, levels."""
+"""What must fit between the rules of one point: codes, lists, `after`, limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from engine.errors import Location, Problem
-from engine.policy_bundle.catalogue import Entries, Requirement, Words
+from engine.policy_bundle.catalogue import Entries, Requirement, Words, quoted
 from engine.policy_bundle.requirements import Held
 
 LIMITS_MISSING = "limits_missing"
@@ -86,23 +86,6 @@ def problems(point: PointRules) -> Iterator[Problem]:
     yield from _after_problems(point, {one.code for one in own})
 
 
-def level_problems(
-    levels: Mapping[str, Mapping[str, str]], entries: Mapping[str, Entries]
-) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Rows of policy/levels.yaml that mean nothing: path, message, remedy."""
-    for point, codes in levels.items():
-        if point not in entries:
-            yield ("levels", point), f"there is no decision point `{point}`", f"use one of {_quoted(entries)}"
-            continue
-        for code in codes:
-            if code in entries[point].generated:
-                message = f"`{code}` always denies: without it no requirement could be asked"
-                yield ("levels", point, code), message, "remove the row"
-            elif code not in entries[point].requirements:
-                message = f"no requirement of `{point}` has the code `{code}`"
-                yield ("levels", point, code), message, "correct the code, or remove the row"
-
-
 def _code_problems(point: PointRules) -> Iterator[Problem]:
     first: dict[str, Requirement] = {}
     generated: dict[str, str] = {LIMITS_MISSING: "missing limits"}
@@ -138,7 +121,7 @@ def _after_problems(point: PointRules, own: set[str]) -> Iterator[Problem]:
         known = generated | (set(every) if one.added else own)
         for code in one.after:
             if code not in known:
-                yield Problem(where, f"`after` names `{code}`, which is no code of `{point.name}`", f"use one of {_quoted(known)}")
+                yield Problem(where, f"`after` names `{code}`, which is no code of `{point.name}`", f"use one of {quoted(known)}")
         if _reaches(one.code, every):
             yield Problem(
                 where, f"`after` of `{one.code}` leads back to itself, so both could hide", "let only one of them be after the other"
@@ -169,7 +152,3 @@ def _list_words(path: str, empty_allowed: bool) -> Words:  # noqa: FBT001 - one 
         title=f"The list `{path}` is there and has at least one entry",
         remedy=f"Give at least one entry in `{path}`",
     )
-
-
-def _quoted(names: Iterator[str] | Mapping[str, object] | set[str]) -> str:
-    return ", ".join(f"`{name}`" for name in sorted(names))

@@ -19,16 +19,20 @@ from pydantic import ValidationError
 
 from engine.canonical import canonical
 from engine.record.layout import DECISIONS, LINE_BYTES, Break, BreakKind, BrokenError
-from engine.record.model import BODIES, Body, CoveredEvents
+from engine.record.model import BODIES, Body
 
 _CHUNK = 1 << 20
-_EVENTS_MARK = b'"source_events":{'
+_EVENTS_MARK = b',"source_events":{'
 _EVENTS_WITHIN = 512
 """Only time and versions, both short, follow the source events of a decision."""
 _EVENTS = re.compile(
     rb',"source_events":\{"bytes":([0-9]+),"count":([0-9]+),"sha256":"([0-9a-f]{64})"\}'
     rb',"time":"[^"]+","versions":\{"engine":"[^"]*","opa":(?:null|"[^"]*")\}\}$'
 )
+
+
+OnEvents = Callable[[int, int, str, int], None]
+"""Told of a decision's source events: their bytes, their count, their SHA-256, and the decision's seq."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +82,15 @@ def parse(line: bytes) -> Entry:
     if value.keys() != model.model_fields.keys():
         raise LineError(BreakKind.BAD_KEYS, "a key too many or too few")
     try:
-        if line != _head(seq, prev) + canonical(value)[1:]:
+        body = model.model_validate(value, strict=False)  # JSON has no tuples; comparing the bytes is stricter
+        if encode(seq, prev, body) != line:
             raise LineError(BreakKind.BAD_JSON, "JSON in another form")
-        return Entry(seq, prev, model.model_validate_json(canonical(value)))
     except ValidationError as error:
         field = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"][:1])
         raise LineError(BreakKind.BAD_KEYS, f"a value of another type in `{field}`") from None
     except (ValueError, RecursionError):
         raise LineError(BreakKind.BAD_JSON, "JSON that has no canonical form") from None
+    return Entry(seq, prev, body)
 
 
 class Lines:
@@ -124,13 +129,13 @@ def walk(
     file: BinaryIO,
     start: Position,
     vouched: Position | None,
-    on_events: Callable[[CoveredEvents, int], None],
+    on_events: OnEvents,
     on_vouched: Callable[[], None],
 ) -> Walked:
     """Check every line from `start`, where `file` stands, to the end. Raises BrokenError at the first break.
 
     Lines up to `vouched` are proven by digests alone; without it every line is read strictly. `on_events`
-    is called with each decision's source events, `on_vouched` once when the vouched size is reached.
+    is called for each decision that has source events, `on_vouched` once when the vouched size is reached.
     """
     return _Walk(start, vouched, on_events, on_vouched).run(Lines(file))
 
@@ -140,7 +145,7 @@ class _Walk:
         self,
         start: Position,
         vouched: Position | None,
-        on_events: Callable[[CoveredEvents, int], None],
+        on_events: OnEvents,
         on_vouched: Callable[[], None],
     ) -> None:
         self._size, self._seq, self._hash = start.size, start.seq, start.hash
@@ -165,7 +170,7 @@ class _Walk:
         if vouched is None:
             return
         size, seq, digest, before, start = self._size, self._seq, self._hash, b"", self._size
-        end = vouched.size
+        end, claim = vouched.size, _EVENTS.match
         for line in lines if size < end else ():
             if not line.startswith(b'{"seq":%d,"prev":"%b",' % (seq + 1, digest.encode())):
                 self._size, self._seq, self._hash = size, seq, digest
@@ -175,8 +180,9 @@ class _Walk:
             seq += 1
             before, start = line, size
             size += len(line) + 1
-            if line.find(_EVENTS_MARK, -_EVENTS_WITHIN) >= 0:
-                self._claimed(line, seq)
+            at = line.find(_EVENTS_MARK, -_EVENTS_WITHIN)
+            if at >= 0 and (events := claim(line, at)):
+                self._on_events(int(events[1]), int(events[2]), events[3].decode(), seq)
             if size >= end:
                 break
         self._size, self._seq, self._hash = size, seq, digest
@@ -185,10 +191,6 @@ class _Walk:
         elif size >= end:
             self._size, self._seq = start, max(seq - 1, 0)
             raise self._unvouched(before, vouched, digest)
-
-    def _claimed(self, line: bytes, seq: int) -> None:
-        if found := _EVENTS.search(line, len(line) - _EVENTS_WITHIN):
-            self._on_events(CoveredEvents(bytes=int(found[1]), count=int(found[2]), sha256=found[3].decode()), seq)
 
     def _after(self, lines: Iterator[bytes]) -> None:
         for line in lines:
@@ -199,7 +201,7 @@ class _Walk:
             if (entry.seq, entry.prev) != (self._seq + 1, self._hash):
                 raise self._diagnosed(line, lines)
             if (events := getattr(entry.body, "source_events", None)) is not None:
-                self._on_events(events, entry.seq)
+                self._on_events(events.bytes, events.count, events.sha256, entry.seq)
             self._before = (line, self._size)
             self._size += len(line) + 1
             self._seq += 1

@@ -100,11 +100,9 @@ def read_identity(storage: Storage) -> Identity | None:
 
 
 def new_identity(storage: Storage) -> Identity:
-    """A fresh installation id, and the key that a crashed first use may have left behind, or a new one."""
-    key = read_file(storage, KEY, _SMALL)
-    if key is None or len(key) != _KEY_BYTES:
-        key = os.urandom(_KEY_BYTES)
-        write_file(storage, KEY, key)
+    """A fresh id and key. What an unfinished first use left behind may not be durable, so nothing of it is kept."""
+    key = os.urandom(_KEY_BYTES)
+    write_file(storage, KEY, key)
     return Identity(os.urandom(16).hex(), key)
 
 

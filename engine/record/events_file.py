@@ -8,7 +8,6 @@ from typing import BinaryIO
 from engine.record import source_events
 from engine.record.checkpoint import Events
 from engine.record.layout import EVENTS, LINE_BYTES, Break, BreakKind, BrokenError
-from engine.record.model import CoveredEvents
 
 _CHUNK = 1 << 20
 _BACK = 1 << 16
@@ -24,29 +23,29 @@ class EventsWalk:
         self.size = start.size
         self.lines = start.lines
 
-    def claim(self, covered: CoveredEvents, seq: int) -> None:
-        """Read the next `covered.bytes` bytes. Raises BrokenError unless decision `seq` wrote exactly these."""
-        digest, count, left, last = sha256(), 0, covered.bytes, b"\n"
+    def claim(self, size: int, count: int, sha: str, seq: int) -> None:
+        """Read the next `size` bytes. Raises BrokenError unless decision `seq` wrote exactly these."""
+        data = self._file.read(min(size, _CHUNK))
+        digest, lines, left = sha256(data), data.count(b"\n"), size - len(data)
         while left and (chunk := self._file.read(min(left, _CHUNK))):
             digest.update(chunk)
-            count += chunk.count(b"\n")
+            lines += chunk.count(b"\n")
             left -= len(chunk)
-            last = chunk[-1:]
         if left:
-            raise self._broken(seq, self.lines + 1, f"{covered.bytes} bytes", f"{covered.bytes - left} bytes")
-        if digest.hexdigest() != covered.sha256 or count != covered.count or last != b"\n":
-            raise self._broken(seq, self._first_odd_line(covered), covered.sha256, digest.hexdigest())
-        self.size += covered.bytes
+            raise self._broken(seq, self.lines + 1, f"{size} bytes", f"{size - left} bytes")
+        if digest.hexdigest() != sha or lines != count:
+            raise self._broken(seq, self._first_odd_line(count), sha, digest.hexdigest())
+        self.size += size
         self.lines += count
 
     def end(self, genesis: str) -> Events:
         """The end of what was claimed so far."""
         return Events(size=self.size, lines=self.lines, hash=last_line(self._file, self.size, genesis)[1])
 
-    def _first_odd_line(self, covered: CoveredEvents) -> int:
+    def _first_odd_line(self, count: int) -> int:
         """The line in the block that cannot have been written by us, else the block's first line."""
         self._file.seek(self.size)
-        for index in range(covered.count):
+        for index in range(count):
             line = self._file.readline(_LINE)
             try:
                 if source_events.line(source_events.SourceEvent.model_validate_json(line)) == line:

@@ -14,7 +14,7 @@ from engine.record.model import RecoveryRecord, ResultRecord
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What to show; None shows all. A decision's result is shown where its id is asked for."""
+    """What to show; None shows all. `decision_id` may be its first characters; its result is shown with it."""
 
     decision_id: str | None = None
     point: str | None = None
@@ -26,7 +26,7 @@ class Filter:
         body = entry.body
         if isinstance(body, RecoveryRecord):
             return self == Filter()
-        if self.decision_id is not None and body.decision_id != self.decision_id:
+        if self.decision_id is not None and not body.decision_id.startswith(self.decision_id):
             return False
         if isinstance(body, ResultRecord):
             return self.point is None and self.outcome is None and self.mode is None

@@ -56,6 +56,8 @@ def recover(storage: Storage, clock: Callable[[], str]) -> Opened:
     if identity is None:
         identity = _first_use(storage, clock)
     checkpoint = require_checkpoint(storage, identity)
+    if checkpoint.seq == 0:
+        storage.sync_folder("")  # the first use may have failed at its very last step
     require_files(storage)
     opened, cuts = _read_tail(storage, identity, checkpoint)
     _write_again(storage, DECISIONS, checkpoint.size, opened.end.size)
@@ -138,7 +140,8 @@ def _keep(storage: Storage, end: Position, cut: Break) -> None:
     name = cut.file.rpartition("/")[2]
     for path, (_, offset, file) in pending.items():
         if (offset, file) == (cut.offset, name) and _digest(storage, path, 0)[1] == digest:
-            return  # kept before the crash that kept us from cutting
+            storage.sync_folder(CUT)
+            return  # kept by a start that got no further
     seq = max([end.seq, *(taken for taken, _, _ in pending.values())]) + 1
     kept = f"{CUT}/{seq:012d}-{cut.offset}-{name}.pending"
     temporary = f"{CUT}/new"

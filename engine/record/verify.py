@@ -20,7 +20,6 @@ from engine.record.layout import (
     BreakKind,
     BrokenError,
 )
-from engine.record.model import CoveredEvents
 from engine.record.storage import DiskStorage, Storage
 
 
@@ -129,11 +128,11 @@ def _walk(storage: Storage, identity: Identity, checkpoint: Checkpoint | None, f
         claims = EventsWalk(events, nothing)
         events_break: Break | None = None
 
-        def claim(covered: CoveredEvents, seq: int) -> None:
+        def claim(size: int, count: int, sha: str, seq: int) -> None:
             nonlocal events_break
             if events_break is None:  # after the first break nothing lies where it should
                 try:
-                    claims.claim(covered, seq)
+                    claims.claim(size, count, sha, seq)
                 except BrokenError as problem:
                     events_break = problem.broken
 

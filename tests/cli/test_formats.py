@@ -356,9 +356,9 @@ def test_sarif_tells_a_deny_from_an_engine_that_could_not_decide(case: str, succ
 
 
 def test_sarif_names_files_relative_to_the_base_and_quotes_them() -> None:
-    item = replace(found(), where=Location("/work tree/a b/#1?.yaml", 3))
+    item = replace(found(), where=Location("/check out/a b/#1?.yaml", 3))
     outside = replace(found("other"), where=Location("/elsewhere/x.yaml", 3))
-    document = json.loads(told("sarif", [reported(item, outside)], base="/work tree"))
+    document = json.loads(told("sarif", [reported(item, outside)], base="/check out"))
     places = [result["locations"][0]["physicalLocation"] for result in document["runs"][0]["results"]]
     assert [place["artifactLocation"]["uri"] for place in places] == ["a%20b/%231%3F.yaml", "file:///elsewhere/x.yaml"]
 

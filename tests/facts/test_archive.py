@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import GatherError
-from engine.facts.archive import open_bundle, shown
+from engine.facts.archive import open_bundle
 from engine.settings import ReadLimits
 from tests.facts.archives import FILES, FORMS, changed, empty, file, folder, piped_zip, tar_of, zip_of
 
@@ -134,12 +134,6 @@ def test_a_bomb_stops_at_its_ratio(form: str, tmp_path: Path) -> None:
     honest = (tar_of if form == "tar" else zip_of)(tmp_path / "honest", {"zeros.bin": bytes(63 << 20)})
     with open_bundle(honest, LIMITS) as tree:
         assert tree.hash("zeros.bin") == (hashlib.sha256(bytes(63 << 20)).hexdigest(), 63 << 20)
-
-
-def test_shown_is_one_printable_line() -> None:
-    assert shown("a\nb\x1b[31m`c`\u202e") == "a?b?[31m'c'?"
-    assert shown("x" * 300) == "x" * 199 + "…"
-    assert shown("größe.csv") == "größe.csv"
 
 
 @pytest.fixture(scope="module")

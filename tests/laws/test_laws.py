@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings as hypothesis_settings
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from engine.cases import CaseFile, Runner, changed
@@ -47,7 +48,11 @@ def taken(runner: Runner, file: CaseFile) -> tuple[Engine, dict[str, Any], str]:
     """The engine of a case, its input as OPA sees it, and its outcome."""
     got = runner.answer(file)
     assert got.gathered is not None
-    return runner.engine(file.case.values), got.gathered.input.model_dump(mode="json", exclude_none=True), got.decision.outcome
+    return (
+        runner.engine(file.case.values),
+        got.gathered.input.model_dump(mode="json", exclude_none=True),
+        got.decision.outcome,
+    )
 
 
 def outcomes(engine: Engine, documents: Sequence[dict[str, Any]]) -> list[str]:
@@ -162,7 +167,9 @@ def test_3_no_value_removed_widens(runner: Runner, tmp_path: Path) -> None:
     assert engine.policy is not None
     values = json.loads(_member(engine.policy.values.path, "policy/data.json"))
     named = json.dumps([document for _, document, _ in cases])
-    every = [path for path in paths(values) if path[:2] != ("licenses", "licenses") or len(path) < 3 or str(path[2]) in named]
+    every = [
+        path for path in paths(values) if path[:2] != ("licenses", "licenses") or len(path) < 3 or str(path[2]) in named
+    ]
     assert len(every) > 60
     policies = [with_value(values, path, DROPPED) for path in every]
     found = _evaluate(engine, tmp_path, policies, [document for _, document, _ in cases])
@@ -222,14 +229,19 @@ GARBAGE = {
     "empty": lambda body: body | {"result": {}},
     "outcome_only": lambda body: body | {"result": {"outcome": "allow"}},
     "other_outcome": lambda body: body | {"result": body["result"] | {"outcome": "permit"}},
-    "allow_with_a_denying_finding": lambda body: body
-    | {"result": {"outcome": "allow", "limits": {}, "findings": [{"code": "x", "level": "deny", "subject": None}]}},
+    "allow_with_a_denying_finding": lambda body: (
+        body
+        | {"result": {"outcome": "allow", "limits": {}, "findings": [{"code": "x", "level": "deny", "subject": None}]}}
+    ),
     "allow_without_limits": lambda body: body | {"result": {"outcome": "allow", "findings": []}},
     "deny_without_findings": lambda body: body | {"result": {"outcome": "deny", "findings": []}},
-    "unknown_code": lambda body: body
-    | {"result": {"outcome": "deny", "findings": [{"code": "nobody_knows", "level": "deny", "subject": None}]}},
-    "reserved_code": lambda body: body
-    | {"result": {"outcome": "deny", "findings": [{"code": "engine.opa_error", "level": "deny", "subject": None}]}},
+    "unknown_code": lambda body: (
+        body | {"result": {"outcome": "deny", "findings": [{"code": "nobody_knows", "level": "deny", "subject": None}]}}
+    ),
+    "reserved_code": lambda body: (
+        body
+        | {"result": {"outcome": "deny", "findings": [{"code": "engine.opa_error", "level": "deny", "subject": None}]}}
+    ),
     "more_fields": lambda body: body | {"result": body["result"] | {"approved": True}},
 }
 
@@ -466,5 +478,3 @@ def _recorded(engine: Engine, decision_id: str) -> dict[str, Any]:
             if record.get("decision_id") == decision_id:
                 return record
     raise AssertionError("no record of this decision")
-
-

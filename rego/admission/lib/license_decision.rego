@@ -14,9 +14,7 @@ present(material) if {
 	decision.sha256 == material.content.sha256
 }
 
-# METADATA
-# custom:
-#   proof: the comprehension only counts; without decisions, or without content, it is empty and not 1
+# One complete decision names exactly this content, and no second one does.
 single(material) if {
 	readable(material)
 	count(_taken(material)) == 1
@@ -33,18 +31,14 @@ readable(material) if {
 	}
 }
 
-# METADATA
-# custom:
-#   proof: an empty comprehension is refused by the count; each decision in it is compared by value
+# Every decision on exactly this content says one of the words; there is at least one.
 within(material, words) if {
 	taken := _taken(material)
 	count(taken) > 0
 	every decision in taken { decision.decision in words }
 }
 
-# METADATA
-# custom:
-#   proof: an empty comprehension is refused by the count; times are checked to be numbers
+# Every decision on exactly this content was taken by now; there is at least one.
 until(material, now) if {
 	is_number(now)
 	taken := _taken(material)
@@ -56,6 +50,9 @@ until(material, now) if {
 	}
 }
 
+# METADATA
+# custom:
+#   proof: every caller demands a count of at least one, and `readable` refuses a decision that lost its hash
 _taken(material) := [decision |
 	some decision in material.license.decisions
 	decision.sha256 == material.content.sha256

@@ -1,0 +1,114 @@
+"""Source files to parsed modules, several at a time; what OPA refuses becomes problems with file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from engine.errors import Location, Problem
+from engine.files import shown
+from engine.opa.command import Finished, OpaCommand
+from engine.policy_bundle.syntax import Module, module
+
+_AT_A_TIME = 4
+"""Runs of OPA at once; each uses little more than one core for 10 ms."""
+
+_REMEDIES = {
+    "rego_parse_error": "correct the syntax",
+    "rego_unsafe_var_error": "bind the variable, such as by `some x in …`",
+    "rego_recursion_error": "let no rule read what is computed from it",
+}
+_HINTS = (
+    ("undefined function", "correct the name; only built-ins that follow from their arguments may be called"),
+    ("unused", "remove it, or use `_` where nothing is needed"),
+    ("conflicting rules", "give each rule its own name, or the same number of arguments"),
+)
+
+
+class Parser:
+    """Parses texts with OPA in a scratch folder, which the caller removes."""
+
+    def __init__(self, opa: OpaCommand, scratch: Path) -> None:
+        self._opa = opa
+        self._scratch = scratch
+
+    def parse(self, files: Mapping[str, bytes], found: list[Problem]) -> dict[str, Module]:
+        """The files that parse, by name; reasons for the others are added to `found`."""
+        return self._all(self._texts(files, found), found, v0=False)
+
+    def parse_foreign(self, files: Mapping[str, bytes], found: list[Problem]) -> dict[str, Module]:
+        """The same for files that may also be in the dialect before Rego v1: those are rewritten first."""
+        texts = self._texts(files, found)
+        refused: list[Problem] = []
+        parsed = self._all(texts, refused, v0=False)
+        old = {name: text for name, text in texts.items() if name not in parsed}
+        rewritten = {name: self._rewritten(name) for name in self._all(old, [], v0=True)}
+        found.extend(one for one in refused if not rewritten.get(one.where.file))
+        return parsed | self._all({name: text for name, text in rewritten.items() if text}, found, v0=False)
+
+    def unformatted(self, modules: Iterable[Module]) -> list[Problem]:
+        """A problem for each file that is not as `opa fmt` writes it, at the first line that differs."""
+        named = {str(self._path(one.name)): one for one in modules}
+        if not named:
+            return []
+        listed = self._opa.unformatted([Path(path) for path in named]).stdout.decode("utf-8", "replace")
+        return [self._difference(one) for path, one in named.items() if path in listed.splitlines()]
+
+    def _texts(self, files: Mapping[str, bytes], found: list[Problem]) -> dict[str, str]:
+        texts = {}
+        for name, data in files.items():
+            try:
+                texts[name] = data.decode("utf-8")
+            except UnicodeDecodeError as error:
+                line = data[: error.start].count(b"\n") + 1
+                found.append(Problem(Location(name, line), "the file is not UTF-8 text", "save it as UTF-8"))
+        return texts
+
+    def _all(self, texts: Mapping[str, str], found: list[Problem], *, v0: bool) -> dict[str, Module]:
+        for name, text in texts.items():
+            path = self._path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            finished = dict(zip(texts, pool.map(lambda name: self._opa.parse(self._path(name), v0=v0), texts), strict=True))
+        parsed = {}
+        for name, one in finished.items():
+            tree = one.json()
+            if one.code == 0 and isinstance(tree, dict) and "package" in tree:
+                parsed[name] = module(name, texts[name], tree)
+            else:
+                found.extend(opa_problems(one, {str(self._path(name)): name}, name))
+        return parsed
+
+    def _rewritten(self, name: str) -> str | None:
+        formatted = self._opa.format(self._path(name), from_v0=True)
+        return formatted.stdout.decode("utf-8") if formatted.code == 0 else None
+
+    def _difference(self, one: Module) -> Problem:
+        formatted = self._opa.format(self._path(one.name)).stdout.decode("utf-8", "replace").split("\n")
+        written = one.text.split("\n")
+        line = next((i for i, pair in enumerate(zip(written, formatted, strict=False), 1) if pair[0] != pair[1]), len(written))
+        return Problem(Location(one.name, line), "the file is not formatted", "run `opa fmt --write` on it")
+
+    def _path(self, name: str) -> Path:
+        return self._scratch / name
+
+
+def opa_problems(finished: Finished, names: Mapping[str, str], otherwise: str) -> list[Problem]:
+    """The errors that OPA printed; `names` leads from its file names to ours, `otherwise` stands for none."""
+    report = finished.json()
+    errors = report.get("errors") if isinstance(report, dict) else None
+    if not isinstance(errors, list) or not errors:
+        message = shown(" ".join(finished.stderr.decode("utf-8", "replace").split())) or "OPA refuses the rules"
+        return [Problem(Location(otherwise), message, "correct the file")]
+    return [_problem(error, names, otherwise) for error in errors if isinstance(error, dict)]
+
+
+def _problem(error: dict[str, Any], names: Mapping[str, str], otherwise: str) -> Problem:
+    location = error.get("location") or {}
+    message = " ".join(str(error.get("message", "OPA refuses the rules")).split())
+    remedy = next((hint for word, hint in _HINTS if word in message), _REMEDIES.get(str(error.get("code")), "correct the rule"))
+    file = names.get(str(location.get("file", "")).removeprefix("./"), otherwise)
+    return Problem(Location(file, location.get("row")), message[:1].lower() + message[1:], remedy)

@@ -1,0 +1,193 @@
+"""Rule sources to what is served: read, refused or accepted, generated, checked as a whole."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.canonical import canonical
+from engine.errors import Problem
+from engine.opa.command import OpaCommand
+from engine.policy_bundle import added, builtins, generate, points, requirements
+from engine.policy_bundle.archives import manifest
+from engine.policy_bundle.bodies import Lint
+from engine.policy_bundle.catalogue import Catalogue
+from engine.policy_bundle.checks import Kind, Place, module_problems, place, test_place
+from engine.policy_bundle.parsing import Parser, opa_problems
+from engine.policy_bundle.points import PointRules
+from engine.policy_bundle.sources import Snapshot, recipe
+from engine.policy_bundle.syntax import Module
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is served by path below `admission/`, the words beside it, and who answers for it."""
+
+    files: dict[str, bytes]
+    catalogue: Catalogue
+    metadata: dict[str, str]
+
+
+def compile_rules(
+    taken: Snapshot, names: frozenset[str], documents: frozenset[str], opa: OpaCommand, found: list[Problem]
+) -> Rules | None:
+    """Check all rules and generate what is served; None with every reason in `found` otherwise.
+
+    `names` are the decision points, `documents` the values that rules may read.
+    """
+    before = len(found)
+    with tempfile.TemporaryDirectory(prefix="admission-policy-") as scratch:
+        build = _Build(taken, names, documents, opa, Path(scratch), found)
+        read = build.read()
+        if len(found) > before:
+            if read:
+                build.compile(build.bare())
+            return None
+        served = build.served()
+        build.compile(served)
+    if len(found) > before:
+        return None
+    catalogue = Catalogue(points={point.name: point.entries() for point in build.points.values()})
+    return Rules({name: text.encode("utf-8") for name, text in served.items()}, catalogue, build.metadata)
+
+
+class _Build:
+    """One build, from snapshot to checked text; problems of all steps go to one list."""
+
+    def __init__(
+        self,
+        taken: Snapshot,
+        names: frozenset[str],
+        documents: frozenset[str],
+        opa: OpaCommand,
+        scratch: Path,
+        found: list[Problem],
+    ) -> None:
+        self.points = {name: PointRules(name) for name in sorted(names)}
+        self.metadata: dict[str, str] = {}
+        self._taken = taken
+        self._names = names
+        self._documents = documents
+        self._opa = opa
+        self._scratch = scratch
+        self._found = found
+        self._parser = Parser(opa, scratch / "parse")
+        self._places: dict[str, Place] = {}
+        self._modules: dict[str, Module] = {}
+        self._foreign: set[str] = set()
+
+    def read(self) -> bool:
+        """Read every file; false when one has no place or does not parse."""
+        chosen = recipe(self._taken, self._found)
+        if chosen is not None:
+            self.metadata = {"name": self._taken.recipe_name, "description": chosen.description, "owner": chosen.owner}
+        before = len(self._found)
+        self._place()
+        self._parse()
+        whole = len(self._found) == before
+        capabilities = self._opa.capabilities()
+        lint = Lint(builtins.signatures(capabilities), self._modules.values())
+        self._write("capabilities.json", json.dumps(builtins.allowed(capabilities)))
+        for name, module in self._modules.items():
+            self._module(module, self._places[name], lint, "" if chosen is None else chosen.owner)
+        self._found.extend(self._parser.unformatted(one for one in self._modules.values() if one.name not in self._foreign))
+        if whole:
+            for point in self.points.values():
+                self._found.extend(points.problems(point))
+        return whole
+
+    def bare(self) -> dict[str, str]:
+        """What authors wrote, by served path and without comments."""
+        return {self._places[name].served: module.bare_text() for name, module in self._modules.items()}
+
+    def served(self) -> dict[str, str]:
+        """Everything in the archive: what authors wrote, the findings of each file, points and router."""
+        texts = self.bare()
+        for point in self.points.values():
+            texts[f"admission/compiled/{point.name}.rego"] = generate.point_module(point)
+            texts |= self._with_findings(point, texts)
+        texts["admission/main.rego"] = generate.router(self.points)
+        return texts
+
+    def compile(self, texts: Mapping[str, str]) -> None:
+        """Let OPA compile the whole, strictly; problems that repeat ours are left out."""
+        folder = self._scratch / "served"
+        for name, text in texts.items():
+            self._write(f"served/{name}", text)
+        self._write("served/.manifest", manifest({}, "admission", {})[0].decode("utf-8"))
+        finished = self._opa.check(folder, self._scratch / "capabilities.json")
+        if finished.code == 0:
+            return
+        names = {one.served: name for name, one in self._places.items()}
+        told = {(one.where.file, one.where.line) for one in self._found}
+        refused = opa_problems(finished, names, "rego")
+        self._found.extend(one for one in refused if (one.where.file, one.where.line) not in told)
+
+    def _place(self) -> None:
+        for name in sorted({**self._taken.rules, **self._taken.added}):
+            where = place(name, self._names)
+            if isinstance(where, Problem):
+                self._found.append(where)
+            else:
+                self._places[name] = where
+        for name, data in sorted(self._taken.tests.items()):
+            self._found.extend(test_place(name, data, self._names))
+
+    def _parse(self) -> None:
+        files = {name: data for name, data in {**self._taken.rules, **self._taken.added}.items() if name in self._places}
+        self._foreign = {name for name in files if name in self._taken.added and added.foreign(files[name])}
+        own = {name: data for name, data in files.items() if name not in self._foreign}
+        self._modules = self._parser.parse(own, self._found)
+        foreign = self._parser.parse_foreign({name: files[name] for name in sorted(self._foreign)}, self._found)
+        for name, module in foreign.items():
+            self._modules[name] = added.moved(module, self._places[name], self._found)
+
+    def _module(self, module: Module, where: Place, lint: Lint, owner: str) -> None:
+        foreign = module.name in self._foreign
+        self._found.extend(module_problems(module, where, self._documents, foreign=foreign))
+        if foreign:
+            self.points[where.point].sets += added.sets(module, where, owner, self._found)
+            return
+        held = requirements.read(module, where, lint, self._documents, self._found)
+        if where.point:
+            self.points[where.point].held += held
+        if where.kind is Kind.LIMITS:
+            self.points[where.point].limits = module.name
+
+    def _with_findings(self, point: PointRules, texts: Mapping[str, str]) -> dict[str, str]:
+        """The files of a point with their findings, each parsed again to see that nothing was changed."""
+        modules = self._modules_of(point)
+        composed = {name: _composed(texts, self._places[name], point, module, ()) for name, module in modules.items()}
+        encoded = {name: text.encode("utf-8") for name, text in composed.items()}
+        again = Parser(self._opa, self._scratch / "again").parse(encoded, [])
+        served = {}
+        for name, module in modules.items():
+            parsed = again.get(name)
+            rules = {rule.name for rule in module.rules}
+            plain = rules if parsed is None else generate.unlike(point, module, parsed)
+            text = _composed(texts, self._places[name], point, module, plain) if plain else composed[name]
+            served[self._places[name].served] = text
+        return served
+
+    def _modules_of(self, point: PointRules) -> dict[str, Module]:
+        names = {one.requirement.file for one in point.held} | {one.requirement.file for one in point.sets}
+        return {name: self._modules[name] for name in sorted(names)}
+
+    def _write(self, name: str, text: str) -> None:
+        path = self._scratch / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+
+
+def _composed(
+    texts: Mapping[str, str], where: Place, point: PointRules, module: Module, plain: Iterable[str]
+) -> str:
+    return f"{texts[where.served].rstrip()}\n\n{generate.findings(point, module, frozenset(plain))}"
+
+
+def words(catalogue: Catalogue) -> bytes:
+    """The catalogue as canonical JSON."""
+    return canonical(catalogue.model_dump(mode="json"))

@@ -1,0 +1,119 @@
+"""Built archives on disk: each in a folder named by the digest of all it was built from.
+
+A folder appears whole or not at all, and is used again only when every file in it is what was
+written. That finds half-written and damaged files; whoever may write to this user's cache could
+also write to its policy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from engine.errors import DecideError
+
+_NOTE = "note.json"
+_UNUSED_SECONDS = 30 * 24 * 3600
+_UNREADABLE = "set XDG_CACHE_HOME to a folder that this user can write and others cannot"
+
+
+def stored(folder: Path, key: str, make: Callable[[], Mapping[str, bytes]]) -> Path:
+    """The folder `folder/key` with the files of `make`, made now or earlier, by us or another process.
+
+    What `make` raises passes through, and then nothing is written. Raises DecideError when the
+    cache cannot be used.
+    """
+    chosen = folder / key
+    if _intact(chosen):
+        with suppress(OSError):
+            os.utime(chosen)
+        return chosen
+    files = make()
+    try:
+        _private(folder)
+        _publish(folder, chosen, files)
+        _sweep(folder)
+    except OSError as error:
+        reason = (error.strerror or "failed").lower()
+        raise DecideError(
+            f"the policy cache `{folder}` cannot be used: {reason}", remedy=_UNREADABLE, code="engine.policy_cache"
+        ) from error
+    if not _intact(chosen):
+        raise DecideError(
+            f"the policy cache `{folder}` does not keep what is written", remedy=_UNREADABLE, code="engine.policy_cache"
+        )
+    return chosen
+
+
+def _intact(chosen: Path) -> bool:
+    """Whether the folder is private and holds exactly the files that its note names."""
+    try:
+        if not _own(chosen.parent.lstat()) or not _own(chosen.lstat()):
+            return False
+        digests = json.loads((chosen / _NOTE).read_bytes())
+        return isinstance(digests, dict) and digests == {
+            path.name: _digest(path.read_bytes()) for path in chosen.iterdir() if path.name != _NOTE
+        }
+    except (OSError, ValueError):
+        return False
+
+
+def _publish(folder: Path, chosen: Path, files: Mapping[str, bytes]) -> None:
+    partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
+    try:
+        for name, data in files.items():
+            (partial / name).write_bytes(data)
+        note = {name: _digest(data) for name, data in files.items()}
+        (partial / _NOTE).write_text(json.dumps(note), encoding="utf-8")
+        for _ in range(3):
+            try:
+                partial.rename(chosen)
+            except OSError:  # it is there: another process was faster, or what is there is damaged
+                if _intact(chosen):
+                    return
+                _remove(chosen)
+            else:
+                return
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _remove(chosen: Path) -> None:
+    """Take a damaged folder out of the way at once, then delete it."""
+    aside = Path(tempfile.mkdtemp(prefix=".damaged-", dir=chosen.parent))
+    try:
+        with suppress(OSError):
+            chosen.rename(aside / chosen.name)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _private(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not _own(folder.lstat()):
+        raise PermissionError(1, "it belongs to another user, or others may write to it")
+
+
+def _own(found: os.stat_result) -> bool:
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what has not been used for a month, and what a killed process left."""
+    oldest = time.time() - _UNUSED_SECONDS
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if path.lstat().st_mtime < oldest:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,81 @@
+"""Decisions, events and clocks that the tests of the record share; everything volatile is fixed here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engine.model import Decision, Finding, Level, Mode, Outcome, Revisions
+from engine.record.log import RecordLog
+from engine.record.model import DecisionRecord, ResultRecord
+from engine.record.source_events import EventName, Hashes, SourceEvent
+
+TIME = "2026-11-21T00:00:00.000000Z"
+DIGEST = "sha256:" + "c" * 64
+VERSIONS = {"engine": "0.1.0", "opa": "1.22.2"}
+
+
+def clock() -> datetime:
+    return datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def taken(number: int, outcome: Outcome = Outcome.DENY, mode: Mode = Mode.CHECK) -> Decision:
+    finding = Finding(
+        code="license_unknown",
+        level=Level.DENY,
+        message="words that no record holds",
+        subject=f"records/contacts-{number}",
+        remedy="more words",
+    )
+    return Decision(
+        decision_id=f"{number:032x}",
+        point="source",
+        mode=mode,
+        outcome=outcome,
+        findings=() if outcome is Outcome.ALLOW else (finding,),
+        limits=None,
+        policy=Revisions(rules="sha256:" + "a" * 64, values="sha256:" + "b" * 64),
+        input_digest=DIGEST,
+    )
+
+
+def decision(number: int, document: dict[str, Any] | None = None, **changes: Any) -> DecisionRecord:
+    return DecisionRecord.of(
+        taken(number, **changes),
+        time=TIME,
+        document={"point": "source", "bundle": {"id": f"contacts-{number}"}} if document is None else document,
+        versions=VERSIONS,
+        durations={"gather": 1200, "decide": 3400},
+    )
+
+
+def result(number: int) -> ResultRecord:
+    return ResultRecord(time=TIME, decision_id=f"{number:032x}", status="done", facts={"files": 3}, duration=5600)
+
+
+def event(number: int = 1, **changes: Any) -> SourceEvent:
+    facts: dict[str, Any] = {
+        "event": EventName.SOURCE_CHECKED,
+        "source_id": f"contacts-{number}",
+        "source_kind": "fixture",
+        "policy_outcome": Outcome.DENY,
+        "origin_alias": "acme-contacts",
+        "hashes": Hashes(declared="d" * 64, computed="d" * 64),
+        "license_outcome": "license_unknown",
+        "rejection_causes": ("license_unknown",),
+    }
+    return SourceEvent(**(facts | changes))
+
+
+def open_log(state: Path, lock_seconds: float = 1.0) -> RecordLog:
+    return RecordLog.open(state / "records", lock_seconds=lock_seconds, clock=clock)
+
+
+def write(state: Path, count: int, first: int = 1) -> None:
+    """Append `count` decisions; every third has two source events, every fifth a result."""
+    with open_log(state) as log:
+        for number in range(first, first + count):
+            log.append(decision(number), (event(number), event(number + 1)) if number % 3 == 0 else ())
+            if number % 5 == 0:
+                log.append(result(number))

@@ -1,0 +1,323 @@
+"""Every single change to a record of more than a hundred lines is found, and found where it is."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.canonical import canonical
+from engine.errors import RecordError
+from engine.record.chain import encode, parse
+from engine.record.checkpoint import Events, read_identity, write_checkpoint
+from engine.record.layout import CHECKPOINT, CUT, DECISIONS, EVENTS, INSTALLATION, KEY, BreakKind
+from engine.record.storage import DiskStorage
+from engine.record.verify import Verification, verify
+from tests.record.disk import SimulatedDisk, Tree
+from tests.record.samples import TIME, decision, event, open_log, write
+
+DECISIONS_MADE = 100
+NOWHERE = {"bad_json", "bad_keys", "seq_gap", "chain_break", "checkpoint_mismatch"}
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    state = tmp_path_factory.mktemp("tampering") / "state"
+    write(state, DECISIONS_MADE)
+    return state
+
+
+@pytest.fixture(scope="module")
+def tree(original: Path) -> Tree:
+    paths = sorted(path for path in original.rglob("*") if path.name != "lock")
+    return {str(path.relative_to(original)): path.read_bytes() if path.is_file() else None for path in paths}
+
+
+@pytest.fixture
+def state(original: Path, tmp_path: Path) -> Path:
+    shutil.copytree(original, tmp_path / "state")
+    return tmp_path / "state"
+
+
+def checked(tree: Tree, **changes: bytes | None) -> Verification:
+    """Verify a record with some of its files changed."""
+    from engine.record.verify import verify_storage
+
+    names = {"decisions": DECISIONS, "events": EVENTS, "checkpoint": CHECKPOINT}
+    return verify_storage(SimulatedDisk(tree | {names[name]: content for name, content in changes.items()}))
+
+
+def content(tree: Tree, path: str) -> bytes:
+    data = tree[path]
+    assert data is not None
+    return data
+
+
+def flips(data: bytes, count: int) -> Iterator[tuple[int, bytes]]:
+    """Positions all over the data, every newline among them, with one bit of the byte there changed."""
+    chance = random.Random(7)  # noqa: S311 (where to change a byte is no secret)
+    newlines = [index for index, byte in enumerate(data) if byte == 10]
+    for index in sorted({*newlines, *chance.sample(range(len(data)), min(count, len(data)))}):
+        changed = bytearray(data)
+        changed[index] ^= 1 << chance.randrange(8)
+        yield index, bytes(changed)
+
+
+def test_the_record_holds_as_it_was_written(original: Path, tree: Tree) -> None:
+    found = verify(original)
+    assert found.ok
+    assert found.records == 120
+    assert found.source_events == 66
+    assert checked(tree) == found
+
+
+def test_every_flipped_byte_is_found_in_its_line(tree: Tree) -> None:
+    data = content(tree, DECISIONS)
+    tried = 0
+    for index, changed in flips(data, 3000):
+        found = checked(tree, decisions=changed)
+        line = data[:index].count(b"\n") + 1
+        assert [(broken.file, broken.line) for broken in found.breaks] == [(DECISIONS, line)], index
+        assert found.breaks[0].kind in NOWHERE
+        assert found.breaks[0].offset == data.rfind(b"\n", 0, index) + 1
+        assert not found.repairable
+        tried += 1
+    assert tried > 3000
+
+
+def test_every_flipped_byte_of_a_source_event_is_found(tree: Tree) -> None:
+    data = content(tree, EVENTS)
+    for index, changed in flips(data, 1500):
+        found = checked(tree, events=changed)
+        (broken,) = found.breaks
+        assert (broken.file, broken.kind) == (EVENTS, BreakKind.EVENTS_MISMATCH)
+        line = data[:index].count(b"\n") + 1
+        assert broken.line in {line, line - 1}  # in its block of two; the line itself where it is no event any more
+        assert not found.repairable
+
+
+def test_every_deletion_duplicate_and_swap_is_found_in_its_place(tree: Tree) -> None:
+    lines = content(tree, DECISIONS).splitlines(keepends=True)
+    for index in range(len(lines)):
+        last = index == len(lines) - 1
+        without = checked(tree, decisions=b"".join(lines[:index] + lines[index + 1 :]))
+        assert without.breaks[0].kind is (BreakKind.BEFORE_CHECKPOINT if last else BreakKind.SEQ_GAP)
+        assert without.breaks[0].line == index + 1
+        twice = checked(tree, decisions=b"".join(lines[: index + 1] + lines[index:]))
+        assert (twice.breaks[0].kind, twice.breaks[0].line) == (BreakKind.SEQ_GAP, index + 2)
+        if not last:
+            swapped = [*lines[:index], lines[index + 1], lines[index], *lines[index + 2 :]]
+            found = checked(tree, decisions=b"".join(swapped))
+            assert (found.breaks[0].kind, found.breaks[0].line) == (BreakKind.SEQ_GAP, index + 1)
+    assert [broken.line for broken in without.breaks] == [len(lines)]
+
+
+def test_every_truncation_is_found_and_is_no_torn_tail(tree: Tree) -> None:
+    data = content(tree, DECISIONS)
+    ends = [index + 1 for index, byte in enumerate(data) if byte == 10][:-1]
+    for size in [0, *ends, *(end - 1 for end in ends), *(end + 5 for end in ends), len(data) - 1]:
+        found = checked(tree, decisions=data[:size])
+        assert found.breaks[0].kind is BreakKind.BEFORE_CHECKPOINT, size
+        assert not found.repairable
+        assert found.breaks[0].line == data[:size].count(b"\n") + 1
+
+
+def test_a_rewritten_record_is_found_by_its_checkpoint(tree: Tree) -> None:
+    """A chain alone finds no full rewrite: without the checkpoint this one has no break but its absence."""
+    entries = [parse(line) for line in content(tree, DECISIONS).splitlines()]
+    first, lines = entries[0].prev, []
+    from hashlib import sha256
+
+    for seq, entry in enumerate(entries[:60], start=1):
+        lines.append(encode(seq, first, entry.body))
+        first = sha256(lines[-1]).hexdigest()
+    shorter = b"".join(line + b"\n" for line in lines)
+    assert checked(tree, decisions=shorter).breaks[0].kind is BreakKind.BEFORE_CHECKPOINT
+    changed = [*lines[:-1], encode(60, entries[59].prev, decision(99))]
+    longer = b"".join(line + b"\n" for line in changed) + b"\n".join(content(tree, DECISIONS).splitlines()[60:]) + b"\n"
+    assert checked(tree, decisions=longer).breaks[0].line == 60
+    without = SimulatedDisk({path: data for path, data in tree.items() if path != CHECKPOINT})
+    from engine.record.verify import verify_storage
+
+    assert [broken.kind for broken in verify_storage(without).breaks] == [BreakKind.CHECKPOINT_MISSING]
+
+
+def test_every_flipped_byte_of_the_checkpoint_is_found(tree: Tree) -> None:
+    for _, changed in flips(content(tree, CHECKPOINT), 400):
+        found = checked(tree, checkpoint=changed)
+        assert [broken.kind for broken in found.breaks] == [BreakKind.BAD_SIGNATURE]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        (DECISIONS, BreakKind.MISSING_SEGMENT),
+        (EVENTS, BreakKind.MISSING_SEGMENT),
+        (CHECKPOINT, BreakKind.CHECKPOINT_MISSING),
+        (KEY, BreakKind.BAD_SIGNATURE),
+        (INSTALLATION, BreakKind.INSTALLATION_MISSING),
+    ],
+)
+def test_every_deleted_file_is_found_and_nothing_opens(state: Path, path: str, kind: BreakKind) -> None:
+    (state / path).unlink()
+    assert [broken.kind for broken in verify(state).breaks] == [kind]
+    before = {item: item.read_bytes() for item in state.rglob("*") if item.is_file()}
+    with pytest.raises(RecordError) as caught:
+        open_log(state)
+    assert caught.value.code == "engine.record_broken"
+    assert {item: item.read_bytes() for item in state.rglob("*") if item.is_file()} == before
+
+
+def test_all_files_but_the_installation_deleted_is_found(state: Path) -> None:
+    shutil.rmtree(state / "records")
+    shutil.rmtree(state / "checkpoints")
+    assert verify(state).breaks[0].kind is BreakKind.CHECKPOINT_MISSING
+    with pytest.raises(RecordError):
+        open_log(state)
+
+
+@pytest.mark.parametrize("path", [DECISIONS, EVENTS])
+def test_a_longer_file_is_cut_only_behind_the_last_newline(state: Path, path: str) -> None:
+    with (state / path).open("ab") as file:
+        file.write(b'{"half')
+    found = verify(state)
+    assert not found.ok
+    assert found.repairable
+    with open_log(state) as log:
+        (recovered,) = log.recovered
+    assert verify(state).ok
+    assert (state / "records" / recovered.kept).read_bytes() == b'{"half'
+    assert (state / CUT).is_dir()
+
+
+def test_a_whole_line_of_somebody_else_is_not_cut(state: Path) -> None:
+    before = (state / DECISIONS).read_bytes()
+    (state / DECISIONS).write_bytes(before + b'{"half": true}\n')
+    assert verify(state).breaks[0].kind is BreakKind.BAD_KEYS
+    with pytest.raises(RecordError, match="bad_keys"):
+        open_log(state)
+    assert (state / DECISIONS).read_bytes() == before + b'{"half": true}\n'
+
+
+def test_a_line_added_in_our_form_by_somebody_else_is_found_unless_it_continues_the_chain(state: Path) -> None:
+    before = (state / DECISIONS).read_bytes()
+    (state / DECISIONS).write_bytes(before + encode(121, "f" * 64, decision(500)) + b"\n")
+    assert verify(state).breaks[0].kind is BreakKind.CHAIN_BREAK
+
+
+def test_a_file_that_does_not_belong_is_found(state: Path) -> None:
+    (state / "records" / "decisions.000002.jsonl").write_bytes(b"")
+    assert [broken.kind for broken in verify(state).breaks] == [BreakKind.UNKNOWN_SEGMENT]
+
+
+def test_records_of_two_installations_cannot_be_swapped(state: Path, tmp_path: Path) -> None:
+    write(tmp_path / "other", DECISIONS_MADE)
+    shutil.copy(tmp_path / "other" / DECISIONS, state / DECISIONS)
+    found = verify(state)
+    assert (found.breaks[0].kind, found.breaks[0].line) == (BreakKind.CHAIN_BREAK, 1)
+
+
+def test_another_key_of_ours_does_not_sign(state: Path) -> None:
+    storage = DiskStorage(state)
+    (state / KEY).write_bytes(b"k" * 32)
+    identity = read_identity(storage)
+    assert identity is not None
+    assert verify(state).breaks[0].kind is BreakKind.BAD_SIGNATURE
+
+
+def test_a_checkpoint_signed_for_other_events_is_found(state: Path) -> None:
+    storage = DiskStorage(state)
+    identity = read_identity(storage)
+    checkpoint = verify(state).checkpoint
+    assert identity is not None
+    assert checkpoint is not None
+    known = checkpoint.source_events
+    events = Events(size=known.size, lines=known.lines, hash="e" * 64)
+    write_checkpoint(storage, identity, checkpoint.position, events, TIME)
+    assert [(broken.file, broken.kind) for broken in verify(state).breaks] == [(EVENTS, BreakKind.CHECKPOINT_MISMATCH)]
+    with pytest.raises(RecordError):
+        open_log(state)
+
+
+HOSTILE = [
+    b"",
+    b"null",
+    b"[]",
+    b"7",
+    b'"text"',
+    b"{}",
+    b'{"seq":1}',
+    b'{"seq":true,"prev":"x","kind":"decision"}',
+    b'{"seq":121,"prev":null,"kind":["decision"]}',
+    b"\xff\xfe\x00",
+    b"\xed\xa0\x80",
+    b'{"seq":121,"prev":"\\ud800","kind":"recovery"}',
+    b"[" * 100_000,
+    b'{"a":' * 100_000,
+    b"9" * 100_000,
+    b'{"seq":' + b"9" * 5_000 + b',"prev":"x","kind":"decision"}',
+    b'{"seq":1e999,"prev":"x","kind":"decision"}',
+    b'{"seq":NaN}',
+    b"{" + b'"a":1,' * 50_000 + b'"b":2}',
+    b"\0" * 4096,
+]
+
+
+@pytest.mark.parametrize("line", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("covered", [True, False], ids=["before the checkpoint", "after it"])
+def test_hostile_lines_are_named_and_never_raise(tree: Tree, line: bytes, covered: bool) -> None:
+    lines = content(tree, DECISIONS).splitlines(keepends=True)
+    at = 50 if covered else len(lines)
+    found = checked(tree, decisions=b"".join([*lines[:at], line + b"\n", *lines[at:]]))
+    assert (found.breaks[0].line, found.breaks[0].kind in {"bad_json", "bad_keys"}) == (at + 1, True)
+    assert len(found.breaks[0].found) <= 80
+
+
+@pytest.mark.parametrize("value", [None, True, 0, "", [], {}, -1, "x", [[]], {"a": 1}])
+def test_a_line_with_a_key_of_another_type_or_unknown_or_missing_is_no_record(value: object) -> None:
+    import json
+
+    line = encode(1, "a" * 64, decision(1))
+    whole = json.loads(line)
+    parse(line)
+    for key in [*whole, "unknown"]:
+        changed = {**whole, key: value}
+        missing = {name: item for name, item in whole.items() if name != key}
+        for body in (changed, missing):
+            if body == whole or (key in {"principal", "run", "limits", "input"} and body is changed):
+                continue
+            head = b'{"seq":%s,"prev":%s,' % (canonical(body.pop("seq", None)), canonical(body.pop("prev", None)))
+            try:
+                parse(head + canonical(body)[1:])
+            except Exception as error:  # noqa: BLE001 (which error it is is what the test asks)
+                assert type(error).__name__ == "LineError", key
+            else:
+                assert key in {"source_events", "decision_id", "point", "redactions", "policy", "input_digest", "findings"}
+
+
+def test_a_live_record_is_not_called_broken(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "state")
+    log.append(decision(1), (event(1),))
+    with (tmp_path / "state" / EVENTS).open("ab") as file:
+        file.write(b"{")
+    found = verify(tmp_path / "state")
+    assert found.ok
+    assert found.writing
+    log.close()
+    assert not verify(tmp_path / "state").ok
+
+
+def test_memory_does_not_grow_with_the_record(tmp_path: Path) -> None:
+    import tracemalloc
+
+    write(tmp_path / "state", 40)
+    long = tmp_path / "state" / DECISIONS
+    long.write_bytes(long.read_bytes() + b"x" * (40 << 20))
+    tracemalloc.start()
+    verify(tmp_path / "state")
+    one_line = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert one_line < (100 << 20)
