@@ -97,6 +97,15 @@ def open_beneath(root: int, relative: str) -> Iterator[BinaryIO]:
             f"the path `{shown(relative)}` leaves its folder",
             remedy="give a path below the folder, with `/` and without `..`",
         )
+    descriptor = _opened_beneath(root, relative, parts)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise GatherError(f"`{shown(relative)}` is not a regular file", remedy="replace it by a regular file")
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
+
+
+def _opened_beneath(root: int, relative: str, parts: list[str]) -> int:
     folder = os.dup(root)
     try:
         for part in parts[:-1]:
@@ -104,10 +113,7 @@ def open_beneath(root: int, relative: str) -> Iterator[BinaryIO]:
             os.close(folder)
             folder = deeper
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        with os.fdopen(os.open(parts[-1], flags, dir_fd=folder), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise GatherError(f"`{shown(relative)}` is not a regular file", remedy="replace it by a regular file")
-            yield file
+        return os.open(parts[-1], flags, dir_fd=folder)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -162,12 +168,14 @@ def _json(text: str, name: str, limits: ReadLimits) -> Any:
 
     value = json.loads(text, object_pairs_hook=pairs, parse_int=integer, parse_float=number, parse_constant=constant)
     json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    level, deepest = [value], 0
+    level, deepest, nodes = [value], 0, 0
     while level:
-        deepest += 1
-        level = [child for parent in level for child in _children(parent)]
+        deepest, nodes = deepest + 1, nodes + len(level)
         if deepest > limits.depth + 1:
             raise _refused(name, None, f"is nested deeper than {limits.depth}", "flatten it")
+        if nodes > limits.nodes:
+            raise _refused(name, None, f"has more than {limits.nodes} values", "split the file")
+        level = [child for parent in level for child in _children(parent)]
     return value
 
 

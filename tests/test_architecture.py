@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.facts": BASE | {"engine.facts"},
     "engine.opa": BASE | {"engine.opa"},
     "engine.record": BASE | RECORD,
-    "engine.policy_bundle": BASE | BUNDLE | {"engine.opa"},
+    "engine.policy_bundle": BASE | BUNDLE | {"engine.opa", "engine.report"},
     "engine.points": BASE | RECORD | {"engine.points", "engine.facts", "engine.policy_bundle.catalogue"},
     "engine.decide": BASE | {"engine.points", "engine.policy_bundle.catalogue"},
     "engine.enforce": BASE,
@@ -46,6 +46,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "license_expression": {"engine.facts.licenses"},
     "boolean": {"engine.facts.licenses"},
     "typer": {"engine.cli"},
+    "pydantic_core": {"engine.values"},
 }
 """One package, one file or one folder. pydantic is the language of the models and may be anywhere."""
 

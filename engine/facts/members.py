@@ -6,14 +6,11 @@ import hashlib
 import io
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from engine.errors import GatherError, Location
 from engine.files import shown
 from engine.settings import ReadLimits
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 CHUNK = 256 << 10
 """Bytes read at once; what memory a file of any size costs."""
@@ -83,7 +80,7 @@ class Part(io.RawIOBase):
         """As io.BufferedReader asks."""
         return True
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         """Fill the buffer as far as the range goes."""
         view = memoryview(buffer)
         data = os.pread(self._descriptor, min(len(view), self._left), self._at)

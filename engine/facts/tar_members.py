@@ -11,14 +11,11 @@ import os
 import tarfile
 import tempfile
 import zlib
-from typing import IO, TYPE_CHECKING, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from engine.facts.members import CHUNK, Budget, Member, Names, Part, hashed, refusal
 from engine.files import shown
 from engine.settings import ReadLimits
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 _BLOCK = 512
 _HEADER_BYTES = 64 << 10
@@ -194,7 +191,7 @@ class _Gunzipped(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer)
         while True:
             try:

@@ -13,15 +13,12 @@ import stat
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from engine.errors import GatherError
 from engine.facts.members import CHUNK, LONGEST_NAME, Budget, Member, Names, Part, hashed, refusal
 from engine.files import shown
 from engine.settings import ReadLimits
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 _END = struct.Struct("<4s4H2LH")
 _LOCATOR = struct.Struct("<4sLQL")
@@ -248,7 +245,7 @@ class _Unpacked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer)
         data = self._packed.read(len(view)) if self._inflate is None else self._inflated(self._inflate, len(view))
         self._count += len(data)

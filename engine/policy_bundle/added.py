@@ -86,7 +86,9 @@ def _set(
         return None
     code = note.custom.code or f"{place.topic}_{rule.name.lower()}"
     if code.startswith(ENGINE_CODES):
-        found.append(Problem(where, f"the code `{code}` is reserved: only the engine gives `engine.*`", "choose another code"))
+        found.append(
+            Problem(where, f"the code `{code}` is reserved: only the engine gives `engine.*`", "choose another code")
+        )
     requirement = Requirement(
         code=code,
         title=note.title or f"No rule of `{rule.name}` in {place.topic} applies",

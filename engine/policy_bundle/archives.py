@@ -15,7 +15,7 @@ RULES_ROOT, VALUES_ROOT = "admission", "policy"
 GENERATED = "# Generated: a finding for every requirement above that is not proven.\n"
 """The line in a served file of requirements after which nothing is its author's."""
 
-_MANIFEST = ".manifest"
+MANIFEST = ".manifest"
 _DATA = f"{VALUES_ROOT}/data.json"
 
 
@@ -50,9 +50,7 @@ def unpack(archive: Path, folder: Path) -> None:
 def read(archive: Path) -> dict[str, bytes]:
     """The files of one of our own archives by name, the manifest among them."""
     with tarfile.open(archive, "r:gz") as tar:
-        return {
-            member.name: file.read() for member in tar if (file := tar.extractfile(member)) is not None
-        }
+        return {member.name: file.read() for member in tar if (file := tar.extractfile(member)) is not None}
 
 
 def _archive(files: Mapping[str, bytes], root: str, metadata: Mapping[str, str]) -> tuple[bytes, str]:
@@ -62,7 +60,7 @@ def _archive(files: Mapping[str, bytes], root: str, metadata: Mapping[str, str])
         gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0, compresslevel=9) as stream,
         tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as tar,
     ):
-        for name, data in sorted({**files, _MANIFEST: written}.items()):
+        for name, data in sorted({**files, MANIFEST: written}.items()):
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(data), 0o644
             tar.addfile(member, io.BytesIO(data))

@@ -21,6 +21,7 @@ _ORDER = {"lt", "lte", "gt", "gte", "neq"}
 _EQUAL = {"equal", "eq"}
 _MEMBER = {"internal.member_2", "internal.member_3"}
 _TYPE_CHECKS = {"is_number", "is_string", "is_boolean", "is_array", "is_object", "is_set"}
+_CERTAIN = {"number", "string", "array", "object", "set"}
 _MIRRORED = {"lt": "gt", "gt": "lt", "lte": "gte", "gte": "lte"}
 _RISKY = {
     "object.get": "takes a default when the key is missing",
@@ -116,7 +117,9 @@ class _Definition:
         branch = rule.otherwise
         while branch is not None:
             self._line = line_of(branch, self._line)
-            yield self._risk(branch, "`else` is reached when facts are missing", "write definitions that exclude each other")
+            yield self._risk(
+                branch, "`else` is reached when facts are missing", "write definitions that exclude each other"
+            )
             yield from self._branch(tuple(branch.get("body") or ()), branch["head"].get("value"), None)
             branch = branch.get("else")
 
@@ -137,7 +140,9 @@ class _Definition:
     def _expression(self, expression: Node, known: _Known) -> Iterator[Risk]:
         terms = expression.get("terms")
         if expression.get("negated") or (isinstance(terms, dict) and terms.get("type") == "not"):
-            yield self._risk(expression, f"`{text_of(expression)}` negates: it holds when the fact is missing", _DEFINED)
+            yield self._risk(
+                expression, f"`{text_of(expression)}` negates: it holds when the fact is missing", _DEFINED
+            )
             return
         if expression.get("with"):
             yield self._risk(expression, "`with` replaces facts or values", "pass them as arguments")
@@ -190,8 +195,10 @@ class _Definition:
                     yield self._untyped(node, operand)
         elif name in _EQUAL:
             for operand in operands:
-                if constant(operand) is None and operand.get("type") == "null":
-                    yield self._risk(node, f"`{text_of(node)}` holds for null", "facts are left out, never null: ask for the fact")
+                if operand.get("type") == "null":
+                    yield self._risk(
+                        node, f"`{text_of(node)}` holds for null", "facts are left out, never null: ask for the fact"
+                    )
                 elif operand.get("type") in _COLLECTIONS and not operand.get("value"):
                     yield self._risk(node, f"`{text_of(node)}` holds for what was emptied", _DEFINED)
 
@@ -274,39 +281,22 @@ class _Definition:
         if "domain" in node and "body" in node:
             known.walked.add(key_of(node["domain"]))
         if node.get("type") == "ref":
-            for index, part in enumerate(node["value"]):
-                if index and part.get("type") == "var":
-                    prefix = node["value"][:index]
-                    collection = prefix[0] if index == 1 else {"type": "ref", "value": prefix}
-                    known.walked.add(key_of(collection))
-                    known.filled.add(key_of(collection))
+            _learn_iteration(node["value"], known)
         called = call(node)
-        if called is None:
+        name = self._builtin(called[0]) if called else None
+        if called is None or name is None:
             return
-        name, operands = self._builtin(called[0]), called[1]
+        operands = called[1]
         if name in _TYPE_CHECKS:
             known.checked.add(key_of(operands[0]))
         elif name in _MEMBER:
             known.walked.add(key_of(operands[-1]))
             known.filled.add(key_of(operands[-1]))
         elif name in {*_ORDER, *_EQUAL}:
-            self._learn_comparison(str(name), operands, known)
-        elif name in self._signatures:
-            for operand, kind in zip(operands, self._signatures[name].arguments, strict=False):
-                if kind in {"number", "string", "array", "object", "set"}:
-                    known.checked.add(key_of(operand))
-
-    def _learn_comparison(self, name: str, operands: list[Node], known: _Known) -> None:
-        for one, other, sign in ((*operands, name), (*reversed(operands), _MIRRORED.get(name, name))):
-            limit = constant(other)
-            if name in _EQUAL and other.get("type") in {"number", "string", "boolean"}:
-                known.checked.add(key_of(one))
-            counted = call(known.behind(one))
-            if counted is None or counted[0] != "count" or not isinstance(limit, int | float) or isinstance(limit, bool):
-                continue
-            enough = {"gt": limit >= 0, "gte": limit > 0, "neq": limit == 0, "equal": limit > 0, "eq": limit > 0}
-            if enough.get(sign, False):
-                known.filled.add(key_of(counted[1][0]))
+            _learn_comparison(name, operands, known)
+        else:
+            kinds = zip(operands, self._signatures[name].arguments, strict=False)
+            known.checked.update(key_of(operand) for operand, kind in kinds if kind in _CERTAIN)
 
     def _literal(self, term: Node) -> bool:
         return term.get("type") in _COLLECTIONS and bool(term.get("value"))
@@ -320,6 +310,29 @@ class _Definition:
 
     def _risk(self, node: Node | None, message: str, fix: str) -> Risk:
         return Risk(line_of(node, self._line), message, fix)
+
+
+def _learn_iteration(parts: list[Node], known: _Known) -> None:
+    """`x[_]` and `x[i]` hold only where `x` is a collection with an element."""
+    for index, part in enumerate(parts):
+        if index and part.get("type") == "var":
+            collection = parts[0] if index == 1 else {"type": "ref", "value": parts[:index]}
+            known.walked.add(key_of(collection))
+            known.filled.add(key_of(collection))
+
+
+def _learn_comparison(name: str, operands: list[Node], known: _Known) -> None:
+    """What equals a constant has its type; what counts above zero has an element."""
+    first, second = operands
+    for one, other, sign in ((first, second, name), (second, first, _MIRRORED.get(name, name))):
+        if name in _EQUAL and other.get("type") in {"number", "string", "boolean"}:
+            known.checked.add(key_of(one))
+        counted, limit = call(known.behind(one)), constant(other)
+        if counted is None or counted[0] != "count" or isinstance(limit, bool) or not isinstance(limit, int | float):
+            continue
+        enough = {"gt": limit >= 0, "gte": limit > 0, "neq": limit == 0, "equal": limit > 0, "eq": limit > 0}
+        if enough.get(sign, False):
+            known.filled.add(key_of(counted[1][0]))
 
 
 def _children(term: Node) -> Iterator[Node]:

@@ -23,12 +23,12 @@ from engine.opa.command import OpaCommand
 from engine.policy_bundle import archives
 from engine.policy_bundle.catalogue import Catalogue, level_problems
 from engine.policy_bundle.sources import PolicySources, Snapshot, snapshot
-from engine.policy_bundle.store import stored
+from engine.policy_bundle.store import keep, kept
 from engine.report import PolicyRow
 
 _ARCHIVE, _CATALOGUE, _REVISION = "archive.tar.gz", "catalogue.json", "revision"
 _DATA, _PLACES = "data.json", "places.json"
-_CODE = Path(__file__).parent
+_ENGINE = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,13 @@ class PolicyBundle:
 
     @property
     def revisions(self) -> Revisions:
+        """What OPA must say it answers from."""
         return Revisions(rules=self.rules.revision, values=self.values.revision)
+
+    def level(self, point: str, code: str) -> str:
+        """What a finding with this code does, for people; OPA applies it."""
+        found = self.data.get("levels", {}).get("levels", {}).get(point, {}).get(code)
+        return found if isinstance(found, str) else "deny"
 
     def row(self, path: tuple[str | int, ...]) -> PolicyRow:
         """The value at a path below `policy/`, such as `("licenses", "licenses", "MIT")`, and where it stands."""
@@ -62,7 +68,7 @@ class PolicyBundle:
             if not fits:
                 return PolicyRow(".".join(map(str, path)), None, None)
             value = value[part]
-        place = next((self._places[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self._places), None)
+        place = next((self.places[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.places), None)
         return PolicyRow(".".join(map(str, path)), value, place and self.sources.where(place))
 
     def where(self, file: str, line: int) -> Location:
@@ -88,13 +94,20 @@ class PolicyBundle:
         (folder / ".manifest").write_bytes(canonical(both))
 
     @cached_property
+    def metadata(self) -> dict[str, str]:
+        """Name, description and owner, as the archive of rules says them."""
+        written: dict[str, str] = json.loads(archives.read(self.rules.path)[archives.MANIFEST])["metadata"]
+        return written
+
+    @cached_property
     def data(self) -> dict[str, Any]:
         """What `data.policy` is."""
         data: dict[str, Any] = json.loads((self.values.path.parent / _DATA).read_bytes())
         return data
 
     @cached_property
-    def _places(self) -> dict[tuple[str | int, ...], Location]:
+    def places(self) -> dict[tuple[str | int, ...], Location]:
+        """Where each value stands, by its path below `policy/`."""
         written = json.loads((self.values.path.parent / _PLACES).read_bytes())
         return {tuple(path): Location(*place) for path, place in written}
 
@@ -116,18 +129,44 @@ def build(
     found: list[Problem] = []
     base = _digest("code", __version__, binary.sha256, _code_digest(), *sorted(points), *_models_digest(documents))
     made = _Making(sources, taken, frozenset(points), OpaCommand(binary.path), documents, found)
-    rules = _stored(cache / "policy" / "rules", _digest(base, taken.recipe_name, taken.rules_digest()), made.rules, found)
-    values = _stored(cache / "policy" / "values", _digest(base, taken.values_digest(), *sources.values), made.values, found)
-    if rules is None or values is None:
+    rules = _Part(cache / "policy" / "rules", _digest(base, taken.recipe_name, taken.rules_digest()))
+    values = _Part(cache / "policy" / "values", _digest(base, taken.values_digest(), *sources.values))
+    rules.find(made.rules)
+    values.find(made.values)
+    if not found:
+        levels = json.loads(values.read(_DATA)).get("levels", {}).get("levels", {})
+        catalogue = Catalogue.model_validate_json(rules.read(_CATALOGUE))
+        found += _level_problems(levels, catalogue, json.loads(values.read(_PLACES)))
+    if found:
         raise _refused(sources, found)
-    catalogue = Catalogue.model_validate_json((rules / _CATALOGUE).read_bytes())
-    bundle = PolicyBundle(taken.recipe_name, _archive(rules), _archive(values), catalogue, sources)
-    _check_levels(bundle)
-    return bundle
+    return PolicyBundle(taken.recipe_name, rules.archive(), values.archive(), catalogue, sources)
 
 
-class _Failed(Exception):
-    """A part could not be made; why stands in the list of problems."""
+class _Part:
+    """One of the two parts: kept from an earlier build, or made now and kept when all is well."""
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self._folder = folder
+        self._key = key
+        self._kept = kept(folder, key)
+        self._made: Mapping[str, bytes] | None = None
+
+    def find(self, make: Callable[[], Mapping[str, bytes] | None]) -> None:
+        """Make the part unless it was kept; `make` gives None when it found problems."""
+        if self._kept is None:
+            self._made = make()
+
+    def read(self, name: str) -> bytes:
+        """One file of the part."""
+        if self._kept is not None:
+            return (self._kept / name).read_bytes()
+        return self._made[name] if self._made is not None else b""
+
+    def archive(self) -> Archive:
+        """The part on disk."""
+        if self._kept is None:
+            self._kept = keep(self._folder, self._key, self._made or {})
+        return Archive(self._kept / _ARCHIVE, self.read(_REVISION).decode("ascii"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,21 +180,21 @@ class _Making:
     documents: Mapping[str, type[Model]] | None
     found: list[Problem]
 
-    def rules(self) -> dict[str, bytes]:
+    def rules(self) -> dict[str, bytes] | None:
         from engine.policy_bundle.rules import compile_rules, words
 
         rules = compile_rules(self.taken, self.points, frozenset(self._models()), self.opa, self.found)
         if rules is None:
-            raise _Failed
+            return None
         data, revision = archives.rules_archive(rules.files, rules.metadata)
         return {_ARCHIVE: data, _REVISION: revision.encode(), _CATALOGUE: words(rules.catalogue)}
 
-    def values(self) -> dict[str, bytes]:
+    def values(self) -> dict[str, bytes] | None:
         from engine.policy_bundle.values import read
 
         values = read(self.taken.values, self.sources.values, self._models(), self.found)
         if values is None:
-            raise _Failed
+            return None
         data, revision = archives.values_archive(values.data)
         places = [[list(path), [place.file, place.line, place.field]] for path, place in values.places.items()]
         written = {_DATA: canonical(values.data), _PLACES: json.dumps(places).encode()}
@@ -169,27 +208,13 @@ class _Making:
         return DOCUMENTS
 
 
-def _stored(folder: Path, key: str, make: Callable[[], Mapping[str, bytes]], found: list[Problem]) -> Path | None:
-    """The stored part, or None when making it found problems; both parts tell theirs at once."""
-    try:
-        return stored(folder, key, make)
-    except _Failed:
-        assert found, "a part that cannot be made says why"  # noqa: S101
-        return None
-
-
-def _archive(folder: Path) -> Archive:
-    return Archive(folder / _ARCHIVE, (folder / _REVISION).read_text(encoding="ascii"))
-
-
-def _check_levels(bundle: PolicyBundle) -> None:
-    levels = bundle.data.get("levels", {}).get("levels", {})
-    found = []
-    for path, message, remedy in level_problems(levels, bundle.catalogue.points):
-        place = bundle._places.get(("levels", *path), Location("policy/levels.yaml"))
-        found.append(Problem(place, message, remedy))
-    if found:
-        raise _refused(bundle.sources, found)
+def _level_problems(levels: Any, catalogue: Catalogue, places: list[list[Any]]) -> list[Problem]:
+    lines = {tuple(path): Location(*place) for path, place in places}
+    found = level_problems(levels, catalogue.points)
+    return [
+        Problem(lines.get(("levels", *path), Location("policy/levels.yaml")), message, remedy)
+        for path, message, remedy in found
+    ]
 
 
 def _refused(sources: PolicySources, found: list[Problem]) -> PolicyError:
@@ -206,9 +231,8 @@ def _models_digest(documents: Mapping[str, type[Model]] | None) -> list[str]:
 
 
 def _code_digest() -> str:
-    """Of the code that builds, so that a changed builder never takes what another one made."""
-    parts = [*sorted(_CODE.glob("*.py")), _CODE.parent / "values.py", _CODE.parent / "files.py"]
-    return _digest(*(hashlib.sha256(path.read_bytes()).hexdigest() for path in parts))
+    """Of the engine's code, so that a changed builder or model never takes what another one made."""
+    return _digest(*(hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(_ENGINE.rglob("*.py"))))
 
 
 def _digest(*parts: str) -> str:

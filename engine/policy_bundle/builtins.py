@@ -51,9 +51,7 @@ def signatures(capabilities: Mapping[str, Any]) -> dict[str, Signature]:
 
 
 def _signature(declaration: Mapping[str, Any]) -> Signature:
-    return Signature(
-        tuple(_type(one) for one in declaration.get("args", ())), _type(declaration.get("result", {}))
-    )
+    return Signature(tuple(_type(one) for one in declaration.get("args", ())), _type(declaration.get("result", {})))
 
 
 def _type(declared: Mapping[str, Any]) -> str:

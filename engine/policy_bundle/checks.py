@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from engine.errors import Location, Problem
 from engine.policy_bundle.builtins import FORBIDDEN
+from engine.policy_bundle.catalogue import quoted
 from engine.policy_bundle.syntax import Module, call, line_of, package_of, reference, walk
 
 GENERATED_RULE = "_findings"
@@ -20,6 +21,8 @@ _WORD = re.compile(r"^[a-z][a-z0-9_]*$")
 
 
 class Kind(StrEnum):
+    """What a file of rules is."""
+
     REQUIREMENTS = "requirements"
     LIMITS = "limits"
     LIB = "lib"
@@ -37,6 +40,7 @@ class Place:
 
     @property
     def package(self) -> tuple[str, ...]:
+        """The package that the file must have."""
         parts = {
             Kind.REQUIREMENTS: (self.point, self.topic),
             Kind.LIMITS: (self.point,),
@@ -69,11 +73,11 @@ def place(name: str, points: Collection[str]) -> Place | Problem:
             return Problem(
                 Location(name),
                 "no rules are read from here",
-                "move it to admission/requirements/<point>/, admission/limits/, admission/lib/, or rules/<point>/ of a recipe",
+                "move it to admission/requirements/<point>/, admission/limits/, admission/lib/, "
+                "or rules/<point>/ of a recipe",
             )
     if found.point and found.point not in points:
-        known = ", ".join(f"`{point}`" for point in sorted(points))
-        return Problem(Location(name), f"there is no decision point `{found.point}`", f"use one of {known}")
+        return Problem(Location(name), f"there is no decision point `{found.point}`", f"use one of {quoted(points)}")
     if not _WORD.match(topic):
         return Problem(Location(name), f"`{topic}` is no name for a topic", "use a-z, 0-9 and `_`, such as `license`")
     return found
@@ -168,12 +172,14 @@ def _read_problem(path: tuple[object, ...], documents: Collection[str], *, forei
         case ("data", "policy", str() as document, *_) if document in documents:
             return None
         case ("data", "policy", str() as document, *_):
-            known = ", ".join(f"`{one}`" for one in sorted(documents))
-            return f"`{shown}`: there are no values `{document}`", f"use one of {known}"
+            return f"`{shown}`: there are no values `{document}`", f"use one of {quoted(documents)}"
         case ("data", "policy", *_):
             return f"`{shown}` reads values without naming the document", "name it, such as `data.policy.licenses`"
         case ("data", "admission", "lib", *_):
             return None
         case ("data", "admission", kind, *_) if kind in _READABLE and not foreign:
             return None
-    return f"`{shown}` is not for rules to read", "read `input`, `data.policy.<document>` and `data.admission.lib.<topic>`"
+    return (
+        f"`{shown}` is not for rules to read",
+        "read `input`, `data.policy.<document>` and `data.admission.lib.<topic>`",
+    )

@@ -39,7 +39,8 @@ def problems(
         message = text.format(
             field=shown(field) or "document", expected=context.get("expected"), text=_plain(found["msg"])
         )
-        remedy = (remedies or {}).get(field) or _REMEDIES.get(found["type"], "correct the value")
+        named = ".".join(part for part in path if isinstance(part, str))
+        remedy = (remedies or {}).get(named) or _REMEDIES.get(found["type"], "correct the value")
         yield Problem(Location(where.file, line, None if field == "" else shown(field)), message, remedy)
 
 
@@ -47,8 +48,9 @@ def _path(loc: tuple[str | int, ...], value: Any, *, missing: bool) -> tuple[str
     """The part of pydantic's location that names a place in the document; it also names types."""
     path: list[str | int] = []
     for index, part in enumerate(loc):
-        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and part in range(len(value))):
-            value = value[part]
+        here: Any = value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else {}
+        if part in here:
+            value = here[part]
             path.append(part)
         elif missing and index == len(loc) - 1:
             path.append(part)

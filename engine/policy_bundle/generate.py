@@ -112,7 +112,8 @@ _as_strict := {"deny": ["deny"], "confirm": ["deny", "confirm"], "warn": ["deny"
 def router(points: Collection[str]) -> str:
     """`data.admission.decision` by `input.point`, and `decisions` for a batch; static references only."""
     return _ROUTER % "".join(
-        f'decision := data.admission.compiled.{point}.decision if input.point == "{point}"\n\n' for point in sorted(points)
+        f'decision := data.admission.compiled.{point}.decision if input.point == "{point}"\n\n'
+        for point in sorted(points)
     )
 
 

@@ -21,6 +21,7 @@ _REMEDIES = {
     "rego_recursion_error": "let no rule read what is computed from it",
 }
 _HINTS = (
+    ("yaml:", "correct the METADATA: `# title: …` and so on, each text on its line"),
     ("undefined function", "correct the name; only built-ins that follow from their arguments may be called"),
     ("unused", "remove it, or use `_` where nothing is needed"),
     ("conflicting rules", "give each rule its own name, or the same number of arguments"),
@@ -72,7 +73,9 @@ class Parser:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="")
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            finished = dict(zip(texts, pool.map(lambda name: self._opa.parse(self._path(name), v0=v0), texts), strict=True))
+            finished = dict(
+                zip(texts, pool.map(lambda name: self._opa.parse(self._path(name), v0=v0), texts), strict=True)
+            )
         parsed = {}
         for name, one in finished.items():
             tree = one.json()
@@ -89,7 +92,9 @@ class Parser:
     def _difference(self, one: Module) -> Problem:
         formatted = self._opa.format(self._path(one.name)).stdout.decode("utf-8", "replace").split("\n")
         written = one.text.split("\n")
-        line = next((i for i, pair in enumerate(zip(written, formatted, strict=False), 1) if pair[0] != pair[1]), len(written))
+        line = next(
+            (i for i, pair in enumerate(zip(written, formatted, strict=False), 1) if pair[0] != pair[1]), len(written)
+        )
         return Problem(Location(one.name, line), "the file is not formatted", "run `opa fmt --write` on it")
 
     def _path(self, name: str) -> Path:
@@ -109,6 +114,8 @@ def opa_problems(finished: Finished, names: Mapping[str, str], otherwise: str) -
 def _problem(error: dict[str, Any], names: Mapping[str, str], otherwise: str) -> Problem:
     location = error.get("location") or {}
     message = " ".join(str(error.get("message", "OPA refuses the rules")).split())
-    remedy = next((hint for word, hint in _HINTS if word in message), _REMEDIES.get(str(error.get("code")), "correct the rule"))
+    remedy = next(
+        (hint for word, hint in _HINTS if word in message), _REMEDIES.get(str(error.get("code")), "correct the rule")
+    )
     file = names.get(str(location.get("file", "")).removeprefix("./"), otherwise)
     return Problem(Location(file, location.get("row")), message[:1].lower() + message[1:], remedy)

@@ -109,7 +109,9 @@ def _code_problems(point: PointRules) -> Iterator[Problem]:
                 "give each requirement of a point its own code",
             )
         elif one.code in generated:
-            yield Problem(where, f"the build gives the code `{one.code}` to {generated[one.code]}", "choose another code")
+            yield Problem(
+                where, f"the build gives the code `{one.code}` to {generated[one.code]}", "choose another code"
+            )
         first.setdefault(one.code, one)
 
 
@@ -121,10 +123,14 @@ def _after_problems(point: PointRules, own: set[str]) -> Iterator[Problem]:
         known = generated | (set(every) if one.added else own)
         for code in one.after:
             if code not in known:
-                yield Problem(where, f"`after` names `{code}`, which is no code of `{point.name}`", f"use one of {quoted(known)}")
+                yield Problem(
+                    where, f"`after` names `{code}`, which is no code of `{point.name}`", f"use one of {quoted(known)}"
+                )
         if _reaches(one.code, every):
             yield Problem(
-                where, f"`after` of `{one.code}` leads back to itself, so both could hide", "let only one of them be after the other"
+                where,
+                f"`after` of `{one.code}` leads back to itself, so both could hide",
+                "let only one of them be after the other",
             )
 
 

@@ -9,7 +9,7 @@ from engine.errors import Location, Problem
 from engine.model import ENGINE_CODES
 from engine.policy_bundle import notes
 from engine.policy_bundle.bodies import Lint
-from engine.policy_bundle.catalogue import Requirement
+from engine.policy_bundle.catalogue import Requirement, quoted
 from engine.policy_bundle.checks import Kind, Place
 from engine.policy_bundle.syntax import Module, Rule, constant
 
@@ -46,7 +46,11 @@ def read(module: Module, place: Place, lint: Lint, documents: frozenset[str], fo
             found.extend(_risks(module, definitions, lint))
     if place.kind is Kind.LIMITS and LIMITS_RULE not in module.definitions():
         found.append(
-            Problem(Location(module.name, 1), "the file defines no `limits`", "write `limits := {…}` with every field of the point's limits")
+            Problem(
+                Location(module.name, 1),
+                "the file defines no `limits`",
+                "write `limits := {…}` with every field of the point's limits",
+            )
         )
     return held
 
@@ -63,7 +67,8 @@ def _requirement(
             Problem(
                 where,
                 f"`{rule.name}` has no METADATA, so nobody could say what its finding means",
-                "write `# METADATA` above it with title, description, custom.code and custom.remedy; or begin a helper's name with `_`",
+                "write `# METADATA` above it with title, description, custom.code and custom.remedy; "
+                "or begin a helper's name with `_`",
             )
         )
         return None
@@ -103,7 +108,9 @@ def _requirement(
 def _words(requirement: Requirement, rule: Rule, where: Location, documents: frozenset[str]) -> Iterator[Problem]:
     """Where METADATA and rule do not fit each other."""
     if requirement.code.startswith(ENGINE_CODES):
-        yield Problem(where, f"the code `{requirement.code}` is reserved: only the engine gives `engine.*`", "choose another code")
+        yield Problem(
+            where, f"the code `{requirement.code}` is reserved: only the engine gives `engine.*`", "choose another code"
+        )
     if len(rule.arguments) != requirement.arity:
         if requirement.each is None:
             yield Problem(
@@ -121,31 +128,37 @@ def _words(requirement: Requirement, rule: Rule, where: Location, documents: fro
         yield Problem(where, "`empty: allowed` speaks of a list, but METADATA names none", "add `each`, or remove it")
     for row in requirement.reads:
         if (document := row.partition(".")[0]) not in documents:
-            known = ", ".join(f"`{one}`" for one in sorted(documents))
-            yield Problem(where, f"`reads` names `{row}`, but there are no values `{document}`", f"use one of {known}")
+            message = f"`reads` names `{row}`, but there are no values `{document}`"
+            yield Problem(where, message, f"use one of {quoted(documents)}")
 
 
 def _shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
     """A requirement is true or undefined, and nothing else."""
     for rule in definitions:
         where = Location(module.name, rule.line)
-        if rule.default:
-            yield Problem(where, f"`default {rule.name}` would answer for facts that are missing", "remove the default: undefined is not proven")
-        elif rule.key is not None or not rule.plain_name:
-            yield Problem(
-                where,
-                f"`{rule.name}` is a set or object, not a condition",
-                f"write `{rule.name} if …`, or `{rule.name}(item) if …` with `each`",
-            )
-        elif rule.otherwise is not None:
-            yield Problem(where, f"`{rule.name}` has an `else`", "write several definitions; the rule holds when one does")
-        elif rule.value is not None and constant(rule.value) is not True:
-            yield Problem(where, f"`{rule.name}` is worth something else than true", f"write `{rule.name} if …` and put conditions into the body")
-        elif rule.unconditional:
-            yield Problem(where, f"`{rule.name}` has no condition and so always holds", "write what must hold, or remove it")
+        if (problem := _shape_problem(rule)) is not None:
+            yield Problem(where, *problem)
         for argument in rule.arguments:
             if argument.get("type") != "var" or str(argument["value"]).startswith("$"):
                 yield Problem(where, f"an argument of `{rule.name}` is no name", "name the item, such as `record`")
+
+
+def _shape_problem(rule: Rule) -> tuple[str, str] | None:
+    name = rule.name
+    if rule.default:
+        message = f"`default {name}` would answer for facts that are missing"
+        return message, "remove the default: undefined is not proven"
+    if rule.key is not None or not rule.plain_name:
+        fix = f"write `{name} if …`, or `{name}(item) if …` with `each`"
+        return f"`{name}` is a set or object, not a condition", fix
+    if rule.otherwise is not None:
+        return f"`{name}` has an `else`", "write several definitions; the rule holds when one does"
+    if rule.value is not None and constant(rule.value) is not True:
+        fix = f"write `{name} if …` and put conditions into the body"
+        return f"`{name}` is worth something else than true", fix
+    if rule.unconditional:
+        return f"`{name}` has no condition and so always holds", "write what must hold, or remove it"
+    return None
 
 
 def _limits_shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
@@ -155,7 +168,9 @@ def _limits_shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
         if not rule.name.startswith("_"):
             yield Problem(where, f"`{rule.name}` is not `limits`", "begin a helper's name with `_`")
     elif rule.arguments or rule.key is not None or not rule.plain_name:
-        yield Problem(where, "`limits` is not one object", "write `limits := {…}` with every field of the point's limits")
+        yield Problem(
+            where, "`limits` is not one object", "write `limits := {…}` with every field of the point's limits"
+        )
 
 
 def _one_arity(module: Module, definitions: list[Rule]) -> Iterator[Problem]:

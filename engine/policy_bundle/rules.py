@@ -93,7 +93,9 @@ class _Build:
         self._write("capabilities.json", json.dumps(builtins.allowed(capabilities)))
         for name, module in self._modules.items():
             self._module(module, self._places[name], lint, "" if chosen is None else chosen.owner)
-        self._found.extend(self._parser.unformatted(one for one in self._modules.values() if one.name not in self._foreign))
+        self._found.extend(
+            self._parser.unformatted(one for one in self._modules.values() if one.name not in self._foreign)
+        )
         if whole:
             for point in self.points.values():
                 self._found.extend(points.problems(point))
@@ -137,7 +139,9 @@ class _Build:
             self._found.extend(test_place(name, data, self._names))
 
     def _parse(self) -> None:
-        files = {name: data for name, data in {**self._taken.rules, **self._taken.added}.items() if name in self._places}
+        files = {
+            name: data for name, data in {**self._taken.rules, **self._taken.added}.items() if name in self._places
+        }
         self._foreign = {name for name in files if name in self._taken.added and added.foreign(files[name])}
         own = {name: data for name, data in files.items() if name not in self._foreign}
         self._modules = self._parser.parse(own, self._found)
@@ -182,9 +186,7 @@ class _Build:
         path.write_text(text, encoding="utf-8", newline="")
 
 
-def _composed(
-    texts: Mapping[str, str], where: Place, point: PointRules, module: Module, plain: Iterable[str]
-) -> str:
+def _composed(texts: Mapping[str, str], where: Place, point: PointRules, module: Module, plain: Iterable[str]) -> str:
     return f"{texts[where.served].rstrip()}\n\n{generate.findings(point, module, frozenset(plain))}"
 
 

@@ -113,18 +113,26 @@ def recipe(taken: Snapshot, found: list[Problem]) -> Recipe | None:
     except GatherError as error:
         found.append(Problem(error.where or Location(name), error.message, error.remedy))
     except ValidationError as error:
-        found.extend(problems(error, document, remedies={"description": "say what it is for", "owner": "name who answers for it"}))
+        found.extend(
+            problems(
+                error, document, remedies={"description": "say what it is for", "owner": "name who answers for it"}
+            )
+        )
     return None
 
 
 def _rules(folder: Path, prefix: str, found: list[Problem], *, required: bool) -> Iterator[tuple[str, bytes]]:
     if not folder.is_dir():
         if required:
-            found.append(Problem(Location(str(folder)), "there is no folder of rules", "name the folder that holds `admission/`"))
+            found.append(
+                Problem(Location(str(folder)), "there is no folder of rules", "name the folder that holds `admission/`")
+            )
         return
     paths = sorted(path for path in folder.rglob("*.rego"))
     if len(paths) > _MOST_FILES:
-        found.append(Problem(Location(str(folder)), f"there are more than {_MOST_FILES} files of rules", "split the policy"))
+        found.append(
+            Problem(Location(str(folder)), f"there are more than {_MOST_FILES} files of rules", "split the policy")
+        )
         return
     for path in paths:
         name = f"{prefix}/{path.relative_to(folder).as_posix()}"
@@ -133,14 +141,22 @@ def _rules(folder: Path, prefix: str, found: list[Problem], *, required: bool) -
 
 def _values(folder: Path, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
     if not folder.is_dir():
-        found.append(Problem(Location(str(folder)), "there is no folder of values", "name the folder that holds levels.yaml"))
+        found.append(
+            Problem(Location(str(folder)), "there is no folder of values", "name the folder that holds levels.yaml")
+        )
         return
     for path in sorted(folder.iterdir()):
         name = f"policy/{path.name}"
         if path.suffix == ".yaml":
             yield name, _read(path, name, ReadLimits().document_bytes, found)
         elif path.suffix in {".yml", ".json", ".rego"}:
-            found.append(Problem(Location(name), "this file would not be read", "values are `policy/<name>.yaml`, rules live in rego/"))
+            found.append(
+                Problem(
+                    Location(name),
+                    "this file would not be read",
+                    "values are `policy/<name>.yaml`, rules live in rego/",
+                )
+            )
 
 
 def _read(path: Path, name: str, limit: int, found: list[Problem]) -> bytes:

@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,35 +22,37 @@ from engine.errors import DecideError
 
 _NOTE = "note.json"
 _UNUSED_SECONDS = 30 * 24 * 3600
-_UNREADABLE = "set XDG_CACHE_HOME to a folder that this user can write and others cannot"
+_UNUSABLE = "set XDG_CACHE_HOME to a folder that this user can write and others cannot"
 
 
-def stored(folder: Path, key: str, make: Callable[[], Mapping[str, bytes]]) -> Path:
-    """The folder `folder/key` with the files of `make`, made now or earlier, by us or another process.
-
-    What `make` raises passes through, and then nothing is written. Raises DecideError when the
-    cache cannot be used.
-    """
+def kept(folder: Path, key: str) -> Path | None:
+    """The folder `folder/key` when it was kept earlier and is whole."""
     chosen = folder / key
-    if _intact(chosen):
-        with suppress(OSError):
-            os.utime(chosen)
-        return chosen
-    files = make()
+    if not _intact(chosen):
+        return None
+    with suppress(OSError):
+        os.utime(chosen)
+    return chosen
+
+
+def keep(folder: Path, key: str, files: Mapping[str, bytes]) -> Path:
+    """Put the files into `folder/key`, unless another process has just done so. Raises DecideError."""
+    chosen = folder / key
     try:
         _private(folder)
         _publish(folder, chosen, files)
         _sweep(folder)
     except OSError as error:
-        reason = (error.strerror or "failed").lower()
-        raise DecideError(
-            f"the policy cache `{folder}` cannot be used: {reason}", remedy=_UNREADABLE, code="engine.policy_cache"
-        ) from error
+        raise _unusable(folder, (error.strerror or "failed").lower()) from error
     if not _intact(chosen):
-        raise DecideError(
-            f"the policy cache `{folder}` does not keep what is written", remedy=_UNREADABLE, code="engine.policy_cache"
-        )
+        raise _unusable(folder, "it does not keep what is written")
     return chosen
+
+
+def _unusable(folder: Path, reason: str) -> DecideError:
+    return DecideError(
+        f"the policy cache `{folder}` cannot be used: {reason}", remedy=_UNUSABLE, code="engine.policy_cache"
+    )
 
 
 def _intact(chosen: Path) -> bool:

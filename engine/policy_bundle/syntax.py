@@ -134,7 +134,7 @@ def package_of(text: str) -> str | None:
 
 def constant(term: Any) -> Any:
     """The value of a scalar term; a bare object for every other term, equal to nothing."""
-    if isinstance(term, dict) and term.get("type") in {"boolean", "string", "number", "null"}:
+    if isinstance(term, dict) and term.get("type") in {"boolean", "string", "number"}:
         return term.get("value")
     return object()
 
@@ -148,7 +148,10 @@ def reference(term: Any) -> tuple[Any, ...] | None:
     if term.get("type") != "ref" or term["value"][0].get("type") != "var":
         return None
     parts = term["value"]
-    return (parts[0]["value"], *(part["value"] if part.get("type") in {"string", "number"} else None for part in parts[1:]))
+    return (
+        parts[0]["value"],
+        *(part["value"] if part.get("type") in {"string", "number"} else None for part in parts[1:]),
+    )
 
 
 def operator(terms: Any) -> str | None:

@@ -13,6 +13,7 @@ from engine.canonical import canonical
 from engine.errors import GatherError, Location, Problem
 from engine.files import Document, load, shown
 from engine.model import Model
+from engine.policy_bundle.catalogue import quoted
 from engine.policy_bundle.explain import problems
 from engine.settings import ReadLimits
 
@@ -41,15 +42,16 @@ def read(
     before = len(found)
     names = {f"policy/{document}.yaml": document for document in documents}
     for name in sorted(files.keys() - names):
-        known = ", ".join(f"`{one}.yaml`" for one in sorted(documents))
+        known = quoted(f"{one}.yaml" for one in documents)
         found.append(Problem(Location(name), "there are no values of this name", f"use one of {known}"))
-    for name in sorted(names.keys() - files):
-        found.append(Problem(Location(name), "the file is missing", "write it; rules that read it can hold for nothing without it"))
+    remedy = "write it; rules that read it hold for nothing without it"
+    found.extend(Problem(Location(name), "the file is missing", remedy) for name in sorted(names.keys() - files))
     loaded = {names[name]: _load(name, files[name], found) for name in sorted(names.keys() & files)}
     ready = {name: document for name, document in loaded.items() if document is not None}
     changed = {name: path for text in overrides for name, path in _override(text, ready, found)}
     data = {name: _validated(document, documents[name], found) for name, document in ready.items()}
     if len(found) > before:
+        found[before:] = [_overridden(one, changed) for one in found[before:]]
         return None
     places = {(name, *path): document.where(path) for name, document in ready.items() for path in document.lines}
     for text, path in changed.items():
@@ -74,6 +76,15 @@ def _validated(document: Document, model: type[Model], found: list[Problem]) -> 
         return None
 
 
+def _overridden(problem: Problem, changed: Mapping[str, Row]) -> Problem:
+    """The same problem at the override that brought it, where one did."""
+    for text, path in changed.items():
+        name, field = f"policy/{path[0]}.yaml", ".".join(map(str, path[1:]))
+        if problem.where.file == name and f"{problem.where.field}.".startswith(f"{field}."):
+            return Problem(Location(OVERRIDES, None, shown(text)), problem.message, problem.remedy)
+    return problem
+
+
 def _override(text: str, documents: Mapping[str, Document], found: list[Problem]) -> Iterator[tuple[str, Row]]:
     """Apply one `key=value` to the documents; yields its key and path when it could be applied."""
     key, equals, written = text.partition("=")
@@ -88,12 +99,12 @@ def _override(text: str, documents: Mapping[str, Document], found: list[Problem]
         found.append(Problem(where, f"the value {re.sub('^`[^`]*` ', '', error.message)}", error.remedy))
         return
     if segments[0] not in documents:
-        known = ", ".join(f"`{name}`" for name in sorted(documents))
-        found.append(Problem(where, f"there are no values `{shown(segments[0])}`", f"use one of {known}"))
+        message = f"there are no values `{shown(segments[0])}`"
+        found.append(Problem(where, message, f"use one of {quoted(documents)}"))
         return
     path = _set(documents[segments[0]].value, segments[1:], value)
     if path is None:
-        remedy = 'name a value that is there, or one new key below it; quote keys with dots: licenses.licenses."GPL-2.0-only"'
+        remedy = 'name a value that is there, or one new key below it; quote a key with dots: licenses."GPL-9.0"'
         found.append(Problem(where, f"`{shown(key)}` has a parent that is not there", remedy))
         return
     yield text, (segments[0], *path)

@@ -63,8 +63,11 @@ class LineError(Exception):
 
 
 def encode(seq: int, prev: str, body: Body) -> bytes:
-    """The exact bytes of a line without its newline. Raises ValueError or RecursionError on what has no JSON form."""
-    return _head(seq, prev) + canonical(body.model_dump(mode="json"))[1:]
+    """The exact bytes of a line without its newline.
+
+    Raises ValueError, TypeError or RecursionError on what has no JSON form.
+    """
+    return _head(seq, prev) + canonical(body.model_dump())[1:]
 
 
 def parse(line: bytes) -> Entry:

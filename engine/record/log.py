@@ -145,7 +145,7 @@ class RecordLog:
     def _encoded(self, body: Body) -> bytes:
         try:
             line = encode(self._opened.end.seq + 1, self._opened.end.hash, body)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise RecordError(
                 "the record of this decision has no JSON form",
                 remedy="send plain JSON values",

@@ -1,8 +1,8 @@
 """What a secret or private datum looks like in text: our own patterns, each with what it is for.
 
 Every pattern reads text in linear time: bounded repeats, or repeats that cannot overlap what follows.
-Random-looking text is judged by how often letters and digits alternate, because entropy alone cannot
-tell `customer-support-tickets-anonymised-2026` from a key.
+Random-looking text is judged by the scraps that capitals, small letters and digits leave when they alternate,
+because entropy alone cannot tell `customer-support-tickets-anonymised-2026` from a key.
 """
 
 from __future__ import annotations
@@ -82,14 +82,15 @@ _LABELLED_DIGEST = re.compile(
     r"(?![A-Za-z0-9])"
 )
 _WORD = re.compile(r"[A-Za-z0-9]+")
-_CHANGES = re.compile(r"[a-zA-Z](?=[0-9])|[0-9](?=[a-zA-Z])|[a-z](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_BASE32 = re.compile(r"(?=[A-Z]*[2-7])[A-Z2-7]+")
 _VOWEL = re.compile(r"[aeiouyAEIOUY]")
 
 _RANDOM_RUN = 33
 """Random-looking text counts from here on: shorter runs are too often ids."""
 
-_CHANGE_RATE = 0.2
-"""Changes of kind a character: words and dates stay below 0.15, random base64, base36 and hex lie near 0.45."""
+_SCRAPS = 0.12
+"""Scraps a character: words and dates have nearly none, random base64, hex, base36 and base32 from 0.2 to 0.4."""
 
 _ENTROPY = 3.0
 """Bits a character; 33 random hex digits have about 3.6, `a1a1a1…` has 1."""
@@ -166,16 +167,21 @@ def _blanked(pattern: re.Pattern[str], text: str) -> str:
 def _looks_random(run: str) -> bool:
     words = _WORD.findall(_HARMLESS.sub("/", run))
     letters = "".join(words)
-    if len(letters) < _RANDOM_RUN - 4 or _entropy(letters) < _ENTROPY:  # 4: separators inside base64
-        return any(len(word) >= _RANDOM_RUN and _unspeakable(word) for word in words)
-    changes = sum(1 for word in words for _ in _CHANGES.finditer(word))
-    if changes / len(letters) >= _CHANGE_RATE:
+    long_enough = len(letters) >= _RANDOM_RUN - 4  # base64 may have as many separators
+    if long_enough and _entropy(letters) >= _ENTROPY and sum(map(_scraps, words)) / len(letters) >= _SCRAPS:
         return True
     return any(len(word) >= _RANDOM_RUN and _unspeakable(word) for word in words)
 
 
+def _scraps(word: str) -> int:
+    """Pieces of one or two letters or digits; none in a word of two pieces, such as `q3` or `west1`."""
+    pieces = _PIECE.findall(word)
+    return sum(len(piece) <= 2 for piece in pieces) if len(pieces) > 2 else 0  # noqa: PLR2004 (said above)
+
+
 def _unspeakable(word: str) -> bool:
-    return _entropy(word) >= _ENTROPY and len(_VOWEL.findall(word)) / len(word) < _VOWEL_RATE
+    few_vowels = len(_VOWEL.findall(word)) / len(word) < _VOWEL_RATE
+    return _entropy(word) >= _ENTROPY and (few_vowels or _BASE32.fullmatch(word) is not None)
 
 
 def _entropy(text: str) -> float:

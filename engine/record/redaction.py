@@ -8,7 +8,6 @@ may read the record may try.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -48,8 +47,8 @@ def redact(value: Any) -> tuple[Any, tuple[str, ...]]:
     path of a value in a list has the index: `records.2.url`. Never raises on JSON values.
     """
     walk = _Walk()
-    clean = walk.value(value, (), "", 0)
-    return clean, tuple(sorted(".".join(path) for path in walk.paths))
+    clean = walk.value(value, "")
+    return clean, tuple(sorted(walk.paths))
 
 
 def redact_text(text: str) -> str:
@@ -78,56 +77,69 @@ class _Walk:
     """One pass over one value; remembers short strings, because records repeat them."""
 
     def __init__(self) -> None:
-        self.paths: list[tuple[str, ...]] = []
+        self.paths: list[str] = []
+        self._way: list[str] = []
         self._known: dict[str, str] = {}
+        self._names: dict[str, str] = {}
 
-    def value(self, value: Any, path: tuple[str, ...], name: str, depth: int) -> Any:
+    def value(self, value: Any, name: str) -> Any:
+        """A clean copy of `value`, which stands under `name` at the end of the way walked so far."""
         if isinstance(value, str):
-            clean = self._secret(value) if name.endswith(_SECRETS) else self._text(value)
-            return value if clean == value else self._replaced(clean, path)
-        if isinstance(value, bool) or value is None:
-            return value
-        if isinstance(value, (int, float)):
-            return self._number(value, path, name)
-        if depth >= DEPTH:
-            return self._replaced("[redacted:too deep]", path)
-        if isinstance(value, Mapping):
-            return self._object(value, path, depth)
-        return [self.value(item, (*path, str(index)), name, depth + 1) for index, item in enumerate(value)]
+            clean = self._known.get(value) or self._text(value)
+            if name.endswith(_SECRETS) and value and not _REDACTED.fullmatch(value):
+                clean = redacted(value)
+            return value if clean == value else self._replaced(clean)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return self._number(value, name)
+        if not isinstance(value, (dict, list, tuple)):
+            return value  # true, false, null; and what has no JSON form, which the encoder refuses
+        if len(self._way) >= DEPTH:
+            return self._replaced("[redacted:too deep]")
+        if isinstance(value, dict):
+            return self._object(value)
+        return [self._below(str(index), item, name) for index, item in enumerate(value)]
 
-    def _object(self, value: Mapping[str, Any], path: tuple[str, ...], depth: int) -> dict[str, Any]:
-        clean: dict[str, Any] = {}
-        for name, item in value.items():
-            key = self._text(name)
-            while key in clean or (key != name and key in value):  # two names, one replacement: keep both
-                key += "+"
-            if key != name:
-                self.paths.append((*path, key))
-            plain = _SEPARATORS.sub("", name[-_NAME_CHARACTERS:].lower())
-            clean[key] = self.value(item, (*path, key), plain, depth + 1)
+    def _below(self, step: str, value: Any, name: str) -> Any:
+        self._way.append(step)
+        clean = self.value(value, name)
+        self._way.pop()
         return clean
 
-    def _number(self, value: Any, path: tuple[str, ...], name: str) -> Any:
+    def _object(self, value: dict[str, Any]) -> dict[str, Any]:
+        clean: dict[str, Any] = {}
+        for name, item in value.items():
+            key = self._known.get(name) or self._text(name)
+            while key in clean or (key != name and key in value):  # two names, one replacement: keep both
+                key += "+"
+            self._way.append(key)
+            if key != name:
+                self._replaced(key)
+            clean[key] = self.value(item, self._names.get(name) or self._name(name))
+            self._way.pop()
+        return clean
+
+    def _name(self, name: str) -> str:
+        plain = _SEPARATORS.sub("", name[-_NAME_CHARACTERS:].lower())
+        if len(name) <= _REMEMBERED:
+            self._names[name] = plain
+        return plain
+
+    def _number(self, value: Any, name: str) -> Any:
         if isinstance(value, int) and 10**12 <= value < 10**19 and is_card(str(value)):
-            return self._replaced(redacted(str(value)), path)
+            return self._replaced(redacted(str(value)))
         if name.endswith(_PASSWORDS):
-            return self._replaced(redacted(value.hex() if isinstance(value, float) else hex(value)), path)
+            return self._replaced(redacted(value.hex() if isinstance(value, float) else hex(value)))
         return value
 
-    def _secret(self, text: str) -> str:
-        return text if not text or _REDACTED.fullmatch(text) else redacted(text)
-
     def _text(self, text: str) -> str:
-        if _CLEAN.fullmatch(text):
-            return text
-        known = self._known.get(text)
-        if known is None:
+        clean = text
+        if not _CLEAN.fullmatch(text):
             dirty = len(text) > TEXT_CHARACTERS or next(iter(find_secrets(text)), None) is not None
-            known = redacted(text) if dirty else text
-            if len(text) <= _REMEMBERED:
-                self._known[text] = known
-        return known
+            clean = redacted(text) if dirty else text
+        if len(text) <= _REMEMBERED:
+            self._known[text] = clean
+        return clean
 
-    def _replaced(self, clean: str, path: tuple[str, ...]) -> str:
-        self.paths.append(path)
+    def _replaced(self, clean: str) -> str:
+        self.paths.append(".".join(self._way))
         return clean

@@ -147,9 +147,14 @@ def _walk(storage: Storage, identity: Identity, checkpoint: Checkpoint | None, f
                     EVENTS, end.lines, end.size, None, BreakKind.CHECKPOINT_MISMATCH, vouched.hash, end.hash
                 )
 
+        vouched = None if checkpoint is None else checkpoint.position
         try:
-            vouched = None if checkpoint is None else checkpoint.position
             walked = walk(decisions, Position(0, 0, genesis), vouched, claim, compare)
+        except BrokenError as problem:
+            line = problem.broken.line
+            if events_break is not None and (events_break.seq or line) >= line:
+                events_break = None  # what a changed line says of its events is no news about them
+            raise
         finally:
             found.events = claims.lines
             if events_break is not None:

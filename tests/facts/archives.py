@@ -89,6 +89,16 @@ def large_zip(path: Path, files: dict[str, bytes]) -> Path:
     return path
 
 
+def with_zip64_end(data: bytes, start: int | None = None) -> bytes:
+    """The zip with a second, large end record, as very large archives have; the small one points to it."""
+    at = len(data) - 22
+    _, _, _, here, count, size, first, _ = struct.unpack("<4s4H2LH", data[at:])
+    end = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, here, count, size, first if start is None else start)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, at, 1)
+    small = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    return data[:at] + end + locator + small
+
+
 def below_top(files: dict[str, bytes]) -> dict[str, bytes]:
     return {f"contacts-2026-11/{name}": data for name, data in files.items()}
 
@@ -105,6 +115,7 @@ FORMS: dict[str, Callable[[Path], Path]] = {
     "zip_by_macos": lambda path: zip_of(path / "c.zip", {**below_top(FILES), "__MACOSX/c/._bundle.yaml": b"x"}),
     "zip_from_a_pipe": lambda path: piped_zip(path / "contacts.zip", FILES),
     "zip_with_large_fields": lambda path: large_zip(path / "contacts.zip", FILES),
+    "zip_with_large_end": lambda path: changed(zip_of(path / "contacts.zip", FILES), with_zip64_end),
     "name_says_nothing": lambda path: tar_of(path / "upload-7", FILES),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -189,3 +190,17 @@ def test_the_tar_stream_is_held_in_an_unnamed_file(tmp_path: Path, monkeypatch: 
     with open_bundle(FORMS["tar"](tmp_path), LIMITS) as tree, tree.open("bundle.yaml") as stream:
         assert stream.read() == FILES["bundle.yaml"]
         assert list(spool.iterdir()) == []
+
+
+def test_no_room_for_the_tar_stream_is_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, _: object, /) -> int:
+            raise OSError(28, "no space left")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", Full)
+    with (
+        open_bundle(FORMS["tar"](tmp_path), LIMITS) as tree,
+        pytest.raises(GatherError, match="cannot be unpacked into a temporary file"),
+        tree.open("bundle.yaml"),
+    ):
+        pass

@@ -33,6 +33,7 @@ from tests.facts.archives import (
     tar_of,
     two_names,
     ungzipped,
+    with_zip64_end,
     zip_link,
     zip_of,
 )
@@ -138,6 +139,22 @@ FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "zip_two_ends": (
         lambda path: changed(zip_of(path / "x", FILES), lambda data: data[:-2] + b"\x16\0" + data[-22:]),
         "or several",
+    ),
+    "zip_large_end_elsewhere": (
+        lambda path: changed(zip_of(path / "x", FILES), lambda data: with_zip64_end(data, start=1)),
+        "around its central directory",
+    ),
+    "zip_large_end_of_another_length": (
+        lambda path: changed(
+            zip_of(path / "x", FILES), lambda data: with_zip64_end(data).replace(b"PK\6\6\x2c", b"PK\6\6\x2d")
+        ),
+        "end record that does not fit",
+    ),
+    "zip_two_ends_that_disagree": (
+        lambda path: changed(
+            zip_of(path / "x", FILES), lambda data: with_zip64_end(data)[:-14] + b"\1\0\1\0" + data[-10:]
+        ),
+        "around its central directory",
     ),
     "zip_wrong_count": (
         lambda path: changed(

@@ -348,6 +348,13 @@ def test_many_errors_are_counted_and_taken_out() -> None:
     assert found.pruned == {"records": [{}] * (MOST_ERRORS // 5)}
 
 
+def test_too_many_records_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.facts.source_bundle.MOST_RECORDS", 1)
+    found = reading(good())
+    assert errors(found) == {("records", "too_long"), ("license_decisions", "too_long")}
+    assert found.pruned.keys() == good().keys() - {"records", "license_decisions"}
+
+
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.text(max_size=5), st.just("contacts-1"))
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
 

@@ -54,11 +54,12 @@ def drip(connection: socket.socket) -> None:
 
 
 def silent(connection: socket.socket) -> None:
-    connection.recv(1)  # until the client hangs up
+    while connection.recv(65536):  # until the client hangs up
+        continue
 
 
 FAULTS: dict[str, tuple[Callable[[socket.socket], None], str]] = {
-    "hangs_up": (lambda connection: None, "engine.opa_unavailable"),
+    "hangs_up": (lambda _: None, "engine.opa_unavailable"),
     "garbage": (lambda connection: connection.sendall(b"\x00\xff" * 100), "engine.opa_unavailable"),
     "not_json": (lambda connection: connection.sendall(body(b"<html>")), "engine.opa_unavailable"),
     "deep_json": (lambda connection: connection.sendall(body(b"[" * 90_000)), "engine.opa_unavailable"),

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import OpaLimits, Settings
+from tests.processes import alive, gone, stop
 
 LIMITS = OpaLimits(start_seconds=10, answer_seconds=1)
 
@@ -34,22 +34,6 @@ def policy(cache: Path) -> PolicyBundle:
 
 def start(policy: PolicyBundle, binary: Binary | None = None, limits: OpaLimits = LIMITS) -> Server:
     return Server.start(binary or find_binary(), policy.rules.path, policy.values.path, policy.revisions, limits)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return f"{pid} " in Path(f"/proc/{pid}/stat").read_text() and ") Z" not in Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-
-
-def gone(pid: int, seconds: float = 5) -> bool:
-    deadline = time.monotonic() + seconds
-    while alive(pid):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def test_answers_and_ends(policy: PolicyBundle) -> None:
@@ -90,7 +74,10 @@ def test_killed_or_stopped(policy: PolicyBundle, number: signal.Signals, code: s
     server = start(policy)
     server.ready()
     assert server.pid is not None
-    os.kill(server.pid, number)
+    if number is signal.SIGSTOP:
+        stop(server.pid)
+    else:
+        os.kill(server.pid, number)
     with pytest.raises(DecideError) as caught:
         server.ask("decision", {"point": "source"})
     assert caught.value.code == code
@@ -110,7 +97,8 @@ def test_killed_while_starting(policy: PolicyBundle) -> None:
 
 def test_broken_archive(policy: PolicyBundle, tmp_path: Path) -> None:
     broken = tmp_path / "rules.tar.gz"
-    broken.write_bytes(policy.rules.path.read_bytes()[:-20])
+    whole = policy.rules.path.read_bytes()
+    broken.write_bytes(whole[: len(whole) // 2])
     server = Server.start(find_binary(), broken, policy.values.path, policy.revisions, LIMITS)
     with pytest.raises(DecideError) as caught:
         server.ready()

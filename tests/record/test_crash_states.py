@@ -65,7 +65,9 @@ def fault(tree: Tree, acknowledged: list[str]) -> str | None:
     there = {body.decision_id for body in bodies if isinstance(body, DecisionRecord)}
     if not set(acknowledged) <= there:
         return "an acknowledged decision is lost"
-    claimed = sum(body.source_events.bytes for body in bodies if isinstance(body, DecisionRecord) and body.source_events)
+    claimed = sum(
+        body.source_events.bytes for body in bodies if isinstance(body, DecisionRecord) and body.source_events
+    )
     if claimed != disk.size(EVENTS):
         return "source events are lost or left over"
     before = disk.tree()
@@ -171,7 +173,7 @@ def test_after_a_failure_the_log_stays_closed() -> None:
 class NoSync(SimulatedDisk):
     """Acknowledges before anything is durable."""
 
-    def sync(self, path: str) -> None:
+    def sync(self, path: str) -> None:  # noqa: ARG002 (does nothing)
         self._step()
 
 
@@ -182,12 +184,12 @@ class NoSyncOfEvents(SimulatedDisk):
 
 
 class NoFolderSync(SimulatedDisk):
-    def sync_folder(self, path: str) -> None:
+    def sync_folder(self, path: str) -> None:  # noqa: ARG002 (does nothing)
         self._step()
 
 
 class NoTailCut(SimulatedDisk):
-    def truncate(self, path: str, size: int) -> None:
+    def truncate(self, path: str, size: int) -> None:  # noqa: ARG002 (does nothing)
         self._step()
 
 
@@ -219,7 +221,7 @@ def test_planted_bug_of_the_recovery_is_found(kind: type[SimulatedDisk]) -> None
 
 
 class NoWritingAgain(SimulatedDisk):
-    def rewrite(self, path: str, offset: int, data: bytes) -> None:
+    def rewrite(self, path: str, offset: int, data: bytes) -> None:  # noqa: ARG002 (does nothing)
         self._step()
 
 

@@ -1,0 +1,111 @@
+"""Runs the tests beside the rules on exactly what is served, with the real values, and tells what none reaches."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import Location, Problem
+from engine.opa.command import OpaCommand
+from engine.policy_bundle import builtins
+from engine.policy_bundle.archives import GENERATED
+from engine.policy_bundle.build import PolicyBundle
+from engine.policy_bundle.parsing import opa_problems
+from engine.policy_bundle.sources import snapshot
+
+_EXCUSED = "kinds"
+"""OPA marks what only its index or early exit skipped; without them it would have been reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """How many tests passed, and every test that failed or line that none reached, as problems."""
+
+    __test__ = False  # pytest collects no class of this name
+
+    passed: int
+    files: int
+    problems: tuple[Problem, ...]
+
+
+def run_tests(bundle: PolicyBundle, opa: OpaCommand) -> TestRun:
+    """Run every `*_test.rego` of the sources the bundle was built from. Raises DecideError, PolicyError."""
+    tests = snapshot(bundle.sources).tests
+    if not tests:
+        remedy = "write `<topic>_test.rego` beside each topic"
+        return TestRun(0, 0, _placed(bundle, [Problem(Location("rego"), "there are no tests", remedy)]))
+    with tempfile.TemporaryDirectory(prefix="admission-policy-") as scratch:
+        folder = Path(scratch) / "served"
+        bundle.unpack(folder)
+        capabilities = Path(scratch) / "capabilities.json"
+        capabilities.write_text(json.dumps(builtins.allowed(opa.capabilities())), encoding="utf-8")
+        authored = dict(_authored(folder))
+        names = {_served(name): name for name in authored}
+        for name, data in tests.items():
+            path = folder / _served(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            names[_served(name)] = name
+        finished = opa.test(folder, capabilities)
+        results = finished.json() if finished.code in {0, 2} else None
+        if not isinstance(results, list):
+            found = opa_problems(finished, names, "rego")
+            return TestRun(0, 0, _placed(bundle, found))
+        found = list(_failures(results, names))
+        if not found:
+            found = list(_uncovered(opa.test(folder, capabilities, coverage=True).json(), authored, names))
+        passed = sum(not _failed(one) for one in results)
+        return TestRun(passed, len(authored), _placed(bundle, found))
+
+
+def _authored(folder: Path) -> Iterator[tuple[str, int]]:
+    """Files whose every line a test must reach, by source name, and how many lines are their author's.
+
+    These are the rules of rego/; added rules answer to those who added them.
+    """
+    for kind in ("requirements", "limits", "lib"):
+        for path in sorted((folder / "admission" / kind).rglob("*.rego")):
+            own = path.read_text(encoding="utf-8").partition(GENERATED)[0]
+            yield f"rego/{path.relative_to(folder).as_posix()}", len(own.splitlines())
+
+
+def _served(name: str) -> str:
+    """The path at which a file stands among what is served, such as `admission/added/source/house_test.rego`."""
+    root, _, rest = name.partition("/")
+    return rest if root == "rego" else f"admission/added/{rest.split('/rules/', 1)[1]}"
+
+
+def _failures(results: list[dict[str, Any]], names: dict[str, str]) -> Iterator[Problem]:
+    for one in results:
+        if _failed(one):
+            location = one.get("location") or {}
+            file = str(location.get("file", "")).removeprefix("./")
+            where = Location(names.get(file, "rego"), location.get("row"))
+            what = "ends in an error" if one.get("error") else "is skipped" if one.get("skip") else "fails"
+            yield Problem(where, f"`{one.get('name', '?')}` {what}", "correct the rule, or the test")
+
+
+def _failed(one: dict[str, Any]) -> bool:
+    return bool(one.get("fail") or one.get("error") or one.get("skip"))
+
+
+def _uncovered(report: Any, authored: dict[str, int], names: dict[str, str]) -> Iterator[Problem]:
+    """Lines that no test reaches. A file that the report leaves out has no line that could be reached."""
+    files = report.get("files") if isinstance(report, dict) else None
+    if not isinstance(files, dict):
+        yield Problem(Location("rego"), "OPA does not tell which lines the tests reach", "run the tests again")
+        return
+    for file, lines in sorted(files.items()):
+        name = names.get(file.removeprefix("./"), "")
+        rows = {one["start"]["row"] for one in lines.get("not_covered", ()) if not one.get(_EXCUSED)}
+        for row in sorted(rows):
+            if row <= authored.get(name, 0):
+                yield Problem(Location(name, row), "no test reaches this line", "add a test beside the rule")
+
+
+def _placed(bundle: PolicyBundle, found: list[Problem]) -> tuple[Problem, ...]:
+    return tuple(Problem(bundle.sources.where(one.where), one.message, one.remedy) for one in found)

@@ -1,0 +1,181 @@
+package admission.lib.license_test
+
+import data.admission.lib.license
+import future.keywords.not
+
+_category(train, eval, export) := {"title": "x", "train": train, "eval": eval, "export": export}
+
+_policy := {"licenses": {
+	"categories": {
+		"free": _category("admit", "admit", "admit"),
+		"alike": _category("review", "admit", "listed"),
+		"bound": _category("refuse", "review", "refuse"),
+	},
+	"licenses": {
+		"Free": {"category": "free", "decision": "admit"},
+		"Looked-At": {"category": "free", "decision": "review"},
+		"Refused": {"category": "free", "decision": "refuse"},
+		"Alike": {"category": "alike", "decision": "admit", "export_under": ["Alike", "Alike-2"]},
+		"Alike-2": {"category": "alike", "decision": "admit", "export_under": ["Alike-2"]},
+		"Bound": {"category": "bound", "decision": "admit"},
+		"Lost-Category": {"category": "gone", "decision": "admit"},
+		"Lost-Decision": {"category": "free"},
+		"Odd-Decision": {"category": "free", "decision": "perhaps"},
+		"Lost-List": {"category": "alike", "decision": "admit"},
+	},
+}}
+
+_inside(purpose) := {"purpose": purpose, "exported": false, "export": []}
+
+_exported(purpose, alternatives) := {"purpose": purpose, "exported": true, "export": alternatives}
+
+# What one key is worth, as the verdicts that it passes.
+_worth(key, use) := {name |
+	some name, verdicts in {"admit": {"admit"}, "review": {"admit", "review"}}
+	license.worth([[key]], use, verdicts) with data.policy as _policy
+}
+
+_keys := object.keys(_policy.licenses.licenses) | {"Nowhere", "NOASSERTION"}
+
+test_worth_is_the_stricter_of_row_and_category if {
+	{key: worth | some key in _keys; worth := _worth(key, _inside("train")); count(worth) > 0} == {
+		"Free": {"admit", "review"},
+		"Looked-At": {"review"},
+		"Alike": {"review"},
+		"Alike-2": {"review"},
+		"Lost-List": {"review"},
+	}
+}
+
+test_worth_depends_on_the_purpose if {
+	{key: worth | some key in _keys; worth := _worth(key, _inside("eval")); count(worth) > 0} == {
+		"Free": {"admit", "review"},
+		"Looked-At": {"review"},
+		"Alike": {"admit", "review"},
+		"Alike-2": {"admit", "review"},
+		"Bound": {"review"},
+		"Lost-List": {"admit", "review"},
+	}
+}
+
+# Alike-2 may not go out under Alike, Bound not at all, and a row that lost its list under nothing.
+test_worth_depends_on_the_export if {
+	{key: worth | some key in _keys; worth := _worth(key, _exported("eval", [["Alike"]])); count(worth) > 0} == {
+		"Free": {"admit", "review"},
+		"Looked-At": {"review"},
+		"Alike": {"admit", "review"},
+	}
+}
+
+_exports := {
+	"listed": [["Alike"]],
+	"both listed": [["Alike", "Alike-2"]],
+	"a choice of listed ones": [["Alike"], ["Alike-2"]],
+	"one of two is not listed": [["Alike", "Free"]],
+	"the receiver may choose another": [["Alike"], ["Free"]],
+	"an empty alternative": [["Alike"], []],
+	"an alternative that is none": [["Alike"], null],
+	"nothing": [],
+	"null": null,
+}
+
+test_listed_means_every_license_of_every_alternative if {
+	{name | some name, alternatives in _exports; "admit" in _worth("Alike", _exported("eval", alternatives))} == {
+		"listed",
+		"both listed",
+		"a choice of listed ones",
+	}
+}
+
+_labels := {
+	"one": [["Free"]],
+	"the best alternative counts": [["Bound"], ["Free"]],
+	"an unknown alternative does not": [["Nowhere"], ["Free"]],
+	"the worst key counts": [["Bound", "Free"]],
+	"an unknown key counts": [["Free", "Nowhere"]],
+	"an alternative to review": [["Looked-At", "Free"], ["Bound"]],
+	"no alternative": [],
+	"an empty alternative": [[]],
+	"an empty object": [{}],
+	"an object of keys": [{"a": "Free"}],
+	"a key that is null": [[null]],
+	"no list in the list": ["Free"],
+	"null": null,
+	"text": "Free",
+}
+
+test_or_takes_the_best_and_the_worst if {
+	use := _inside("train")
+	admitted := {name |
+		some name, label in _labels
+		license.worth(label, use, {"admit"}) with data.policy as _policy
+	}
+	reviewable := {name |
+		some name, label in _labels
+		license.worth(label, use, {"admit", "review"}) with data.policy as _policy
+	}
+	clean := {"one", "the best alternative counts", "an unknown alternative does not"}
+	[admitted, reviewable] == [clean, (clean | {"an alternative to review"})]
+}
+
+test_known if {
+	{name | some name, label in _labels; license.known(label) with data.policy as _policy} == {
+		"one",
+		"the best alternative counts",
+		"an unknown alternative does not",
+		"the worst key counts",
+		"an alternative to review",
+	}
+}
+
+test_known_needs_a_whole_row if {
+	{key | some key in _keys; license.known([[key]]) with data.policy as _policy} == {
+		"Free", "Looked-At", "Refused", "Alike", "Alike-2", "Bound", "Lost-List",
+	}
+}
+
+test_known_everywhere if {
+	{name | some name, label in _labels; license.known_everywhere(label) with data.policy as _policy} == {
+		"one",
+		"the best alternative counts",
+		"the worst key counts",
+		"an alternative to review",
+	}
+}
+
+_requests := {
+	"inside": {"purpose": "train", "exported": false},
+	"exported": {"purpose": "eval", "exported": true, "export_license": {"alternatives": [["Alike"]]}},
+	"unknown export license": {"purpose": "eval", "exported": true, "export_license": {"alternatives": [["Nowhere"]]}},
+	"no export license": {"purpose": "eval", "exported": true},
+	"purpose that is another field of a category": {"purpose": "export", "exported": false},
+	"no purpose": {"exported": false},
+	"no word on export": {"purpose": "train"},
+	"export is null": {"purpose": "train", "exported": null},
+}
+
+test_use if {
+	{name: use | some name, request in _requests; use := license.use(request) with data.policy as _policy} == {
+		"inside": {"purpose": "train", "exported": false, "export": []},
+		"exported": {"purpose": "eval", "exported": true, "export": [["Alike"]]},
+	}
+}
+
+test_every_value_missing if {
+	use := _exported("eval", [["Alike"]])
+	every gone in [
+		"licenses",
+		"licenses/categories",
+		"licenses/categories/alike",
+		"licenses/categories/alike/eval",
+		"licenses/categories/alike/export",
+		"licenses/licenses",
+		"licenses/licenses/Alike",
+		"licenses/licenses/Alike/category",
+		"licenses/licenses/Alike/decision",
+		"licenses/licenses/Alike/export_under",
+	] {
+		license.worth([["Alike"]], use, {"admit"}) with data.policy as _policy
+		not license.worth([["Alike"]], use, {"admit"}) with data.policy as json.remove(_policy, [gone])
+	}
+}

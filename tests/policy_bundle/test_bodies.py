@@ -1,0 +1,161 @@
+"""Which bodies may hold on a missing or wrong fact, and which cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.opa.binary import find_binary
+from engine.opa.command import OpaCommand
+from engine.policy_bundle.bodies import Lint, Risk
+from engine.policy_bundle.builtins import signatures
+from engine.policy_bundle.parsing import Parser
+
+RISKY = {
+    "negation": ("not r.revoked", "negates"),
+    "negated_block": ("not {\n\tr.a == 1\n\tr.b == 2\n}", "negates"),
+    "not_in": ("not r.host in data.policy.hosts.blocked", "negates"),
+    "array_comprehension": ("x := [1 | some y in r.l]\nx == r.x", "collects"),
+    "set_comprehension": ("count({x | some x in r.l}) == 1", "collects"),
+    "object_comprehension": ("{k: 1 | some k in r.l} == r.o", "collects"),
+    "set_difference_is_empty": ('{x | some x in r.l} - {"a"} == set()', "collects"),
+    "object_get": ('object.get(r, "level", "low") == "low"', "takes a default"),
+    "sum": ("is_array(r.l)\nsum(r.l) <= 5", "is 0 for an empty list"),
+    "to_number": ("to_number(r.n) == 0", "makes 0 of null"),
+    "is_null": ("is_null(r.url)", "set to null"),
+    "type_name": ('type_name(r.x) != "string"', "gives a name for null"),
+    "with": ('r.x == "a" with input.y as 1', "replaces facts"),
+    "template": ('$"{r.x}" != "bad"', "prints what is missing"),
+    "less": ("r.n < 5", "whose type is not checked"),
+    "greater_than_fact": ("input.now > r.n", "compares `input.now`"),
+    "unequal": ('r.x != "bad"', "whose type is not checked"),
+    "checked_elsewhere": ("is_number(r.m)\nr.n < 5", "compares `r.n`"),
+    "checked_negatively": ("not is_string(r.n)\nr.n < 5", "compares `r.n`"),
+    "check_of_an_alias_only": ("is_number(r.a)\nx := r.n\nx < 5", "compares `x`"),
+    "count_unchecked": ("count(r.l) <= 5", "is_array(r.l)"),
+    "comparison_in_every": ("count(r.l) > 0\nevery x in r.l { x < 5 }", "compares `x`"),
+    "every_may_be_empty": ("every x in r.l { x == 1 }", "`every` holds for an empty `r.l`"),
+    "every_over_other_count": ("is_array(r.m)\ncount(r.m) > 0\nevery x in r.l { x == 1 }", "holds for an empty"),
+    "every_over_upper_count": ("count(r.l) < 3\nevery x in r.l { x == 1 }", "holds for an empty"),
+    "every_over_count_at_least_none": ("count(r.l) >= 0\nevery x in r.l { x == 1 }", "holds for an empty"),
+    "nested_every": ("count(r.l) > 0\nevery x in r.l {\n\tevery y in x { y == 1 }\n}", "holds for an empty `x`"),
+    "every_over_values": ("every x in data.policy.l.names { r[x] == 1 }", "holds for an empty"),
+    "bare_fact": ("r.exported", "holds for null, 0 and text too"),
+    "bare_variable": ("x := r.exported\nx", "holds for null"),
+    "bare_count": ("count(r.l)", "holds for null, 0"),
+    "bare_helper_value": ("_mode(r)", "write `_mode(r) == true`"),
+    "equal_to_null": ("r.url == null", "holds for null"),
+    "equal_to_empty_list": ("r.l == []", "was emptied"),
+    "equal_to_empty_set": ("r.l == set()", "was emptied"),
+    "inside_call": ("startswith(object.get(r, `x`, `a`), `a`)", "takes a default"),
+}
+
+SAFE = {
+    "equal": 'r.x == "a"',
+    "equal_facts": "r.sha256 == r.content.sha256",
+    "false": "r.remote == false",
+    "member": "r.kind in data.policy.sources.kinds",
+    "some": 'some x in r.l\nx == "a"',
+    "index": 'r.l[_].x == "a"',
+    "checked": "is_number(r.n)\nr.n < 5",
+    "checked_after": "r.n < 5\nis_number(r.n)",
+    "checked_by_value": 'r.mode == "a"\nr.mode != "b"',
+    "checked_by_builtin": 'startswith(r.x, "a")\nr.x != "ab"',
+    "checked_through_variable": "x := r.n\nis_number(x)\nx < 5",
+    "variable_of_checked": "x := r.n\nis_number(r.n)\nx < 5",
+    "arithmetic": "input.now - r.n <= 5",
+    "values": "is_number(r.n)\nr.n <= data.policy.limits.most",
+    "counted": "is_array(r.l)\ncount(r.l) <= 5",
+    "counted_iterated": "count(r.l) <= 5\nsome x in r.l\nx == 1",
+    "counted_split": 'parts := split(r.x, ".")\ncount(parts) == 2',
+    "every_counted": 'count(r.l) > 0\nevery x in r.l { x == "a" }',
+    "every_counted_backwards": '0 < count(r.l)\nevery x in r.l { x == "a" }',
+    "every_counted_variable": 'n := count(r.l)\nn >= 1\nevery x in r.l { x == "a" }',
+    "every_of_some": 'some x in r.l\nevery y in r.l { y == "a" }\nx == "a"',
+    "every_literal": 'every k in ["a", "b"] { r[k] == 1 }',
+    "every_checked_inside": "count(r.l) > 0\nevery x in r.l {\n\tis_number(x)\n\tx < 5\n}",
+    "every_checked_outside": "is_number(r.n)\ncount(r.l) > 0\nevery x in r.l { x == r.n }",
+    "nested_every": "count(r.l) > 0\nevery x in r.l {\n\tcount(x) > 0\n\tevery y in x { y == 1 }\n}",
+    "helper": "_is(r)",
+    "helper_value": '_mode(r) == "a"',
+    "comparison_of_counted_lists": "is_array(r.l)\nis_array(r.m)\ncount(r.l) == count(r.m)",
+    "regex": 'regex.match("^a", r.x)',
+}
+
+HELPERS = {
+    "default": ("default _x := 1", "gives a value when facts are missing"),
+    "set": ("_x contains y if some y in input.l", "is empty, not undefined"),
+    "object": ("_x[k] := 1 if some k in input.l", "is empty, not undefined"),
+    "else": ("_x(r) := 1 if {\n\tr.a == 1\n} else := 2", "`else` is reached"),
+    "else_body": ("_x(r) := 1 if {\n\tr.a == 1\n} else := 2 if {\n\tnot r.b\n}", "negates"),
+    "value": ("_x(r) := r.n < 5", "whose type is not checked"),
+    "value_collects": ("_x(r) := [y | some y in r.l]", "collects"),
+}
+SAFE_HELPERS = {
+    "value": "_x(r) := r.license.alternatives",
+    "checked_value": "_x(r) := r.n < 5 if is_number(r.n)",
+    "difference": "_x(r) := input.now - r.n",
+}
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"\t{line}" for line in text.splitlines())
+
+
+@pytest.fixture(scope="module")
+def risks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Risk]]:
+    """The risks of every rule of this file, by kind and name; parsed in one go."""
+    bodies = {f"risky/{name}": body for name, (body, _) in RISKY.items()}
+    bodies |= {f"safe/{name}": body for name, body in SAFE.items()}
+    texts = {name: f"_rule(r) if {{\n{_indented(body)}\n}}" for name, body in bodies.items()}
+    texts |= {f"helper/{name}": text for name, (text, _) in HELPERS.items()}
+    texts |= {f"safe_helper/{name}": text for name, text in SAFE_HELPERS.items()}
+    common = "_is(r) if r.a == 1\n\n_mode(r) := r.mode\n"
+    files = {
+        name: f"package a.p{number}\n\nimport future.keywords.not\n\n{text}\n\n{common}".encode()
+        for number, (name, text) in enumerate(texts.items())
+    }
+    opa = OpaCommand(find_binary().path)
+    problems: list[object] = []
+    modules = Parser(opa, tmp_path_factory.mktemp("bodies")).parse(files, problems)  # type: ignore[arg-type]
+    assert not problems
+    lint = Lint(signatures(opa.capabilities()), modules.values())
+
+    def found(name: str) -> Iterator[Risk]:
+        for rule in modules[name].rules:
+            if rule.name in {"_rule", "_x"}:
+                yield from lint.risks(modules[name], rule)
+
+    return {name: list(found(name)) for name in modules}
+
+
+@pytest.mark.parametrize("name", RISKY)
+def test_risky(name: str, risks: dict[str, list[Risk]]) -> None:
+    found = risks[f"risky/{name}"]
+    assert any(RISKY[name][1] in f"{one.message} {one.fix}" for one in found), found
+    assert all(one.line > 5 for one in found)
+
+
+@pytest.mark.parametrize("name", SAFE)
+def test_safe(name: str, risks: dict[str, list[Risk]]) -> None:
+    assert risks[f"safe/{name}"] == []
+
+
+@pytest.mark.parametrize("name", HELPERS)
+def test_risky_helper(name: str, risks: dict[str, list[Risk]]) -> None:
+    assert any(HELPERS[name][1] in one.message for one in risks[f"helper/{name}"]), risks[f"helper/{name}"]
+
+
+@pytest.mark.parametrize("name", SAFE_HELPERS)
+def test_safe_helper(name: str, risks: dict[str, list[Risk]]) -> None:
+    assert risks[f"safe_helper/{name}"] == []
+
+
+def test_the_line_is_that_of_the_condition(tmp_path: Path) -> None:
+    text = b"package a\n\nok(r) if {\n\tr.a == 1\n\tr.n < 5\n}\n"
+    opa = OpaCommand(find_binary().path)
+    module = Parser(opa, tmp_path).parse({"x.rego": text}, [])["x.rego"]
+    lint = Lint(signatures(opa.capabilities()), [module])
+    assert [one.line for one in lint.risks(module, module.rules[0])] == [5]

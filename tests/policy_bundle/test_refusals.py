@@ -1,0 +1,472 @@
+"""Every rule, value or recipe that the build refuses: the file, the line, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from engine.errors import PolicyError
+from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, built, requirement, topic, write
+
+FILE = f"{REQUIREMENTS}/license.rego"
+LIB = "rego/admission/lib/words.rego"
+HEAD = "package admission.requirements.source.license\n\nimport future.keywords.not\n\n"
+LIMITS_HEAD = "package admission.limits.source\n\nimport future.keywords.not\n\n"
+ADDED_HEAD = "package admission.added.source.house\n\nimport future.keywords.not\n\n"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Files that change the base, and what must be said about which line."""
+
+    files: dict[str, str | bytes | None]
+    line: int | None
+    message: str
+    remedy: str
+    file: str = FILE
+    values: tuple[str, ...] = field(default=())
+
+
+def rule(text: str, line: int, message: str, remedy: str) -> Refused:
+    """One file of requirements with this text below its head."""
+    return Refused({FILE: HEAD + text}, line, message, remedy)
+
+
+def metadata(lines: str, line: int, message: str, remedy: str, name: str = "admitted(record)") -> Refused:
+    """One requirement with this METADATA; its first line is line 6 of the file."""
+    note = "".join(f"# {one}\n" for one in lines.splitlines())
+    body = f'{name} if record.license == "MIT"\n' if "(" in name else f'{name} if input.x == "a"\n'
+    return rule(f"# METADATA\n{note}{body}", line, message, remedy)
+
+
+WORDS = "title: T\ndescription: D\ncustom:\n  code: admitted\n  remedy: R\n"
+EACH = WORDS + "  each: bundle.records\n"
+GOOD = requirement()
+
+REFUSED = {
+    # what a requirement may be
+    "no_metadata": rule('admitted(record) if record.license == "MIT"\n', 5, "has no METADATA", "title, description"),
+    "lower_case_metadata": rule("# metadata\n# title: T\nok if input.x == 1\n", 7, "has no METADATA", "# METADATA"),
+    "metadata_on_second_definition": rule(
+        f"admitted(record) if record.free == true\n\n{GOOD}\n", 5, "has no METADATA", "above it"
+    ),
+    "two_arguments": metadata(EACH, 12, "takes 2 arguments", "exactly one argument", "admitted(record, _)"),
+    "argument_without_each": metadata(WORDS, 11, "names no list", "add `each:"),
+    "each_without_argument": metadata(EACH, 12, "takes no argument", "exactly one argument", "admitted"),
+    "argument_is_a_pattern": rule(
+        GOOD.replace("admitted(record)", 'admitted({"license": l})').replace("record.license", "l") + "\n",
+        12,
+        "is no name",
+        "name the item",
+    ),
+    "argument_is_a_wildcard": rule(
+        GOOD.replace("admitted(record)", "admitted(_)").replace("record.license", "input.l") + "\n",
+        12,
+        "is no name",
+        "name the item",
+    ),
+    "default": rule(f"default admitted(_) := true\n\n{GOOD}\n", 5, "`default admitted`", "undefined is not proven"),
+    "else": rule(f"{GOOD[:-2]}\n}} else := true\n", 12, "has an `else`", "several definitions"),
+    "set": rule(GOOD.replace("admitted(record) if", "admitted contains record if") + "\n", 12, "a set or", "if …"),
+    "object": rule(GOOD.replace("admitted(record) if", "admitted[record] if") + "\n", 12, "a set or object", "if …"),
+    "value_false": rule(GOOD.replace(") if {", ") := false if {") + "\n", 12, "something else", "into the body"),
+    "value_of_a_fact": rule(
+        GOOD.replace(") if {", ") := record.ok if {") + "\n", 12, "something else", "into the body"
+    ),
+    "no_condition": rule(
+        GOOD.split("admitted(record)")[0].replace("#   each: bundle.records\n", "") + "ok := true\n",
+        11,
+        "no condition",
+        "remove it",
+    ),
+    "condition_true": rule(requirement("ok", "true") + "\n", 11, "no condition", "remove it"),
+    "different_arities": rule(
+        f"{GOOD}\n\nadmitted(record, key) if record[key] == 1\n", 16, "one argument in one place", "two names"
+    ),
+    "metadata_twice": rule(f"{GOOD}\n\n{GOOD}\n", 16, "METADATA twice", "keep one block"),
+    "reserved_name": rule(f"{GOOD}\n\n_findings contains 1 if input.x == 1\n", 16, "the build defines", "another name"),
+    "reserved_variable": rule(requirement(body="some __x in record.l\n__x == 1") + "\n", 13, "`__x`", "another name"),
+    # METADATA
+    "unknown_key": metadata(EACH.replace("title:", "titel:"), 6, "`titel` is not known", "spelling"),
+    "title_missing": metadata(EACH.removeprefix("title: T\n"), 6, "`title` is missing", "write the sentence"),
+    "description_missing": metadata(EACH.replace("description: D\n", ""), 6, "`description` is missing", "why it must"),
+    "title_empty": metadata(EACH.replace("title: T", 'title: ""'), 6, "`title` is empty", "write the sentence"),
+    "title_no_text": metadata(EACH.replace("title: T", "title: [a]"), 7, "into string", "correct the METADATA"),
+    "custom_missing": metadata("title: T\ndescription: D\n", 6, "`custom` is missing", "custom.code"),
+    "code_missing": metadata(EACH.replace("  code: admitted\n", ""), 9, "`custom.code` is missing", "lower case"),
+    "code_upper_case": metadata(EACH.replace("code: admitted", "code: Admitted"), 9, "custom.code", "lower case"),
+    "code_reserved": metadata(EACH.replace("code: a", "code: engine.a"), 12, "reserved", "another code"),
+    "remedy_missing": metadata(EACH.replace("  remedy: R\n", ""), 9, "`custom.remedy` is missing", "should do"),
+    "level": metadata(EACH + "  level: warn\n", 12, "`custom.level` is not known", "policy/levels.yaml"),
+    "unknown_custom_key": metadata(EACH + "  eahc: x\n", 12, "`custom.eahc` is not known", "spelling"),
+    "unknown_label": metadata(EACH + "labels:\n  rows: A1\n", 13, "`labels.rows` is not known", "spelling"),
+    "each_no_path": metadata(EACH.replace("bundle.records", "bundle.records[0]"), 11, "custom.each", "plain path"),
+    "each_from_input": metadata(EACH.replace("bundle.records", "Bundle"), 11, "custom.each", "plain path"),
+    "empty_other_word": metadata(EACH + "  empty: true\n", 12, "custom.empty", "empty: allowed"),
+    "empty_without_list": metadata(WORDS + "  empty: allowed\n", 12, "speaks of a list", "add `each`", "admitted"),
+    "proof_no_sentence": metadata(EACH + "  proof: yes\n", 12, "custom.proof", "in a sentence"),
+    "reads_no_document": metadata(EACH + "  reads: [licences.x]\n", 13, "no values `licences`", "`licenses`"),
+    "reads_no_path": metadata(EACH + '  reads: ["a b"]\n', 12, "custom.reads", "dotted paths"),
+    "metadata_no_mapping": metadata("just words\n", 6, "unmarshal", "correct the METADATA"),
+    "metadata_odd_number": metadata(EACH.replace("T\n", "017\n", 1), 6, "different values", "quote it"),
+    "package_metadata": Refused(
+        {FILE: "# METADATA\n# titel: x\n" + topic(GOOD)}, 2, "`titel` is not known", "spelling"
+    ),
+    "helper_metadata": rule(
+        f"{GOOD}\n\n# METADATA\n# custom:\n#   code: x\n_h if input.x == 1\n",
+        18,
+        "`custom.code` is not known",
+        "lower case",
+    ),
+    # between requirements
+    "code_twice": Refused(
+        {f"{REQUIREMENTS}/other.rego": topic(requirement("x(r)", "r.a == 1", code="admitted"), name="other")},
+        12,
+        "`admitted` is taken by `admitted` in rego/admission/requirements/source/license.rego:12",
+        "its own code",
+        f"{REQUIREMENTS}/other.rego",
+    ),
+    "code_of_a_list": rule(requirement(code="records_missing") + "\n", 12, "the build gives the code", "another code"),
+    "code_of_limits": rule(requirement(code="limits_missing") + "\n", 12, "the build gives the code", "another code"),
+    "two_lists_one_code": rule(
+        f"{GOOD}\n\n{requirement('other(record)', 'record.a == 1', each='records')}\n",
+        23,
+        "`records_missing`",
+        "another name",
+    ),
+    "after_unknown": rule(
+        requirement(more="after: [nothing]") + "\n", 13, "`nothing`, which is no code", "`records_missing`"
+    ),
+    "after_itself": rule(requirement(more="after: [admitted]") + "\n", 13, "leads back to itself", "only one"),
+    "after_cycle": rule(
+        requirement("one(r)", "r.a == 1", more="after: [two]")
+        + "\n\n"
+        + requirement("two(r)", "r.a == 1", more="after: [one]")
+        + "\n",
+        13,
+        "leads back to itself",
+        "only one",
+    ),
+    "no_requirement": Refused(
+        {FILE: HEAD + "_helper if input.x == 1\n"},
+        None,
+        "has no requirement",
+        "at least one",
+        "rego/admission/requirements/source",
+    ),
+    # dialect and place
+    "package_not_path": Refused({FILE: topic(GOOD, name="other")}, 1, "its place says", "source.license`"),
+    "import_missing": Refused(
+        {FILE: f"package admission.requirements.source.license\n\n{GOOD}\n"}, 1, "is missing", "add `import"
+    ),
+    "other_dialect": Refused({FILE: topic(GOOD, imports="import rego.v1\n")}, 3, "another dialect", "only"),
+    "syntax_error": rule("ok if {\n\tinput.x ==\n}\n", 7, "unexpected", "correct the syntax"),
+    "not_utf8": Refused({FILE: HEAD.encode() + b"\xff"}, 5, "not UTF-8", "save it"),
+    "unformatted": rule(GOOD.replace("\trecord", "  record") + "\n", 13, "not formatted", "opa fmt --write"),
+    "unused_variable": rule(requirement(body='x := 1\nrecord.license == "MIT"') + "\n", 13, "unused", "remove it"),
+    "undefined_function": rule(
+        requirement(body="nothing(record)") + "\n", 13, "undefined function", "correct the name"
+    ),
+    "recursion": rule(f"{GOOD}\n\n_loop(r) if _loop(r.x)\n", 16, "recursive", "let no rule"),
+    "misplaced_point": Refused(
+        {"rego/admission/requirements/sauce/x.rego": "package a\n"},
+        None,
+        "no decision point `sauce`",
+        "`source`",
+        "rego/admission/requirements/sauce/x.rego",
+    ),
+    "misplaced_file": Refused(
+        {"rego/admission/x.rego": "package admission.x\n"},
+        None,
+        "no rules are read",
+        "move it",
+        "rego/admission/x.rego",
+    ),
+    "compiled_by_hand": Refused(
+        {"rego/admission/compiled/source.rego": "package admission.compiled.source\n"},
+        None,
+        "no rules are read",
+        "move it",
+        "rego/admission/compiled/source.rego",
+    ),
+    "odd_topic": Refused(
+        {f"{REQUIREMENTS}/Odd-name.rego": "package a\n"},
+        None,
+        "no name for a topic",
+        "a-z",
+        f"{REQUIREMENTS}/Odd-name.rego",
+    ),
+    "requirement_named_test": Refused(
+        {f"{REQUIREMENTS}/unit_test.rego": topic(GOOD, name="unit")},
+        1,
+        "a test file must be `package admission.requirements.source.unit_test`",
+        "tests are not served",
+        f"{REQUIREMENTS}/unit_test.rego",
+    ),
+    # what rules may call and read
+    "network_call": rule(
+        requirement(body="http.send({}).status == record.x") + "\n", 13, "`http.send`", "the engine compute"
+    ),
+    "clock": rule(requirement(body="record.x == time.now_ns()") + "\n", 13, "`time.now_ns`", "`input`"),
+    "unknown_values": rule(
+        requirement(body="record.x == data.policy.licences.x") + "\n", 13, "`licences`", "`licenses`"
+    ),
+    "all_values": rule(requirement(body="record.x == data.policy[record.y]") + "\n", 13, "without naming", "name it"),
+    "compiled_read": rule(
+        requirement(body="data.admission.compiled.source.findings == record.x") + "\n",
+        13,
+        "not for rules",
+        "read `input`",
+    ),
+    "import_of_values": Refused(
+        {FILE: topic(requirement(body="record.x == l.most"), imports="import data.policy.licences as l\n")},
+        3,
+        "`licences`",
+        "`licenses`",
+    ),
+    # limits
+    "limits_missing": Refused({LIMITS: None}, None, "has no limits", "write `limits", LIMITS),
+    "limits_other_name": Refused(
+        {LIMITS: f"{LIMITS_HEAD}limit := {{}}\n"}, 1, "defines no `limits`", "write `limits", LIMITS
+    ),
+    "limits_function": Refused(
+        {LIMITS: f"{LIMITS_HEAD}limits(x) := x\n"}, 5, "not one object", "write `limits", LIMITS
+    ),
+    "limits_public_helper": Refused(
+        {LIMITS: f"{LIMITS_HEAD}limits := {{}}\n\nhelper := 1\n"}, 7, "is not `limits`", "begin", LIMITS
+    ),
+    "limits_default": Refused(
+        {LIMITS: f"{LIMITS_HEAD}default limits := {{}}\n\nlimits := input.x\n"},
+        5,
+        "`default limits`",
+        "custom.proof",
+        LIMITS,
+    ),
+    # risky bodies, one of each room; the kinds of risk are in test_bodies.py
+    "risky_requirement": rule(requirement(body="not record.revoked") + "\n", 13, "negates", "custom.proof"),
+    "risky_helper": rule(f"{GOOD}\n\n_h(r) := [x | some x in r.l]\n", 16, "in `_h`", "custom.proof"),
+    "risky_lib": Refused(
+        {LIB: "package admission.lib.words\n\nimport future.keywords.not\n\nyoung(x) if x < 5\n"},
+        5,
+        "whose type is not checked",
+        "is_number(x)",
+        LIB,
+    ),
+    # values
+    "values_file_missing": Refused(
+        {"policy/licenses.yaml": None}, None, "is missing", "write it", "policy/licenses.yaml"
+    ),
+    "values_file_unknown": Refused(
+        {"policy/licences.yaml": "a: 1\n"}, None, "no values of this name", "`licenses.yaml`", "policy/licences.yaml"
+    ),
+    "values_other_ending": Refused(
+        {"policy/x.yml": "a: 1\n"}, None, "would not be read", "<name>.yaml", "policy/x.yml"
+    ),
+    "value_wrong_type": Refused(
+        {"policy/licenses.yaml": "licenses: {}\nmost: many\n"}, 2, "`most`", "correct the value", "policy/licenses.yaml"
+    ),
+    "value_unknown_key": Refused(
+        {"policy/licenses.yaml": "licenses: {}\nmost: 1\nleast: 2\n"},
+        3,
+        "not known",
+        "spelling",
+        "policy/licenses.yaml",
+    ),
+    "value_missing": Refused(
+        {"policy/licenses.yaml": "licenses: {}\n"}, 1, "`most` is missing", "write it", "policy/licenses.yaml"
+    ),
+    "value_twice": Refused(
+        {"policy/licenses.yaml": "most: 1\nlicenses: {}\nmost: 2\n"}, 3, "twice", "keep one", "policy/licenses.yaml"
+    ),
+    "value_odd_number": Refused(
+        {"policy/licenses.yaml": "most: 017\nlicenses: {}\n"}, 1, "different values", "quote it", "policy/licenses.yaml"
+    ),
+    "values_not_yaml": Refused({"policy/licenses.yaml": "a: [\n"}, 2, "not YAML", "syntax", "policy/licenses.yaml"),
+    "values_empty": Refused({"policy/licenses.yaml": ""}, None, "is empty", "write", "policy/licenses.yaml"),
+    "level_unknown_code": Refused(
+        {"policy/levels.yaml": "levels:\n  source:\n    admited: warn\n"},
+        3,
+        "`admited`",
+        "correct",
+        "policy/levels.yaml",
+    ),
+    "level_unknown_point": Refused(
+        {"policy/levels.yaml": "levels:\n  sauce: {}\n"}, 2, "`sauce`", "`source`", "policy/levels.yaml"
+    ),
+    "level_of_a_list": Refused(
+        {"policy/levels.yaml": "levels:\n  source:\n    records_missing: warn\n"},
+        3,
+        "always denies",
+        "remove",
+        "policy/levels.yaml",
+    ),
+    "level_other_word": Refused(
+        {"policy/levels.yaml": "levels:\n  source:\n    admitted: ignore\n"},
+        3,
+        "'deny', 'confirm' or 'warn'",
+        "correct",
+        "policy/levels.yaml",
+    ),
+    # overrides
+    "override_no_pair": Refused({}, None, "no `key=value`", "write it like", "--values", ("licenses",)),
+    "override_no_document": Refused({}, None, "no values `x`", "`levels`", "--values", ("x.y=1",)),
+    "override_no_parent": Refused(
+        {}, None, "a parent that is not there", "one new key", "--values", ("licenses.licenses.A.B=1",)
+    ),
+    "override_no_value": Refused({}, None, "is empty", "write", "--values", ("licenses.most=",)),
+    "override_wrong_type": Refused({}, None, "`most`", "correct the value", "--values", ("licenses.most=many",)),
+    # recipe
+    "recipe_missing": Refused(
+        {"bundles/house/bundle.yaml": None}, None, "cannot read", "check the path", "bundles/house/bundle.yaml"
+    ),
+    "recipe_unknown_key": Refused(
+        {"bundles/house/bundle.yaml": "description: D\nowner: O\nsigner: S\n"},
+        3,
+        "not known",
+        "spelling",
+        "bundles/house/bundle.yaml",
+    ),
+    "recipe_no_owner": Refused(
+        {"bundles/house/bundle.yaml": "description: D\n"},
+        1,
+        "`owner` is missing",
+        "who answers",
+        "bundles/house/bundle.yaml",
+    ),
+    # added rules
+    "added_own_package": Refused(
+        {f"{RULES}/house.rego": ADDED_HEAD.replace("house", "other") + requirement("ok", "input.x == 1") + "\n"},
+        1,
+        "its place says",
+        "added.source.house",
+        f"{RULES}/house.rego",
+    ),
+    "added_set_in_own_form": Refused(
+        {f"{RULES}/house.rego": f'{ADDED_HEAD}deny contains "x" if input.x == 1\n'},
+        5,
+        "has no METADATA",
+        "title",
+        f"{RULES}/house.rego",
+    ),
+    "added_code_taken": Refused(
+        {f"{RULES}/house.rego": ADDED_HEAD + requirement("ok", "input.x == 1", code="admitted") + "\n"},
+        11,
+        "is taken by `admitted`",
+        "its own code",
+        f"{RULES}/house.rego",
+    ),
+    "after_added_code": Refused(
+        {
+            FILE: topic(requirement(more="after: [ok]")),
+            f"{RULES}/house.rego": ADDED_HEAD + requirement("ok", "input.x == 1") + "\n",
+        },
+        13,
+        "`ok`, which is no code",
+        "`admitted`",
+    ),
+    "added_risky": Refused(
+        {f"{RULES}/house.rego": ADDED_HEAD + requirement("ok", "not input.x") + "\n"},
+        12,
+        "negates",
+        "custom.proof",
+        f"{RULES}/house.rego",
+    ),
+    "conftest_warn": Refused(
+        {f"{RULES}/house.rego": "package main\n\nwarn contains 1 if input.x == 1\n\ndeny contains 2 if input.y == 1\n"},
+        3,
+        "`warn` would not be read",
+        "policy/levels.yaml",
+        f"{RULES}/house.rego",
+    ),
+    "conftest_boolean": Refused(
+        {f"{RULES}/house.rego": "package main\n\ndeny if input.x == 1\n"},
+        3,
+        "no set of messages",
+        "contains message",
+        f"{RULES}/house.rego",
+    ),
+    "conftest_nothing": Refused(
+        {f"{RULES}/house.rego": "package main\n\nhelper if input.x == 1\n"},
+        1,
+        "adds no rule",
+        "deny contains",
+        f"{RULES}/house.rego",
+    ),
+    "conftest_other_data": Refused(
+        {f"{RULES}/house.rego": 'package main\n\ndeny contains "x" if data.admission.requirements.source.license.x\n'},
+        3,
+        "not for rules to read",
+        "`input`",
+        f"{RULES}/house.rego",
+    ),
+    "conftest_network": Refused(
+        {f"{RULES}/house.rego": 'package main\n\ndeny contains "x" if http.send({}).x == 1\n'},
+        3,
+        "`http.send`",
+        "the engine compute",
+        f"{RULES}/house.rego",
+    ),
+    "conftest_syntax": Refused(
+        {f"{RULES}/house.rego": "package main\n\ndeny contains if {\n"},
+        3,
+        "",
+        "correct the syntax",
+        f"{RULES}/house.rego",
+    ),
+    "conftest_two_codes": Refused(
+        {
+            f"{RULES}/house.rego": "package main\n\n# METADATA\n# title: A\ndeny contains 1 if input.x == 1\n\n"
+            "# METADATA\n# title: B\ndeny contains 2 if input.y == 1\n"
+        },
+        5,
+        "METADATA twice",
+        "name one of them",
+        f"{RULES}/house.rego",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_refused_with_place_and_remedy(case: Refused, tmp_path: Path) -> None:
+    sources = write(tmp_path, case.files)
+    sources = type(sources)(sources.rego, sources.policy, sources.recipe, case.values)
+    with pytest.raises(PolicyError) as caught:
+        built(sources, tmp_path / "cache")
+    place = case.file if case.file == "--values" else str(tmp_path / case.file)
+    told = [one for one in caught.value.problems if case.message in one.message and one.where.file == place]
+    assert told, caught.value
+    assert told[0].where.line == case.line, told[0]
+    assert case.remedy in told[0].remedy, told[0]
+    assert not (tmp_path / "cache").exists(), "a build that fails writes nothing"
+
+
+def test_the_base_is_accepted(tmp_path: Path) -> None:
+    assert built(write(tmp_path), tmp_path / "cache").catalogue.codes("source") == {"admitted"}
+
+
+def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+    """Rules of several files, values and recipe in one go, sorted by file and line."""
+    broken = {
+        FILE: HEAD + "ok if input.x == 1\n\nother if input.y == 1\n",
+        LIMITS: f"{LIMITS_HEAD}limit := nothing(1)\n",
+        "policy/licenses.yaml": "licenses: {}\n",
+        "bundles/house/bundle.yaml": "owner: O\n",
+    }
+    with pytest.raises(PolicyError) as caught:
+        built(write(tmp_path, broken), tmp_path / "cache")
+    places = [(one.where.file, one.where.line or 0) for one in caught.value.problems]
+    assert places == sorted(places)
+    lines = {("source/license.rego", 5), ("source/license.rego", 7), ("limits/source.rego", 5)}
+    lines |= {("policy/licenses.yaml", 1), ("house/bundle.yaml", 1)}
+    assert lines <= {("/".join(Path(file).parts[-2:]), line) for file, line in places}
+
+
+@pytest.mark.parametrize("folder", ["rego", "policy", "bundles/house"])
+def test_missing_folder(folder: str, tmp_path: Path) -> None:
+    sources = write(tmp_path)
+    (tmp_path / folder).rename(tmp_path / "elsewhere")
+    with pytest.raises(PolicyError) as caught:
+        built(sources, tmp_path / "cache")
+    assert str(tmp_path / folder) in str(caught.value)

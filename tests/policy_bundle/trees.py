@@ -1,0 +1,148 @@
+"""Small policies as files, built and asked on a real OPA."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from engine.model import Model
+from engine.opa.binary import find_binary
+from engine.opa.command import OpaCommand
+from engine.policy_bundle.build import PolicyBundle, build
+from engine.policy_bundle.sources import PolicySources
+
+POINTS = frozenset({"source"})
+REQUIREMENTS = "rego/admission/requirements/source"
+LIMITS = "rego/admission/limits/source.rego"
+RULES = "bundles/house/rules/source"
+
+
+class Levels(Model):
+    """What a finding does, by point and code."""
+
+    levels: Mapping[str, Mapping[str, Literal["deny", "confirm", "warn"]]]
+
+
+class Licenses(Model):
+    """Decisions by license; `note` shows what becomes of null."""
+
+    licenses: Mapping[str, str]
+    most: int
+    note: str | None = None
+
+
+DOCUMENTS: Mapping[str, type[Model]] = {"levels": Levels, "licenses": Licenses}
+
+
+def requirement(
+    name: str = "admitted(record)",
+    body: str = 'record.license == "MIT"',
+    *,
+    each: str = "bundle.records",
+    code: str = "",
+    more: str = "",
+) -> str:
+    """The text of one requirement; `more` are further lines below `custom`."""
+    lines = [
+        "# METADATA",
+        "# title: What must hold",
+        "# description: Why it must hold",
+        "# custom:",
+        f"#   code: {code or name.partition('(')[0]}",
+        "#   remedy: What to do",
+        *([f"#   each: {each}"] if "(" in name else []),
+        *(f"#   {line}" for line in more.splitlines()),
+        f"{name} if {{",
+        *(f"\t{line}" for line in body.splitlines()),
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def topic(*rules: str, name: str = "license", imports: str = "") -> str:
+    """The text of one file of requirements."""
+    head = f"package admission.requirements.source.{name}\n\n{imports}import future.keywords.not\n\n"
+    return head + "\n\n".join(rules) + "\n"
+
+
+BASE = {
+    f"{REQUIREMENTS}/license.rego": topic(requirement()),
+    LIMITS: "package admission.limits.source\n\nimport future.keywords.not\n\n"
+    'limits := {"purpose": input.bundle.purpose}\n',
+    "policy/levels.yaml": "levels: {}\n",
+    "policy/licenses.yaml": "licenses:\n  MIT: admit\n  GPL-2.0-only: refuse\nmost: 5\n",
+    "bundles/house/bundle.yaml": "description: A small policy\nowner: compliance@example.org\n",
+}
+"""One requirement, its limits, two documents of values, a recipe."""
+
+
+def write(folder: Path, changes: Mapping[str, str | bytes | None] | None = None) -> PolicySources:
+    """The base with files changed, added, or removed where None."""
+    for name, content in {**BASE, **(changes or {})}.items():
+        path = folder / name
+        if content is None:
+            path.unlink(missing_ok=True)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return PolicySources(folder / "rego", folder / "policy", folder / "bundles" / "house")
+
+
+def built(sources: PolicySources, cache: Path) -> PolicyBundle:
+    return build(sources, POINTS, find_binary(), cache, DOCUMENTS)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A built policy as the files OPA loads."""
+
+    bundle: PolicyBundle
+    folder: Path
+
+    def ask(self, document: Any) -> Any:
+        """The decision on one input."""
+        return self._eval("data.admission.decision", document)
+
+    def ask_all(self, documents: Sequence[Any]) -> list[Any]:
+        """The decisions of a batch."""
+        answer: list[Any] = self._eval("data.admission.decisions", {"items": documents})
+        return answer
+
+    def ask_with(self, documents: Sequence[Any], policy: Any) -> list[Any]:
+        """The decisions with other values in the place of `data.policy`."""
+        query = (
+            "[d | some item in input.items; d := data.admission.decision with input as item"
+            " with data.policy as input.policy]"
+        )
+        answer: list[Any] = self._eval(query, {"items": documents, "policy": policy})
+        return answer
+
+    def _eval(self, query: str, document: Any) -> Any:
+        path = self.folder.with_suffix(".input.json")
+        path.write_text(json.dumps(document), encoding="utf-8")
+        options = ("--bundle", str(self.folder), "--input", str(path), "--format", "json")
+        finished = OpaCommand(find_binary().path).run("eval", *options, query)
+        assert finished.code == 0, finished
+        report = finished.json()
+        return report["result"][0]["expressions"][0]["value"] if report.get("result") else None
+
+
+def served(folder: Path, changes: Mapping[str, str | bytes | None] | None = None) -> Served:
+    """Write, build and unpack a policy below `folder`."""
+    bundle = built(write(folder / "tree", changes), folder / "cache")
+    bundle.unpack(folder / "served")
+    return Served(bundle, folder / "served")
+
+
+def source(records: Any = None, **facts: Any) -> dict[str, Any]:
+    """An input of the point `source` that the base policy allows."""
+    bundle = {"purpose": "train", "records": [{"id": "one", "license": "MIT"}] if records is None else records, **facts}
+    return {"point": "source", "now": 1_700_000_000, "bundle": bundle}
+
+
+def codes(decision: Any) -> list[tuple[str, str | None]]:
+    """What a decision found: code and subject."""
+    return [(one["code"], one["subject"]) for one in decision["findings"]]

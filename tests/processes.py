@@ -1,0 +1,38 @@
+"""What tests do to processes: stop them, and see whether they live."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+
+def _state(pid: int) -> str:
+    """The state letter of a process (proc(5)); empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2][:1]
+    except OSError:
+        return ""
+
+
+def stop(pid: int) -> None:
+    """Stop a process, and wait until the kernel has done so."""
+    os.kill(pid, signal.SIGSTOP)
+    while _state(pid) != "T":
+        time.sleep(0.001)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process is there and no zombie."""
+    return _state(pid) not in {"", "Z"}
+
+
+def gone(pid: int, seconds: float = 5) -> bool:
+    """Wait until a process is gone; False when it is still there after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while alive(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True

@@ -1,0 +1,206 @@
+"""What other processes, full disks, dying disks and `kill -9` do to the record."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.errors import RecordError
+from engine.record.chain import parse
+from engine.record.layout import DECISIONS, EVENTS
+from engine.record.model import DecisionRecord
+from engine.record.verify import verify
+from tests.record.samples import decision, open_log, write
+
+ROOT = Path(__file__).parent.parent.parent
+
+WRITER = """
+import resource, signal, sys
+from pathlib import Path
+from engine.errors import RecordError
+from tests.record.samples import decision, event, open_log
+
+state, first, count, limit = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+log = open_log(state)
+print("open", flush=True)
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+for number in range(first, first + count):
+    try:
+        log.append(decision(number), (event(number),) * (number % 3))
+    except RecordError as error:
+        print(error.code, error.message, flush=True)
+    else:
+        print(number, flush=True)
+"""
+
+
+@contextmanager
+def writing(
+    state: Path, *, first: int = 1, count: int = 1_000_000, limit: int = 0, prefix: tuple[str, ...] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    """A process that appends decisions and prints the number of each one acknowledged."""
+    command = [*prefix, sys.executable, "-c", WRITER, str(state), str(first), str(count), str(limit)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={"PATH": os.environ["PATH"]}
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def said(process: subprocess.Popen[str], count: int) -> list[str]:
+    assert process.stdout is not None
+    return [process.stdout.readline().strip() for _ in range(count)]
+
+
+def recorded(state: Path) -> list[str]:
+    bodies = [parse(line).body for line in (state / DECISIONS).read_bytes().splitlines()]
+    return [body.decision_id for body in bodies if isinstance(body, DecisionRecord)]
+
+
+def test_a_second_engine_waits_and_then_refuses(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with writing(state, count=1) as process:
+        assert said(process, 1) == ["open"]
+        os.kill(process.pid, signal.SIGSTOP)  # holds the lock and does nothing
+        with pytest.raises(RecordError) as caught:
+            open_log(state, lock_seconds=0.2)
+        assert caught.value.code == "engine.record_locked"
+        assert "--state" in caught.value.remedy
+        assert verify(state).writing
+    with open_log(state) as log:  # the lock went with the process
+        log.append(decision(7))
+    assert verify(state).ok
+
+
+def test_a_second_engine_gets_the_record_when_the_first_lets_go(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    first = open_log(state)
+    first.append(decision(1))
+    release = threading.Timer(0.2, first.close)
+    release.start()
+    with open_log(state, lock_seconds=30) as second:
+        assert second.append(decision(2)) == 2
+    release.join()
+    assert verify(state).ok
+
+
+def test_a_child_process_does_not_keep_the_lock(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "state")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False) as child:
+        log.close()
+        open_log(tmp_path / "state", lock_seconds=0.0).close()
+        child.communicate(b"\n")
+
+
+@pytest.mark.slow
+def test_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    state, acknowledged, cut = tmp_path / "state", [], 0
+    chance = random.Random(11)  # noqa: S311 (when to kill is no secret)
+    for round_ in range(12):
+        with writing(state, first=round_ * 100_000) as process:
+            told = said(process, 1 + chance.randrange(1, 120))
+            process.kill()
+            rest = process.communicate()[0].split()
+        acknowledged += [f"{int(number):032x}" for number in [*told[1:], *rest] if number.isdigit()]
+        with open_log(state) as log:
+            cut += len(log.recovered)
+        assert verify(state).ok
+        assert set(acknowledged) <= set(recorded(state))
+    assert len(acknowledged) > 100
+
+
+@pytest.mark.parametrize("room", [200, 1200, 5000])
+def test_a_full_disk_denies_and_nothing_acknowledged_is_lost(tmp_path: Path, room: int) -> None:
+    """A limit on file size stands for a full disk: the kernel refuses the write the same way."""
+    state = tmp_path / "state"
+    write(state, 6)
+    size = (state / DECISIONS).stat().st_size
+    with writing(state, first=100, count=12, limit=size + room) as process:
+        told = process.communicate()[0].splitlines()[1:]
+    done = [line for line in told if line.isdigit()]
+    failed = [line for line in told if not line.isdigit()]
+    assert failed
+    assert failed[0].startswith("engine.record_unavailable the record cannot be written: ")
+    assert all(line == "engine.record_unavailable the record is closed after a failure" for line in failed[1:])
+    with open_log(state) as log:
+        log.append(decision(999))
+    assert verify(state).ok
+    assert {f"{int(number):032x}" for number in done} <= set(recorded(state))
+
+
+needs_strace = pytest.mark.skipif(
+    shutil.which("strace") is None
+    or subprocess.run(["strace", "-f", "-e", "trace=none", "true"], capture_output=True, check=False).returncode != 0,  # noqa: S607
+    reason="strace is missing or may not trace: failing system calls were NOT injected on this machine",
+)
+
+
+@pytest.mark.machine
+@needs_strace
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "fdatasync:error=EIO:when=4",
+        "write:error=ENOSPC:when=3",
+        "write:error=EROFS:when=2",
+        "write:retval=10:when=3",
+        "fdatasync:signal=KILL:when=3",
+        "write:signal=KILL:when=4",
+    ],
+)
+@pytest.mark.parametrize("file", [DECISIONS, EVENTS])
+def test_a_failing_system_call_denies_and_nothing_acknowledged_is_lost(tmp_path: Path, fault: str, file: str) -> None:
+    state = tmp_path / "state"
+    write(state, 3)
+    call = fault.partition(":")[0]
+    prefix = ("strace", "-f", "-qq", "-o", "/dev/null", "-P", str(state / file), "-e", f"trace={call}")
+    with writing(state, first=100, count=9, prefix=(*prefix, "-e", f"inject={fault}")) as process:
+        told = process.communicate()[0].splitlines()[1:]
+    done = [line for line in told if line.isdigit()]
+    failed = [line for line in told if not line.isdigit()]
+    assert 0 < len(done) < 9
+    if "signal" not in fault:
+        assert failed[0].startswith("engine.record_unavailable the record cannot be written: ")
+        assert len(done) + len(failed) == 9
+        assert told.index(failed[0]) == len(done)  # nothing is acknowledged after the first failure
+    with open_log(state) as log:
+        log.append(decision(999))
+    assert verify(state).ok
+    assert {f"{int(number):032x}" for number in done} <= set(recorded(state))
+
+
+@pytest.mark.machine
+@pytest.mark.skipif(
+    shutil.which("chattr") is None, reason="chattr is missing: a read-only record was NOT tried on this machine"
+)
+def test_a_read_only_record_denies(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    write(state, 2)
+    made = subprocess.run(["chattr", "+i", str(state / DECISIONS)], capture_output=True, check=False)  # noqa: S607
+    if made.returncode != 0:
+        pytest.skip("chattr +i is not permitted: a read-only record was NOT tried on this machine")
+    try:
+        log = open_log(state)
+        with pytest.raises(RecordError) as caught:
+            log.append(decision(3))
+        log.close()
+    finally:
+        subprocess.run(["chattr", "-i", str(state / DECISIONS)], check=True)  # noqa: S607
+    assert caught.value.code == "engine.record_unavailable"
+    assert json.loads((state / DECISIONS).read_bytes().splitlines()[-1])["seq"] == 2
+    assert verify(state).ok

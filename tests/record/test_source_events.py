@@ -1,0 +1,193 @@
+"""source_events.jsonl holds seven facts and a name, and nothing that anyone could plant in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from engine.errors import RecordError
+from engine.model import Outcome
+from engine.record.layout import DECISIONS, EVENTS
+from engine.record.redaction import redacted
+from engine.record.source_events import EventName, Hashes, SourceEvent, block, line
+from engine.record.verify import verify
+from tests.record.samples import decision, event, open_log, result
+
+FACTS = {
+    "event": "source_checked",
+    "source_id": "contacts-1",
+    "source_kind": "fixture",
+    "policy_outcome": "deny",
+    "origin_alias": "acme-contacts",
+    "hashes": {"declared": "d" * 64, "computed": "d" * 64},
+    "license_outcome": "license_unknown",
+    "rejection_causes": ["license_unknown"],
+}
+
+
+# covers: A27
+def test_the_seven_facts_are_recorded_and_beside_them_only_the_name() -> None:
+    assert json.loads(line(event())) == FACTS
+    assert set(SourceEvent.model_fields) == set(FACTS)
+
+
+# covers: A27
+@pytest.mark.parametrize("name", ["time", "url", "decision_id", "bytes", "path", "message"])
+def test_another_fact_is_refused(name: str) -> None:
+    facts: dict[str, Any] = {name: "x"}
+    with pytest.raises(ValidationError):
+        event(**facts)
+
+
+# covers: A27
+@pytest.mark.parametrize("name", sorted(set(FACTS)))
+def test_no_fact_may_be_left_out(name: str) -> None:
+    facts: dict[str, Any] = dict(event())
+    del facts[name]
+    with pytest.raises(ValidationError):
+        SourceEvent(**facts)
+
+
+# covers: A27
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://acme.example/contacts.json",
+        "acme.example",
+        "files.acme.example.",
+        "192.0.2.7",
+        "acme.example:8443",
+        "contacts/2026/part-1.json",
+        "acme contacts",
+        "",
+        "a" * 129,
+        "acme\ncontacts",
+    ],
+)
+def test_an_alias_that_says_more_than_an_alias_is_redacted(origin: str) -> None:
+    written = line(event(origin_alias=origin))
+    assert json.loads(written)["origin_alias"] == redacted(origin)
+
+
+# covers: A27
+def test_causes_are_sorted_codes_each_once() -> None:
+    causes = ("sha256_mismatch", "license_unknown", "sha256_mismatch", "engine.internal", "Because of Jane")
+    assert json.loads(line(event(rejection_causes=causes)))["rejection_causes"] == sorted(
+        ["engine.internal", "license_unknown", "sha256_mismatch", redacted("Because of Jane")]
+    )
+
+
+def test_only_the_three_names_and_hex_hashes() -> None:
+    assert [name.value for name in EventName] == [
+        "source_checked",
+        "environment_source_admitted",
+        "environment_source_rejected",
+    ]
+    with pytest.raises(ValidationError):
+        event(event="source_seen")
+    with pytest.raises(ValidationError):
+        event(hashes=Hashes(declared="not a hash", computed=None))
+
+
+CANARIES = {
+    "raw provider payload": '{"object":"chat.completion","choices":[{"text":"canary"}]}',
+    "authorization header": "Authorization: Bearer canary-0a1b2c3d4e5f",
+    "api key": "sk-proj-CANARY0a1b2c3d4e5f6g7h8i9j0k",
+    "source text": "Dear Ms Canary, your order of 3 November has left our house.",
+    "private user data": "jane.canary@example.org",
+    "another secret": "postgres://canary:hunter2@db.acme.example/contacts",
+    "card": "4111 1111 1111 1111",
+    "random key": "c4N4ryK7mDENGbPxRfiCYzQ81LwT5vHs2Jd9",
+}
+
+
+# covers: A28
+@pytest.mark.parametrize("name", CANARIES)
+def test_a_planted_secret_reaches_no_file_of_the_record(name: str, tmp_path: Path) -> None:
+    canary = CANARIES[name]
+    planted = event(
+        source_id=canary,
+        source_kind=canary,
+        origin_alias=canary,
+        license_outcome=canary,
+        rejection_causes=(canary,),
+    )
+    document = {"bundle": {"id": "contacts-1", "records": [{"note": canary, "api_key": canary}], canary: 1}}
+    if name in {"raw provider payload", "source text"}:
+        document = {
+            "bundle": {"id": "contacts-1"}
+        }  # gather carries no content; what it would carry is not told from facts
+    with open_log(tmp_path / "state") as log:
+        log.append(decision(1, document), (planted,))
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) >= 5
+    for path in files:
+        content = path.read_text(encoding="utf-8", errors="replace")
+        assert canary not in content
+        assert json.dumps(canary)[1:-1] not in content
+        assert "canary" not in content.lower()
+    assert "contacts-1" in (tmp_path / "state" / DECISIONS).read_text()  # the control: what is no secret is there
+
+
+# covers: A26
+def test_two_runs_give_identical_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        with open_log(tmp_path / name) as log:
+            log.append(decision(1), (event(1), event(2, policy_outcome=Outcome.ALLOW)))
+    assert (tmp_path / "one" / EVENTS).read_bytes() == (tmp_path / "two" / EVENTS).read_bytes()
+
+
+def test_every_line_is_covered_by_its_decision(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with open_log(state) as log:
+        log.append(decision(1), (event(1), event(2)))
+        log.append(decision(2))
+        log.append(decision(3), (event(3),))
+    covered = [json.loads(text)["source_events"] for text in (state / DECISIONS).read_text().splitlines()]
+    data = (state / EVENTS).read_bytes()
+    first, last = block((event(1), event(2))), block((event(3),))
+    assert data == first[0] + last[0]
+    assert covered == [first[1] and first[1].model_dump(), None, last[1] and last[1].model_dump()]
+    assert verify(state).source_events == 3
+
+
+def test_events_belong_to_decisions_only(tmp_path: Path) -> None:
+    with open_log(tmp_path / "state") as log:
+        with pytest.raises(TypeError):
+            log.append(result(1), (event(1),))
+        log.append(decision(1))
+    assert verify(tmp_path / "state").ok
+
+
+def test_events_without_their_decision_are_cut_and_kept_aside(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with open_log(state) as log:
+        log.append(decision(1), (event(1),))
+    orphans = line(event(7)) + line(event(8))
+    with (state / EVENTS).open("ab") as file:
+        file.write(orphans)
+    found = verify(state)
+    assert [broken.kind.value for broken in found.breaks] == ["orphan_events"]
+    assert (found.breaks[0].line, found.repairable) == (2, True)
+    with open_log(state) as log:
+        (cut,) = log.recovered
+        assert log.seq == 2
+    assert (cut.file, cut.bytes) == ("source_events.jsonl", len(orphans))
+    assert (state / "records" / cut.kept).read_bytes() == orphans
+    assert (state / EVENTS).read_bytes() == line(event(1))
+    assert verify(state).ok
+
+
+def test_changed_events_stop_the_start(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    log = open_log(state)
+    log.append(decision(1), (event(1), event(2)))
+    log._storage.close()  # as if killed: no checkpoint vouches for these events
+    data = (state / EVENTS).read_bytes()
+    (state / EVENTS).write_bytes(data.replace(b"contacts-2", b"contacts-3"))
+    with pytest.raises(RecordError, match="events_mismatch"):
+        open_log(state)
