@@ -11,13 +11,13 @@ from typing import Any, NoReturn, Self
 
 from adapters.artifacts import ArtifactDirectory
 from engine import __version__
-from engine.errors import EngineError, GatherError
+from engine.errors import EngineError
 from engine.flow import Answer, Parts, answer
 from engine.model import Boundary, Mode, Permit, Result
 from engine.opa.binary import find_binary
 from engine.opa.server import Server
 from engine.points import World
-from engine.points.registry import POINTS
+from engine.points.registry import POINTS, find
 from engine.points.source import SourceLimits
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.catalogue import Catalogue
@@ -106,9 +106,7 @@ class Engine:
     def _answer(self, point: str, request: Any, mode: Mode, hand: Hand | None) -> Answer:
         if self.parts is None:
             raise EngineError("the engine is not open", remedy="use it as `with Engine(settings) as engine:`")
-        if point not in POINTS:
-            raise GatherError(f"there is no decision point `{point[:40]}`", remedy=f"use one of: {', '.join(POINTS)}")
-        return answer(POINTS[point], request, mode, self.parts, hand)
+        return answer(find(point), request, mode, self.parts, hand)
 
     def _start_opa(self) -> tuple[Server | _Down, str | None]:
         version = None

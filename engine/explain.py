@@ -15,7 +15,7 @@ from engine.model import Finding
 from engine.policy_bundle.build import PolicyBundle
 from engine.report import Explained, Report
 
-_FIELD = re.compile(r"\{([a-z0-9_.]+)\}")
+_PART = re.compile(r"[^.{}]+|\{(?:[^{}]|\{[^{}]*\})*\}")
 _MOST_ROWS = 8
 
 
@@ -43,7 +43,7 @@ def _explained(
     requirement = None if policy is None else policy.catalogue.requirement(answer.decision.point, finding.code)
     if requirement is None or policy is None:
         return Explained(finding, where, None, (), ())
-    rows = tuple(policy.row(row) for template in requirement.reads for row in _expand(template, item))
+    rows = tuple(policy.row(row) for template in requirement.reads for row in _expand(template, item, policy))
     return Explained(
         finding,
         where,
@@ -65,16 +65,22 @@ def _items(document: dict[str, Any]) -> dict[str | None, Any]:
     return found
 
 
-def _expand(template: str, item: Any) -> Iterator[tuple[str, ...]]:
-    """`a.b.{c.d}` as paths: one for every string found in the item's field `c.d`."""
-    match = _FIELD.search(template)
-    if match is None:
-        yield tuple(template.split("."))
-        return
-    before, after = template[: match.start()].rstrip("."), template[match.end() :].lstrip(".")
-    for value in dict.fromkeys(_strings(_field(item, match[1]))):
-        for rest in _expand(after, item) if after else ((),):
-            yield (*(before.split(".") if before else ()), value, *rest)
+def _expand(template: str, item: Any, policy: PolicyBundle) -> list[tuple[str, ...]]:
+    """`a.b.{c.d}` as paths below policy/: one for every string found in the item's field `c.d`.
+
+    Braces within braces name a value of the policy: `{licenses.licenses.{license.alternatives}.category}`.
+    """
+    paths: list[tuple[str, ...]] = [()]
+    for part in _PART.findall(template):
+        found = [part]
+        if part.startswith("{"):
+            inner = part[1:-1]
+            values = [_field(item, inner)]
+            if "{" in inner:
+                values = [policy.row(path).value for path in _expand(inner, item, policy)]
+            found = list(dict.fromkeys(text for value in values for text in _strings(value)))
+        paths = [(*path, text) for path in paths for text in found]
+    return paths
 
 
 def _field(item: Any, path: str) -> Any:

@@ -111,7 +111,7 @@ def _gather(case: _Case, request: Any, parts: Parts) -> None:
     except ValidationError as error:
         raise GatherError(
             f"the request does not fit point `{case.point.name}`: {_fields(error)}",
-            remedy=f"see the request schema of `{case.point.name}` in docs/schemas",
+            remedy=f"`engine decide {case.point.name} --schema` prints the schema of its requests",
             code="engine.request_invalid",
         ) from error
     except (ValueError, TypeError, RecursionError) as error:

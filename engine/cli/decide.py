@@ -15,6 +15,9 @@ def decide(
     request: Annotated[
         Path | None, typer.Option("-i", "--input", metavar="FILE", help="The request; standard input when absent or -.")
     ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of the point's requests and end.")
+    ] = False,
     state: options.State = None,
     policy: options.Policy = None,
     rego: options.Rego = None,
@@ -29,8 +32,12 @@ def decide(
     from engine.engine import Engine
     from engine.errors import GatherError
     from engine.files import load, read_bytes
+    from engine.points.registry import find
     from engine.settings import ReadLimits
 
+    if schema:
+        typer.echo(json.dumps(find(point).request.model_json_schema(), indent=2))
+        return
     limits = ReadLimits()
     content: Any
     try:

@@ -66,8 +66,8 @@ _MEANINGS = {
 }
 _UNFINISHED = "nothing: no answer depended on it; the next start cuts it, keeps it in records/cut and records that"
 _TAMPERED = (
-    "copy the whole state folder before anything else, compare it with a backup, and find out who could write to it; "
-    "the engine decides nothing until the record is restored or the state folder is moved aside"
+    "copy the state folder as it is, compare it with a backup, find out who could write to it; "
+    "nothing is decided until it is restored or moved aside"
 )
 
 
@@ -110,9 +110,9 @@ def show_record(
 
 
 def _verification_text(found: Verification) -> str:
-    if found.ok and found.head is None:
+    if found.ok and found.checkpoint is None:
         return "nothing is recorded here yet"
-    text = [f"{_head(found)}: {found.records:,} records, {found.source_events:,} source events, {found.size:,} bytes"]
+    text = [f"{_head(found)} {found.records:,} records, {found.source_events:,} source events, {found.size:,} bytes"]
     if found.head is not None:
         text.append(f"  last line   {found.records:,}, sha256 {found.head}")
     if found.checkpoint is not None:
@@ -127,8 +127,8 @@ def _verification_text(found: Verification) -> str:
 
 def _head(found: Verification) -> str:
     if found.ok:
-        return "the record holds"
-    return "the record has an unfinished end" if found.repairable else "the record is BROKEN"
+        return "the record holds:"
+    return "the record has an unfinished end; before it:" if found.repairable else "the record is BROKEN; what holds:"
 
 
 def _break_text(broken: Break) -> list[str]:

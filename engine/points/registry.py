@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from engine.errors import GatherError
+from engine.files import shown
 from engine.points import Point, source
 from engine.points import license as license_point
 
 POINTS: dict[str, Point] = {point.name: point for point in (source.POINT, license_point.POINT)}
+
+
+def find(name: str) -> Point:
+    """The decision point of this name. Raises GatherError."""
+    if name not in POINTS:
+        raise GatherError(f"there is no decision point `{shown(name, 40)}`", remedy=f"use one of: {', '.join(POINTS)}")
+    return POINTS[name]

@@ -47,7 +47,10 @@ _outcome := _fold(findings)
 
 findings := _unproven | _unlimited
 
-%(unproven)s
+_unproven := union({
+%(sources)s
+})
+
 %(lists)s_unlimited contains {"code": %(limits_missing)s, "level": "deny", "subject": null} if {
 	_fold(_unproven) in {"allow", "confirm"}
 	not {
@@ -111,8 +114,8 @@ _as_strict := {"deny": ["deny"], "confirm": ["deny", "confirm"], "warn": ["deny"
 
 def router(points: Collection[str]) -> str:
     """`data.admission.decision` by `input.point`, and `decisions` for a batch; static references only."""
-    return _ROUTER % "".join(
-        f'decision := data.admission.compiled.{point}.decision if input.point == "{point}"\n\n'
+    return _ROUTER % "\n".join(
+        f'decision := data.admission.compiled.{point}.decision if input.point == "{point}"\n'
         for point in sorted(points)
     )
 
@@ -124,7 +127,7 @@ def point_module(point: PointRules) -> str:
     after = {one.code: list(one.after) for one in point.entries().requirements.values() if one.after}
     text = _POINT % {
         "point": point.name,
-        "unproven": f"_unproven := {' | '.join((['_lists'] if lists else []) + sources)}\n",
+        "sources": "\n".join(f"\t{one}," for one in (["_lists"] if lists else []) + sources),
         "lists": "".join(_list(path, empty_allowed) for path, empty_allowed in lists.items()),
         "limits_missing": json.dumps(LIMITS_MISSING),
         "shown": _SHOWN % json.dumps(after) if after else _ALL_SHOWN,

@@ -174,21 +174,23 @@ class _Walk:
             return
         size, seq, digest, before, start = self._size, self._seq, self._hash, b"", self._size
         end, claim = vouched.size, _EVENTS.match
-        for line in lines if size < end else ():
-            if not line.startswith(b'{"seq":%d,"prev":"%b",' % (seq + 1, digest.encode())):
-                self._size, self._seq, self._hash = size, seq, digest
-                self._before = (before, start) if before else None
-                raise self._diagnosed(line, lines)
-            digest = sha256(line).hexdigest()
-            seq += 1
-            before, start = line, size
-            size += len(line) + 1
-            at = line.find(_EVENTS_MARK, -_EVENTS_WITHIN)
-            if at >= 0 and (events := claim(line, at)):
-                self._on_events(int(events[1]), int(events[2]), events[3].decode(), seq)
-            if size >= end:
-                break
-        self._size, self._seq, self._hash = size, seq, digest
+        try:
+            for line in lines if size < end else ():
+                if not line.startswith(b'{"seq":%d,"prev":"%b",' % (seq + 1, digest.encode())):
+                    self._size, self._seq, self._hash = size, seq, digest
+                    self._before = (before, start) if before else None
+                    raise self._diagnosed(line, lines)
+                digest = sha256(line).hexdigest()
+                seq += 1
+                before, start = line, size
+                size += len(line) + 1
+                at = line.find(_EVENTS_MARK, -_EVENTS_WITHIN)
+                if at >= 0 and (events := claim(line, at)):
+                    self._on_events(int(events[1]), int(events[2]), events[3].decode(), seq)
+                if size >= end:
+                    break
+        finally:
+            self._size, self._seq, self._hash = size, seq, digest
         if (size, seq, digest) == (vouched.size, vouched.seq, vouched.hash):
             self._on_vouched()
         elif size >= end:

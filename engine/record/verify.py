@@ -27,7 +27,8 @@ from engine.record.storage import DiskStorage, Storage
 class Verification:
     """What a check of the whole record found; at most one break a file, the first of each.
 
-    `records`, `source_events` and `head` (the SHA-256 of the last line) count up to the first break.
+    `records`, `source_events` and `size` count what holds before the first break; `head` is the SHA-256
+    of the last line, null where there is none or something before it is broken.
     `writing` says that an engine holds the lock, so an unfinished end is no break.
     """
 
@@ -47,7 +48,7 @@ class Verification:
     @property
     def repairable(self) -> bool:
         """Whether all there is to say is that a crash left an unfinished end, which the next start cuts."""
-        return all(broken.repairable for broken in self.breaks)
+        return not self.ok and all(broken.repairable for broken in self.breaks)
 
 
 def verify(state: Path) -> Verification:
@@ -117,7 +118,9 @@ def require_files(storage: Storage) -> None:
 @dataclass(slots=True)
 class _Found:
     breaks: list[Break] = field(default_factory=list)
-    end: Position | None = None
+    records: int = 0
+    size: int = 0
+    head: str | None = None
     events: int = 0
 
 
@@ -143,9 +146,8 @@ def _walk(storage: Storage, identity: Identity, checkpoint: Checkpoint | None, f
             end, vouched = claims.end(genesis), checkpoint.source_events
             events.seek(claims.size)
             if end != vouched:
-                events_break = Break(
-                    EVENTS, end.lines, end.size, None, BreakKind.CHECKPOINT_MISMATCH, vouched.hash, end.hash
-                )
+                kind, line = BreakKind.CHECKPOINT_MISMATCH, max(end.lines, 1)
+                events_break = Break(EVENTS, line, end.size, None, kind, vouched.hash, end.hash)
 
         vouched = None if checkpoint is None else checkpoint.position
         try:
@@ -154,12 +156,13 @@ def _walk(storage: Storage, identity: Identity, checkpoint: Checkpoint | None, f
             line = problem.broken.line
             if events_break is not None and (events_break.seq or line) >= line:
                 events_break = None  # what a changed line says of its events is no news about them
+            found.records, found.size = line - 1, problem.broken.offset
             raise
         finally:
             found.events = claims.lines
             if events_break is not None:
                 found.breaks.append(events_break)
-        found.end = walked.end
+        found.records, found.size, found.head = walked.end.seq, walked.end.size, walked.end.hash
         found.breaks += unfinished(storage, walked.end, len(walked.rest), None if events_break else claims)
 
 
@@ -181,13 +184,12 @@ def _concluded(storage: Storage, checkpoint: Checkpoint | None, found: _Found) -
     writing = storage.locked(LOCK)
     if writing and all(broken.repairable for broken in breaks):
         breaks = ()  # a write is under way; its end is the writer's business
-    end = found.end
     return Verification(
         breaks,
-        records=0 if end is None else end.seq,
+        records=found.records,
         source_events=found.events,
-        size=0 if end is None else end.size,
-        head=None if end is None else end.hash,
+        size=found.size,
+        head=found.head,
         checkpoint=checkpoint,
         writing=writing,
     )

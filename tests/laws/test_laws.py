@@ -473,7 +473,7 @@ def _policy_words() -> set[str]:
     for path in (ROOT / "policy").glob("*.yaml"):
         found |= set(_words(load(path.read_bytes(), path.name, ReadLimits()).value))
     vocabulary = {word for model in DOCUMENTS.values() for word in _vocabulary(model.model_json_schema())}
-    return {word for word in found if " " not in word} - vocabulary
+    return {word for word in found if " " not in word} - vocabulary - set(POINTS)
 
 
 def _words(value: Any) -> Iterator[str]:

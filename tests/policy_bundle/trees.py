@@ -114,8 +114,8 @@ class Served:
     def ask_with(self, documents: Sequence[Any], policy: Any) -> list[Any]:
         """The decisions with other values in the place of `data.policy`."""
         query = (
-            "[d | some item in input.items; d := data.admission.decision with input as item"
-            " with data.policy as input.policy]"
+            "values := input.policy; answers := [d | some item in input.items;"
+            " d := data.admission.decision with input as item with data.policy as values]"
         )
         answer: list[Any] = self._eval(query, {"items": documents, "policy": policy})
         return answer
@@ -127,7 +127,14 @@ class Served:
         finished = OpaCommand(find_binary().path).run("eval", *options, query)
         assert finished.code == 0, finished
         report = finished.json()
-        return report["result"][0]["expressions"][0]["value"] if report.get("result") else None
+        if not report.get("result"):
+            return None
+        result = report["result"][0]
+        return (
+            result["bindings"]["answers"]
+            if "answers" in result.get("bindings", {})
+            else result["expressions"][0]["value"]
+        )
 
 
 def served(folder: Path, changes: Mapping[str, str | bytes | None] | None = None) -> Served:

@@ -103,7 +103,7 @@ def test_a_child_process_does_not_keep_the_lock(tmp_path: Path) -> None:
     log = open_log(tmp_path / "state")
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False) as child:
         log.close()
-        open_log(tmp_path / "state", lock_seconds=0.0).close()
+        open_log(tmp_path / "state", lock_seconds=5.0).close()  # the child lives longer than that
         child.communicate(b"\n")
 
 

@@ -325,3 +325,13 @@ def test_memory_does_not_grow_with_the_record(tmp_path: Path) -> None:
     one_line = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert one_line < (100 << 20)
+
+
+@pytest.mark.parametrize("at", [50, 120], ids=["before the checkpoint", "after it"])
+def test_an_endless_line_is_named_and_not_read_whole(tree: Tree, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.record.chain.LINE_BYTES", 2 << 20)
+    lines = content(tree, DECISIONS).splitlines(keepends=True)
+    found = checked(tree, decisions=b"".join([*lines[:at], b"x" * (5 << 20), *lines[at:]]))
+    assert (found.breaks[0].line, found.breaks[0].kind) == (at + 1, BreakKind.BAD_JSON)
+    assert found.breaks[0].offset == sum(map(len, lines[:at]))
+    assert "without a newline" in found.breaks[0].found

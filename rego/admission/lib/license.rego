@@ -54,8 +54,8 @@ _all_known(alternative) if {
 
 _key_worth(key, wanted, verdicts) if {
 	row := data.policy.licenses.licenses[key]
-	category := data.policy.licenses.categories[row.category]
 	row.decision in verdicts
+	category := data.policy.licenses.categories[row.category]
 	category[wanted.purpose] in verdicts
 	_export_worth(row, category, wanted, verdicts)
 }

@@ -1,7 +1,7 @@
 # Where a record says it comes from.
 #
-# `remote` is a fact of the engine: a URL or a retrieval time is stated. It is a boolean and not the
-# absence of the two, so that a record that lost one of them does not turn into an offline one.
+# `remote` is a fact of the engine: the record names a URL. It is a boolean of its own and not the
+# absence of `url`, so that a record that lost its URL does not turn into an offline one.
 package admission.lib.origin
 
 import future.keywords.not

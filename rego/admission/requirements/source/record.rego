@@ -20,7 +20,7 @@ id_unique(record) if {
 
 # METADATA
 # title: The kind of every record is one we admit
-# description: Kinds are values in policy/sources.yaml. A record that states no kind and no origin is a fixture.
+# description: Kinds are values in policy/sources.yaml. A record that states neither kind nor origin is a fixture.
 # custom:
 #   code: record_kind_not_admitted
 #   each: bundle.records
@@ -35,13 +35,13 @@ kind_admitted(record) if {
 
 # METADATA
 # title: Every record that has an address is external, and no other has one
-# description: Only fixtures and material made from them may go without the network requirements, so a
-#   URL or a retrieval time beside another kind than external is a contradiction.
+# description: Only records that are not external may go without the network requirements, so a URL
+#   beside another kind is a contradiction.
 # custom:
 #   code: record_kind_contradicted
 #   each: bundle.records
 #   after: [record_kind_not_admitted]
-#   remedy: Set `kind` to external and state url and retrieved_at, or set both of them to null
+#   remedy: Set `kind` to external and state url and retrieved_at, or set url to null
 # labels:
 #   row: A05, A09
 kind_consistent(record) if origin.offline(record)

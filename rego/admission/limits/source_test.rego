@@ -1,0 +1,82 @@
+package admission.limits.source_test
+
+import data.admission.limits.source
+import future.keywords.not
+
+_hash := "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+_clean := {"bundle": {
+	"purpose": "train",
+	"environment": "contacts_sqlite",
+	"digest": "sha256:aa",
+	"exported": false,
+	"network": {"enabled": false, "allowed_hosts": [], "budget": {"max_requests": 0}, "audit_required": true},
+	"sandbox": {
+		"generated_code": "disabled",
+		"filesystem": "artifact_subdir",
+		"redaction": true,
+		"network": "none",
+	},
+	"records": [
+		{"id": "contacts-1", "content": {"sha256": _hash, "bytes": 12}},
+		{"id": "contacts-2", "content": {"sha256": _hash, "bytes": 0}},
+	],
+}}
+
+test_complete if {
+	limits := source.limits with input as _clean
+	limits == {
+		"purpose": "train",
+		"environment": "contacts_sqlite",
+		"bundle_digest": "sha256:aa",
+		"records": [
+			{"id": "contacts-1", "sha256": _hash, "bytes": 12},
+			{"id": "contacts-2", "sha256": _hash, "bytes": 0},
+		],
+		"export": {"allowed": false},
+		"network": {"enabled": false, "allowed_hosts": [], "max_requests": 0},
+		"sandbox": {
+			"generated_code": "disabled",
+			"filesystem": "artifact_subdir",
+			"redaction": true,
+			"network": "none",
+		},
+		"audit": true,
+	}
+}
+
+test_incomplete if {
+	every gone in [
+		"bundle",
+		"bundle/purpose",
+		"bundle/environment",
+		"bundle/digest",
+		"bundle/exported",
+		"bundle/network",
+		"bundle/network/enabled",
+		"bundle/network/allowed_hosts",
+		"bundle/network/budget",
+		"bundle/network/audit_required",
+		"bundle/sandbox",
+		"bundle/sandbox/generated_code",
+		"bundle/sandbox/filesystem",
+		"bundle/sandbox/redaction",
+		"bundle/sandbox/network",
+		"bundle/records",
+		"bundle/records/1/id",
+		"bundle/records/1/content",
+		"bundle/records/1/content/sha256",
+		"bundle/records/1/content/bytes",
+	] {
+		not source.limits with input as json.remove(_clean, [gone])
+	}
+}
+
+test_wrong_type if {
+	every path in ["environment", "digest", "exported", "network", "sandbox", "records"] {
+		every wrong in [null, 0, [], {}] {
+			changed := json.patch(_clean, [{"op": "replace", "path": concat("/", ["/bundle", path]), "value": wrong}])
+			not source.limits with input as changed
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package admission.requirements.source.address_test
+
+import data.admission.requirements.source.address
+import future.keywords.not
+
+_policy := {"networks": {"schemes": ["https"], "ports": [443]}}
+
+_url := {"canonical": true, "scheme": "https", "host": "data.example.org", "port": 443}
+
+_clean := {"kind": "external", "remote": true, "url": _url}
+
+_fixture := {"kind": "fixture", "remote": false}
+
+_with(url) := object.union(_clean, {"url": url})
+
+test_canonical if {
+	records := {
+		"external": _clean,
+		"fixture": _fixture,
+		"not canonical": {"kind": "external", "remote": true, "url": {"canonical": false}},
+		"canonical is text": _with({"canonical": "true"}),
+		"canonical missing": json.remove(_clean, ["url/canonical"]),
+		"other scheme": _with({"scheme": "http"}),
+		"scheme missing": json.remove(_clean, ["url/scheme"]),
+		"other port": _with({"port": 8443}),
+		"port is text": _with({"port": "443"}),
+		"port missing": json.remove(_clean, ["url/port"]),
+		"no address": json.remove(_clean, ["url"]),
+		"no kind": json.remove(_clean, ["kind"]),
+	}
+	held := {name | some name, record in records; address.canonical(record) with data.policy as _policy}
+	held == {"external", "fixture"}
+}
+
+test_values_missing if {
+	every gone in ["networks", "networks/schemes", "networks/ports", "networks/schemes/0", "networks/ports/0"] {
+		not address.canonical(_clean) with data.policy as json.remove(_policy, [gone])
+	}
+}
+
+_request(hosts) := {"bundle": {"network": {"allowed_hosts": hosts}}}
+
+test_host_allowlisted if {
+	records := {
+		"external": _clean,
+		"fixture": _fixture,
+		"subdomain": _with({"host": "www.data.example.org"}),
+		"parent": _with({"host": "example.org"}),
+		"upper case": _with({"host": "DATA.example.org"}),
+		"empty host": _with({"host": ""}),
+		"host is null": _with({"host": null}),
+		"host missing": json.remove(_clean, ["url/host"]),
+		"no kind": json.remove(_clean, ["kind"]),
+	}
+	held := {name |
+		some name, record in records
+		address.host_allowlisted(record) with input as _request(["other.example.org", "data.example.org", "", null])
+	}
+	held == {"external", "fixture"}
+}
+
+test_empty_allowlist if {
+	every request in [_request([]), _request(null), _request({}), _request("data.example.org"), {}] {
+		not address.host_allowlisted(_clean) with input as request
+		address.host_allowlisted(_fixture) with input as request
+	}
+}

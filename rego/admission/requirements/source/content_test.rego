@@ -1,0 +1,47 @@
+package admission.requirements.source.content_test
+
+import data.admission.requirements.source.content
+import future.keywords.not
+
+_hash := "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+_other := "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+_clean := {"sha256": _hash, "content": {"sha256": _hash, "bytes": 12}}
+
+_records := {
+	"clean": _clean,
+	"no file": json.remove(_clean, ["content"]),
+	"no computed hash": json.remove(_clean, ["content/sha256"]),
+	"computed hash is null": object.union(_clean, {"content": {"sha256": null}}),
+	"no stated hash": json.remove(_clean, ["sha256"]),
+	"stated hash is null": object.union(_clean, {"sha256": null}),
+	"both hashes are empty": {"sha256": "", "content": {"sha256": ""}},
+	"both hashes are null": {"sha256": null, "content": {"sha256": null}},
+	"another hash": object.union(_clean, {"sha256": _other}),
+	"nothing": {},
+}
+
+test_content_present if {
+	{name | some name, record in _records; content.content_present(record)} == {
+		"clean",
+		"no stated hash",
+		"stated hash is null",
+		"another hash",
+	}
+}
+
+test_hash_stated if {
+	{name | some name, record in _records; content.hash_stated(record)} == {
+		"clean",
+		"no file",
+		"no computed hash",
+		"computed hash is null",
+		"another hash",
+	}
+}
+
+# Empty hashes are equal too, and refused by the two requirements above.
+test_hash_matches if {
+	{name | some name, record in _records; content.hash_matches(record)} == {"clean", "both hashes are empty"}
+}
