@@ -45,7 +45,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a character the terminal lacks stops nothing
     try:
-        app()
+        app(prog_name="engine")
     except EngineError as error:
         typer.echo(f"engine: {error}\n  {error.remedy}", err=True)
         sys.exit(error.exit)
