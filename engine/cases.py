@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError
 
@@ -47,8 +47,8 @@ class Case(Model):
     request: Any = None
     bundle: str | None = None
     drop: tuple[str, ...] = ()
-    set: dict[str, Any] = {}
-    values: dict[str, Any] = {}
+    set: dict[str, Any] = Field(default_factory=dict)
+    values: dict[str, Any] = Field(default_factory=dict)
     now: Annotated[str, Field(pattern=_MOMENT)]
     mode: Annotated[Mode, Field(strict=False)] = Mode.ENFORCE
     want: Want
@@ -57,6 +57,8 @@ class Case(Model):
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
+    """A case and where it is written."""
+
     path: Path
     case: Case
 
@@ -69,7 +71,7 @@ def read_case(path: Path) -> CaseFile:
         return CaseFile(path, Case.model_validate_json(json.dumps(document.value)))
     except ValidationError as error:
         problem = error.errors()[0]
-        where = document.where(tuple(part for part in problem["loc"] if isinstance(part, str | int)))
+        where = document.where(tuple(problem["loc"]))
         raise GatherError(
             f"the case does not fit its format: {problem['type'].replace('_', ' ')}",
             remedy="see the case file format in CONTRIBUTING.md",
@@ -92,7 +94,7 @@ class Runner:
         self._engines: dict[tuple[str, ...], Engine] = {}
         self._stack = ExitStack()
 
-    def __enter__(self) -> Runner:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -23,6 +23,7 @@ from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.catalogue import Catalogue
 from engine.policy_bundle.sources import PolicySources
 from engine.record.log import RecordLog
+from engine.record.model import RecoveryRecord
 from engine.settings import Settings
 from engine.work import Hand, Job
 
@@ -81,6 +82,11 @@ class Engine:
             self.opa.close()
         finally:
             self._log.close()
+
+    @property
+    def recovered(self) -> tuple[RecoveryRecord, ...]:
+        """What a crash had left unfinished in the record, and was cut and kept when it was opened."""
+        return self._log.recovered if isinstance(self._log, RecordLog) else ()
 
     def check(self, point: str, request: Any) -> Answer:
         """A dry run: gather, decide, record as `check`. Nothing is enforced and nothing runs."""

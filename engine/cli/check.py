@@ -104,6 +104,7 @@ def _decide(
     progress = _Progress(len(found))
     reports = []
     with Engine(settings, values=values, now=lambda: moment, progress=progress.part) as engine:
+        options.tell_recovered(engine)
         for path in found:
             progress.bundle(str(path))
             answer = engine.check("source", {"path": str(path), "digest": digest})

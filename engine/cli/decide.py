@@ -51,6 +51,7 @@ def decide(
     with Engine(
         options.settings(state, policy, rego, bundle), values=tuple(values or ()), now=lambda: moment
     ) as engine:
+        options.tell_recovered(engine)
         answer = engine.decide(point, content)
     typer.echo(json.dumps(answer.decision.model_dump(mode="json"), indent=2, ensure_ascii=False))
     raise typer.Exit(answer.exit)

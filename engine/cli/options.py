@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from engine.engine import Engine
     from engine.settings import Settings
 
 State = Annotated[
@@ -43,8 +44,22 @@ def settings(
     """The settings with these options in the place of the defaults."""
     from engine.settings import Settings
 
-    chosen = {"state": state, "policy": policy, "rego": rego, "recipe": recipe}
-    return replace(Settings(), **{name: folder for name, folder in chosen.items() if folder is not None})
+    default = Settings()
+    return replace(
+        default,
+        state=state or default.state,
+        policy=policy or default.policy,
+        rego=rego or default.rego,
+        recipe=recipe or default.recipe,
+    )
+
+
+def tell_recovered(engine: Engine) -> None:
+    """Say on standard error what a crash had left unfinished in the record."""
+    for cut in engine.recovered:
+        typer.echo(
+            f"engine: {cut.bytes} unfinished bytes were cut from the end of {cut.file} and kept in {cut.kept}", err=True
+        )
 
 
 def moment(text: str | None) -> datetime:

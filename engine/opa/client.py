@@ -172,7 +172,7 @@ class _UnixPool(HTTPConnectionPool):
         self._path = path
         self._budget = budget
 
-    def _new_conn(self) -> HTTPConnection:  # type: ignore[override]
+    def _new_conn(self) -> HTTPConnection:
         return _UnixConnection(self._path, self._budget)
 
 

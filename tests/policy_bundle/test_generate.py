@@ -41,7 +41,7 @@ TREE: dict[str, str | bytes | None] = {
     'admitted(key) if data.policy.licenses.licenses[key] == "admit"\n',
     LIMITS: "package admission.limits.source\n\nimport future.keywords.not\n\n"
     'limits := {"purpose": input.bundle.purpose, "rooms": input.bundle.rooms}\n',
-    "policy/levels.yaml": "levels:\n  source:\n    license_refused: confirm\n    purpose_known: warn\n    id_unique: deny\n",
+    "policy/levels.yaml": "levels:\n  source: {license_refused: confirm, purpose_known: warn, id_unique: deny}\n",
 }
 POLICY: dict[str, Any] = {
     "licenses": {"licenses": {"MIT": "admit", "GPL-2.0-only": "refuse"}, "most": 5},

@@ -155,6 +155,21 @@ def test_after_a_failed_sync_and_a_restart_no_crash_loses_anything() -> None:
             assert fault(tree, told) is None
 
 
+@pytest.mark.slow
+def test_after_two_failures_and_two_restarts_no_crash_loses_anything() -> None:
+    for first in range(1, Session(SimulatedDisk()).run(2).disk.steps + 1, 2):
+        for second in range(1, 24):
+            session = Session(SimulatedDisk())
+            session.disk.fail = (first, 0.5)
+            session.run(2)
+            session.disk.fail, session.made, session.error = (session.disk.steps + second, 0.5), 50, None
+            if session.run(1).error is None:
+                break  # the second session has fewer steps than that
+            session.disk.fail, session.made = None, 90
+            for tree, told in crashes(session, lambda: session.run(1), stride=100_000):  # noqa: B023 (used at once)
+                assert fault(tree, told) is None
+
+
 def test_after_a_failure_the_log_stays_closed() -> None:
     disk = SimulatedDisk()
     log = opened(disk)

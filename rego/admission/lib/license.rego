@@ -23,6 +23,7 @@ use(request) := {"purpose": request.purpose, "exported": true, "export": alterna
 
 # Some alternative has a complete row for each of its keys.
 known(alternatives) if {
+	is_array(alternatives)
 	some alternative in alternatives
 	_all_known(alternative)
 }
@@ -36,6 +37,7 @@ known_everywhere(alternatives) if {
 
 # Some alternative of which every key is worth one of the verdicts for this use.
 worth(alternatives, wanted, verdicts) if {
+	is_array(alternatives)
 	some alternative in alternatives
 	is_array(alternative)
 	count(alternative) > 0

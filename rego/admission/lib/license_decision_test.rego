@@ -27,6 +27,7 @@ _materials := {
 	"refusal lost its word": _material([_accepted, json.remove(_stale, ["decision"])]),
 	"refusal lost its time": _material([_accepted, json.remove(_stale, ["decided_at"])]),
 	"refusal has time 0": _material([_accepted, object.union(_stale, {"decided_at": 0})]),
+	"time 0": _material([object.union(_accepted, {"decided_at": 0})]),
 	"refusal is null": _material([_accepted, null]),
 	"none": _material([]),
 	"decisions are null": _material(null),
@@ -48,6 +49,7 @@ _for_this_content := {
 	"refusal lost its word",
 	"refusal lost its time",
 	"refusal has time 0",
+	"time 0",
 	"refusal is null",
 }
 
@@ -58,7 +60,7 @@ test_present if {
 test_readable if {
 	unreadable := {
 		"refusal lost its hash", "refusal has an empty hash", "refusal lost its word", "refusal lost its time",
-		"refusal has time 0", "refusal is null", "none", "decisions are null", "no decisions", "no license", "nothing",
+		"refusal has time 0", "time 0", "refusal is null", "none", "decisions are null", "no decisions", "no license", "nothing",
 	}
 	{name | some name, material in _materials; not license_decision.readable(material)} == unreadable
 }
@@ -79,7 +81,8 @@ test_until if {
 		names := {name | some name, material in _materials; license_decision.until(material, now)}
 	}
 	late := {"refused", "accepted and refused"}
-	untils == {99: set(), 100: _for_this_content - late, 200: _for_this_content}
+	taken := _for_this_content - {"time 0"}
+	untils == {99: set(), 100: taken - late, 200: taken}
 }
 
 test_until_clock_missing if not license_decision.until(_material([_accepted]), {}.now)

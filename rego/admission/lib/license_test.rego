@@ -94,6 +94,7 @@ _labels := {
 	"no list in the list": ["Free"],
 	"null": null,
 	"text": "Free",
+	"an object of alternatives": {"a": ["Free"]},
 }
 
 test_or_takes_the_best_and_the_worst if {
@@ -141,6 +142,9 @@ _requests := {
 	"unknown export license": {"purpose": "eval", "exported": true, "export_license": {"alternatives": [["Nowhere"]]}},
 	"no export license": {"purpose": "eval", "exported": true},
 	"purpose that is another field of a category": {"purpose": "export", "exported": false},
+	"the same, exported": {"purpose": "export", "exported": true, "export_license": {"alternatives": [["Alike"]]}},
+	"inside, a license left over": {"purpose": "eval", "exported": false, "export_license": {"alternatives": [["Alike"]]}},
+	"a license, no word on export": {"purpose": "eval", "export_license": {"alternatives": [["Alike"]]}},
 	"no purpose": {"exported": false},
 	"no word on export": {"purpose": "train"},
 	"export is null": {"purpose": "train", "exported": null},
@@ -149,7 +153,14 @@ _requests := {
 test_use if {
 	{name: use | some name, request in _requests; use := license.use(request) with data.policy as _policy} == {
 		"inside": {"purpose": "train", "exported": false, "export": []},
+		"inside, a license left over": {"purpose": "eval", "exported": false, "export": []},
 		"exported": {"purpose": "eval", "exported": true, "export": [["Alike"]]},
+	}
+}
+
+test_no_word_on_export if {
+	every key in {"Free", "Alike"} {
+		not license.worth([[key]], {"purpose": "eval", "export": [["Alike"]]}, _admit) with data.policy as _policy
 	}
 }
 

@@ -73,10 +73,33 @@ test_incomplete if {
 }
 
 test_wrong_type if {
-	every path in ["environment", "digest", "exported", "network", "sandbox", "records"] {
-		every wrong in [null, 0, [], {}] {
+	every path in [
+		"environment",
+		"digest",
+		"exported",
+		"network",
+		"network/enabled",
+		"network/allowed_hosts",
+		"network/budget/max_requests",
+		"sandbox",
+		"records",
+		"records/1/id",
+		"records/1/content/sha256",
+		"records/1/content/bytes",
+	] {
+		every wrong in [null, {}] {
 			changed := json.patch(_clean, [{"op": "replace", "path": concat("/", ["/bundle", path]), "value": wrong}])
 			not source.limits with input as changed
 		}
+	}
+}
+
+test_records_are_a_filled_list if {
+	record := _clean.bundle.records[0]
+	limits := source.limits with input as json.patch(_clean, [{"op": "replace", "path": "/bundle/records", "value": [record]}])
+	limits.records == [{"id": "contacts-1", "sha256": _hash, "bytes": 12}]
+	every wrong in [[], {"0": record}, [record, null]] {
+		changed := json.patch(_clean, [{"op": "replace", "path": "/bundle/records", "value": wrong}])
+		not source.limits with input as changed
 	}
 }

@@ -12,10 +12,7 @@ import future.keywords.not
 #   reads: [sources.purposes]
 # labels:
 #   row: A09
-purpose_admitted if {
-	is_string(input.purpose)
-	input.purpose in data.policy.sources.purposes
-}
+purpose_admitted if input.purpose in data.policy.sources.purposes
 
 # METADATA
 # title: The license under which the result is exported is known to us

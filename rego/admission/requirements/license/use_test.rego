@@ -25,6 +25,7 @@ _requests := {
 	"export license does not parse": object.union(_inside, {"exported": true, "export_license": {}}),
 	"no export license": json.remove(_exported, ["export_license"]),
 	"no word on export": json.remove(_inside, ["exported"]),
+	"a license, no word on export": json.remove(_exported, ["exported"]),
 	"export is null": object.union(_inside, {"exported": null}),
 }
 

@@ -50,7 +50,4 @@ unchanged if input.bundle.unchanged == true
 #   reads: [sources.purposes]
 # labels:
 #   row: A09
-purpose_admitted if {
-	is_string(input.bundle.purpose)
-	input.bundle.purpose in data.policy.sources.purposes
-}
+purpose_admitted if input.bundle.purpose in data.policy.sources.purposes

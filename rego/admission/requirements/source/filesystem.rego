@@ -12,10 +12,7 @@ import future.keywords.not
 #   reads: [sandbox.filesystem]
 # labels:
 #   row: A24
-isolated if {
-	is_string(input.bundle.sandbox.filesystem)
-	is_array(data.policy.sandbox.filesystem[input.bundle.sandbox.filesystem])
-}
+isolated if is_array(data.policy.sandbox.filesystem[input.bundle.sandbox.filesystem])
 
 # METADATA
 # title: This machine was shown to enforce the file system isolation
@@ -31,7 +28,6 @@ enforced if {
 	some boundary in input.boundaries
 	boundary.boundary == input.bundle.sandbox.filesystem
 	boundary.enforced == true
-	is_string(boundary.kind)
 	boundary.kind in data.policy.sandbox.filesystem[input.bundle.sandbox.filesystem]
 	is_string(boundary.backend)
 	is_string(boundary.evidence)

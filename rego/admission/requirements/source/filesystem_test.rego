@@ -43,6 +43,7 @@ test_enforced if {
 		"unsupported": _with({"kind": "unsupported"}),
 		"not enforced": _with({"enforced": false}),
 		"enforced is text": _with({"enforced": "true"}),
+		"kind is null": _with({"kind": null}),
 		"another boundary": _with({"boundary": "network_none"}),
 		"no boundary": _without("boundary"),
 		"no kind": _without("kind"),

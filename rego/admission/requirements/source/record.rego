@@ -28,10 +28,7 @@ id_unique(record) if {
 #   reads: [sources.kinds]
 # labels:
 #   row: A05
-kind_admitted(record) if {
-	is_string(record.kind)
-	record.kind in data.policy.sources.kinds
-}
+kind_admitted(record) if record.kind in data.policy.sources.kinds
 
 # METADATA
 # title: Every record that has an address is external, and no other has one

@@ -27,10 +27,7 @@ stated(record) if {
 #   reads: [sources.retention_bases]
 # labels:
 #   row: A13
-basis_admitted(record) if {
-	is_string(record.retention.basis)
-	record.retention.basis in data.policy.sources.retention_bases
-}
+basis_admitted(record) if record.retention.basis in data.policy.sources.retention_bases
 
 # METADATA
 # title: Every record may still be kept

@@ -12,10 +12,7 @@ import future.keywords.not
 #   reads: [sandbox.generated_code]
 # labels:
 #   row: A23
-generated_code_disabled if {
-	is_string(input.bundle.sandbox.generated_code)
-	input.bundle.sandbox.generated_code in data.policy.sandbox.generated_code
-}
+generated_code_disabled if input.bundle.sandbox.generated_code in data.policy.sandbox.generated_code
 
 # METADATA
 # title: Secrets are redacted
@@ -42,7 +39,4 @@ redaction_on if {
 #   reads: [sandbox.network]
 # labels:
 #   row: A09
-network_closed if {
-	is_string(input.bundle.sandbox.network)
-	input.bundle.sandbox.network in data.policy.sandbox.network
-}
+network_closed if input.bundle.sandbox.network in data.policy.sandbox.network

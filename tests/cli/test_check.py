@@ -1,0 +1,320 @@
+"""`engine check` as people and pipelines use it: exit codes, trees, formats, other policies, other times."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests.command import Command, Run, codes, decisions, edited
+from tests.conftest import BUNDLES, NOW, ROOT
+
+FIXTURES = "fixtures/source_bundles"
+GOOD, DENIED, REVIEW = (f"{FIXTURES}/{name}" for name in ("offline_fixture", "hash_mismatch", "license_review_required"))
+UNREADABLE = "fixtures/source_bundles_unreadable/duplicate_keys"
+REFUSE_CC_BY = "licenses.licenses.CC-BY-4.0.decision=refuse"
+BAD_VALUE = "licenses.licenses.MIT.decision=perhaps"
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    return Command.of(tmp_path, cache)
+
+
+def broken_state(folder: Path) -> Path:
+    """A state in which no record can be written, for root too."""
+    path = folder / "a-file"
+    path.write_text("where the state folder should be", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("paths", "options", "wanted"),
+    [
+        ([GOOD], [], 0),
+        ([DENIED], [], 1),
+        ([UNREADABLE], [], 2),
+        ([REVIEW], [], 3),
+        ([GOOD], ["--state", "broken"], 4),
+        ([GOOD], ["--values", BAD_VALUE], 5),
+        ([REVIEW, GOOD], [], 3),
+        ([DENIED, REVIEW, GOOD], [], 1),
+        ([UNREADABLE, DENIED, REVIEW], [], 2),
+        ([UNREADABLE, DENIED], ["--values", BAD_VALUE], 5),
+        ([DENIED, UNREADABLE, REVIEW], ["--values", BAD_VALUE, "--state", "broken"], 4),
+    ],
+    ids=["allow", "deny", "unreadable", "confirm", "fault", "policy-invalid"]
+    + [f"worst-is-{name}" for name in ("confirm", "deny", "unreadable", "policy-invalid", "fault")],
+)
+def test_it_ends_with_the_worst_exit_code(
+    paths: list[str], options: list[str], wanted: int, command: Command, tmp_path: Path
+) -> None:
+    chosen = [str(broken_state(tmp_path)) if option == "broken" else option for option in options]
+    run = command.check(*paths, *chosen, "--format", "json")
+    assert run.code == run.json["exit"] == wanted
+    assert [report["path"] for report in run.json["reports"]] == paths
+    assert max(report["exit"] == wanted for report in run.json["reports"])
+    if "broken" not in options:
+        assert len(decisions(command.state)) == len(paths)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "PATH"),
+        ([GOOD, "--no-such-option"], "--no-such-option"),
+        ([GOOD, "--now", "yesterday"], "2026-11-21T00:00:00Z"),
+        ([GOOD, "--format", "yaml"], "sarif"),
+        ([GOOD, "--format", "json", "--format", "text"], "--output"),
+        ([GOOD, "--output", "a", "--output", "b"], "--output"),
+        ([GOOD, "--digest", "sha256:123"], "digest"),
+        (["policy"], "bundle.yaml"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_call_says_what_is_wrong_and_ends_with_2(arguments: list[str], said: str, command: Command) -> None:
+    run = command("check", *arguments)
+    assert run.code == 2
+    assert said in run.stdout + run.stderr
+
+
+def test_a_folder_with_a_wrong_name_among_good_ones_is_told_before_anything_is_decided(command: Command) -> None:
+    run = command.check(GOOD, "policy", DENIED)
+    assert (run.code, run.stdout) == (2, "")
+    assert "`policy`" in run.stderr
+    assert decisions(command.state) == []
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Source bundles at several depths, as folders and archives, with things beside them that are none."""
+    top = tmp_path / "tree"
+    shutil.copytree(BUNDLES / "offline_fixture", top / "b" / "deep" / "folder")
+    shutil.copytree(BUNDLES / "hash_mismatch", top / "a-denied")
+    shutil.copytree(BUNDLES / "hash_mismatch", top / "a-denied" / "content" / "inside-another")
+    with tarfile.open(top / "c.tar.gz", "w:gz") as tar:
+        tar.add(BUNDLES / "offline_fixture", "contacts")
+    with zipfile.ZipFile(top / "b" / "d.zip", "w") as archive:
+        for path in sorted((BUNDLES / "external_contacts").rglob("*")):
+            archive.write(path, path.relative_to(BUNDLES / "external_contacts"))
+    (top / "notes").mkdir()
+    (top / "notes" / "readme.md").write_text("no source bundle", encoding="utf-8")
+    (top / "z-link").symlink_to(BUNDLES / "license_missing")
+    return top
+
+
+def test_a_tree_gives_every_source_bundle_in_it_once_and_in_order(command: Command, tree: Path) -> None:
+    run = command.check(tree.name, "--format", "json", cwd=tree.parent)
+    found = [(report["path"], report["decision"]["outcome"]) for report in run.json["reports"]]
+    assert sorted(found) == [
+        ("tree/a-denied", "deny"),
+        ("tree/b/d.zip", "allow"),
+        ("tree/b/deep/folder", "allow"),
+        ("tree/c.tar.gz", "allow"),
+    ]
+    assert found == sorted(found)
+    assert run.code == 1
+    assert len(decisions(command.state)) == 4
+
+
+def test_an_archive_decides_as_its_folder_does(command: Command, tree: Path) -> None:
+    folder, archive = command.reports(tree / "b/deep/folder", tree / "c.tar.gz")
+    assert folder["decision"]["limits"] == archive["decision"]["limits"]
+    denied = edited("retention_over", tree / "over")
+    with tarfile.open(tree / "over.tgz", "w:gz") as tar:
+        tar.add(denied, ".")
+    folder, archive = command.reports(denied, tree / "over.tgz")
+    assert codes(folder) == codes(archive) == ["retention_expired"]
+    assert archive["findings"][0]["where"]["file"].endswith("over.tgz!/bundle.yaml")
+
+
+@pytest.mark.parametrize("hidden", ["a folder that may not be listed", "a document that is a folder"])
+def test_what_a_tree_hides_is_never_passed_over_in_silence(hidden: str, command: Command, tree: Path) -> None:
+    """A tree with something in it that cannot be looked at must not end with `all are allowed`."""
+    shutil.rmtree(tree / "a-denied")
+    closed = tree / "closed"
+    shutil.copytree(BUNDLES / "hash_mismatch", closed)
+    if hidden == "a document that is a folder":
+        (closed / "bundle.yaml").unlink()
+        (closed / "bundle.yaml").mkdir()
+        run = command.check(tree)
+    else:
+        closed.chmod(0)
+        if os.geteuid() == 0:  # root reads every folder: drop that one right of root
+            setpriv = shutil.which("setpriv")
+            if setpriv is None:
+                pytest.skip("setpriv is missing: a folder that may not be listed was NOT tried on this machine")
+            run = command.check(tree, prefix=(setpriv, "--bounding-set=-dac_override,-dac_read_search"))
+        else:
+            run = command.check(tree)
+        closed.chmod(0o700)
+    assert run.code == 2, run.stdout
+    assert "closed" in run.stdout + run.stderr
+
+
+def test_several_formats_at_once_tell_the_same(command: Command, tmp_path: Path) -> None:
+    names = ("json", "sarif", "junit", "github")
+    options = [text for name in names for text in ("--format", name, "--output", str(tmp_path / name))]
+    run = command.check(GOOD, DENIED, REVIEW, UNREADABLE, *options, "--format", "text")
+    assert run.code == 2
+    assert run.stdout.startswith("ALLOW fixtures/source_bundles/offline_fixture")
+    document = json.loads((tmp_path / "json").read_text(encoding="utf-8"))
+    assert [report["decision"]["outcome"] for report in document["reports"]] == ["allow", "deny", "confirm", "deny"]
+    results = json.loads((tmp_path / "sarif").read_text(encoding="utf-8"))["runs"][0]["results"]
+    refused = {result["ruleId"].rpartition("/")[2] for result in results if result.get("kind", "fail") != "pass"}
+    assert {"content_hash_mismatch", "license_review_required", "engine.input_unreadable"} <= refused
+    suites = ET.fromstring((tmp_path / "junit").read_text(encoding="utf-8"))  # noqa: S314 (our own output)
+    assert (suites.get("failures"), suites.get("errors")) == ("4", "1")  # a record and the whole, of two
+    commands = (tmp_path / "github").read_text(encoding="utf-8")
+    assert commands.count("::error") == 2
+    assert commands.count("::warning") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["github", "home", "json", "junit", "sarif"]
+    assert len(decisions(command.state)) == 4  # decided once, told five times
+
+
+def test_outputs_are_all_written_or_none(command: Command, tmp_path: Path) -> None:
+    old = tmp_path / "old.json"
+    old.write_text("of yesterday", encoding="utf-8")
+    beside = ["--format", "sarif", "--output", tmp_path / "new.sarif"]
+    run = command.check(GOOD, "--format", "json", "--output", old, *beside, "--format", "text", "--output", "/proc/x")
+    assert run.code == 2
+    assert "`/proc/x`" in run.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "old.json"]
+    assert old.read_text(encoding="utf-8") == "of yesterday"
+
+
+def test_an_output_that_is_no_regular_file_is_written_to_and_not_replaced(command: Command, tmp_path: Path) -> None:
+    """`--output /dev/null` or `/dev/stdout` run as root must not take the device away from everybody."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    heard: list[str] = []
+    reader = threading.Thread(target=lambda: heard.append(pipe.read_text(encoding="utf-8")), daemon=True)
+    reader.start()
+    run = command.check(GOOD, "--format", "json", "--output", pipe)
+    assert pipe.is_fifo(), "the pipe was replaced by a file"
+    assert run.code == 0
+    reader.join(10)
+    assert json.loads(heard[0])["exit"] == 0
+
+
+def test_an_output_through_a_link_keeps_the_link(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    target = tmp_path / "real" / "report.json"
+    target.write_text("of yesterday", encoding="utf-8")
+    (tmp_path / "report.json").symlink_to(target)
+    assert command.check(GOOD, "--format", "json", "--output", tmp_path / "report.json").code == 0
+    assert (tmp_path / "report.json").is_symlink()
+    assert json.loads(target.read_text(encoding="utf-8"))["exit"] == 0
+
+
+def test_explain_tells_rule_row_revisions_and_limits(command: Command) -> None:
+    text = command.check(GOOD, DENIED, "--explain").stdout
+    taken = decisions(command.state)
+    for decision in taken:
+        assert f"decision: {decision['decision_id']} (point source, mode check)" in text
+    assert f"rules: {taken[0]['policy']['rules']}" in text
+    assert f"values: {taken[0]['policy']['values']}" in text
+    assert f'bundle_digest: "{taken[0]["limits"]["bundle_digest"]}"' in text
+    assert "rule: rego/admission/requirements/source/" in text
+    assert "row A10" in text
+
+
+def one(run: Run) -> dict[str, Any]:
+    """The only report of a run."""
+    (report,) = run.json["reports"]
+    assert isinstance(report, dict)
+    return report
+
+
+def test_a_value_tried_on_the_command_line_changes_the_outcome_and_says_so(command: Command) -> None:
+    report = one(command.check(GOOD, "--values", REFUSE_CC_BY, "--format", "json"))
+    assert (report["exit"], codes(report)) == (1, ["license_incompatible"])
+    rows = {row["path"]: row for row in report["findings"][0]["policy_rows"]}
+    assert rows["licenses.licenses.CC-BY-4.0"]["value"]["decision"] == "refuse"
+    assert one(command.check(GOOD, "--format", "json"))["exit"] == 0  # tried, not kept
+
+
+def test_an_edited_policy_changes_the_outcome_and_is_named(command: Command, tmp_path: Path) -> None:
+    policy = tmp_path / "policy"
+    shutil.copytree(ROOT / "policy", policy)
+    licenses = policy / "licenses.yaml"
+    text = licenses.read_text(encoding="utf-8").splitlines()
+    (index,) = [number for number, line in enumerate(text) if line.startswith("  CC-BY-4.0:")]
+    assert "decision: admit" in text[index]
+    text[index] = text[index].replace("decision: admit", "decision: refuse")
+    licenses.write_text("\n".join(text) + "\n", encoding="utf-8")
+    report = one(command.check(GOOD, "--policy", policy, "--format", "json"))
+    assert (report["exit"], codes(report)) == (1, ["license_incompatible"])
+    rows = {row["path"]: row for row in report["findings"][0]["policy_rows"]}
+    assert rows["licenses.licenses.CC-BY-4.0"]["where"] == {"file": str(licenses), "line": index + 1}
+    shipped = command.reports(GOOD)[0]["decision"]["policy"]
+    edited_policy = report["decision"]["policy"]
+    assert edited_policy["rules"] == shipped["rules"]
+    assert edited_policy["values"] != shipped["values"]
+
+
+def test_the_time_can_be_chosen(command: Command) -> None:
+    report = one(command("check", GOOD, "--now", "2030-01-01T00:00:00Z", "--format", "json"))
+    assert (report["exit"], codes(report)) == (1, ["retention_expired"])
+    (decision,) = decisions(command.state)
+    assert decision["input"]["now"] == 1_893_456_000
+    assert not decision["time"].startswith("2030")  # the record keeps the true time
+
+
+def test_the_digest_of_an_earlier_check_admits_exactly_that_source_bundle(command: Command, tmp_path: Path) -> None:
+    bundle = edited("offline_fixture", tmp_path / "bundle")
+    digest = command.reports(bundle)[0]["decision"]["limits"]["bundle_digest"]
+    assert command.check(bundle, "--digest", digest).code == 0
+    (bundle / "bundle.yaml").write_bytes((bundle / "bundle.yaml").read_bytes() + b"\n")
+    report = one(command.check(bundle, "--digest", digest, "--format", "json"))
+    assert (report["exit"], codes(report)) == (1, ["bundle_changed"])
+
+
+def test_one_digest_is_not_asked_of_many_source_bundles(command: Command) -> None:
+    """No two source bundles have one digest: a digest with several paths can only be a mistake."""
+    run = command.check(GOOD, DENIED, "--digest", "sha256:" + "0" * 64)
+    assert run.code == 2
+    assert "--digest" in run.stderr
+
+
+def test_text_for_people(command: Command, snapshot: SnapshotAssertion) -> None:
+    """A good source bundle and three bad ones; no decision id, time or absolute path is in it."""
+    names = ("offline_fixture", "hash_mismatch", "unknown_license", "no_network_section")
+    assert command.check(*(f"{FIXTURES}/{name}" for name in names)).stdout == snapshot
+
+
+def test_a_reader_that_goes_away_is_no_fault_and_everything_is_recorded(command: Command) -> None:
+    """As `engine check … | head -1` does."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        command.argv("check", GOOD, "--now", NOW),
+        cwd=ROOT,
+        env=command.environment(),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=60,
+    )
+    os.close(write)
+    assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr
+    assert done.returncode != 0
+    assert len(decisions(command.state)) == 1
+
+
+def test_a_terminal_without_the_characters_gets_them_written_out(command: Command, tmp_path: Path) -> None:
+    bundle = edited("offline_fixture", tmp_path / "straße-名前")
+    run = command.check(bundle, env={"PYTHONIOENCODING": "ascii"})
+    assert run.code == 0
+    assert "stra\\xdfe-\\u540d\\u524d" in run.stdout

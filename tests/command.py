@@ -1,0 +1,136 @@
+"""The command line as a user has it: `python -m engine …` in a process of its own, and what it left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.files import load
+from engine.record.layout import DECISIONS, EVENTS
+from engine.record.verify import verify
+from engine.settings import ReadLimits
+from tests.conftest import BUNDLES, NOW, ROOT
+
+SECONDS = 120.0
+"""Far more than any of these commands needs; a command that hangs fails instead of the whole suite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A command that ended: its exit code and what it said."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as the one JSON document that it must be."""
+        return json.loads(self.stdout)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Runs `engine …` as somebody with this home folder, policy cache and state; each has one to itself."""
+
+    home: Path
+    cache: Path
+
+    @classmethod
+    def of(cls, folder: Path, cache: Path) -> Command:
+        """Somebody who has never run the engine before, but for the built policy."""
+        home = folder / "home"
+        home.mkdir()
+        return cls(home, cache)
+
+    @property
+    def state(self) -> Path:
+        """The state folder that is used where no `--state` is given."""
+        return self.home / "state"
+
+    def environment(self, changes: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Nothing of whoever runs the tests but where programs are."""
+        own = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(self.home),
+            "ENGINE_STATE_DIR": str(self.state),
+            "XDG_CACHE_HOME": str(self.cache.parent),
+        }
+        return own | dict(changes or {})
+
+    def argv(self, *arguments: str | Path) -> list[str]:
+        """The command as an argument list."""
+        return [sys.executable, "-m", "engine", *map(str, arguments)]
+
+    def __call__(
+        self,
+        *arguments: str | Path,
+        cwd: Path = ROOT,
+        stdin: str | bytes = "",
+        env: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> Run:
+        """Run `engine ARGUMENTS…` to its end. Whatever it was given, it shows no traceback."""
+        done = subprocess.run(
+            [*prefix, *self.argv(*arguments)],
+            cwd=cwd,
+            env=self.environment(env),
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        run = Run(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
+        assert "Traceback" not in run.stdout + run.stderr, run.stderr
+        return run
+
+    def check(self, *arguments: str | Path, **how: Any) -> Run:
+        """`engine check` at the moment that fits the fixtures."""
+        return self("check", *arguments, "--now", NOW, **how)
+
+    def reports(self, *arguments: str | Path, **how: Any) -> list[dict[str, Any]]:
+        """The reports of `engine check --format json`."""
+        reports: list[dict[str, Any]] = self.check(*arguments, "--format", "json", **how).json["reports"]
+        return reports
+
+
+def codes(report: Mapping[str, Any]) -> list[str]:
+    """The codes of one report's findings, each once."""
+    return sorted({finding["code"] for finding in report["findings"]})
+
+
+def lines(state: Path) -> list[dict[str, Any]]:
+    """Every line of the record in a state folder that holds."""
+    found = verify(state)
+    assert found.ok, found.breaks
+    path = state / DECISIONS
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def decisions(state: Path) -> list[dict[str, Any]]:
+    """Every decision of a record that holds."""
+    return [line for line in lines(state) if line["kind"] == "decision"]
+
+
+def events(state: Path) -> list[dict[str, Any]]:
+    """Every line of source_events.jsonl of a record that holds."""
+    assert verify(state).ok
+    return [json.loads(line) for line in (state / EVENTS).read_text(encoding="utf-8").splitlines()]
+
+
+def edited(bundle: str, copy: Path, edit: Callable[[dict[str, Any]], object] = lambda _: None) -> Path:
+    """A copy of a fixture source bundle whose document went through `edit`, written as JSON; returns the copy."""
+    shutil.copytree(BUNDLES / bundle, copy)
+    path = copy / "bundle.yaml"
+    document = load(path.read_bytes(), path.name, ReadLimits()).value
+    edit(document)
+    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return copy
