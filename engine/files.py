@@ -168,6 +168,11 @@ def _json(text: str, name: str, limits: ReadLimits) -> Any:
 
     value = json.loads(text, object_pairs_hook=pairs, parse_int=integer, parse_float=number, parse_constant=constant)
     json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    _measure(value, name, limits)
+    return value
+
+
+def _measure(value: Any, name: str, limits: ReadLimits) -> None:
     level, deepest, nodes = [value], 0, 0
     while level:
         deepest, nodes = deepest + 1, nodes + len(level)
@@ -176,7 +181,6 @@ def _json(text: str, name: str, limits: ReadLimits) -> Any:
         if nodes > limits.nodes:
             raise _refused(name, None, f"has more than {limits.nodes} values", "split the file")
         level = [child for parent in level for child in _children(parent)]
-    return value
 
 
 def _children(value: Any) -> Iterable[Any]:

@@ -87,8 +87,9 @@ class _Case:
 def answer(point: Point, request: Any, mode: Mode, parts: Parts, hand: Hand | None = None) -> Answer:
     """Take one request through the five verbs; never raises an EngineError, never allows by accident.
 
-    `request` is plain JSON, or the error that kept the caller from reading it. `hand` is the adapter that does the work of this point; it runs only
-    in mode `enforce`, on an allow, after the decision is durable.
+    `request` is plain JSON, or the error that kept the caller from reading it. `hand` is the adapter
+    that does the work of this point; it runs only in mode `enforce`, on an allow, after the decision
+    is durable.
     """
     case = _Case(point, mode, parts.new_id())
     try:

@@ -54,6 +54,6 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Exit.UNREADABLE)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (a person gets a sentence, whatever went wrong)
         typer.echo(f"engine: an unexpected {type(error).__name__} stopped the command; nothing was allowed", err=True)
         sys.exit(Exit.FAILED_CLOSED)

@@ -29,6 +29,8 @@ _RANK = (Exit.ALLOW, Exit.CONFIRM, Exit.DENY, Exit.UNREADABLE, Exit.POLICY_INVAL
 
 
 class Format(StrEnum):
+    """What `--format` takes."""
+
     TEXT = "text"
     JSON = "json"
     SARIF = "sarif"
@@ -149,7 +151,7 @@ def _render(format_: Format, reports: list[Report], worst: Exit, explain: bool, 
 
     width = shutil.get_terminal_size().columns if to_terminal else 100
     color = to_terminal and "NO_COLOR" not in os.environ
-    context = Context(exit=worst, explain=explain, color=color, width=width, base=os.getcwd())
+    context = Context(exit=worst, explain=explain, color=color, width=width, base=str(Path.cwd()))
     return FORMATS[format_.value](reports, context)
 
 

@@ -53,7 +53,8 @@ def run_tests(bundle: PolicyBundle, opa: OpaCommand) -> TestRun:
         finished = opa.test(folder, capabilities)
         results = finished.json() if finished.code in {0, 2} else None
         if not isinstance(results, list):
-            found = opa_problems(finished, names, "rego")
+            checked = opa.check(folder, capabilities)  # tells the lines that `opa test` tells as text only
+            found = opa_problems(finished if checked.code == 0 else checked, names, "rego")
             return TestRun(0, 0, _placed(bundle, found))
         found = list(_failures(results, names))
         if not found:

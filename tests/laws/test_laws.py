@@ -25,8 +25,9 @@ from engine.errors import DecideError, GatherError, WorkError
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load
 from engine.flow import Parts, answer
-from engine.model import ENGINE_CODES, Boundary, Mode, Outcome, Permit, Result
+from engine.model import ENGINE_CODES, Mode, Outcome, Permit, Result
 from engine.points.registry import POINTS
+from engine.points.source import SourceRequest
 from engine.settings import OpaLimits, ReadLimits, Settings
 from engine.values import DOCUMENTS
 from tests.conftest import BUNDLES, CASES, ROOT, case_id
@@ -110,7 +111,7 @@ def facts(engine: Engine, bundle: Path, changes: Any) -> dict[str, Any] | None:
     (bundle / DOCUMENT).write_text(json.dumps(changes), encoding="utf-8")
     point = POINTS["source"]
     try:
-        gathered = point.gather(point.request(path=str(bundle), digest=None), parts(engine).world)
+        gathered = point.gather(SourceRequest(path=str(bundle), digest=None), parts(engine).world)
     except GatherError:
         return None
     with closing(gathered.opened):
@@ -363,7 +364,7 @@ def test_6_a_boundary_that_was_not_shown_is_refused(file: CaseFile, runner: Runn
         world = replace(real.world, boundaries=lambda found=boundaries: found)  # type: ignore[misc]
         got = answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, replace(real, world=world))
         assert got.decision.outcome is Outcome.DENY
-    assert all(isinstance(boundary, Boundary) and boundary.enforced for boundary in held)  # the control
+    assert all(boundary.enforced for boundary in held)  # the control
 
 
 def test_6_a_limit_beyond_the_machine_is_refused_even_when_the_policy_allows(runner: Runner) -> None:

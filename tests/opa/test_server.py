@@ -13,7 +13,6 @@ import pytest
 
 from engine.errors import DecideError
 from engine.model import Revisions
-from engine.opa import server as server_module
 from engine.opa.binary import Binary, find_binary
 from engine.opa.server import Server
 from engine.points.registry import POINTS
@@ -167,7 +166,7 @@ def test_a_base_folder_of_someone_else_is_refused(
     base = tmp_path / f"admission-engine-{os.getuid()}"
     base.mkdir(mode=0o777)
     base.chmod(0o777)
-    monkeypatch.setattr(server_module.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(DecideError) as caught:
         start(policy)
     assert caught.value.code == "engine.opa_start"

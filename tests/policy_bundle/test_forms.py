@@ -13,8 +13,8 @@ from tests.policy_bundle.trees import REQUIREMENTS, Served, requirement, served,
 
 BODIES = {
     "some_every": "some options in item.options\ncount(options) > 0\nevery key in options { _admitted(key) }",
-    "nested": "count(item.options) > 0\nevery options in item.options {\n\tcount(options) > 0\n\tevery key in options {\n"
-    '\t\tis_string(key)\n\t\tkey != ""\n\t}\n}',
+    "nested": "count(item.options) > 0\nevery options in item.options {\n\tcount(options) > 0\n"
+    '\tevery key in options {\n\t\tis_string(key)\n\t\tkey != ""\n\t}\n}',
     "values": 'data.policy.licenses.licenses[item.license] == "admit"',
     "helper": "_small(item)",
     "library": "words.known(item.license, `x`)",

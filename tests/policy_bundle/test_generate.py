@@ -49,7 +49,7 @@ POLICY: dict[str, Any] = {
 }
 
 
-def record(name: str = "one", **facts: Any) -> dict[str, Any]:
+def record(name: Any = "one", **facts: Any) -> dict[str, Any]:
     return {"id": name, "license": "MIT", "copies": 1, **facts}
 
 
@@ -241,7 +241,7 @@ def test_without_a_file_of_rules_nothing_is_allowed(removed: str, policy: Served
 
 def test_generated_text_is_formatted(policy: Served, tmp_path: Path) -> None:
     head = "package a\n\nimport data.admission.lib.words\nimport future.keywords.not\n\n"
-    files = []
+    files: list[Path] = []
     for path in sorted((policy.folder / "admission").rglob("*.rego")):
         text = path.read_text(encoding="utf-8")
         _, mark, generated = text.partition(GENERATED)

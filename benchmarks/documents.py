@@ -1,0 +1,73 @@
+"""Inputs as OPA gets them: those of the cases, and every way to spoil one field of a good one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from adapters.artifacts import ArtifactDirectory
+from engine.cases import CaseFile, Runner, read_cases
+from engine.errors import EngineError
+from engine.model import Outcome
+from engine.points import World
+from engine.points.registry import POINTS
+from engine.settings import Settings
+from tests.laws.mutations import single
+
+
+class Documents:
+    """The inputs of all cases that take the policy as it is shipped; `good` names those it allows."""
+
+    def __init__(self, cases: Path, scratch: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=scratch) as probed:
+            boundaries = (ArtifactDirectory.prove(Path(probed)),)
+        runner = Runner(Settings(), scratch)  # it starts an engine only when asked for an answer
+        self._found: dict[tuple[str, str], Any] = {}
+        self._good: set[tuple[str, str]] = set()
+        for file in read_cases(cases):
+            if file.case.values:
+                continue
+            try:
+                document = _document(file, runner, World(clock=_clock(file), boundaries=lambda: boundaries))
+            except EngineError:  # what cannot be read never reaches OPA
+                continue
+            name = (file.case.point, file.path.stem)
+            self._found[name] = document
+            if file.case.want.outcome is Outcome.ALLOW:
+                self._good.add(name)
+
+    def of(self, point: str, name: str) -> Any:
+        """The input of one case."""
+        return self._found[point, name]
+
+    def every(self, point: str) -> list[Any]:
+        """The inputs of all cases of a point."""
+        return [document for (own, _), document in self._found.items() if own == point]
+
+    def good(self, point: str) -> list[Any]:
+        """Those that are allowed."""
+        return [self._found[name] for name in sorted(self._good) if name[0] == point]
+
+    def spoiled(self, point: str) -> Iterator[Any]:
+        """Each good input with one field dropped, or worth a value of another type."""
+        for document in self.good(point):
+            for path, _, changed in single(document):
+                if path != ("point",):
+                    yield changed
+
+
+def _document(file: CaseFile, runner: Runner, world: World) -> Any:
+    point = POINTS[file.case.point]
+    request = point.request.model_validate(runner.request(file), strict=False)
+    gathered = point.gather(request, world)
+    if gathered.opened is not None:
+        gathered.opened.close()
+    return gathered.input.model_dump(mode="json", exclude_none=True)
+
+
+def _clock(file: CaseFile) -> Any:
+    moment = datetime.strptime(file.case.now, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    return lambda: int(moment.timestamp())

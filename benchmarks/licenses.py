@@ -1,0 +1,81 @@
+"""P17: a license table of a thousand rows divided by one of ten, OPA's evaluation time of one input.
+
+A row is looked up and never searched for, so the two should cost the same.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.documents import Documents
+from benchmarks.measure import Bench, Row, ratios
+from benchmarks.served import Served
+from engine.files import load, read_bytes
+from engine.points.registry import POINTS
+from engine.policy_bundle.build import PolicyBundle, build
+from engine.settings import ReadLimits
+
+_GOAL = 1.5
+_MANY, _FEW = 1000, 10
+_NEEDED = ("CC-BY-4.0", "CC0-1.0", "MIT", "Apache-2.0")
+"""The licenses of the inputs below stand in both tables."""
+_TIMES, _ROUNDS = 60, 3
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """One input of point `license` and one of `source`."""
+    documents = Documents(bench.root / "fixtures" / "cases", bench.folder("p17-cases"))
+    with ExitStack() as stack:
+        many, few = (
+            stack.enter_context(
+                Served(bench.binary.path, [policy.rules.path, policy.values.path], bench.folder(f"p17-{count}"))
+            )
+            for count, policy in ((count, _policy(bench, count)) for count in (_MANY, _FEW))
+        )
+        for point, name in (("license", "accepted"), ("source", "external_contacts")):
+            document = documents.of(point, name)
+            for opa in (many, few):
+                _demand_allowed(opa.ask("admission/decision", document).result, name)
+            values = ratios(
+                lambda: many.typical("admission/decision", document, _TIMES),  # noqa: B023 - used before the next one
+                lambda: few.typical("admission/decision", document, _TIMES),  # noqa: B023
+                bench.rounds * _ROUNDS,
+                lambda done, of: bench.say(f"P17 {point}: round {done} of {of}"),  # noqa: B023
+            )
+            yield Row("P17", f"{_MANY} license rows ÷ {_FEW}, one {point} request", _GOAL, values)
+
+
+def license_rows(table: dict[str, Any], count: int) -> dict[str, Any]:
+    """That many rows: those the inputs need, then made-up licenses of our own."""
+    chosen = {key: table[key] for key in _NEEDED}
+    made_up = {f"LicenseRef-bench-{number:04}": table["MIT"] for number in range(count - len(chosen))}
+    return chosen | made_up
+
+
+def _policy(bench: Bench, count: int) -> PolicyBundle:
+    bench.say(f"P17: building a policy of {count} licenses")
+    folder = bench.scratch / f"policy-{count}"
+    shutil.copytree(bench.policy.sources.policy, folder)
+    path = folder / "licenses.yaml"
+    written = _read(path)
+    written["licenses"] = license_rows(written["licenses"], count)
+    path.write_text(json.dumps(written), encoding="utf-8")
+    sources = replace(bench.policy.sources, policy=folder)
+    return build(sources, frozenset(POINTS), bench.binary, bench.scratch / "p17-cache")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    limits = ReadLimits()
+    read: dict[str, Any] = load(read_bytes(path, limits.document_bytes), str(path), limits).value
+    return read
+
+
+def _demand_allowed(decision: dict[str, Any], name: str) -> None:
+    if decision["outcome"] != "allow":
+        raise RuntimeError(f"P17 measures a refusal of `{name}`: {decision['findings']}")

@@ -1,0 +1,88 @@
+"""What a row is and how one is measured: interleaved rounds, the first thrown away, the median told.
+
+Times of a shared machine are worth little; two things measured in turn, A B A B, suffer alike, so
+their ratio is worth something. Each round gives one ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+from engine.opa.binary import Binary
+from engine.policy_bundle.build import PolicyBundle
+
+T = TypeVar("T")
+
+TOLERANCE = 1.10
+"""A median up to 10 % beyond its goal still passes: runs of one tree differ by about that."""
+FEWEST = 5
+"""Rounds that count, at least: with fewer the median is no better than one measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: `goal` is the most the median should be, None where none is set."""
+
+    name: str
+    what: str
+    goal: float | None
+    values: tuple[float, ...] = field(repr=False)
+    unit: str = "x"
+
+    @property
+    def median(self) -> float:
+        """The middle of all rounds that count."""
+        return median(self.values)
+
+    @property
+    def verdict(self) -> str:
+        """`pass`, `falls short`, or nothing where no goal is set."""
+        if self.goal is None:
+            return ""
+        return "pass" if self.median <= self.goal * TOLERANCE else "falls short"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What every row needs: a scratch folder, OPA, the policy as shipped, rounds, a voice."""
+
+    root: Path
+    scratch: Path
+    binary: Binary
+    policy: PolicyBundle
+    rounds: int
+    say: Callable[[str], None]
+
+    def folder(self, name: str) -> Path:
+        """A new empty folder."""
+        folder = self.scratch / name
+        folder.mkdir(parents=True)
+        return folder
+
+
+def interleaved(
+    parts: Sequence[Callable[[], T]], rounds: int, told: Callable[[int, int], None] = lambda *_: None
+) -> list[tuple[T, ...]]:
+    """One result of each part for each round that counts; every round runs the parts in turn.
+
+    `told` is given the number of the round and of all of them, the discarded first one included.
+    """
+    results = []
+    for number in range(rounds + 1):
+        told(number + 1, rounds + 1)
+        results.append(tuple(part() for part in parts))
+    return results[1:]
+
+
+def ratios(
+    over: Callable[[], float],
+    under: Callable[[], float],
+    rounds: int,
+    told: Callable[[int, int], None] = lambda *_: None,
+) -> tuple[float, ...]:
+    """`over` divided by `under`, once for each round that counts."""
+    return tuple(top / bottom for top, bottom in interleaved((over, under), rounds, told))

@@ -1,0 +1,94 @@
+"""P9: a decision of the engine's policy divided by a deny set of the same conditions, written by hand.
+
+First both are shown to find the same, finding by finding, in the inputs of all cases and in good
+inputs with every field spoiled in turn. Then OPA's evaluation time of the whole decision (findings,
+their levels, what hides what, outcome, limits) is divided by that of the bare set of findings.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import chain, cycle, islice
+from typing import Any
+
+from benchmarks.documents import Documents
+from benchmarks.measure import Bench, Row, ratios
+from benchmarks.served import Served
+
+_GOAL = 1.3
+_BATCH = 100
+_SINGLE_TIMES, _BATCH_TIMES = 60, 3
+"""Evaluations of one side in a row: about as long for one as for a hundred."""
+_ROUNDS = 3
+"""These rounds are cheap and the times short: three times as many."""
+_OURS_ALONE = "limits_missing"
+"""The deny set gives no limits, so it cannot miss them."""
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """Two single requests of point `source`, one of `license`, and batches of a hundred."""
+    documents = Documents(bench.root / "fixtures" / "cases", bench.folder("p9-cases"))
+    with ExitStack() as stack:
+        archives = [bench.policy.rules.path, bench.policy.values.path]
+        ours = stack.enter_context(Served(bench.binary.path, archives, bench.folder("p9-ours")))
+        archives = [_deny_set(bench), bench.policy.values.path]
+        by_hand = stack.enter_context(Served(bench.binary.path, archives, bench.folder("p9-by-hand")))
+        for point in ("source", "license"):
+            prove(point, documents, ours, by_hand, bench)
+        for what, document, paths, times in _measured(documents):
+            values = ratios(
+                lambda: ours.typical(paths[0], document, times),  # noqa: B023 - used before the next one
+                lambda: by_hand.typical(paths[1], document, times),  # noqa: B023
+                bench.rounds * _ROUNDS,
+                lambda done, of: bench.say(f"P9 {what}: round {done} of {of}"),  # noqa: B023
+            )
+            yield Row("P9", f"decision ÷ deny set by hand, {what}", _GOAL, values)
+
+
+def prove(point: str, documents: Documents, ours: Served, by_hand: Served, bench: Bench) -> None:
+    """RuntimeError unless both find the same in all inputs, and something in some of them."""
+    seen: set[str] = set()
+    for number, document in enumerate(chain(documents.every(point), documents.spoiled(point)), start=1):
+        if number % 100 == 0:
+            bench.say(f"P9: proving that both find the same for point {point}: {number} inputs")
+        found = _findings(ours.ask(f"admission/compiled/{point}/findings", document).result)
+        wanted = _findings(by_hand.ask(f"deny_set/{point}/deny", document).result)
+        if {one for one in found if one[0] != _OURS_ALONE} != wanted:
+            differences = sorted(map(str, found ^ wanted))
+            raise RuntimeError(f"P9 compares two policies: {differences} for {json.dumps(document)}")
+        seen |= {code for code, _ in wanted}
+    declared = set(bench.policy.catalogue.points[point].requirements)
+    if not_seen := sorted(declared - seen - {_OURS_ALONE}):
+        raise RuntimeError(f"no input of point `{point}` shows that both find {not_seen}")
+
+
+def _findings(result: list[dict[str, Any]]) -> set[tuple[str, str | None]]:
+    return {(one["code"], one["subject"]) for one in result}
+
+
+def _measured(documents: Documents) -> Iterator[tuple[str, Any, tuple[str, str], int]]:
+    for point, name in (("source", "offline_fixture"), ("source", "external_contacts"), ("license", "accepted")):
+        document = documents.of(point, name)
+        paths = ("admission/decision", f"deny_set/{point}/deny")
+        size = f", {len(document['bundle']['records'])} rec." if point == "source" else ""
+        yield f"{point}{size}", document, paths, _SINGLE_TIMES
+    for point, name, chosen in (
+        ("source", "good", documents.good("source")),
+        ("source", "good and faulty", documents.every("source")),
+        ("license", "good", documents.good("license")),
+    ):
+        items = list(islice(cycle(chosen), _BATCH))
+        paths = ("admission/decisions", f"deny_set/batch/{point}")
+        yield f"{_BATCH} {point} ({name})", {"items": items}, paths, _BATCH_TIMES
+
+
+def _deny_set(bench: Bench) -> Any:
+    """The deny set as a bundle, read like the engine's own rules."""
+    folder = bench.scratch / "deny_set"
+    shutil.copytree(bench.root / "benchmarks" / "deny_set", folder)
+    manifest = {"roots": ["deny_set"], "rego_version": 2, "revision": "by hand"}
+    (folder / ".manifest").write_text(json.dumps(manifest), encoding="utf-8")
+    return folder

@@ -1,0 +1,140 @@
+"""`engine decide POINT` as a pipeline calls it: a request in, one enforced and recorded decision out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.points.registry import POINTS
+from tests.command import Command, Run, codes, decisions
+from tests.conftest import BUNDLES, CASES, NOW
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    return Command.of(tmp_path, cache)
+
+
+def license_request(name: str) -> Any:
+    """The request of a case of point `license`."""
+    return next(file.case.request for file in CASES if file.path.parent.name == "license" and file.path.stem == name)
+
+
+def source_request(name: str) -> dict[str, Any]:
+    return {"path": str(BUNDLES / name), "digest": None}
+
+
+def decide(command: Command, point: str, request: Any, *options: str) -> Run:
+    """Ask by standard input."""
+    return command("decide", point, "--now", NOW, *options, stdin=json.dumps(request))
+
+
+@pytest.mark.parametrize(
+    ("point", "request_", "wanted"),
+    [
+        ("source", source_request("offline_fixture"), (0, "allow", [])),
+        ("source", source_request("hash_mismatch"), (1, "deny", ["content_hash_mismatch"])),
+        ("source", source_request("license_review_required"), (3, "confirm", ["license_review_required"])),
+        ("source", {"path": "nowhere", "digest": None}, (2, "deny", ["engine.input_unreadable"])),
+        ("source", {"path": None, "digest": None}, (1, "deny", ["bundle_missing", "errors_missing", "records_missing"])),
+        ("license", license_request("accepted"), (0, "allow", [])),
+        ("license", license_request("label_unknown"), (1, "deny", ["license_unknown"])),
+        ("license", license_request("review_required"), (3, "confirm", ["license_review_required"])),
+    ],
+    ids=["source-allow", "source-deny", "source-confirm", "source-unreadable", "source-no-bundle"]
+    + ["license-allow", "license-deny", "license-confirm"],
+)
+def test_the_answer_the_exit_code_and_the_record_agree(
+    point: str, request_: Any, wanted: tuple[int, str, list[str]], command: Command
+) -> None:
+    run = decide(command, point, request_)
+    answer = run.json
+    assert (run.code, answer["outcome"], codes(answer)) == wanted
+    assert (answer["point"], answer["mode"]) == (point, "enforce")
+    assert (answer["limits"] is not None) == (answer["outcome"] == "allow")
+    assert all(finding["message"] and finding["remedy"] for finding in answer["findings"])
+    (recorded,) = decisions(command.state)
+    for key in ("decision_id", "point", "mode", "outcome", "limits", "policy", "input_digest"):
+        assert recorded[key] == answer[key], key
+    assert [finding["code"] for finding in recorded["findings"]] == [finding["code"] for finding in answer["findings"]]
+
+
+BAD_REQUESTS: dict[str, tuple[bytes, str, str]] = {
+    "empty": (b"", "engine.input_unreadable", "standard input"),
+    "not-yaml": (b"{path: [", "engine.input_unreadable", "standard input:"),
+    "not-utf-8": (b'{"path": "caf\xe9", "digest": null}', "engine.input_unreadable", "UTF-8"),
+    "duplicate-key": (b'{"path": null, "path": "a", "digest": null}', "engine.input_unreadable", "twice"),
+    "not-finite": (b'{"path": NaN, "digest": null}', "engine.input_unreadable", "finite"),
+    "null": (b"null", "engine.request_invalid", "`source`"),
+    "list": (b"[]", "engine.request_invalid", "`source`"),
+    "field-missing": (b'{"path": null}', "engine.request_invalid", "`digest`"),
+    "field-unknown": (b'{"path": null, "digest": null, "outcome": "allow"}', "engine.request_invalid", "`outcome`"),
+    "field-of-another-type": (b'{"path": 7, "digest": null}', "engine.request_invalid", "`path`"),
+    "digest-malformed": (b'{"path": "a", "digest": "md5:1"}', "engine.request_invalid", "`digest`"),
+    "path-with-zero-byte": (b'{"path": "a\\u0000b", "digest": null}', "engine.input_unreadable", "a?b"),
+    "half-a-surrogate": (b'{"path": "a\\ud800", "digest": null}', "engine.input_unreadable", "surrogate"),
+    "too-deep": (b"[" * 100_000, "engine.input_unreadable", "standard input"),
+}
+
+
+@pytest.mark.parametrize("way", ["standard input", "file"])
+def test_a_bad_request_is_a_recorded_deny_that_says_what_is_wrong(way: str, command: Command, tmp_path: Path) -> None:
+    """Half of them each way: both are read by the same reader."""
+    half = list(BAD_REQUESTS.items())[0 if way == "file" else 1 :: 2]
+    for number, (name, (request, code, said)) in enumerate(half, start=1):
+        if way == "file":
+            file = tmp_path / f"{name}.json"
+            file.write_bytes(request)
+            run, said = command("decide", "source", "-i", file), said.replace("standard input", str(file))
+        else:
+            run = command("decide", "source", stdin=request)
+        assert run.code == 2, name
+        answer = run.json
+        assert (answer["outcome"], codes(answer)) == ("deny", [code]), name
+        assert said in answer["findings"][0]["message"], name
+        assert answer["findings"][0]["remedy"], name
+        assert len(decisions(command.state)) == number, name
+
+
+def test_a_file_that_is_not_there_is_a_recorded_deny(command: Command) -> None:
+    run = command("decide", "source", "-i", "/nonexistent.json")
+    assert (run.code, codes(run.json)) == (2, ["engine.input_unreadable"])
+    assert "/nonexistent.json" in run.json["findings"][0]["message"]
+    assert len(decisions(command.state)) == 1
+
+
+def test_a_request_may_be_yaml(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "request.yaml"
+    file.write_text(f"# which source bundle\npath: {BUNDLES / 'offline_fixture'}\ndigest: null\n", encoding="utf-8")
+    assert command("decide", "source", "-i", file, "--now", NOW).code == 0
+
+
+def test_an_unknown_point_names_those_there_are(command: Command) -> None:
+    run = command("decide", "nowhere", stdin="{}")
+    assert (run.code, run.stdout) == (2, "")
+    assert "`nowhere`" in run.stderr
+    assert all(point in run.stderr for point in POINTS)
+
+
+def test_values_and_time_change_the_outcome(command: Command) -> None:
+    request = source_request("offline_fixture")
+    refused = decide(command, "source", request, "--values", "licenses.licenses.CC-BY-4.0.decision=refuse")
+    assert (refused.code, codes(refused.json)) == (1, ["license_incompatible"])
+    late = command("decide", "source", "--now", "2030-01-01T00:00:00Z", stdin=json.dumps(request))
+    assert (late.code, codes(late.json)) == (1, ["retention_expired"])
+    fault = decide(command, "source", request, "--values", "licenses.licenses.MIT.decision=perhaps")
+    assert (fault.code, codes(fault.json)) == (5, ["engine.policy_invalid"])
+    assert len(decisions(command.state)) == 3
+
+
+def test_a_dry_run_and_the_real_thing_differ_in_nothing_but_their_mode(command: Command) -> None:
+    name = "mixed_licenses"
+    run = decide(command, "source", source_request(name))
+    (report,) = command.reports(BUNDLES / name)
+    volatile = {"decision_id", "mode"}
+    answers = [{key: answer[key] for key in answer.keys() - volatile} for answer in (run.json, report["decision"])]
+    assert answers[0] == answers[1]
+    assert [decision["mode"] for decision in decisions(command.state)] == ["enforce", "check"]

@@ -1,0 +1,266 @@
+"""A label becomes the alternatives that its SPDX expression offers, and nothing that it does not say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from itertools import chain, combinations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from engine.facts.licenses import LicenseFacts, canonical_key, license_facts
+
+Alternatives = tuple[tuple[str, ...], ...]
+
+READ: dict[str, Alternatives] = {
+    "MIT": (("MIT",),),
+    "  MIT \n": (("MIT",),),
+    "mit": (("MIT",),),
+    "apache-2.0": (("Apache-2.0",),),
+    "(((MIT)))": (("MIT",),),
+    # OR offers, AND demands and binds tighter, in any case
+    "MIT OR Apache-2.0": (("Apache-2.0",), ("MIT",)),
+    "MIT or Apache-2.0": (("Apache-2.0",), ("MIT",)),
+    "MIT AND Apache-2.0": (("Apache-2.0", "MIT"),),
+    "MIT OR ISC AND Zlib": (("ISC", "Zlib"), ("MIT",)),
+    "MIT AND ISC OR Zlib": (("ISC", "MIT"), ("Zlib",)),
+    "(MIT OR ISC) AND Zlib": (("ISC", "Zlib"), ("MIT", "Zlib")),
+    "(MIT OR ISC) AND (Zlib OR 0BSD)": (("0BSD", "ISC"), ("0BSD", "MIT"), ("ISC", "Zlib"), ("MIT", "Zlib")),
+    # said twice is said once
+    "MIT AND mit": (("MIT",),),
+    "MIT OR MIT": (("MIT",),),
+    "MIT AND (ISC OR Zlib) AND (ISC OR Zlib)": (("ISC", "MIT"), ("ISC", "MIT", "Zlib"), ("MIT", "Zlib")),
+    # a license WITH its exception is one key, and binds tightest
+    "GPL-2.0-only WITH Classpath-exception-2.0": (("GPL-2.0-only WITH Classpath-exception-2.0",),),
+    "gpl-2.0 with classpath-EXCEPTION-2.0": (("GPL-2.0-only WITH Classpath-exception-2.0",),),
+    "MIT AND Apache-2.0 WITH LLVM-exception": (("Apache-2.0 WITH LLVM-exception", "MIT"),),
+    "Apache-2.0 WITH AdditionRef-ours": (("Apache-2.0 WITH AdditionRef-ours",),),
+    "Apache-2.0 WITH Nobody-knows-exception": (("Apache-2.0 WITH Nobody-knows-exception",),),
+    # what SPDX renamed, and later versions
+    "GPL-2.0": (("GPL-2.0-only",),),
+    "GPL-2.0+": (("GPL-2.0-or-later",),),
+    "LGPL-2.1+": (("LGPL-2.1-or-later",),),
+    "GFDL-1.3": (("GFDL-1.3-only",),),
+    "Apache-2.0+": (("Apache-2.0+",),),
+    "GPL-2.0-with-classpath-exception": (("GPL-2.0-with-classpath-exception",),),
+    # outside the SPDX list: as written
+    "LicenseRef-Acme.contract-7": (("LicenseRef-Acme.contract-7",),),
+    "licenseref-acme": (("licenseref-acme",),),
+    "LicenseRef-MIT-Bootstrap": (("LicenseRef-MIT-Bootstrap",),),
+    "DocumentRef-other:LicenseRef-acme": (("DocumentRef-other:LicenseRef-acme",),),
+    "BigScience-RAIL": (("BigScience-RAIL",),),
+    "Proprietary OR MIT": (("MIT",), ("Proprietary",)),
+    "BSD": (("BSD",),),
+    "GPL": (("GPL",),),
+    # nothing is known, nothing is granted
+    "NOASSERTION": (("NOASSERTION",),),
+    "none": (("NONE",),),
+}
+
+UNREADABLE = [
+    *["MIT AND", "OR MIT", "AND", "MIT OR OR ISC", "MIT AND OR ISC", "MIT ISC", "MIT, ISC", "MIT/ISC", "MIT;"],
+    *["()", "(MIT", "MIT)", ")MIT(", "MIT()", "MIT (ISC)", "(MIT)(ISC)"],
+    *["WITH LLVM-exception", "MIT WITH", "MIT WITH ISC", "MIT WITH MIT", "(MIT OR ISC) WITH LLVM-exception"],
+    *["MIT WITH LLVM-exception WITH LLVM-exception", "MIT WITH (LLVM-exception)", "LLVM-exception"],
+    "Classpath-exception-2.0 OR MIT",
+    *["GPL-2.0-only+", "GPL-2.0-or-later+", "MIT++", "+", "-"],
+    *["MIT OR NOASSERTION", "NONE AND MIT", "MIT WITH NONE OR ISC AND NOASSERTION"],
+    *["NOT MIT", "!MIT", "MIT & ISC", "MIT | ISC", "MIT && ISC", "MIT ~ ISC"],
+    *[
+        "MIT\0",
+        "M\u0131T",
+        "\u212a",
+        "MIT\u00a0OR\u00a0ISC",
+        "MIT \u200b",
+        "https://spdx.org/licenses/MIT",
+        "MIT_License",
+    ],
+    "The MIT License",
+]
+
+
+@pytest.mark.parametrize("label", READ)
+def test_label_is_read(label: str) -> None:
+    assert license_facts(label) == LicenseFacts(stated=True, alternatives=READ[label])
+
+
+@pytest.mark.parametrize("label", UNREADABLE)
+def test_label_does_not_parse(label: str) -> None:
+    assert license_facts(label) == LicenseFacts(stated=True, alternatives=None)
+
+
+# covers: A11
+@pytest.mark.parametrize("label", ["", " ", "\t\r\n", "\u00a0", "\u3000"])
+def test_blank_label_states_nothing(label: str) -> None:
+    assert license_facts(label) == LicenseFacts(stated=False, alternatives=None)
+
+
+LIMITS: dict[str, tuple[Callable[[int], str], int]] = {
+    "characters": (lambda count: "LicenseRef-".ljust(count, "a"), 1_000),
+    "symbols of an AND": (lambda count: " AND ".join(f"L-{index}" for index in range(count)), 64),
+    "symbols said twice": (lambda count: " AND ".join(["MIT"] * count), 64),
+    "nesting": (lambda count: "(" * count + "MIT" + ")" * count, 32),
+    "alternatives": (lambda count: " OR ".join(f"L-{index}" for index in range(count)), 64),
+    "products": (lambda count: " AND ".join(f"(L-{index} OR M-{index})" for index in range(count)), 6),
+    "keys of all alternatives": (
+        lambda count: " AND ".join([*(f"(L-{at} OR M-{at})" for at in range(5)), *(f"N-{at}" for at in range(count))]),
+        11,
+    ),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_limits(limit: str) -> None:
+    label, most = LIMITS[limit]
+    assert license_facts(label(most)).alternatives is not None
+    assert license_facts(label(most + 1)) == LicenseFacts(stated=True, alternatives=None)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "(" * 500 + ")" * 499,
+        "(MIT OR " * 120,
+        " AND ".join(f"(a{index} OR b{index})" for index in range(32)),
+        " AND ".join("(a OR b)" for _ in range(32)),
+        "MIT OR " * 140 + "MIT",
+        "a" * 10_000_000,
+        "WITH " * 200,
+    ],
+    ids=range(7),
+)
+def test_hostile_labels_are_quick(label: str) -> None:
+    license_facts("MIT")  # loads the library
+    start = time.process_time()
+    license_facts(label)
+    assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("MIT", "MIT"),
+        ("mit", "MIT"),
+        ("GPL-2.0", "GPL-2.0-only"),
+        ("Apache-2.0+", "Apache-2.0+"),
+        ("GPL-2.0-with-classpath-exception", "GPL-2.0-with-classpath-exception"),
+        ("gpl-2.0-only WITH classpath-exception-2.0", "GPL-2.0-only WITH Classpath-exception-2.0"),
+        ("LicenseRef-acme", "LicenseRef-acme"),
+        ("LicenseRef-acme WITH AdditionRef-ours", "LicenseRef-acme WITH AdditionRef-ours"),
+        *[
+            (text, None)
+            for text in ("", "NONE", "NOASSERTION", "none", "Proprietary", "licenseref-acme", "Nobody-1.0+")
+        ],
+        *[(text, None) for text in ("MIT OR ISC", "MIT AND ISC", "MIT WITH MIT", "MIT WITH Nobody-exception")],
+        *[(text, None) for text in ("LLVM-exception", "GPL-2.0-only+", "LicenseRef-", "LicenseRef-a+", "MIT_License")],
+    ],
+)
+def test_canonical_key(text: str, key: str | None) -> None:
+    assert canonical_key(text) == key
+
+
+# Expressions and what they mean, made together.
+KEYS = ("MIT", "ISC", "0BSD", "Apache-2.0 WITH LLVM-exception", "LicenseRef-acme")
+Meaning = Callable[[frozenset[str]], bool]
+
+
+def _leaf(key: str) -> tuple[str, int, Meaning]:
+    return key, 2, lambda granted: key in granted
+
+
+def _node(parts: list[tuple[str, int, Meaning]], strength: int, more: bool) -> tuple[str, int, Meaning]:  # noqa: FBT001
+    """Join by OR (strength 0) or AND (strength 1); parentheses where they are needed, or more."""
+    texts = [f"({text})" if more or inner < strength else text for text, inner, _ in parts]
+    fold = all if strength else any
+    return (
+        (" AND " if strength else " OR ").join(texts),
+        strength,
+        lambda granted: fold(meaning(granted) for _, _, meaning in parts),
+    )
+
+
+EXPRESSIONS = st.recursive(
+    st.sampled_from(KEYS).map(_leaf),
+    lambda inner: st.builds(_node, st.lists(inner, min_size=2, max_size=3), st.integers(0, 1), st.booleans()),
+    max_leaves=12,
+)
+GRANTS = [frozenset(some) for some in chain.from_iterable(combinations(KEYS, size) for size in range(len(KEYS) + 1))]
+
+
+def _offered(alternatives: Alternatives, granted: Iterable[str]) -> bool:
+    return any(set(alternative) <= set(granted) for alternative in alternatives)
+
+
+@given(EXPRESSIONS)
+def test_alternatives_mean_what_the_expression_means(made: tuple[str, int, Meaning]) -> None:
+    text, _, meaning = made
+    alternatives = license_facts(text).alternatives
+    assert alternatives is not None
+    assert [_offered(alternatives, granted) for granted in GRANTS] == [meaning(granted) for granted in GRANTS]
+
+
+@given(EXPRESSIONS)
+def test_one_form(made: tuple[str, int, Meaning]) -> None:
+    alternatives = license_facts(made[0]).alternatives
+    assert alternatives is not None
+    assert list(alternatives) == sorted(set(alternatives))
+    assert all(list(alternative) == sorted(set(alternative)) for alternative in alternatives)
+    written = " OR ".join("(" + " AND ".join(alternative) + ")" for alternative in alternatives)
+    assert license_facts(written).alternatives == alternatives
+
+
+TOKENS = ("MIT", "ISC", "Zlib", "LLVM-exception", "AND", "OR", "WITH", "(", ")")
+
+
+@given(st.lists(st.sampled_from(TOKENS), min_size=1, max_size=12))
+@example(["(", "MIT", ")", "WITH", "LLVM-exception"])
+def test_only_the_grammar_is_read(tokens: list[str]) -> None:
+    """SPDX 3.0, annex B, read a second time by hand."""
+    rest = list(tokens)
+    try:
+        wanted = _either(rest)
+        assert not rest
+    except (AssertionError, IndexError):
+        wanted = None
+    alternatives = license_facts(" ".join(tokens)).alternatives
+    assert alternatives == (None if wanted is None else tuple(sorted(tuple(sorted(keys)) for keys in wanted)))
+
+
+def _either(rest: list[str]) -> set[frozenset[str]]:
+    found = _all(rest)
+    while rest[:1] == ["OR"]:
+        rest.pop(0)
+        found |= _all(rest)
+    return found
+
+
+def _all(rest: list[str]) -> set[frozenset[str]]:
+    found = _one(rest)
+    while rest[:1] == ["AND"]:
+        rest.pop(0)
+        more = _one(rest)
+        found = {keys | others for keys in found for others in more}
+    return found
+
+
+def _one(rest: list[str]) -> set[frozenset[str]]:
+    token = rest.pop(0)
+    if token == "(":  # noqa: S105
+        found = _either(rest)
+        assert rest.pop(0) == ")"
+        return found
+    assert token in {"MIT", "ISC", "Zlib"}
+    if rest[:1] == ["WITH"]:
+        rest.pop(0)
+        assert rest.pop(0) == "LLVM-exception"
+        token += " WITH LLVM-exception"
+    return {frozenset({token})}
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60) | st.text("()+-. ANDORWITHMIT\t", max_size=60))
+def test_any_text_is_answered(text: str) -> None:
+    facts = license_facts(text)
+    assert facts.stated == bool(text.strip())
+    assert facts.alternatives is None or all(facts.alternatives)

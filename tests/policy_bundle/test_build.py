@@ -1,0 +1,214 @@
+"""Archives are the same for the same content, and what was built once is used again only when it is whole."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import tarfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from engine.canonical import digest
+from engine.errors import DecideError, PolicyError
+from engine.opa.binary import find_binary
+from engine.opa.command import OpaCommand
+from engine.policy_bundle import archives
+from engine.policy_bundle.build import PolicyBundle
+from engine.policy_bundle.sources import PolicySources
+from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, built, requirement, topic, write
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> PolicySources:
+    return write(tmp_path / "tree")
+
+
+@pytest.fixture
+def no_opa(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on, starting OPA is a failure."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("OPA was started")
+
+    monkeypatch.setattr(OpaCommand, "run", fail)
+
+
+def test_the_same_content_gives_the_same_bytes(sources: PolicySources, tmp_path: Path) -> None:
+    """In another cache, from files written in another order at another time."""
+    first = built(sources, tmp_path / "one")
+    again = write(tmp_path / "again" / "deep", dict(reversed(list(_files(sources).items()))))
+    for path in (tmp_path / "again").rglob("*"):
+        os.utime(path, (1, 1))
+    second = built(again, tmp_path / "two")
+    assert first.revisions == second.revisions
+    assert first.rules.path.read_bytes() == second.rules.path.read_bytes()
+    assert first.values.path.read_bytes() == second.values.path.read_bytes()
+    assert first.catalogue == second.catalogue
+
+
+def _files(sources: PolicySources) -> dict[str, str | bytes | None]:
+    root = sources.rego.parent
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def test_archives_are_plain(sources: PolicySources, tmp_path: Path) -> None:
+    policy = built(sources, tmp_path / "cache")
+    for archive, root in ((policy.rules, "admission"), (policy.values, "policy")):
+        data = archive.path.read_bytes()
+        assert data[4:8] == bytes(4), "no time in the gzip header"
+        assert data[3] == 0, "no name in the gzip header"
+        with tarfile.open(fileobj=io.BytesIO(gzip.decompress(data))) as tar:
+            members = tar.getmembers()
+        assert [one.name for one in members] == sorted(one.name for one in members)
+        assert {(one.mode, one.mtime, one.uid, one.uname, one.type) for one in members} == {(0o644, 0, 0, "", b"0")}
+        manifest = json.loads(archives.read(archive.path)[".manifest"])
+        assert manifest["roots"] == [root]
+        assert manifest["rego_version"] == 2
+        assert manifest["revision"] == archive.revision
+
+
+def test_opa_loads_both_archives(sources: PolicySources, tmp_path: Path) -> None:
+    policy = built(sources, tmp_path / "cache")
+    opa = OpaCommand(find_binary().path)
+    paths = ("--bundle", str(policy.rules.path), "--bundle", str(policy.values.path))
+    report = opa.run("eval", *paths, "--format", "json", "data.admission.decision").json()
+    assert report["result"][0]["expressions"][0]["value"] == {"outcome": "deny", "findings": []}
+    inspected = opa.inspect(policy.rules.path).json()
+    assert inspected["manifest"]["revision"] == policy.rules.revision
+
+
+def test_the_revision_covers_every_byte() -> None:
+    files = {"admission/a.rego": b"package a", "admission/b.rego": b"package b"}
+    _, first = archives.rules_archive(files, {"owner": "x"})
+    changed = [
+        archives.rules_archive({**files, "admission/a.rego": b"package a "}, {"owner": "x"})[1],
+        archives.rules_archive({**files, "admission/c.rego": b""}, {"owner": "x"})[1],
+        archives.rules_archive({"admission/a.rego": b"package a"}, {"owner": "x"})[1],
+        archives.rules_archive(files, {"owner": "y"})[1],
+        archives.values_archive({})[1],
+    ]
+    assert len({first, *changed}) == len(changed) + 1
+
+
+def test_an_unchanged_policy_needs_no_opa(
+    sources: PolicySources, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    first = built(sources, tmp_path / "cache")
+    request.getfixturevalue("no_opa")
+    again = built(sources, tmp_path / "cache")
+    assert (again.rules, again.values, again.catalogue) == (first.rules, first.values, first.catalogue)
+
+
+def test_other_values_need_no_opa(sources: PolicySources, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    first = built(sources, tmp_path / "cache")
+    request.getfixturevalue("no_opa")
+    (sources.policy / "licenses.yaml").write_text("licenses: {}\nmost: 1\n", encoding="utf-8")
+    again = built(sources, tmp_path / "cache")
+    assert again.rules == first.rules
+    assert again.values != first.values
+
+
+@pytest.mark.usefixtures("no_opa")
+def test_without_a_cache_opa_is_asked(sources: PolicySources, tmp_path: Path) -> None:
+    """The control: `no_opa` does notice."""
+    with pytest.raises(AssertionError, match="OPA was started"):
+        built(sources, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("file", [f"{REQUIREMENTS}/license.rego", LIMITS, "bundles/house/bundle.yaml"])
+def test_a_change_of_any_source_is_seen(file: str, sources: PolicySources, tmp_path: Path) -> None:
+    first = built(sources, tmp_path / "cache")
+    path = tmp_path / "tree" / file
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("MIT", "ISC").replace("purpose", "use").replace("small", "tiny"),
+        encoding="utf-8",
+    )
+    assert built(sources, tmp_path / "cache").rules != first.rules
+
+
+def _damages(policy: PolicyBundle) -> list[Path]:
+    return [path for part in (policy.rules, policy.values) for path in sorted(part.path.parent.iterdir())]
+
+
+def test_whatever_is_damaged_is_made_anew(sources: PolicySources, tmp_path: Path) -> None:
+    policy = built(sources, tmp_path / "cache")
+    good = {path: path.read_bytes() for path in _damages(policy)}
+    assert len(good) == 9
+    for path, data in good.items():
+        for damaged in (b"", data[:-1], bytes([data[0] ^ 1]) + data[1:], data + b"x", None):
+            path.unlink() if damaged is None else path.write_bytes(damaged)
+            again = built(sources, tmp_path / "cache")
+            assert again.revisions == policy.revisions
+            assert {one: one.read_bytes() for one in good} == good, path
+
+
+def test_a_file_too_many_is_noticed(sources: PolicySources, tmp_path: Path) -> None:
+    policy = built(sources, tmp_path / "cache")
+    extra = policy.rules.path.with_name("extra")
+    extra.write_bytes(b"")
+    built(sources, tmp_path / "cache")
+    assert not extra.exists()
+    assert sorted(path.name for path in policy.rules.path.parent.parent.iterdir()) == [policy.rules.path.parent.name]
+
+
+def test_a_folder_that_others_may_write_is_not_used(sources: PolicySources, tmp_path: Path) -> None:
+    policy = built(sources, tmp_path / "cache")
+    folder = policy.rules.path.parent.parent
+    folder.chmod(0o777)
+    with pytest.raises(DecideError, match="others may write") as caught:
+        built(sources, tmp_path / "cache")
+    assert caught.value.code == "engine.policy_cache"
+    folder.chmod(0o700)
+    assert built(sources, tmp_path / "cache").rules == policy.rules
+
+
+def test_a_cache_that_is_no_folder_is_told(sources: PolicySources, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_bytes(b"")
+    with pytest.raises(DecideError, match="cannot be used") as caught:
+        built(sources, tmp_path / "cache")
+    assert "XDG_CACHE_HOME" in caught.value.remedy
+
+
+def test_builds_at_once_agree(sources: PolicySources, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: built(sources, tmp_path / "cache"), range(4)))
+    assert len({(one.rules, one.values) for one in made}) == 1
+    names = [path.name for path in (tmp_path / "cache" / "policy" / "rules").iterdir()]
+    assert names == [made[0].rules.path.parent.name]
+
+
+def test_what_nobody_used_for_long_is_removed(sources: PolicySources, tmp_path: Path) -> None:
+    old = built(sources, tmp_path / "cache")
+    kept = tmp_path / "cache/policy/rules/.partial-x"
+    kept.mkdir()
+    long_ago = time.time() - 40 * 24 * 3600
+    for path in (old.rules.path.parent, kept):
+        os.utime(path, (long_ago, long_ago))
+    (sources.rego / "admission/limits/source.rego").write_text(
+        'package admission.limits.source\n\nimport future.keywords.not\n\nlimits := {"a": input.a}\n', encoding="utf-8"
+    )
+    new = built(sources, tmp_path / "cache")
+    assert [path.name for path in new.rules.path.parent.parent.iterdir()] == [new.rules.path.parent.name]
+
+
+def test_a_failed_build_leaves_what_was_there(sources: PolicySources, tmp_path: Path) -> None:
+    built(sources, tmp_path / "cache")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+    (sources.rego / "admission/requirements/source/other.rego").write_text(
+        topic(requirement("x(r)", "not r.a"), name="other"), encoding="utf-8"
+    )
+    (sources.policy / "licenses.yaml").write_text("licenses: {}\nmost: 2\n", encoding="utf-8")
+    with pytest.raises(PolicyError):
+        built(sources, tmp_path / "cache")
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*") if path.is_file()} == before
+
+
+def test_digest_of_an_archive_is_not_its_revision(sources: PolicySources, tmp_path: Path) -> None:
+    """The revision is of the content: another compression would not change it."""
+    policy = built(sources, tmp_path / "cache")
+    assert policy.rules.revision != digest(policy.rules.path.read_bytes())

@@ -1,0 +1,115 @@
+"""`engine policy …` on the repository's own policy, and on copies of it that are broken."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from engine.cli.policy import app
+from engine.errors import Exit, GatherError
+from engine.policy_bundle import archives
+from engine.settings import Settings
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A copy of rego/ with a rule that has no METADATA."""
+    rego = tmp_path / "rego"
+    shutil.copytree(Settings().rego, rego)
+    with (rego / "admission/requirements/source/network.rego").open("a", encoding="utf-8") as file:
+        file.write("\nundocumented if input.now == 1\n")
+    return rego
+
+
+def test_build_tells_the_revisions(tmp_path: Path) -> None:
+    result = run("build", "--out", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.output
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["catalogue.json", "rules.tar.gz", "values.tar.gz"]
+    for line, name in zip(result.stdout.splitlines()[1:], ("rules.tar.gz", "values.tar.gz"), strict=True):
+        manifest = json.loads(archives.read(tmp_path / "out" / name)[".manifest"])
+        assert line.split()[1] == manifest["revision"]
+
+
+def test_build_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    result = run("build", "--out", str(tmp_path / "file" / "out"))
+    assert isinstance(result.exception, GatherError)
+    assert "cannot write" in result.exception.message
+
+
+@pytest.mark.parametrize("command", ["build", "show", "test"])
+def test_problems_go_to_standard_error(command: str, broken: Path) -> None:
+    result = run(command, "--rego", str(broken))
+    assert result.exit_code == Exit.POLICY_INVALID
+    assert result.stdout == ""
+    assert "undocumented" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_lint_tells_file_line_and_remedy(broken: Path) -> None:
+    result = run("lint", "--rego", str(broken))
+    assert result.exit_code == Exit.POLICY_INVALID
+    first, second = result.stdout.splitlines()[:2]
+    file = broken / "admission/requirements/source/network.rego"
+    line = len(file.read_text(encoding="utf-8").splitlines())
+    assert first.startswith(f"{file}:{line}: ")
+    assert "METADATA" in first
+    assert second.startswith("  write `# METADATA`")
+
+
+def test_lint_of_a_wrong_override() -> None:
+    result = run("lint", "--values", "licenses.licenses.MIT.decision=perhaps")
+    assert result.exit_code == Exit.POLICY_INVALID
+    assert result.stdout.startswith("--values (licenses.licenses.MIT.decision=perhaps): ")
+
+
+def test_lint_without_problems() -> None:
+    result = run("lint")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("no problems in ")
+
+
+def test_show_as_text() -> None:
+    result = run("show", "license")
+    assert result.exit_code == 0
+    assert "license_incompatible  (deny)" in result.stdout
+    assert "license_review_required  (confirm)" in result.stdout
+    assert "must hold   " in result.stdout
+    assert "what to do  " in result.stdout
+    assert "requirements/license/license.rego:" in result.stdout
+    assert "source:" not in result.stdout
+
+
+def test_show_as_json_follows_overrides() -> None:
+    result = run("show", "--format", "json", "--values", "levels.levels.license.license_unknown=warn")
+    shown = json.loads(result.stdout)
+    assert set(shown["points"]) == {"license", "source"}
+    levels = {one["code"]: one["level"] for one in shown["points"]["license"]["requirements"]}
+    assert levels["license_unknown"] == "warn"
+    one = shown["points"]["source"]["requirements"][0]
+    assert {"code", "title", "remedy", "labels", "file", "line", "each", "reads"} <= set(one)
+
+
+def test_show_as_rego() -> None:
+    result = run("show", "license", "--format", "rego")
+    assert "package admission.compiled.license" in result.stdout
+    assert "admission/requirements/license/license.rego, after line" in result.stdout
+
+
+def test_show_an_unknown_point() -> None:
+    result = run("show", "sauce")
+    assert isinstance(result.exception, GatherError)
+    assert "license, source" in result.exception.remedy
+
+
+def test_help_is_there() -> None:
+    assert all(name in run("--help").stdout for name in ("build", "show", "lint", "test"))

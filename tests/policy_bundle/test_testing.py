@@ -1,0 +1,79 @@
+"""`engine policy test` runs what is served, and tells what fails and what no test reaches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.opa.binary import find_binary
+from engine.opa.command import OpaCommand
+from engine.policy_bundle.testing import TestRun, run_tests
+from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, built, write
+
+HEAD = """package admission.requirements.source.license_test
+
+import data.admission.limits.source as limits
+import data.admission.requirements.source.license
+
+test_limits if limits.limits == {"purpose": "train"} with input as {"bundle": {"purpose": "train"}}
+
+"""
+GOOD = (
+    HEAD + 'test_mit if license.admitted({"license": "MIT"})\n\ntest_gpl if not license.admitted({"license": "GPL"})\n'
+)
+TEST = f"{REQUIREMENTS}/license_test.rego"
+
+
+def run(tmp_path: Path, files: dict[str, str | bytes | None]) -> TestRun:
+    bundle = built(write(tmp_path, files), tmp_path / "cache")
+    return run_tests(bundle, OpaCommand(find_binary().path))
+
+
+def test_passing(tmp_path: Path) -> None:
+    assert run(tmp_path, {TEST: GOOD}) == TestRun(passed=3, files=2, problems=())
+
+
+def test_failing(tmp_path: Path) -> None:
+    found = run(tmp_path, {TEST: GOOD + '\ntest_isc if license.admitted({"license": "ISC"})\n'})
+    (problem,) = found.problems
+    assert (problem.where.file, problem.where.line) == (str(tmp_path / TEST), 12)
+    assert "`test_isc` fails" in problem.message
+    assert found.passed == 3
+
+
+def test_skipped_is_no_pass(tmp_path: Path) -> None:
+    (problem,) = run(tmp_path, {TEST: GOOD + "\ntodo_test_later if false\n"}).problems
+    assert "is skipped" in problem.message
+
+
+def test_a_line_that_no_test_reaches(tmp_path: Path) -> None:
+    (problem,) = run(tmp_path, {TEST: GOOD.replace(HEAD.splitlines()[5], "")}).problems
+    assert (problem.where.file, problem.where.line) == (str(tmp_path / LIMITS), 5)
+    assert "no test reaches" in problem.message
+
+
+@pytest.mark.parametrize("text", [HEAD.split("\n", maxsplit=1)[0] + "\n", None])
+def test_no_tests(text: str | None, tmp_path: Path) -> None:
+    (problem,) = run(tmp_path, {TEST: text}).problems
+    assert "no tests" in problem.message
+
+
+def test_tests_that_do_not_compile(tmp_path: Path) -> None:
+    (problem,) = run(tmp_path, {TEST: GOOD + "\ntest_x if nothing(1)\n"}).problems
+    assert (problem.where.file, problem.where.line) == (str(tmp_path / TEST), 12)
+    assert "undefined function" in problem.message
+
+
+def test_added_rules_are_tested_with_their_generated_part(tmp_path: Path) -> None:
+    test = """package admission.added.source.house_test
+
+test_house if {
+	found := data.admission.decision.findings with input as {"point": "source", "bundle": {"x": 1}}
+	some one in found
+	one.code == "house_deny"
+}
+"""
+    rule = 'package main\n\ndeny contains "x" if input.bundle.x == 1\n'
+    found = run(tmp_path, {TEST: GOOD, f"{RULES}/house.rego": rule, f"{RULES}/house_test.rego": test})
+    assert found == TestRun(passed=4, files=2, problems=())

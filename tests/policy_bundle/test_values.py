@@ -1,0 +1,94 @@
+"""Values: overrides, what OPA gets, and the place of every row."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import PolicyError
+from engine.policy_bundle.build import PolicyBundle
+from tests.policy_bundle.trees import built, write
+
+
+def bundle(tmp_path: Path, *values: str, **files: str) -> PolicyBundle:
+    changes = {f"policy/{name}.yaml": text for name, text in files.items()}
+    return built(replace(write(tmp_path, changes), values=values), tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("override", "path", "value"),
+    [
+        ("licenses.licenses.MIT=refuse", ("licenses", "licenses", "MIT"), "refuse"),
+        ("licenses.licenses.GPL-2.0-only=admit", ("licenses", "licenses", "GPL-2.0-only"), "admit"),
+        ('licenses.licenses."GPL-2.0-only"=admit', ("licenses", "licenses", "GPL-2.0-only"), "admit"),
+        ("licenses.licenses.ISC=admit", ("licenses", "licenses", "ISC"), "admit"),
+        ('licenses.licenses."GPL-9.0"=refuse', ("licenses", "licenses", "GPL-9.0"), "refuse"),
+        ("licenses.most=7", ("licenses", "most"), 7),
+        ("licenses.licenses={ISC: admit}", ("licenses", "licenses"), {"ISC": "admit"}),
+        ('licenses.licenses={"ISC": "admit"}', ("licenses", "licenses"), {"ISC": "admit"}),
+        ("licenses.licenses={}", ("licenses", "licenses"), {}),
+        ("levels.levels={source: {admitted: warn}}", ("levels", "levels", "source", "admitted"), "warn"),
+    ],
+)
+def test_override(override: str, path: tuple[str, ...], value: Any, tmp_path: Path) -> None:
+    policy = bundle(tmp_path, override)
+    row = policy.row(path)
+    assert row.value == value
+    assert row.where is not None
+    assert row.where.file == "--values"
+    assert policy.revisions.values != bundle(tmp_path).revisions.values
+    assert policy.revisions.rules == bundle(tmp_path).revisions.rules
+
+
+def test_a_later_override_wins(tmp_path: Path) -> None:
+    assert bundle(tmp_path, "licenses.most=7", "licenses.most=8").row(("licenses", "most")).value == 8
+
+
+def test_an_override_into_a_list_or_scalar_needs_what_is_there(tmp_path: Path) -> None:
+    for override in ("licenses.most.x=1", "licenses.licenses.MIT.decision=refuse", "licenses=1"):
+        with pytest.raises(PolicyError, match="not there"):
+            bundle(tmp_path, override)
+
+
+def test_null_is_left_out(tmp_path: Path) -> None:
+    policy = bundle(tmp_path, licenses="licenses: {}\nmost: 1\nnote: null\n")
+    assert policy.data["licenses"] == {"licenses": {}, "most": 1}
+
+
+def test_rows_and_their_places(tmp_path: Path) -> None:
+    policy = bundle(tmp_path)
+    row = policy.row(("licenses", "licenses", "GPL-2.0-only"))
+    assert (row.path, row.value) == ("licenses.licenses.GPL-2.0-only", "refuse")
+    assert row.where is not None
+    assert (row.where.file, row.where.line) == (str(tmp_path / "policy/licenses.yaml"), 3)
+    missing = policy.row(("licenses", "licenses", "X"))
+    assert (missing.path, missing.value, missing.where) == ("licenses.licenses.X", None, None)
+    assert policy.row(("licenses", "licenses", "MIT", "x")).where is None
+    assert policy.row(("licenses", "most", 0)).where is None
+
+
+def test_a_place_opens_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = bundle(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    where = policy.row(("licenses", "most")).where
+    assert where is not None
+    assert where.file == "policy/licenses.yaml"
+    assert str(policy.where("bundles/house/rules/source/x.rego", 3)) == "bundles/house/rules/source/x.rego:3"
+
+
+def test_levels_for_people(tmp_path: Path) -> None:
+    policy = bundle(tmp_path, levels="levels:\n  source:\n    admitted: warn\n")
+    assert policy.level("source", "admitted") == "warn"
+    assert policy.level("source", "records_missing") == "deny"
+    assert policy.level("other", "admitted") == "deny"
+
+
+def test_what_opa_gets_is_canonical(tmp_path: Path) -> None:
+    policy = bundle(tmp_path)
+    policy.unpack(tmp_path / "served")
+    text = (tmp_path / "served/policy/data.json").read_text(encoding="utf-8")
+    assert text == json.dumps(policy.data, sort_keys=True, separators=(",", ":"))
