@@ -22,6 +22,7 @@ from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
 
+_PYTHON = platform.python_version()
 _ROOT = Path(__file__).parent.parent
 _ROWS: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "P9": requirement_first.rows,
@@ -43,8 +44,8 @@ def main() -> None:
     load = (load_before, os.getloadavg()[0])
     print(table(rows))
     print(
-        f"{os.cpu_count()} cores, load {load[0]:.1f} before and {load[1]:.1f} after, Python {platform.python_version()}, "
-        f"OPA {bench.binary.version}. Rounds in turn, the first thrown away; a goal is missed by more than 10 %."
+        f"Load {load[0]:.1f} before and {load[1]:.1f} after on {os.cpu_count()} cores, Python {_PYTHON}, "
+        f"OPA {bench.binary.version}; {bench.rounds} rounds. Short of its goal is what misses it by more than 10 %."
     )
     if options.json is not None:
         options.json.write_text(document(rows, _machine(bench, load)), encoding="utf-8")
@@ -55,7 +56,7 @@ def _machine(bench: Bench, load: tuple[float, float]) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "load_before": load[0],
         "load_after": load[1],
-        "python": platform.python_version(),
+        "python": _PYTHON,
         "opa": bench.binary.version,
         "rules": bench.policy.rules.revision,
         "values": bench.policy.values.revision,

@@ -66,7 +66,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     found = interleaved(
         [partial(check, bundle) for bundle in bundles],
         bench.rounds,
-        lambda done, of: bench.say(f"scale: round {done} of {of}"),
+        partial(bench.tell, "scale"),
     )
     for index, size in enumerate(_SIZES):
         values = tuple(costs[index].wall * 1000 / size for costs in found)

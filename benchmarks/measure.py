@@ -63,6 +63,10 @@ class Bench:
         folder.mkdir(parents=True)
         return folder
 
+    def tell(self, what: str, done: int, of: int) -> None:
+        """Say which round of how many is under way."""
+        self.say(f"{what}: round {done} of {of}")
+
 
 def interleaved(
     parts: Sequence[Callable[[], T]], rounds: int, told: Callable[[int, int], None] = lambda *_: None
@@ -81,8 +85,14 @@ def interleaved(
 def ratios(
     over: Callable[[], float],
     under: Callable[[], float],
+    times: int,
     rounds: int,
     told: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[float, ...]:
-    """`over` divided by `under`, once for each round that counts."""
-    return tuple(top / bottom for top, bottom in interleaved((over, under), rounds, told))
+    """One ratio for each round that counts: `times` pairs in turn, the medians of both sides divided."""
+
+    def ratio() -> float:
+        pairs = [(over(), under()) for _ in range(times)]
+        return median(pair[0] for pair in pairs) / median(pair[1] for pair in pairs)
+
+    return tuple(value for (value,) in interleaved((ratio,), rounds, told))

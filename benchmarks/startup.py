@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from benchmarks.documents import Documents
 from benchmarks.measure import Bench, Row, interleaved
@@ -28,39 +29,35 @@ def rows(bench: Bench) -> Iterator[Row]:
         return cost([sys.executable, *arguments], bench.root, surroundings)
 
     yield from _both(
-        bench,
         "engine --help ÷ python -c 'import typer'",
         _HELP_GOAL,
         interleaved(
             (lambda: run("-m", "engine", "--help"), lambda: run("-c", "import typer")),
             bench.rounds,
-            lambda done, of: bench.say(f"P14 engine --help: round {done} of {of}"),
+            partial(bench.tell, "P14 engine --help"),
         ),
     )
     document = Documents(bench.root / "fixtures" / "cases", bench.folder("p14-cases")).of("source", "offline_fixture")
     bundle = str(bench.root / "fixtures" / "source_bundles" / "offline_fixture")
     yield from _both(
-        bench,
         "engine check, 1 record ÷ opa run to ready + one POST",
         _CHECK_GOAL,
         interleaved(
             (lambda: run("-m", "engine", "check", bundle, "--now", _NOW), lambda: _opa(bench, document)),
             bench.rounds,
-            lambda done, of: bench.say(f"P14 engine check: round {done} of {of}"),
+            partial(bench.tell, "P14 engine check"),
         ),
     )
 
 
-def _both(bench: Bench, what: str, goal: float, found: list[tuple[Cost, ...]]) -> Iterator[Row]:
+def _both(what: str, goal: float, found: list[tuple[Cost, ...]]) -> Iterator[Row]:
     yield Row("P14", f"{what}, CPU", goal, tuple(ours.cpu / other.cpu for ours, other in found))
     yield Row("P14", f"{what}, wall", goal, tuple(ours.wall / other.wall for ours, other in found))
-    bench.say(f"P14 {what}: done")
 
 
 def _opa(bench: Bench, document: object) -> Cost:
     folder = bench.scratch / "p14-opa"
     folder.mkdir(exist_ok=True)
-    (folder / "opa.sock").unlink(missing_ok=True)
     body = json.dumps({"input": document}).encode()
     started = time.perf_counter()
     with Served(bench.binary.path, [bench.policy.rules.path, bench.policy.values.path], folder) as opa:

@@ -119,10 +119,14 @@ class Runner:
             bundle = changed(bundle, self._scratch / f"bundle-{file.path.stem}", case.drop, case.set)
         return {"path": str(bundle), "digest": None, **(case.request or {})}
 
+    def at(self, file: CaseFile) -> Engine:
+        """The engine of this case, with its clock set to the case's time."""
+        self._now = datetime.strptime(file.case.now, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        return self.engine(file.case.values)
+
     def answer(self, file: CaseFile) -> Answer:
         """What the engine answers to this case."""
-        self._now = datetime.strptime(file.case.now, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-        engine = self.engine(file.case.values)
+        engine = self.at(file)
         request = self.request(file)
         if file.case.mode is Mode.CHECK:
             return engine.check(file.case.point, request)

@@ -12,7 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.policy_bundle.builtins import Signature
-from engine.policy_bundle.syntax import Module, Node, Rule, call, constant, key_of, line_of, reference, text_of, walk
+from engine.policy_bundle.syntax import (
+    Module,
+    Node,
+    Rule,
+    call,
+    constant,
+    declared,
+    key_of,
+    line_of,
+    reference,
+    text_of,
+    walk,
+)
 
 _COMPREHENSIONS = {"arraycomprehension", "setcomprehension", "objectcomprehension"}
 _COLLECTIONS = {"array", "set", "object"}
@@ -106,9 +118,11 @@ class _Definition:
         self._boolean = boolean
         self._module = module
         self._line = 1
+        self._local: set[str] = set()
 
     def rule(self, rule: Rule) -> Iterator[Risk]:
         self._line = rule.line
+        self._local = declared(rule)
         if rule.default:
             yield self._risk(None, f"`default {rule.name}` gives a value when facts are missing", _DEFINED)
         if rule.key is not None or not rule.plain_name:
@@ -229,7 +243,7 @@ class _Definition:
         name_parts = reference(node)
         if name_parts is None:
             return node.get("type") == "boolean"
-        full = self._module.resolve(name_parts)
+        full = self._resolve(name_parts)
         if full[:2] == ("data", "policy"):
             return True
         return key_of(node) in known.checked or self._boolean.get(".".join(map(str, full)), False)
@@ -243,7 +257,7 @@ class _Definition:
             return True
         name = reference(term)
         if name is not None:
-            return self._module.resolve(name)[:2] == ("data", "policy")  # the models of policy/ checked it
+            return self._resolve(name)[:2] == ("data", "policy")  # the models of policy/ checked it
         called = call(term)
         if called is None:
             return False
@@ -257,7 +271,7 @@ class _Definition:
             return True
         term = known.behind(term)
         name, called = reference(term), call(term)
-        if name is not None and self._module.resolve(name)[:2] == ("data", "policy"):
+        if name is not None and self._resolve(name)[:2] == ("data", "policy"):
             return True
         signature = self._signatures.get(self._builtin(called[0]) or "") if called else None
         return term.get("type") in {*_COLLECTIONS, *_COMPREHENSIONS} or (
@@ -305,8 +319,12 @@ class _Definition:
         """The name as a built-in, or None where an import or a rule of the file has that name."""
         return name if self._rule_name(name) == name and name in self._signatures else None
 
+    def _resolve(self, name: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A reference written out, unless a variable of the rule has that name."""
+        return name if name[0] in self._local else self._module.resolve(name)
+
     def _rule_name(self, name: str) -> str:
-        return ".".join(map(str, self._module.resolve(tuple(name.split(".")))))
+        return ".".join(map(str, self._resolve(tuple(name.split(".")))))
 
     def _risk(self, node: Node | None, message: str, fix: str) -> Risk:
         return Risk(line_of(node, self._line), message, fix)

@@ -21,7 +21,7 @@ from engine.policy_bundle.archives import GENERATED
 from engine.policy_bundle.checks import GENERATED_RULE
 from engine.policy_bundle.points import LIMITS_MISSING, AddedSet, PointRules, list_code
 from engine.policy_bundle.requirements import Held
-from engine.policy_bundle.syntax import Module, Node, Rule, call, key_of, line_of, walk
+from engine.policy_bundle.syntax import Module, Node, Rule, call, declared, key_of, line_of, names_in, walk
 
 _ROUTER = """package admission
 
@@ -151,8 +151,8 @@ def written_out(held: Held) -> bool:
     names = {one.alias for one in held.module.imports} | {rule.name for rule in held.module.rules}
     return all(
         held.module.body_text(rule) is not None
-        and not names & _arguments(rule)
-        and _variables(rule) <= _declared(rule) | names | {"input", "data"}
+        and names.isdisjoint(names_in(list(rule.arguments)))
+        and _variables(rule) <= declared(rule) | names | {"input", "data"}
         for rule in held.definitions
     )
 
@@ -250,26 +250,3 @@ def _operator(node: Node) -> list[Node]:
         return []
     terms = node["terms"] if "terms" in node else node["value"]
     return [terms[0]["value"][0]] if terms[0].get("type") == "ref" else []
-
-
-def _declared(rule: Rule) -> set[str]:
-    """Variables that a rule declares: its argument, `some`, `every`, and what `:=` assigns."""
-    declared = _arguments(rule)
-    for node in walk(list(rule.body)):
-        if "symbols" in node:
-            for symbol in node["symbols"]:
-                called = call(symbol)
-                declared |= _names(called[1][:-1] if called else symbol)
-        elif "domain" in node and "body" in node:
-            declared |= _names([node.get("key"), node.get("value")])
-        elif (called := call(node)) is not None and called[0] == "assign":
-            declared |= _names(called[1][0])
-    return declared
-
-
-def _arguments(rule: Rule) -> set[str]:
-    return _names(list(rule.arguments))
-
-
-def _names(node: object) -> set[str]:
-    return {str(one["value"]) for one in walk(node) if one.get("type") == "var"}

@@ -118,4 +118,8 @@ def _problem(error: dict[str, Any], names: Mapping[str, str], otherwise: str) ->
         (hint for word, hint in _HINTS if word in message), _REMEDIES.get(str(error.get("code")), "correct the rule")
     )
     file = names.get(str(location.get("file", "")).removeprefix("./"), otherwise)
-    return Problem(Location(file, location.get("row")), message[:1].lower() + message[1:], remedy)
+    return Problem(
+        Location(file, max(location["row"], 1) if "row" in location else None),
+        message[:1].lower() + message[1:],
+        remedy,
+    )

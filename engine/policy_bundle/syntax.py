@@ -199,6 +199,26 @@ def walk(node: Any) -> Iterator[Node]:
             yield from walk(child)
 
 
+def declared(rule: Rule) -> set[str]:
+    """Variables that a definition declares: its arguments, `some`, `every`, and what `:=` assigns."""
+    found = names_in(list(rule.arguments))
+    for node in walk([*rule.body, rule.value, rule.key, rule.otherwise]):
+        if "symbols" in node:
+            for symbol in node["symbols"]:
+                called = call(symbol)
+                found |= names_in(called[1][:-1] if called else symbol)
+        elif "domain" in node and "body" in node:
+            found |= names_in([node.get("key"), node.get("value")])
+        elif (called := call(node)) is not None and called[0] == "assign":
+            found |= names_in(called[1][0])
+    return found
+
+
+def names_in(node: Any) -> set[str]:
+    """The names of all variables in a tree."""
+    return {str(one["value"]) for one in walk(node) if one.get("type") == "var"}
+
+
 def _rule(tree: Node) -> Rule:
     head = tree["head"]
     ref = head.get("ref") or []

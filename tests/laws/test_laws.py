@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from engine.cases import CaseFile, Runner, changed
 from engine.engine import Engine
+from engine.decide import read
 from engine.errors import DecideError, GatherError, WorkError
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load
@@ -65,13 +66,16 @@ FIELDS = {
 
 def taken(runner: Runner, file: CaseFile) -> tuple[Engine, dict[str, Any], str]:
     """The engine of a case, its input as OPA sees it, and its outcome."""
-    got = runner.answer(file)
-    assert got.gathered is not None
-    return (
-        runner.engine(file.case.values),
-        got.gathered.input.model_dump(mode="json", exclude_none=True),
-        got.decision.outcome,
-    )
+    engine = runner.at(file)
+    if file.path not in _TAKEN:
+        got = runner.answer(file)
+        assert got.gathered is not None
+        _TAKEN[file.path] = (got.gathered.input.model_dump(mode="json", exclude_none=True), got.decision.outcome)
+    return engine, *_TAKEN[file.path]
+
+
+_TAKEN: dict[Path, tuple[dict[str, Any], str]] = {}
+"""What `taken` found; the same for every law."""
 
 
 def outcomes(engine: Engine, documents: Sequence[dict[str, Any]]) -> list[str]:
@@ -167,7 +171,9 @@ def test_1_no_combination_widens(data: st.DataObject, runner: Runner) -> None:
     engine, original, outcome = taken(runner, file)
     mutant: Any = original
     for _ in range(data.draw(st.integers(2, 5))):
-        path = data.draw(st.sampled_from([path for path in paths(mutant) if path != ("point",)]))
+        if not (fields := [path for path in paths(mutant) if path != ("point",)]):
+            break
+        path = data.draw(st.sampled_from(fields))
         present = get(mutant, path)
         wrong = [value for value in (DROPPED, None, True, 0, "", [], {}) if type(value) is not type(present)]
         mutant = with_value(mutant, path, data.draw(st.sampled_from(wrong)))
@@ -338,21 +344,21 @@ def test_5_without_a_record_nothing_is_allowed_and_nothing_runs(
 @pytest.mark.parametrize("file", ALLOWED, ids=case_id)
 def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile, runner: Runner) -> None:
     engine, original, _ = taken(runner, file)
-    limits = engine.opa.ask("decision", original).result["limits"]
+    point, catalogue = POINTS[file.case.point], parts(engine).catalogue
+    good = engine.opa.ask("decision", original)
+    limits = good.result["limits"]
     mutants = [mutant for _, _, mutant in single(limits)] + [mutant for _, mutant in unknown(limits)]
     assert mutants
-    for mutant in mutants:
-        broken = replace(
-            parts(engine),
-            opa=_Faulty(engine.opa, change=lambda body, m=mutant: body | {"result": body["result"] | {"limits": m}}),
-        )
-        got = answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, broken)
-        if got.decision.outcome is not Outcome.DENY:
-            # an empty text or list is of the right type here; the limits are narrower then, never missing
-            assert got.decision.limits is not None
-            assert mutant == got.decision.limits.model_dump(mode="json")
-            continue
-        assert got.decision.findings[0].code == "engine.limit_unenforceable"
+    for mutant in [None, *mutants]:
+        reply = replace(good, body={"result": good.result | {"limits": mutant}})
+        try:
+            found = read(point, reply, catalogue).limits
+        except DecideError as error:
+            assert error.code == "engine.limit_unenforceable"  # noqa: PT017  (some mutants are legal limits)
+        else:
+            # an empty text is of the right type: what comes out is exactly what the policy said
+            assert found is not None
+            assert found.model_dump(mode="json") == mutant
 
 
 @pytest.mark.parametrize("file", ON_BUNDLES, ids=case_id)
@@ -379,9 +385,8 @@ def test_6_a_limit_beyond_the_machine_is_refused_even_when_the_policy_allows(run
 
 @pytest.mark.parametrize("file", DECIDED, ids=case_id)
 def test_7_one_by_one_and_again_gives_the_same_bytes(file: CaseFile, runner: Runner) -> None:
-    engine = runner.engine(file.case.values)
+    engine = runner.at(file)
     fixed = replace(parts(engine), new_id=lambda: "0" * 32)
-    runner.answer(file)  # sets the clock of this case
     twice = [answer(POINTS[file.case.point], runner.request(file), Mode.CHECK, fixed) for _ in range(2)]
     assert twice[0].decision.model_dump_json() == twice[1].decision.model_dump_json()
 
@@ -474,7 +479,7 @@ def _policy_words() -> set[str]:
     for path in (ROOT / "policy").glob("*.yaml"):
         found |= set(_words(load(path.read_bytes(), path.name, ReadLimits()).value))
     vocabulary = {word for model in DOCUMENTS.values() for word in _vocabulary(model.model_json_schema())}
-    return {word for word in found if " " not in word} - vocabulary - set(POINTS)
+    return {word for word in found if " " not in word} - vocabulary - set(POINTS) - {"none"}  # plain English
 
 
 def _words(value: Any) -> Iterator[str]:

@@ -91,6 +91,7 @@ HELPERS = {
     "else": ("_x(r) := 1 if {\n\tr.a == 1\n} else := 2", "`else` is reached"),
     "else_body": ("_x(r) := 1 if {\n\tr.a == 1\n} else := 2 if {\n\tnot r.b\n}", "negates"),
     "value": ("_x(r) := r.n < 5", "whose type is not checked"),
+    "shadowed_rule": ("_x(_is) if _is", "holds for null"),
     "value_collects": ("_x(r) := [y | some y in r.l]", "collects"),
 }
 SAFE_HELPERS = {

@@ -226,6 +226,12 @@ REFUSED = {
         "`licences`",
         "`licenses`",
     ),
+    "input_shadowed_by_import": Refused(
+        {FILE: topic(GOOD, imports="import data.policy.licenses as input\n")}, 3, "input", "correct the syntax"
+    ),
+    "input_shadowed_by_rule": rule(f"{GOOD}\n\n_x(input) if input.x == 1\n", 16, "input", "correct the rule"),
+    "empty_file": Refused({FILE: ""}, 1, "empty", "correct the syntax"),
+    "dangling_metadata": rule(f"{GOOD}\n\n# METADATA\n# title: T\n", 16, "annotation", "correct the syntax"),
     # limits
     "limits_missing": Refused({LIMITS: None}, None, "has no limits", "write `limits", LIMITS),
     "limits_other_name": Refused(

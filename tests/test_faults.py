@@ -1,0 +1,380 @@
+"""What fails around the engine is a deny with a reserved code and exit 4, recorded where a record can be written.
+
+OPA killed or stopped, the disk full, the state unusable or held by another engine, the engine itself killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.engine import Engine
+from engine.opa.server import Server
+from engine.record.layout import DECISIONS
+from engine.record.log import RecordLog
+from engine.record.model import utc_now
+from engine.record.verify import verify
+from engine.settings import OpaLimits, Settings
+from tests.command import Command, codes, decisions, events
+from tests.conftest import BUNDLES, NOW, ROOT
+from tests.processes import alive, gone, stop
+from tests.record.samples import decision
+
+GOOD = BUNDLES / "offline_fixture"
+REQUEST = {"path": str(GOOD), "digest": None}
+MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
+MANY = 150
+"""Source bundles of one command: enough that it can be caught in the middle of them."""
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    return Command.of(tmp_path, cache)
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A temporary folder of its own for the private folders of OPA; a socket path has to be short."""
+    with tempfile.TemporaryDirectory(prefix="faults-", dir="/tmp") as folder:  # noqa: S108 (see above)
+        yield Path(folder)
+
+
+def server(engine: Engine) -> Server:
+    assert isinstance(engine.opa, Server)
+    return engine.opa
+
+
+def recorded(state: Path, decision_id: str) -> dict[str, Any]:
+    (found,) = [one for one in decisions(state) if one["decision_id"] == decision_id]
+    return found
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Wait for something that is sure to happen soon; fails when it does not."""
+    deadline = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+# OPA
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [("killed", "engine.opa_unavailable"), ("stopped", "engine.opa_timeout")], ids=["killed", "stopped"]
+)
+def test_opa_that_does_not_answer_denies_and_is_recorded(fault: str, code: str, settings: Settings) -> None:
+    own = replace(settings, opa=OpaLimits(answer_seconds=0.3))
+    with Engine(own, now=lambda: MOMENT) as engine:
+        pid = server(engine).pid
+        assert pid is not None
+        assert engine.decide("source", REQUEST).exit == 0  # the control: it does answer
+        os.kill(pid, signal.SIGKILL) if fault == "killed" else stop(pid)
+        got = engine.decide("source", REQUEST)
+    assert (got.exit, got.decision.outcome, [one.code for one in got.decision.findings]) == (4, "deny", [code])
+    assert got.decision.limits is None
+    assert got.decision.findings[0].remedy
+    assert recorded(own.state, got.decision.decision_id)["findings"][0]["code"] == code
+    assert gone(pid)
+
+
+def test_opa_that_is_stopped_while_it_starts_denies_in_time(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = Server.ready
+
+    def stopped(self: Server) -> None:
+        assert self.pid is not None
+        stop(self.pid)
+        ready(self)
+
+    monkeypatch.setattr(Server, "ready", stopped)
+    with Engine(replace(settings, opa=OpaLimits(start_seconds=0.5))) as engine:
+        got = engine.decide("source", REQUEST)
+    assert (got.exit, got.decision.findings[0].code) == (4, "engine.opa_start")
+    assert len(decisions(settings.state)) == 1
+
+
+@contextmanager
+def checking(command: Command, short: Path, count: int = MANY) -> Iterator[subprocess.Popen[bytes]]:
+    """`engine check` on many source bundles, stopped by a signal when it has decided some of them."""
+    process = subprocess.Popen(
+        command.argv("check", *[GOOD] * count, "--now", NOW, "--format", "json"),
+        cwd=ROOT,
+        env=command.environment({"TMPDIR": str(short)}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    log = command.state / DECISIONS
+    try:
+        until(lambda: process.poll() is not None or (log.exists() and log.read_bytes().count(b"\n") >= 3))
+        stop(process.pid)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def opa_of(pid: int) -> int:
+    """The OPA that an engine started."""
+    tasks = Path(f"/proc/{pid}/task")
+    (child,) = {child for task in tasks.iterdir() for child in (task / "children").read_text().split()}
+    return int(child)
+
+
+def test_opa_killed_in_the_middle_of_many_checks_denies_the_rest(command: Command, short: Path) -> None:
+    with checking(command, short) as process:
+        opa = opa_of(process.pid)
+        os.kill(opa, signal.SIGKILL)
+        os.kill(process.pid, signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+    assert b"Traceback" not in err
+    reports = json.loads(out)["reports"]
+    exits = [report["exit"] for report in reports]
+    assert process.returncode == 4
+    assert exits == sorted(exits)
+    assert 3 <= exits.count(0) < MANY
+    assert exits.count(0) + exits.count(4) == MANY
+    assert {code for report in reports if report["exit"] == 4 for code in codes(report)} == {"engine.opa_unavailable"}
+    assert [one["outcome"] for one in decisions(command.state)] == [one["decision"]["outcome"] for one in reports]
+    assert not left_over(short)
+
+
+def left_over(short: Path) -> list[Path]:
+    """Private folders of OPA that are still there."""
+    base = short / f"admission-engine-{os.getuid()}"
+    return [path for path in base.iterdir() if path.is_dir()] if base.exists() else []
+
+
+# the engine
+
+
+def test_an_engine_killed_in_the_middle_leaves_a_record_that_holds_and_nothing_after_the_next_start(
+    command: Command, short: Path
+) -> None:
+    with checking(command, short) as process:
+        opa = opa_of(process.pid)
+        assert alive(opa)
+        assert len(left_over(short)) == 1
+        os.kill(process.pid, signal.SIGCONT)
+        process.kill()
+        process.communicate()
+    assert gone(opa)
+    found = verify(command.state)
+    assert found.ok or found.repairable
+    before = found.records
+    assert before >= 3
+    assert command.check(GOOD, env={"TMPDIR": str(short)}).code == 0
+    assert len(decisions(command.state)) >= before + 1
+    assert not left_over(short)
+    run = command("record", "verify")
+    assert (run.code, "the record holds" in run.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_an_engine_asked_to_end_cleans_up_at_once(number: signal.Signals, command: Command, short: Path) -> None:
+    with checking(command, short) as process:
+        opa = opa_of(process.pid)
+        os.kill(process.pid, number)
+        os.kill(process.pid, signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode not in {0, 1, 3}
+    assert b"Traceback" not in err
+    assert out == b""
+    assert gone(opa)
+    assert decisions(command.state)
+    if number is not signal.SIGHUP:  # a terminal that goes away leaves the folder to the next start
+        assert not left_over(short)
+
+
+# the record
+
+
+def test_two_engines_on_one_record_the_second_is_refused(settings: Settings) -> None:
+    with Engine(settings, now=lambda: MOMENT) as first:
+        with Engine(replace(settings, record_lock_seconds=0.1)) as second:
+            refused = second.decide("source", REQUEST)
+        assert (refused.exit, refused.decision.outcome) == (4, "deny")
+        assert [one.code for one in refused.decision.findings] == ["engine.record_locked"]
+        assert "--state" in refused.decision.findings[0].remedy
+        mine = first.decide("source", REQUEST)
+        assert mine.exit == 0
+    assert [one["decision_id"] for one in decisions(settings.state)] == [mine.decision.decision_id]
+
+
+@pytest.mark.slow
+def test_the_command_waits_for_another_engine_and_then_says_so(command: Command) -> None:
+    with RecordLog.open(command.state / "records", lock_seconds=0.0):
+        (report,) = (run := command.check(GOOD, "--format", "json")).json["reports"]
+    assert (run.code, codes(report)) == (4, ["engine.record_locked"])
+
+
+UNUSABLE: dict[str, Callable[[Path], Path]] = {
+    "a-file": lambda root: file(root / "state"),
+    "below-a-file": lambda root: file(root / "file") / "state",
+    "a-link-to-nothing": lambda root: link(root / "state", root / "nothing" / "deeper"),
+    "where-no-folder-can-be": lambda _: Path("/proc/admission-engine-state"),
+    "records-is-a-file": lambda root: file(root / "state" / "records").parent,
+    "a-damaged-installation": lambda root: file(root / "state" / "installation.json").parent,
+}
+
+
+def file(path: Path) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("not what the engine left here", encoding="utf-8")
+    return path
+
+
+def link(path: Path, target: Path) -> Path:
+    path.symlink_to(target)
+    return path
+
+
+@pytest.mark.parametrize("fault", UNUSABLE)
+def test_a_state_that_cannot_be_used_denies(fault: str, tmp_path: Path, cache: Path) -> None:
+    state = UNUSABLE[fault](tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with Engine(Settings(state=state, cache=cache)) as engine:
+        got = engine.decide("source", REQUEST)
+    assert (got.exit, got.decision.outcome, got.decision.limits) == (4, "deny", None)
+    (finding,) = got.decision.findings
+    assert finding.code.startswith("engine.record_")
+    assert finding.remedy
+    assert str(state) in finding.message
+    made = {path.name for path in set(tmp_path.rglob("*")) - set(before)}
+    assert made <= {"records", "lock", "nothing", "deeper"}  # nothing that a later start could take for a record
+
+
+def test_a_tampered_record_stops_every_decision_until_it_is_restored(command: Command) -> None:
+    assert command.check(GOOD, GOOD).code == 0
+    log = command.state / DECISIONS
+    whole = log.read_bytes()
+    log.write_bytes(whole.replace(b'"outcome":"allow"', b'"outcome":"deny!"'))
+    (report,) = (run := command.check(GOOD, "--format", "json")).json["reports"]
+    assert (run.code, codes(report)) == (4, ["engine.record_broken"])
+    assert command("record", "verify").code == 4
+    log.write_bytes(whole)
+    assert command.check(GOOD).code == 0
+    assert len(decisions(command.state)) == 3
+
+
+LIMITED = """
+import resource, runpy, sys
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+sys.argv[:2] = ["engine"]
+runpy.run_module("engine", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("room", [0, 400, 3000])
+def test_a_full_disk_denies_from_the_first_decision_that_does_not_fit(room: int, command: Command) -> None:
+    """A limit on the size of files stands for a full disk; the record is large enough for nothing else to meet it."""
+    with RecordLog.open(command.state / "records", lock_seconds=0.0, clock=utc_now) as log:
+        log.append(decision(1, {"point": "source", "filler": ["x" * 1000] * 300}))
+    size = (command.state / DECISIONS).stat().st_size
+    limited = (sys.executable, "-c", LIMITED, str(size + room))
+    done = subprocess.run(
+        [*limited, "check", *[str(GOOD)] * 3, "--now", NOW, "--format", "json"],
+        cwd=ROOT,
+        env=command.environment(),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert b"Traceback" not in done.stderr
+    assert done.returncode == 4
+    reports = json.loads(done.stdout)["reports"]
+    exits = [report["exit"] for report in reports]
+    fitting = exits.count(0)
+    assert exits == [0] * fitting + [4] * (3 - fitting)
+    assert fitting == {0: 0, 400: 0, 3000: 1}[room]
+    assert {code for report in reports[fitting:] for code in codes(report)} == {"engine.record_unavailable"}
+    said = reports[fitting]["findings"][0]["message"]
+    assert "file too large" in said or "no space left" in said  # whether nothing or a part of the line was written
+    assert command.check(GOOD).code == 0  # with room again it goes on
+    assert len(decisions(command.state)) == 1 + fitting + 1
+    assert len(events(command.state)) == fitting + 1
+
+
+def mounted(script: str, command: Command) -> subprocess.CompletedProcess[bytes]:
+    """Run `engine check` in a mount namespace after a script that mounts something at `$STATE`."""
+    unshare = shutil.which("unshare")
+    rights = ["-m"] if os.geteuid() == 0 else ["-rm"]
+    probe = ["sh", "-c", "mkdir -p $STATE && mount -t tmpfs -o size=64k none $STATE"]
+    env = command.environment({"STATE": str(command.state)})
+    if unshare is None or subprocess.run([unshare, *rights, *probe], env=env, capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace: a full and a read-only file system were NOT tried on this machine")
+    engine = command.argv("check", GOOD, GOOD, "--now", NOW, "--format", "json")
+    return subprocess.run(
+        [unshare, *rights, "sh", "-c", f'{script} && exec "$@"', "sh", *engine],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.machine
+def test_a_file_system_without_room_denies(command: Command) -> None:
+    script = "mount -t tmpfs -o size=16k,mode=700 none $STATE"
+    done = mounted(script, command)
+    assert (done.returncode, b"Traceback" in done.stderr) == (4, False)
+    for report in json.loads(done.stdout)["reports"]:
+        assert codes(report) == ["engine.record_unavailable"]
+
+
+@pytest.mark.machine
+def test_a_read_only_file_system_denies_and_the_record_stays_as_it_was(command: Command) -> None:
+    assert command.check(GOOD).code == 0
+    before = (command.state / DECISIONS).read_bytes()
+    done = mounted("mount --bind $STATE $STATE && mount -o remount,ro,bind $STATE", command)
+    assert (done.returncode, b"Traceback" in done.stderr) == (4, False)
+    for report in json.loads(done.stdout)["reports"]:
+        assert codes(report) == ["engine.record_unavailable"]
+        assert "read-only" in report["findings"][0]["message"]
+    assert (command.state / DECISIONS).read_bytes() == before
+    assert len(decisions(command.state)) == 1
+
+
+# the policy cache and the private folder
+
+
+def test_a_cache_that_cannot_be_used_denies_and_says_how_to_choose_another(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file", encoding="utf-8")
+    (report,) = (
+        run := command.check(GOOD, "--format", "json", env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    ).json["reports"]
+    assert (run.code, codes(report)) == (4, ["engine.policy_cache"])
+    assert "XDG_CACHE_HOME" in report["findings"][0]["remedy"]
+    assert len(decisions(command.state)) == 1
+
+
+def test_a_damaged_cache_is_built_again(command: Command, tmp_path: Path) -> None:
+    own = Command(command.home, tmp_path / "xdg" / "admission-engine")
+    shutil.copytree(command.cache, own.cache)
+    for archive in own.cache.rglob("*.tar.gz"):
+        archive.write_bytes(archive.read_bytes()[:-20])
+    assert own.check(GOOD).code == 0
+
+
+def test_no_room_for_the_private_folder_of_opa_denies(command: Command, short: Path) -> None:
+    (short / f"admission-engine-{os.getuid()}").write_text("a file", encoding="utf-8")
+    (report,) = (run := command.check(GOOD, "--format", "json", env={"TMPDIR": str(short)})).json["reports"]
+    assert (run.code, codes(report)) == (4, ["engine.opa_start"])
+    assert len(decisions(command.state)) == 1
