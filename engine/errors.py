@@ -57,8 +57,12 @@ class EngineError(Exception):
         if code is not None:
             self.code = code
 
-    def __str__(self) -> str:
+    def one_line(self) -> str:
+        """Where and what, for a finding or a log line."""
         return self.message if self.where is None else f"{self.where}: {self.message}"
+
+    def __str__(self) -> str:
+        return self.one_line()
 
 
 class GatherError(EngineError):
@@ -111,8 +115,9 @@ class PolicyError(EngineError):
     exit = Exit.POLICY_INVALID
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        first = problems[0]
-        super().__init__(first.message, remedy=first.remedy, where=first.where)
+        first, more = problems[0], len(problems) - 1
+        message = f"{first.message}; {more} more in `engine policy lint`" if more else first.message
+        super().__init__(message, remedy=first.remedy, where=first.where)
         self.problems = problems
 
     def __str__(self) -> str:
