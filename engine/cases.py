@@ -87,8 +87,10 @@ def read_cases(folder: Path) -> list[CaseFile]:
 class Runner:
     """Runs cases; one engine for each overlay of values, all started when first needed."""
 
-    def __init__(self, settings: Settings, scratch: Path) -> None:
+    def __init__(self, settings: Settings, scratch: Path, values: tuple[str, ...] = ()) -> None:
+        """`scratch` is a folder for states and changed bundles; `values` are laid under every case's own."""
         self._settings = settings
+        self._values = values
         self._scratch = scratch
         self._now = datetime.now(UTC)
         self._engines: dict[tuple[str, ...], Engine] = {}
@@ -102,7 +104,7 @@ class Runner:
 
     def engine(self, values: dict[str, Any]) -> Engine:
         """The engine whose policy has these values laid over it."""
-        overlay = tuple(_flat(values))
+        overlay = (*self._values, *_flat(values))
         if overlay not in self._engines:
             state = self._scratch / f"state-{len(self._engines)}"
             engine = Engine(replace(self._settings, state=state), values=overlay, now=lambda: self._now)

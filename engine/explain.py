@@ -47,7 +47,7 @@ def _explained(
     return Explained(
         finding,
         where,
-        Location(requirement.file, requirement.line),
+        policy.where(requirement.file, requirement.line),
         tuple(sorted(requirement.labels.items())),
         rows[:_MOST_ROWS],
     )

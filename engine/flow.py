@@ -184,7 +184,9 @@ def _decision(case: _Case, parts: Parts) -> Decision:
         fault = _internal(None)
     if fault is not None or verdict is None:
         fault = fault or _internal(None)
-        finding = Finding(code=fault.code, level=Level.DENY, message=fault.one_line(), subject=None, remedy=fault.remedy)
+        finding = Finding(
+            code=fault.code, level=Level.DENY, message=fault.one_line(), subject=None, remedy=fault.remedy
+        )
         verdict = Verdict(Outcome.DENY, (finding,), None)
     return Decision(
         decision_id=case.decision_id,

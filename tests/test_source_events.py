@@ -280,17 +280,6 @@ def test_a_license_that_nobody_has_accepted_is_never_recorded_as_accepted(
     assert told(engine, edited(fixture, tmp_path / "bundle", edit))[index]["license_outcome"] != "accepted"
 
 
-# covers: A27
-def test_the_license_outcome_is_the_strictest_of_several(engine: Engine, tmp_path: Path) -> None:
-    """An unknown license that its decision wants reviewed is denied: no approval would help."""
-    bundle = edited(
-        "unknown_license", tmp_path / "bundle", lambda b: b["license_decisions"][1].update(decision="review_required")
-    )
-    found = told(engine, bundle)[1]
-    assert {"license_review_required", "license_unknown"} <= set(found["rejection_causes"])
-    assert found["license_outcome"] == "license_unknown"
-
-
 def test_an_undecided_source_is_not_called_accepted(tmp_path: Path, cache: Path) -> None:
     settings = Settings(state=tmp_path / "state", cache=cache)
     with Engine(settings, values=("licenses.licenses.MIT.decision=perhaps",), now=lambda: MOMENT) as broken:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.errors import Exit, GatherError, PolicyError
+from engine.errors import Exit, GatherError, Location, PolicyError, Problem
+from engine.files import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.errors import Problem
     from engine.opa.binary import Binary
     from engine.policy_bundle.build import PolicyBundle
     from engine.policy_bundle.catalogue import Requirement
+    from engine.settings import Settings
 
 app = typer.Typer(help="Build, show, lint and test the policy: rego/ with the values of policy/.", no_args_is_help=True)
 
@@ -95,6 +96,9 @@ def run_policy_tests(
     rego: options.Rego = None,
     bundle: options.Recipe = None,
     values: options.Values = None,
+    cases: Annotated[
+        Path | None, typer.Option("--cases", metavar="DIR", help="Also run the case files below this folder.")
+    ] = None,
 ) -> None:
     """Run the tests beside the rules; ends with 5 where one fails, or where no test reaches a line of rego/."""
     from engine.opa.command import OpaCommand
@@ -106,6 +110,31 @@ def run_policy_tests(
         _tell(run.problems)
         raise typer.Exit(Exit.POLICY_INVALID)
     typer.echo(f"{run.passed} tests passed and reach every line of {run.files} files")
+    if cases is not None:
+        _run_cases(cases, options.settings(policy=policy, rego=rego, recipe=bundle), tuple(values or ()))
+
+
+def _run_cases(folder: Path, settings: Settings, values: tuple[str, ...]) -> None:
+    import tempfile
+
+    from engine.cases import Runner, read_cases
+
+    files = read_cases(folder)
+    if not files:
+        raise GatherError(f"there are no cases in `{shown(str(folder))}`", remedy="name a folder with case files")
+    with (
+        tempfile.TemporaryDirectory(prefix="admission-cases-") as scratch,
+        Runner(settings, Path(scratch), values) as runner,
+    ):
+        found = [
+            Problem(Location(str(file.path)), difference, "correct the case, or the rule or value that it caught")
+            for file in files
+            for difference in runner.differences(file)
+        ]
+    if found:
+        _tell(found)
+        raise typer.Exit(Exit.POLICY_INVALID)
+    typer.echo(f"{len(files)} cases give what they want")
 
 
 def _build(

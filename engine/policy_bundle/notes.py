@@ -18,8 +18,14 @@ from engine.settings import ReadLimits
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Code = Annotated[str, Field(pattern=r"^(engine\.)?[a-z][a-z0-9_]*$")]
 Dotted = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$")]
-Row = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.([a-zA-Z0-9_-]+|\{[a-z0-9_.]+\}))*$")]
-"""Values that a rule reads: `licenses.licenses.{license.alternatives}`, braces name a field of the item."""
+_FIELD = r"\{[a-z0-9_.]+\}"
+_PART = rf"[a-zA-Z0-9_-]+|{_FIELD}|\{{[a-z0-9_.]+{_FIELD}[a-z0-9_.]*\}}"
+Row = Annotated[str, Field(pattern=rf"^[a-z][a-z0-9_]*(\.({_PART}))*$")]
+"""Values that a rule reads: `licenses.licenses.{license.alternatives}`, braces name a field of the item.
+
+Braces around braces name a value of the policy:
+`licenses.categories.{licenses.licenses.{license.alternatives}.category}`.
+"""
 
 REMEDIES = {
     "title": "write the sentence that must hold, such as `The license of every record is one we admit`",

@@ -36,7 +36,9 @@ known if {
 #   code: license_incompatible
 #   after: [license_missing, license_unknown, purpose_not_admitted, export_license_unknown]
 #   remedy: Replace the content, change purpose or export license, or ask compliance about policy/licenses.yaml
-#   reads: ["licenses.licenses.{license.alternatives}", licenses.categories]
+#   reads:
+#     - "licenses.licenses.{license.alternatives}"
+#     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"
 # labels:
 #   row: A16
 compatible if {
@@ -51,7 +53,9 @@ compatible if {
 #   code: license_review_required
 #   after: [license_incompatible]
 #   remedy: Have a person review the license; a reviewed decision is replaced by a new one that accepts this content
-#   reads: ["licenses.licenses.{license.alternatives}", licenses.categories]
+#   reads:
+#     - "licenses.licenses.{license.alternatives}"
+#     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"
 # labels:
 #   row: A17
 admitted if {

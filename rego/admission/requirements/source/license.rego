@@ -39,7 +39,9 @@ known(record) if {
 #   each: bundle.records
 #   after: [license_missing, license_unknown, purpose_not_admitted, export_license_unknown]
 #   remedy: Replace the record, change purpose or export license, or ask compliance about policy/licenses.yaml
-#   reads: ["licenses.licenses.{license.alternatives}", licenses.categories]
+#   reads:
+#     - "licenses.licenses.{license.alternatives}"
+#     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"
 # labels:
 #   row: A16
 compatible(record) if {
@@ -55,7 +57,9 @@ compatible(record) if {
 #   each: bundle.records
 #   after: [license_incompatible]
 #   remedy: Have a person review the license; a reviewed decision is replaced by a new one that accepts this content
-#   reads: ["licenses.licenses.{license.alternatives}", licenses.categories]
+#   reads:
+#     - "licenses.licenses.{license.alternatives}"
+#     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"
 # labels:
 #   row: A17
 admitted(record) if {
