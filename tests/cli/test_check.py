@@ -16,6 +16,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from engine import __version__
+from engine.cli import check
 from tests.command import Command, Run, codes, decisions, edited
 from tests.conftest import BUNDLES, NOW, ROOT
 
@@ -304,3 +306,24 @@ def test_a_reader_that_goes_away_is_no_fault_and_everything_is_recorded(command:
     assert b"Exception ignored" not in done.stderr
     assert done.returncode != 0
     assert len(decisions(command.state)) == 1
+
+
+def test_who_waits_is_told_what_is_going_on_from_the_third_second_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = iter([0.0, 0.5, 1.9, 2.1, 2.1, 2.5, 3.2, 3.2])
+    with monkeypatch.context() as patched:
+        patched.setattr(check.time, "monotonic", lambda: next(seconds))
+        progress = check._Progress(2)
+        progress.bundle("a\x1b[2Jb")
+        for done in range(1, 5):
+            progress.part("hashing", done, 9)
+        progress.end()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "[1/2] hashing 2/9 a?[2Jb\n[1/2] hashing 4/9 a?[2Jb\n"
+
+
+def test_the_version_is_told(command: Command) -> None:
+    run = command("--version")
+    assert (run.code, run.stdout.strip(), run.stderr) == (0, __version__, "")
