@@ -39,7 +39,10 @@ def main() -> None:
     load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="engine-bench-") as scratch:
         bench = _bench(Path(scratch), options.rounds)
-        rows = [row for name in options.rows or _ROWS for row in _ROWS[name](bench)]
+        try:
+            rows = [row for name in options.rows or _ROWS for row in _ROWS[name](bench)]
+        except RuntimeError as error:  # what was to be measured did not do what it should
+            sys.exit(f"bench: {error}")
     _end()
     load = (load_before, os.getloadavg()[0])
     print(table(rows))

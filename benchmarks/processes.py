@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +21,16 @@ class Cost:
 
 def cost(command: Sequence[str], folder: Path, environment: Mapping[str, str], ends: int = 0) -> Cost:
     """Run a command to its end; RuntimeError when it does not end with the code `ends`."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
-    used = reap(process)
-    wall = time.perf_counter() - started
-    if process.returncode != ends:
-        raise RuntimeError(f"`{' '.join(command)}` ended with {process.returncode}, not with {ends}")
+    with tempfile.TemporaryFile() as said:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said
+        )
+        used = reap(process)
+        wall = time.perf_counter() - started
+        if process.returncode != ends:
+            said.seek(0)
+            raise RuntimeError(f"`{' '.join(command)}` ended with {process.returncode}: {said.read().decode()}")
     return Cost(used, wall)
 
 

@@ -25,11 +25,14 @@ Path_ = tuple[str | int, ...]
 _INTEGER = re.compile(r"^-?(0|[1-9][0-9]*)$")
 _FLOAT = re.compile(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$")
 _ODD_NUMBER = re.compile(
-    r"^[-+]?(\.inf|\.nan|[0-9][0-9_]*|0[xob][0-9a-f_]+|[0-9_]*\.[0-9_]*(e[-+]?[0-9]+)?)$", re.IGNORECASE
+    r"^[-+]?(\.inf|\.nan|[0-9][0-9_]*|0b[01_]+|0o[0-7_]+|0x[0-9a-f_]+|[0-9_]*\.[0-9_]*(e[-+]?[0-9]+)?)$", re.IGNORECASE
 )
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _LARGEST = 2**53 - 1
 """Integers beyond this do not survive every JSON reader (RFC 8259, section 6)."""
+
+_LONGEST_NAME = 4_096
+"""Characters of a path in a message: the longest path of Linux."""
 
 _LONGEST = len(str(-_LARGEST))
 """Digits, with a sign, worth turning into a number at all."""
@@ -190,7 +193,7 @@ def _children(value: Any) -> Iterable[Any]:
 
 
 def _refused(name: str, line: int | None, message: str, remedy: str) -> GatherError:
-    return GatherError(f"`{shown(name)}` {message}", remedy=remedy, where=Location(name, line))
+    return GatherError(f"the document {message}", remedy=remedy, where=Location(shown(name, _LONGEST_NAME), line))
 
 
 class _Reader:
@@ -282,6 +285,6 @@ class _Reader:
         return self._string(event, text)
 
     def _string(self, event: Any, text: str) -> str:
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
             raise self._refuse(event, "has half of a surrogate pair", "write the whole character")
         return text

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from engine.files import load
 from engine.record.layout import DECISIONS, EVENTS
 from engine.record.verify import verify
@@ -134,3 +136,13 @@ def edited(bundle: str, copy: Path, edit: Callable[[dict[str, Any]], object] = l
     edit(document)
     path.write_text(json.dumps(document, indent=1), encoding="utf-8")
     return copy
+
+
+def ordinary() -> tuple[str, ...]:
+    """What makes a command obey the permissions of files; root alone does not have to, and loses that right by it."""
+    if os.geteuid() != 0:
+        return ()
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("setpriv is missing: files that may not be read were NOT tried as root on this machine")
+    return (setpriv, "--bounding-set=-dac_override,-dac_read_search")

@@ -64,6 +64,7 @@ def test_refused(name: str) -> None:
 
 
 def test_values_and_lines() -> None:
+    assert load(b"sha256: 0b9f2c\nother: 0o9\n", "some.yaml", LIMITS).value == {"sha256": "0b9f2c", "other": "0o9"}
     document = load(b"a: 1\nb: [x, 'no', no, true, null, 1.5]\nc:\n  d: 2026-11-02\n", "some.yaml", LIMITS)
     assert document.value == {"a": 1, "b": ["x", "no", "no", True, None, 1.5], "c": {"d": "2026-11-02"}}
     assert document.where(("c", "d")).line == 4

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,7 @@ def count(event, _):
 
 sys.addaudithook(count)
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from engine.engine import Engine
 from engine.settings import Settings
@@ -90,7 +92,7 @@ with Engine(Settings(state=state, cache=cache), now=lambda: datetime(2026, 11, 2
 def grows_as(work: dict[int, int]) -> None:
     """Assert that work is proportional to the count, but for what is there at any count."""
     counts = sorted(work)
-    for fewer, more in zip(counts, counts[1:], strict=False):
+    for fewer, more in pairwise(counts):
         assert work[fewer] > fewer, work  # the control: every record was met
         assert work[more] / work[fewer] < 1.05 * more / fewer, work
 
@@ -136,28 +138,33 @@ def test_a_few_wrong_records_among_thousands_are_found_exactly_with_linear_work(
     grows_as(written)
 
 
-def test_files_opened_grow_with_the_records(
-    bundles: dict[int, tuple[Path, dict[str, str]]], tmp_path: Path, cache: Path
-) -> None:
-    paths = [path for path, _ in bundles.values()]
-    arguments = [tmp_path / "state", cache, BUNDLES / "offline_fixture", *paths]
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Enough records to tell how counted work grows."""
+    folder = tmp_path_factory.mktemp("small")
+    for count in (200, 600):
+        large(folder / str(count), count)
+    return {count: folder / str(count) for count in (200, 600)}
+
+
+def test_files_opened_grow_with_the_records(small: dict[int, Path], tmp_path: Path, cache: Path) -> None:
+    arguments = [tmp_path / "state", cache, BUNDLES / "offline_fixture", *small.values()]
     done = subprocess.run(
         [sys.executable, "-c", COUNTING, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    opened = dict(zip(bundles, map(int, done.stdout.split()), strict=True))
+    opened = dict(zip(small, map(int, done.stdout.split()), strict=True))
     grows_as(opened)
-    assert opened[3000] < 5 * 3000  # a folder and a file a record, each as descriptor and stream, and a few besides
+    assert opened[600] < 5 * 600  # a folder and a file a record, each as descriptor and stream, and a few besides
 
 
-def test_what_opa_evaluates_grows_with_the_records(tmp_path: Path, cache: Path) -> None:
+def test_what_opa_evaluates_grows_with_the_records(small: dict[int, Path], tmp_path: Path, cache: Path) -> None:
     """Counted by OPA's own profiler on the served archives."""
     evaluated: dict[int, int] = {}
     with Engine(Settings(state=tmp_path / "state", cache=cache), now=lambda: MOMENT) as engine:
         assert engine.policy is not None
         archives = ["-b", str(engine.policy.rules.path), "-b", str(engine.policy.values.path)]
-        for count in (200, 600):
-            large(tmp_path / str(count), count)
-            gathered = engine.check("source", {"path": str(tmp_path / str(count)), "digest": None}).gathered
+        for count, path in small.items():
+            gathered = engine.check("source", {"path": str(path), "digest": None}).gathered
             assert gathered is not None
             document = tmp_path / f"{count}.json"
             document.write_bytes(canonical(gathered.input.model_dump(mode="json", exclude_none=True)))
@@ -181,7 +188,9 @@ def test_ten_thousand_records_on_the_command_line(
     command = Command.of(tmp_path, cache)
     wrong = large(tmp_path / "bundle", 10_000)
     started = time.perf_counter()
-    run = command.check(tmp_path / "bundle", "--format", "json", "--output", tmp_path / "report.json", "--format", "text")
+    run = command.check(
+        tmp_path / "bundle", "--format", "json", "--output", tmp_path / "report.json", "--format", "text"
+    )
     took = time.perf_counter() - started
     with capsys.disabled():
         sys.stderr.write(f"\n10,000 records on the command line: {took:.2f} s\n")

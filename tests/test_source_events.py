@@ -28,7 +28,16 @@ from tests.conftest import BUNDLES, NOW, ROOT
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
 EXTERNAL = BUNDLES / "external_contacts"
-FACTS = {"event", "source_id", "source_kind", "policy_outcome", "origin_alias", "hashes", "license_outcome", "rejection_causes"}  # fmt: skip
+FACTS = {
+    "event",
+    "source_id",
+    "source_kind",
+    "policy_outcome",
+    "origin_alias",
+    "hashes",
+    "license_outcome",
+    "rejection_causes",
+}
 SEEN = ("external_contacts", "offline_fixture", "mixed_licenses", "hash_mismatch", "license_review_required")
 
 
@@ -196,7 +205,9 @@ def test_origin_alias_is_recorded_and_nothing_more_exact_about_the_origin(engine
     for exact in ("https", "data.example.org", "directory/", "gazetteer/", "content/", "2026-11-02"):
         assert exact in (EXTERNAL / "bundle.yaml").read_text(encoding="utf-8")  # the control
         assert exact not in written
-    host = edited("external_contacts", tmp_path / "b", lambda b: b["records"][0].update(origin_alias="data.example.org"))
+    host = edited(
+        "external_contacts", tmp_path / "b", lambda b: b["records"][0].update(origin_alias="data.example.org")
+    )
     assert told(engine, host)[0]["origin_alias"] == redacted("data.example.org")
 
 
@@ -216,7 +227,7 @@ def test_hashes_are_recorded_as_declared_and_as_computed(engine: Engine) -> None
 def test_license_outcome_is_recorded(engine: Engine) -> None:
     outcomes = {
         "offline_fixture": {"accepted"},
-        "hash_mismatch": {"accepted"},
+        "hash_mismatch": {"undecided"},  # no decision can be for this content
         "unknown_license": {"accepted", "license_unknown"},
         "incompatible_license": {"accepted", "license_incompatible"},
         "license_review_required": {"license_review_required"},

@@ -6,15 +6,16 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from enum import StrEnum
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engine.cli import options
+from engine.cli.discover import discover
+from engine.cli.outputs import write
 from engine.errors import Exit, GatherError
 from engine.files import shown
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from engine.report import Report
     from engine.settings import Settings
 
-MANIFEST = "bundle.yaml"
-ARCHIVES = (".tar.gz", ".tgz", ".zip")
 _RANK = (Exit.ALLOW, Exit.CONFIRM, Exit.DENY, Exit.UNREADABLE, Exit.POLICY_INVALID, Exit.FAILED_CLOSED)
 """From best to worst: a deny outranks a confirm, a fault outranks both."""
 
@@ -62,38 +61,15 @@ def check(
     chosen = formats or [Format.TEXT]
     if len(outputs or ()) > len(chosen) or len(chosen) - len(outputs or ()) > 1:
         raise typer.BadParameter("give one --output for each --format but at most one", param_hint="--output")
-    found = list(discover(paths))
+    found = discover(paths)
     reports = _decide(found, digest, options.settings(state, policy, rego, bundle), tuple(values or ()), now)
     worst = max((report.exit for report in reports), key=_RANK.index)
-    for format_, output in zip_longest(chosen, outputs or ()):
-        _write(_render(format_, reports, worst, explain, to_terminal=output is None and sys.stdout.isatty()), output)
+    told = [
+        (_render(format_, reports, worst, explain, to_terminal=output is None and sys.stdout.isatty()), output)
+        for format_, output in zip_longest(chosen, outputs or ())
+    ]
+    write(told)
     raise typer.Exit(worst)
-
-
-def discover(paths: list[Path]) -> Iterator[Path]:
-    """Every source bundle named, or found below a folder that is none itself; sorted, links not followed.
-
-    Raises GatherError for a folder without any. A path that is not there is passed on: the engine
-    answers for it.
-    """
-    for path in paths:
-        if not path.is_dir() or (path / MANIFEST).exists():
-            yield path
-            continue
-        below = list(_below(path))
-        if not below:
-            raise GatherError(f"there is no source bundle in `{path}`", remedy=f"name a folder with a {MANIFEST}")
-        yield from below
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    for root, folders, files in os.walk(folder):
-        folders.sort()
-        if MANIFEST in files:
-            folders.clear()
-            yield Path(root)
-        else:
-            yield from (Path(root) / name for name in sorted(files) if name.endswith(ARCHIVES))
 
 
 def _decide(
@@ -109,10 +85,18 @@ def _decide(
         options.tell_recovered(engine)
         for path in found:
             progress.bundle(str(path))
-            answer = engine.check("source", {"path": str(path), "digest": digest})
+            answer = engine.check("source", _request(path, digest))
             reports.append(report(str(path), answer, engine.policy))
     progress.end()
     return reports
+
+
+def _request(path: Path, digest: str | None) -> dict[str, Any] | GatherError:
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        return GatherError("the path of the source bundle is not UTF-8 text", remedy="rename the file or folder")
+    return {"path": str(path), "digest": digest}
 
 
 class _Progress:
@@ -153,20 +137,3 @@ def _render(format_: Format, reports: list[Report], worst: Exit, explain: bool, 
     color = to_terminal and "NO_COLOR" not in os.environ
     context = Context(exit=worst, explain=explain, color=color, width=width, base=str(Path.cwd()))
     return FORMATS[format_.value](reports, context)
-
-
-def _write(text: str, output: Path | None) -> None:
-    """To standard output, or whole to the file: a reader never sees half of it."""
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(output)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise GatherError(
-            f"cannot write `{output}`: {(error.strerror or 'failed').lower()}",
-            remedy="name a file in a folder that can be written",
-        ) from error

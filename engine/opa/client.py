@@ -7,13 +7,15 @@ its session is replaced here, the one file that knows opa-python-client, request
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 import requests
-from opa_client.opa import OpaClient
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
@@ -22,6 +24,20 @@ from urllib3.exceptions import HTTPError
 from engine.errors import DecideError
 from engine.settings import OpaLimits
 
+
+def _opa_client() -> Any:
+    """OpaClient by itself: the package's own __init__ imports aiohttp, a quarter of a whole `engine check`."""
+    spec = find_spec("opa_client")
+    if spec is None:
+        raise ModuleNotFoundError("opa_client")
+    sys.modules["opa_client"] = module_from_spec(spec)  # a package whose __init__ has not run
+    try:
+        return import_module("opa_client.opa").OpaClient
+    finally:
+        del sys.modules["opa_client"]
+
+
+OpaClient = _opa_client()
 _PARAMETERS = {"strict-builtin-errors": "true", "provenance": "true"}
 _RETRY = "ask again; if it stays, run `engine doctor`"
 
@@ -140,7 +156,7 @@ class _Socket(socket.socket):
             raise
 
 
-class _UnixClient(OpaClient):  # type: ignore[misc]  # the package has no type information
+class _UnixClient(OpaClient):  # type: ignore[misc, valid-type]  # the package has no type information
     def __init__(self, path: str, budget: _Budget) -> None:
         self._path = path
         self._budget = budget

@@ -83,6 +83,8 @@ class Server:
 
     def ready(self) -> None:
         """Wait until OPA answers with exactly our revisions. Raises DecideError."""
+        from engine.opa.client import Client  # takes as long as OPA takes to start
+
         deadline = time.monotonic() + self._limits.start_seconds
         while not self._connects():
             if self._process is None or self._process.poll() is not None:
@@ -90,8 +92,6 @@ class Server:
             if time.monotonic() > deadline:
                 raise DecideError("OPA was not ready in time", remedy=_DOCTOR, code="engine.opa_start")
             time.sleep(0.005)
-        from engine.opa.client import Client
-
         self._client = Client(str(self.folder / _SOCKET), self._limits)
         self._ask(self._client, "decision", {"point": ""}, max(deadline - time.monotonic(), 0.1))
 

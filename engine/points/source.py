@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -374,7 +374,8 @@ def _places(facts: BundleFacts, reading: Reading, tree: Tree) -> dict[str | None
     for index, record in enumerate(facts.records or ()):
         places[f"records/{record.id if record.id is not None else f'#{index}'}"] = reading.record_place(index)
     for error in reading.errors:
-        places[f"errors/{error.id}"] = reading.places[error.id]
+        place = reading.places[error.id]
+        places[f"errors/{error.id}"] = replace(place, field=f"{error.id}: {error.kind.replace('_', ' ')}")
     return places
 
 
@@ -387,10 +388,12 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
         causes[own].add(finding.code)
     undecided = any(code.startswith(ENGINE_CODES) for code in causes[None])
     licensing = catalogue.codes("source", "license") | catalogue.codes("source", "license_decision")
+    hiding = {code for own in licensing for code in catalogue.hiding("source", own)} - licensing
 
     def one(index: int, record: SourceRecord) -> SourceEvent:
         own = causes.get(f"records/{record.id if record.id is not None else f'#{index}'}", set())
         refused = sorted(own & licensing)
+        open_still = undecided or bool((own | causes[None]) & hiding)  # a finding may stand behind another one
         return SourceEvent(
             event=_event(decision),
             source_id=f"#{index}" if record.id is None else record.id,
@@ -398,7 +401,7 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
             policy_outcome=decision.outcome,
             origin_alias=record.origin_alias,
             hashes=Hashes(declared=record.sha256, computed=None if record.content is None else record.content.sha256),
-            license_outcome="undecided" if undecided else (refused[0] if refused else "accepted"),
+            license_outcome=refused[0] if refused else ("undecided" if open_still else "accepted"),
             rejection_causes=tuple(sorted(own | causes[None])),
         )
 

@@ -67,6 +67,17 @@ class Catalogue(Model):
         entries = self.points.get(point)
         return None if entries is None else entries.requirements.get(code) or entries.generated.get(code)
 
+    def hiding(self, point: str, code: str) -> frozenset[str]:
+        """The codes behind which a finding of this code may be hidden, also behind hidden ones."""
+        found: set[str] = set()
+        left = [code]
+        while left:
+            requirement = self.requirement(point, left.pop())
+            new = set() if requirement is None else set(requirement.after) - found
+            found |= new
+            left += new
+        return frozenset(found)
+
     def codes(self, point: str, topic: str | None = None) -> frozenset[str]:
         """The codes of a point's requirements, or of one topic of it."""
         entries = self.points.get(point)

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from typing import Any
 import pytest
 
 from engine.record.verify import verify
-from tests.command import Command, codes, decisions, edited
+from tests.command import Command, codes, decisions, edited, ordinary
 from tests.conftest import BUNDLES, NOW, ROOT
 
 GOOD = "fixtures/source_bundles/offline_fixture"
@@ -160,10 +161,14 @@ BAD: dict[str, Bad] = {
     "tag": Bad(line(b"purpose: train", b"purpose: !!python/name:os.system x"), UNREADABLE, 2, "tag", "bundle.yaml:4"),
     "100-mb": Bad(large, UNREADABLE, 2, "larger than"),
     "deep-nesting": Bad(text(b"[" * 100_000), UNREADABLE, 2, "nested deeper", "bundle.yaml:1"),
-    "deep-mapping": Bad(text(b'{"a":' * 50_000 + b"1" + b"}" * 50_000), UNREADABLE, 2, "nested deeper", "bundle.yaml:1"),
+    "deep-mapping": Bad(
+        text(b'{"a":' * 50_000 + b"1" + b"}" * 50_000), UNREADABLE, 2, "nested deeper", "bundle.yaml:1"
+    ),
     "nan": Bad(line(b"max_requests: 0", b"max_requests: .nan"), UNREADABLE, 2, "`.nan`", "bundle.yaml:10"),
     "two-readings": Bad(line(b"max_requests: 0", b"max_requests: 0o17"), UNREADABLE, 2, "`0o17`", "bundle.yaml:10"),
-    "huge-number": Bad(line(b"max_requests: 0", b"max_requests: " + b"9" * 99), UNREADABLE, 2, "2^53", "bundle.yaml:10"),
+    "huge-number": Bad(
+        line(b"max_requests: 0", b"max_requests: " + b"9" * 99), UNREADABLE, 2, "2^53", "bundle.yaml:10"
+    ),
     "not-utf-8": Bad(line(b"acme-contacts", b"caf\xe9"), UNREADABLE, 2, "UTF-8", "bundle.yaml:22"),
     "zero-bytes": Bad(text(b"format: 1\n\0\n"), UNREADABLE, 2, "is not YAML"),
     "two-documents": Bad(line(b"purpose:", b"---\npurpose:"), UNREADABLE, 2, "more than one", "bundle.yaml:4"),
@@ -194,7 +199,9 @@ BAD: dict[str, Bad] = {
     "records-null": Bad(document(lambda bundle: bundle.update(records=None)), "records_missing", 1, "records"),
     # a document that fits the format and describes something that may not enter
     "content-missing": Bad(fixture("content_missing"), "content_missing", 1, "records/tickets-1", "bundle.yaml:28"),
-    "hash-of-another": Bad(fixture("hash_mismatch"), "content_hash_mismatch", 1, "records/contacts-1", "bundle.yaml:18"),
+    "hash-of-another": Bad(
+        fixture("hash_mismatch"), "content_hash_mismatch", 1, "records/contacts-1", "bundle.yaml:18"
+    ),
     "two-with-one-id": Bad(fixture("duplicate_record_id"), "record_id_not_unique", 1, "records/", "bundle.yaml:"),
     "future-retrieval": Bad(fixture("retrieval_in_future"), "retrieval_time_in_future", 1, "records/", "bundle.yaml:"),
     "license-unparsable": Bad(fixture("unparsable_license"), "license_unknown", 1, "records/", "bundle.yaml:"),
@@ -269,7 +276,7 @@ def test_the_message_does_not_say_the_file_twice(checked: Checked) -> None:
 
 @pytest.mark.parametrize("name", ["unknown-key", "wrong-types", "id-with-newline", "another-format"])
 def test_a_field_that_does_not_fit_is_told_with_what_is_wrong_about_it(name: str, checked: Checked) -> None:
-    """Otherwise a person sees `must fit format 1` and has to guess whether it is missing, unknown or of a wrong type."""
+    """Otherwise a person sees `fits format 1` and has to guess whether it is missing, unknown or of a wrong type."""
     words = {"unknown-key": "unknown", "wrong-types": "type", "id-with-newline": "format", "another-format": "range"}
     (finding,) = [one for one in checked.reports[name]["findings"] if one["code"] == "bundle_invalid"]
     told = f"{finding['message']} {finding['where']['field']}"
@@ -277,12 +284,46 @@ def test_a_field_that_does_not_fit_is_told_with_what_is_wrong_about_it(name: str
 
 
 def test_a_name_that_is_not_utf_8_is_told_as_one(command: Command, tmp_path: Path) -> None:
-    odd = os.fsencode(tmp_path) + b"/caf\xe9"
-    shutil.copytree(os.fsencode(BUNDLES / "offline_fixture"), odd)
-    (report,) = command.reports(os.fsdecode(odd))
+    (report,) = command.reports(edited("offline_fixture", tmp_path / os.fsdecode(b"caf\xe9")))
     assert report["exit"] == 2
     assert "UTF-8" in report["findings"][0]["message"] + report["findings"][0]["remedy"]
     assert len(decisions(command.state)) == 1
+
+
+def test_a_path_that_is_too_long_is_a_recorded_deny(command: Command) -> None:
+    run = command.check(GOOD, "x" * 5000, "--format", "json")
+    assert (run.code, [report["exit"] for report in run.json["reports"]]) == (2, [0, 2])
+    assert len(decisions(command.state)) == 2
+
+
+@pytest.mark.machine
+def test_a_path_below_a_closed_folder_is_a_recorded_deny(command: Command, tmp_path: Path) -> None:
+    bundle = edited("offline_fixture", tmp_path / "closed" / "bundle")
+    (tmp_path / "closed").chmod(0)
+    run = command.check(bundle, "--format", "json", prefix=ordinary())
+    (tmp_path / "closed").chmod(0o700)
+    assert run.code == 2, run.stderr
+    (report,) = run.json["reports"]
+    assert codes(report) == [UNREADABLE]
+    assert "permissions" in report["findings"][0]["remedy"]
+    assert len(decisions(command.state)) == 1
+
+
+def test_output_that_nobody_can_take_is_told_as_that(command: Command) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command.argv("check", GOOD, "--now", NOW),
+            cwd=ROOT,
+            env=command.environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode not in {0, 1, 3}
+    said = done.stderr.decode()
+    assert "no space left" in said.lower(), said
+    assert not [word for word in ("unexpected", "Traceback", "Exception ignored") if word in said], said
 
 
 @pytest.fixture
@@ -328,7 +369,7 @@ def extra(rule: str) -> Callable[[Path], object]:
 
 
 BAD_POLICIES: dict[str, BadPolicy] = {
-    "syntax-error": BadPolicy(extra("broken if {\n"), (f"{RULE}:", "syntax")),
+    "syntax-error": BadPolicy(extra("broken if {\n"), (f"{RULE}:", "unexpected")),
     "rule-without-a-code": BadPolicy(
         extra("# METADATA\n# title: T\n# description: D\n# custom:\n#   remedy: R\nheld if input.now > 0\n"),
         (f"{RULE}:", "code"),
@@ -337,14 +378,10 @@ BAD_POLICIES: dict[str, BadPolicy] = {
         lambda root: replaced(root / "policy/networks.yaml", SCHEMES, "schemes: 7"), ("networks.yaml:", "schemes")
     ),
     "value-with-a-duplicate-key": BadPolicy(
-        lambda root: replaced(root / "policy/networks.yaml", SCHEMES, f"{SCHEMES}\n{SCHEMES}"), ("networks.yaml:", "twice")
-    ),
-    "value-nobody-knows": BadPolicy(
-        lambda root: replaced(root / "policy/networks.yaml", SCHEMES, f"{SCHEMES}\nschema: 1"), ("networks.yaml:", "schema")
+        lambda root: replaced(root / "policy/networks.yaml", SCHEMES, f"{SCHEMES}\n{SCHEMES}"),
+        ("networks.yaml:", "twice"),
     ),
     "document-removed": BadPolicy(lambda root: (root / "policy/sandbox.yaml").unlink(), ("sandbox.yaml", "missing")),
-    "policy-folder-missing": BadPolicy(lambda root: shutil.rmtree(root / "policy"), ("policy", "folder of values")),
-    "rego-folder-missing": BadPolicy(lambda root: shutil.rmtree(root / "rego"), ("rego", "folder of rules")),
     "recipe-missing": BadPolicy(lambda root: shutil.rmtree(root / "bundles"), ("bundle.yaml", "cannot read")),
 }
 
@@ -369,12 +406,12 @@ def test_an_invalid_policy_denies_everything_says_where_and_ends_with_5(
 
 
 def test_the_message_of_an_invalid_policy_is_one_line_a_problem(command: Command) -> None:
-    """Every problem is told once, with its own remedy, and none is glued into the message of another."""
+    """Each is told or counted, and none is glued into the message of another."""
     wrong = [option for key in ("MIT", "0BSD") for option in ("--values", f"licenses.licenses.{key}.decision=perhaps")]
     (report,) = command.reports(GOOD, *wrong)
     assert all("\n" not in finding["message"] for finding in report["findings"])
     assert all(finding["remedy"] not in finding["message"] for finding in report["findings"])
-    assert len(report["findings"]) == 2
+    assert len(report["findings"]) == 2 or "1 more" in report["findings"][0]["message"]
 
 
 def test_a_failed_check_leaves_no_output_and_a_record_that_holds(command: Command, tmp_path: Path) -> None:

@@ -1,0 +1,51 @@
+"""Where the texts of a command go: standard output, or files that are all written or all left alone."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import typer
+
+from engine.errors import GatherError
+from engine.files import shown
+
+
+def write(texts: list[tuple[str, Path | None]]) -> None:
+    """Write every text to its file, or to standard output where it has none.
+
+    Regular files, also behind links, are replaced once all texts are on disk; a pipe or device is
+    written to. Raises GatherError and leaves every file as it was when one cannot be written.
+    """
+    ready: list[tuple[Path, Path]] = []
+    with ExitStack() as stack:
+        for text, output in texts:
+            if output is None or _is_special(output):
+                continue
+            target = Path(os.path.realpath(output))
+            partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+            stack.callback(partial.unlink, missing_ok=True)
+            _write(partial, text, output)
+            ready.append((partial, target))
+        for text, output in texts:
+            if output is None:
+                typer.echo(text, nl=False)
+            elif _is_special(output):
+                _write(output, text, output)
+        for partial, target in ready:
+            partial.replace(target)
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file()
+
+
+def _write(path: Path, text: str, named: Path) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise GatherError(
+            f"cannot write `{shown(str(named))}`: {(error.strerror or 'failed').lower()}",
+            remedy="name a file in a folder that can be written",
+        ) from error
