@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import os
 import signal
 import sys
 from typing import Annotated
@@ -13,6 +12,7 @@ import typer
 
 from engine import __version__
 from engine.cli import check, decide, doctor, policy, record
+from engine.cli.outputs import drop_standard_output
 from engine.errors import EngineError, Exit
 
 app = typer.Typer(
@@ -60,7 +60,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_standard_output()
         sys.exit(Exit.UNREADABLE)
     except Exception as error:  # noqa: BLE001  (a person gets a sentence, whatever went wrong)
         typer.echo(f"engine: an unexpected {type(error).__name__} stopped the command; nothing was allowed", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -30,11 +31,30 @@ def write(texts: list[tuple[str, Path | None]]) -> None:
             ready.append((partial, target))
         for text, output in texts:
             if output is None:
-                typer.echo(text, nl=False)
+                _tell(text)
             elif _is_special(output):
                 _write(output, text, output)
         for partial, target in ready:
             partial.replace(target)
+
+
+def _tell(text: str) -> None:
+    try:
+        typer.echo(text, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_standard_output()
+        raise GatherError(
+            f"cannot write standard output: {(error.strerror or 'failed').lower()}",
+            remedy="make room, or name a file with `--output`",
+        ) from error
+
+
+def drop_standard_output() -> None:
+    """Let what is left in the buffer go nowhere: the interpreter would fail once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_special(path: Path) -> bool:

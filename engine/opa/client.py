@@ -201,8 +201,8 @@ class _UnixConnection(HTTPConnection):
     def _new_conn(self) -> socket.socket:
         connection = _Socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.budget = self._budget
-        connection.settimeout(self._budget.seconds())
         try:
+            connection.settimeout(self._budget.seconds())
             connection.connect(self._path)
         except OSError:
             connection.close()
