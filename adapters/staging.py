@@ -143,12 +143,15 @@ def _sweep(root: int) -> None:
     """Remove what a killed process left half filled: nobody holds its lock."""
     for name in names_in(root):
         if name.startswith(DRAFT):
-            folder = os.open(name, FOLDER, dir_fd=root)
+            try:
+                folder = os.open(name, FOLDER, dir_fd=root)
+            except OSError:
+                continue  # no folder, so none of ours
             try:
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove(root, name, folder)
-            except BlockingIOError:
-                pass
+            except OSError:
+                pass  # being filled by another, or not as we leave them: it is in nobody's way
             finally:
                 os.close(folder)
 

@@ -59,7 +59,11 @@ class Engine:
 
     def __enter__(self) -> Self:
         self.opa, version = self._start_opa()
-        self._log = self._open_log()
+        try:
+            self._log = self._open_log()
+        except BaseException:
+            self.opa.close()
+            raise
         self.parts = Parts(
             opa=self.opa,
             catalogue=Catalogue(points={}) if self.policy is None else self.policy.catalogue,
@@ -102,7 +106,7 @@ class Engine:
         `digest` is what an earlier check gave for the bundle; null in the request when there was none.
         The records stand in `into/<bundle digest in hex>/<record id>`, all of them or none.
         """
-        artifacts = ArtifactDirectory(into)
+        artifacts = ArtifactDirectory(Path(into))
 
         def stage(permit: Permit, job: Job) -> Result:
             return artifacts.stage_source(permit, job.input_digest, SourceLimits, job.opened.content)
@@ -131,6 +135,9 @@ class Engine:
         except EngineError as error:
             server.close()
             return _Down(error), version
+        except BaseException:
+            server.close()
+            raise
         return server, version
 
     def _open_log(self) -> RecordLog | _Down:

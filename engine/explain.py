@@ -29,7 +29,7 @@ def report(path: str, answer: Answer, policy: PolicyBundle | None) -> Report:
         _explained(finding, answer, items.get(finding.subject, document), places, policy)
         for finding in answer.decision.findings
     )
-    subjects = tuple(subject for subject in places if subject is not None and subject in items)
+    subjects = () if gathered is None else tuple(dict.fromkeys(gathered.subjects))
     title = "could not be read" if gathered is None else gathered.title
     return Report(path, title, answer.decision, explained, subjects, answer.exit)
 

@@ -21,6 +21,7 @@ from engine.canonical import canonical, digest
 from engine.decide import Opa, Verdict, decide
 from engine.enforce import enforceable, permit
 from engine.errors import EngineError, Exit, GatherError
+from engine.files import shown
 from engine.model import Decision, Finding, Level, Mode, Outcome, Result, Revisions
 from engine.points import Gathered, Point, World
 from engine.policy_bundle.catalogue import Catalogue
@@ -216,7 +217,7 @@ def _timed(case: _Case, name: str, verb: Callable[[], None]) -> None:
 
 def _fields(error: ValidationError) -> str:
     return ", ".join(
-        f"`{'.'.join(str(part) for part in problem['loc']) or 'request'}` {problem['type'].replace('_', ' ')}"
+        f"`{shown('.'.join(map(str, problem['loc'])), 80) or 'request'}` {problem['type'].replace('_', ' ')}"
         for problem in error.errors(include_url=False, include_context=False, include_input=False)[:5]
     )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
+import json
+import secrets
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
@@ -107,12 +110,13 @@ class Boundary(Model):
 
 LimitsT = TypeVar("LimitsT", bound=Limits)
 
-_SEAL = object()
+_KEY = secrets.token_bytes(32)
+"""Of this process: a seal says nothing anywhere else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """An enforced allow, sealed: only `Permit.seal` makes one, and `enforce` is its only caller."""
+    """An enforced allow, sealed over all its fields: `enforce` is the only caller of `Permit.seal`."""
 
     decision_id: str
     point: str
@@ -123,21 +127,28 @@ class Permit:
     @classmethod
     def seal(cls, *, decision_id: str, point: str, input_digest: str, limits: Limits) -> Permit:
         """Make a permit; `enforce` calls this and nothing else does."""
-        return cls(decision_id, point, input_digest, limits, _SEAL)
+        return cls(decision_id, point, input_digest, limits, _mac(decision_id, point, input_digest, limits))
 
     def demand(self, point: str, input_digest: str, limits: type[LimitsT]) -> LimitsT:
         """Return the limits if this permit was sealed for exactly this point and input.
 
         Raises WorkError otherwise. Every adapter calls this first.
         """
-        fits = self._seal is _SEAL and self.point == point and self.input_digest == input_digest
-        if not fits or type(self.limits) is not limits:
+        mac = _mac(self.decision_id, self.point, self.input_digest, self.limits)
+        sealed = isinstance(self._seal, bytes) and hmac.compare_digest(self._seal, mac)
+        if not sealed or (self.point, self.input_digest) != (point, input_digest) or type(self.limits) is not limits:
             raise WorkError(
                 f"this work has no permit for point `{point}`",
                 remedy="ask the engine for a decision on exactly this request",
                 code="engine.permit_missing",
             )
         return self.limits
+
+
+def _mac(decision_id: str, point: str, input_digest: str, limits: object) -> bytes:
+    text = limits.model_dump_json() if isinstance(limits, Limits) else ""
+    fields = json.dumps([decision_id, point, input_digest, type(limits).__qualname__, text])
+    return hmac.digest(_KEY, fields.encode("utf-8"), "sha256")
 
 
 @dataclass(frozen=True, slots=True)

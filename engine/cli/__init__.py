@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -49,6 +51,9 @@ def main() -> None:
     """Run the command line; every error ends in its exit code and a text, never in a traceback."""
     gc.set_threshold(200_000, 20, 20)  # documents of many records and no cycles: a fifth of the time of 10,000
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (until the process ends)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a character the terminal lacks stops nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -61,7 +62,11 @@ def check(
     chosen = formats or [Format.TEXT]
     if len(outputs or ()) > len(chosen) or len(chosen) - len(outputs or ()) > 1:
         raise typer.BadParameter("give one --output for each --format but at most one", param_hint="--output")
+    if digest is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+        raise typer.BadParameter("write it as sha256: and 64 hex digits", param_hint="--digest")
     found = discover(paths)
+    if digest is not None and len(found) > 1:
+        raise typer.BadParameter("it is of one source bundle, so name one", param_hint="--digest")
     reports = _decide(found, digest, options.settings(state, policy, rego, bundle), tuple(values or ()), now)
     worst = max((report.exit for report in reports), key=_RANK.index)
     told = [

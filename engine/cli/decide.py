@@ -25,33 +25,42 @@ def decide(
     values: options.Values = None,
     now: options.Now = None,
 ) -> None:
-    """Decide one request and print the decision as JSON. Recorded with mode `enforce`."""
+    """Decide one request and print the decision as JSON.
+
+    Recorded with mode `enforce`; with another value or time to try, it is a dry run (`check`).
+    """
     import json
-    import sys
 
     from engine.engine import Engine
-    from engine.errors import GatherError
-    from engine.files import load, read_bytes
     from engine.points.registry import find
-    from engine.settings import ReadLimits
 
     if schema:
         typer.echo(json.dumps(find(point).request.model_json_schema(), indent=2))
         return
-    limits = ReadLimits()
-    content: Any
-    try:
-        if request is None or str(request) == "-":
-            content = load(sys.stdin.buffer.read(limits.document_bytes + 1), "standard input", limits).value
-        else:
-            content = load(read_bytes(request, limits.document_bytes), str(request), limits).value
-    except GatherError as error:
-        content = error
+    content = _content(request)
     moment = options.moment(now)
     with Engine(
         options.settings(state, policy, rego, bundle), values=tuple(values or ()), now=lambda: moment
     ) as engine:
         options.tell_recovered(engine)
-        answer = engine.decide(point, content)
+        answer = (engine.check if values or now else engine.decide)(point, content)
     typer.echo(json.dumps(answer.decision.model_dump(mode="json"), indent=2, ensure_ascii=False))
     raise typer.Exit(answer.exit)
+
+
+def _content(request: Path | None) -> Any:
+    """The request as plain JSON, or the error that kept it from being read: the engine answers for that."""
+    import sys
+
+    from engine.errors import GatherError
+    from engine.files import load, read_bytes
+    from engine.settings import ReadLimits
+
+    limits = ReadLimits()
+    try:
+        if request is None or str(request) == "-":
+            data = sys.stdin.buffer.read(limits.document_bytes + 1)
+            return load(data, "standard input", limits).value
+        return load(read_bytes(request, limits.document_bytes), str(request), limits).value
+    except GatherError as error:
+        return error

@@ -45,9 +45,19 @@ def _below(folder: Path) -> list[Path]:
         if DOCUMENT in files or DOCUMENT in folders:
             folders.clear()
             found.append(Path(root))
-        else:
-            found += [Path(root) / name for name in files if name.endswith(ARCHIVES)]
+            continue
+        if mistyped := sorted(name for name in files if _looks_like_one(name)):
+            raise GatherError(
+                f"`{shown(mistyped[0])}` looks like the document of a source bundle and is none",
+                remedy=f"name it {DOCUMENT}",
+                where=Location(shown(root)),
+            )
+        found += [Path(root) / name for name in files if name.endswith(ARCHIVES)]
     return sorted(found)
+
+
+def _looks_like_one(name: str) -> bool:
+    return name.lower() in {DOCUMENT, "bundle.yml", "bundle.json"}
 
 
 def _refuse(error: OSError) -> None:

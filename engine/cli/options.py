@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from engine.errors import GatherError
+
 if TYPE_CHECKING:
     from engine.engine import Engine
     from engine.settings import Settings
@@ -44,7 +46,12 @@ def settings(
     """The settings with these options in the place of the defaults."""
     from engine.settings import Settings
 
-    default = Settings()
+    try:
+        default = Settings()
+    except RuntimeError as error:  # what Path.home() raises
+        raise GatherError(
+            "this user has no home folder", remedy="set ENGINE_STATE_DIR and XDG_CACHE_HOME, or HOME"
+        ) from error
     return replace(
         default,
         state=state or default.state,

@@ -27,13 +27,13 @@ def write(texts: list[tuple[str, Path | None]]) -> None:
             target = Path(os.path.realpath(output))
             partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
             stack.callback(partial.unlink, missing_ok=True)
-            _write(partial, text, output)
+            _write(partial, text, output, mode="x")
             ready.append((partial, target))
         for text, output in texts:
             if output is None:
                 _tell(text)
             elif _is_special(output):
-                _write(output, text, output)
+                _write(output, text, output, mode="w")
         for partial, target in ready:
             partial.replace(target)
 
@@ -58,12 +58,16 @@ def drop_standard_output() -> None:
 
 
 def _is_special(path: Path) -> bool:
-    return path.exists() and not path.is_file()
-
-
-def _write(path: Path, text: str, named: Path) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        return path.exists() and not path.is_file()
+    except OSError:
+        return False  # writing it will say why
+
+
+def _write(path: Path, text: str, named: Path, *, mode: str) -> None:
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
     except OSError as error:
         raise GatherError(
             f"cannot write `{shown(str(named))}`: {(error.strerror or 'failed').lower()}",

@@ -6,6 +6,7 @@ its session is replaced here, the one file that knows opa-python-client, request
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import threading
@@ -71,10 +72,15 @@ class Client:
     """Asks one OPA. Safe to share between threads; calls are made one at a time."""
 
     def __init__(self, path: str, limits: OpaLimits) -> None:
+        self._path = path
         self._limits = limits
-        self._budget = _Budget()
-        self._client = _UnixClient(path, self._budget)
+        self._owner = os.getpid()
         self._lock = threading.Lock()
+        self._renew()
+
+    def _renew(self) -> None:
+        self._budget = _Budget()
+        self._client = _UnixClient(self._path, self._budget)
 
     def ask(self, rule: str, document: dict[str, Any], seconds: float | None = None) -> Reply:
         """The value of `data.admission.<rule>` for this input.
@@ -82,6 +88,12 @@ class Client:
         Raises DecideError: `engine.opa_timeout` after `seconds`, `engine.opa_error` when
         evaluation fails, `engine.opa_unavailable` when OPA cannot be reached or talks nonsense.
         """
+        if os.getpid() != self._owner:  # a fork shares the connection: it could read another request's answer
+            raise DecideError(
+                "this engine was opened in another process",
+                remedy="open an engine of its own in each process, after the fork",
+                code="engine.opa_unavailable",
+            )
         with self._lock:
             self._budget.start(seconds or self._limits.answer_seconds, self._limits.answer_bytes)
             try:
@@ -92,6 +104,9 @@ class Client:
                 ) from error
             except (requests.RequestException, HTTPError, OSError, ValueError, RecursionError) as error:
                 raise self._failure() from error
+            except BaseException:
+                self._renew()  # an interrupt may have left the connection half read and its pool locked
+                raise
         if not isinstance(body, dict):
             raise DecideError("OPA's answer is not an object", remedy=_RETRY, code="engine.answer_malformed")
         return Reply(body)
@@ -104,7 +119,9 @@ class Client:
         return DecideError("OPA cannot be reached or does not talk HTTP and JSON", remedy=_RETRY)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, unless it is another process's."""
+        if os.getpid() != self._owner:
+            return
         self._client.close_connection()
 
 

@@ -55,6 +55,7 @@ class Server:
         self.folder = folder
         self._lock = lock
         self._limits = limits
+        self._owner = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
         self._started = threading.Event()
         self._client: Client | None = None
@@ -65,8 +66,13 @@ class Server:
         """Start OPA and return at once; `ready` waits. Raises DecideError."""
         try:
             folder, lock = _fresh_folder()
-            shutil.copyfile(rules, folder / RULES)
-            shutil.copyfile(values, folder / VALUES)
+            try:
+                shutil.copyfile(rules, folder / RULES)
+                shutil.copyfile(values, folder / VALUES)
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+                raise
         except OSError as error:
             raise DecideError(
                 f"cannot make a private folder for OPA: {error.strerror}", remedy=_DOCTOR, code="engine.opa_start"
@@ -110,7 +116,9 @@ class Server:
         return reply
 
     def close(self) -> None:
-        """Stop OPA, kill it when it does not stop, and remove its folder."""
+        """Stop OPA, kill it when it does not stop, and remove its folder; nothing in a forked process."""
+        if os.getpid() != self._owner:
+            return
         if self._client is not None:
             self._client.close()
             self._client = None

@@ -47,6 +47,8 @@ class Gathered:
     title: str
     places: dict[str | None, Location] = field(default_factory=dict)
     """Where a person finds each subject of a finding; under None, the request as a whole."""
+    subjects: tuple[str, ...] = ()
+    """The things that are decided about one by one, such as every record."""
     opened: Any = None
     """What work needs again and OPA does not, such as an open source bundle; closed by the flow."""
 

@@ -223,7 +223,8 @@ def gather(request: SourceRequest, world: World) -> Gathered:
         stack.pop_all()
     opened = OpenedSource(tree, {record.get("id", ""): record.get("path", "") for record in _records(reading)})
     gathered = SourceInput(point="source", now=now, boundaries=boundaries, bundle=facts)
-    return Gathered(gathered, _title(facts, contents), _places(facts, reading, tree), opened)
+    places = _places(facts, reading, tree)
+    return Gathered(gathered, _title(facts, contents), places, _subjects(facts), opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,10 +370,17 @@ def _title(facts: BundleFacts, contents: dict[str, Content | None]) -> str:
     return f"{facts.id or 'no id'} · {use} · {count} record{'' if count == 1 else 's'} · {size} bytes"
 
 
+def _subjects(facts: BundleFacts) -> tuple[str, ...]:
+    """Every record as findings name it."""
+    return tuple(
+        f"records/{f'#{index}' if record.id is None else record.id}" for index, record in enumerate(facts.records or ())
+    )
+
+
 def _places(facts: BundleFacts, reading: Reading, tree: Tree) -> dict[str | None, Location]:
     places: dict[str | None, Location] = {None: Location(tree.place(DOCUMENT), 1)}
-    for index, record in enumerate(facts.records or ()):
-        places[f"records/{record.id if record.id is not None else f'#{index}'}"] = reading.record_place(index)
+    for index, subject in enumerate(_subjects(facts)):
+        places[subject] = reading.record_place(index)
     for error in reading.errors:
         place = reading.places[error.id]
         places[f"errors/{error.id}"] = replace(place, field=f"{error.id}: {error.kind.replace('_', ' ')}")
@@ -390,13 +398,13 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
     licensing = catalogue.codes("source", "license") | catalogue.codes("source", "license_decision")
     hiding = {code for own in licensing for code in catalogue.hiding("source", own)} - licensing
 
-    def one(index: int, record: SourceRecord) -> SourceEvent:
-        own = causes.get(f"records/{record.id if record.id is not None else f'#{index}'}", set())
+    def one(subject: str, record: SourceRecord) -> SourceEvent:
+        own = causes.get(subject, set())
         refused = sorted(own & licensing)
         open_still = undecided or bool((own | causes[None]) & hiding)  # a finding may stand behind another one
         return SourceEvent(
             event=_event(decision),
-            source_id=f"#{index}" if record.id is None else record.id,
+            source_id=subject.removeprefix("records/"),
             source_kind=record.kind,
             policy_outcome=decision.outcome,
             origin_alias=record.origin_alias,
@@ -405,7 +413,9 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
             rejection_causes=tuple(sorted(own | causes[None])),
         )
 
-    return tuple(one(index, record) for index, record in enumerate((facts and facts.records) or ()))
+    if facts is None or facts.records is None:
+        return ()
+    return tuple(map(one, _subjects(facts), facts.records))
 
 
 def _event(decision: Decision) -> EventName:

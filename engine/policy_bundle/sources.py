@@ -53,7 +53,7 @@ class PolicySources:
 
 
 class Recipe(Model):
-    """`bundle.yaml` of a recipe: what the policy bundle is for, and whom its remedies may name."""
+    """`recipe.yaml` of a recipe: what the policy bundle is for, and whom its remedies may name."""
 
     description: Annotated[str, Field(min_length=1, max_length=1000)]
     owner: Annotated[str, Field(min_length=1, max_length=200)]
@@ -90,7 +90,7 @@ def snapshot(sources: PolicySources) -> Snapshot:
     rules = dict(_rules(sources.rego, "rego", found, required=True))
     added = dict(_rules(sources.recipe / "rules", f"bundles/{name}/rules", found, required=False))
     values = dict(_values(sources.policy, found))
-    recipe = _read(sources.recipe / "bundle.yaml", f"bundles/{name}/bundle.yaml", _RULE_BYTES, found)
+    recipe = _read(sources.recipe / "recipe.yaml", f"bundles/{name}/recipe.yaml", _RULE_BYTES, found)
     if found:
         raise PolicyError(tuple(Problem(sources.where(one.where), one.message, one.remedy) for one in found))
     tests = {name: data for name, data in (rules | added).items() if name.endswith("_test.rego")}
@@ -106,7 +106,7 @@ def snapshot(sources: PolicySources) -> Snapshot:
 
 def recipe(taken: Snapshot, found: list[Problem]) -> Recipe | None:
     """The recipe as a model, or None with the reasons added to `found`."""
-    name = f"bundles/{taken.recipe_name}/bundle.yaml"
+    name = f"bundles/{taken.recipe_name}/recipe.yaml"
     try:
         document = load(taken.recipe, name, ReadLimits())
         return Recipe.model_validate_json(canonical(document.value))

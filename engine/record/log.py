@@ -7,6 +7,7 @@ sync can report success for data that is lost, fsync(2)).
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -40,6 +41,7 @@ class RecordLog:
         self._clock = clock
         self._place = place
         self._usable = True
+        self._owner = os.getpid()
         self._guard = threading.Lock()
 
     @classmethod
@@ -97,6 +99,12 @@ class RecordLog:
         Raises RecordError `engine.record_unavailable`; unless the body itself has no JSON form, the log is
         then closed for ever.
         """
+        if os.getpid() != self._owner:  # a fork shares the file: two writers would break the chain
+            raise RecordError(
+                "this record was opened in another process",
+                remedy="open an engine of its own in each process, after the fork",
+                where=Location(self._place),
+            )
         with self._guard:
             if not self._usable:
                 raise RecordError(
@@ -119,7 +127,12 @@ class RecordLog:
             return self._opened.end.seq
 
     def close(self) -> None:
-        """Write a last checkpoint and let go of the lock. Raises RecordError; every line is durable all the same."""
+        """Write a last checkpoint and let go of the lock; nothing in a forked process.
+
+        Raises RecordError; every line is durable all the same.
+        """
+        if os.getpid() != self._owner:
+            return
         with self._guard:
             try:
                 if self._usable and self._opened.vouched != self._opened.end:

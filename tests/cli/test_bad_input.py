@@ -382,7 +382,7 @@ BAD_POLICIES: dict[str, BadPolicy] = {
         ("networks.yaml:", "twice"),
     ),
     "document-removed": BadPolicy(lambda root: (root / "policy/sandbox.yaml").unlink(), ("sandbox.yaml", "missing")),
-    "recipe-missing": BadPolicy(lambda root: shutil.rmtree(root / "bundles"), ("bundle.yaml", "cannot read")),
+    "recipe-missing": BadPolicy(lambda root: shutil.rmtree(root / "bundles"), ("recipe.yaml", "cannot read")),
 }
 
 

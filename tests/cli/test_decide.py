@@ -65,7 +65,7 @@ def test_the_answer_the_exit_code_and_the_record_agree(
     run = decide(command, point, request_)
     answer = run.json
     assert (run.code, answer["outcome"], codes(answer)) == wanted
-    assert (answer["point"], answer["mode"]) == (point, "enforce")
+    assert (answer["point"], answer["mode"]) == (point, "check")  # a time to try makes it a dry run
     assert (answer["limits"] is not None) == (answer["outcome"] == "allow")
     assert all(finding["message"] and finding["remedy"] for finding in answer["findings"])
     (recorded,) = decisions(command.state)
@@ -137,11 +137,30 @@ def test_values_and_time_change_the_outcome(command: Command) -> None:
     assert len(decisions(command.state)) == 3
 
 
-def test_a_dry_run_and_the_real_thing_differ_in_nothing_but_their_mode(command: Command) -> None:
+def test_only_without_a_value_or_time_to_try_it_is_enforced(command: Command) -> None:
+    """Whoever asks must not pick the policy or the clock of an enforced decision."""
+    license_request = {
+        "purpose": "train",
+        "export_license": None,
+        "license": "MIT",
+        "sha256": "0" * 64,
+        "decisions": [{"sha256": "0" * 64, "decision": "accepted", "decided_at": "2026-11-03T10:00:00Z"}],
+    }
+    for options, mode in (
+        ((), "enforce"),
+        (("--now", NOW), "check"),
+        (("--values", "licenses.licenses.ISC.decision=review"), "check"),
+    ):
+        run = command("decide", "license", *options, stdin=json.dumps(license_request))
+        assert (run.code, run.json["outcome"], run.json["mode"]) == (0, "allow", mode)
+    assert [decision["mode"] for decision in decisions(command.state)] == ["enforce", "check", "check"]
+
+
+def test_decide_and_check_give_one_decision(command: Command) -> None:
     name = "mixed_licenses"
     run = decide(command, "source", source_request(name))
     (report,) = command.reports(BUNDLES / name)
-    volatile = {"decision_id", "mode"}
+    volatile = {"decision_id"}
     answers = [{key: answer[key] for key in answer.keys() - volatile} for answer in (run.json, report["decision"])]
     assert answers[0] == answers[1]
-    assert [decision["mode"] for decision in decisions(command.state)] == ["enforce", "check"]
+    assert len(decisions(command.state)) == 2

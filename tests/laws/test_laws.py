@@ -20,8 +20,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from engine.cases import CaseFile, Runner, changed
-from engine.engine import Engine
 from engine.decide import read
+from engine.engine import Engine
 from engine.errors import DecideError, GatherError, WorkError
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load

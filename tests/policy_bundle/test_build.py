@@ -120,7 +120,7 @@ def test_without_a_cache_opa_is_asked(sources: PolicySources, tmp_path: Path) ->
         built(sources, tmp_path / "cache")
 
 
-@pytest.mark.parametrize("file", [f"{REQUIREMENTS}/license.rego", LIMITS, "bundles/house/bundle.yaml"])
+@pytest.mark.parametrize("file", [f"{REQUIREMENTS}/license.rego", LIMITS, "bundles/house/recipe.yaml"])
 def test_a_change_of_any_source_is_seen(file: str, sources: PolicySources, tmp_path: Path) -> None:
     first = built(sources, tmp_path / "cache")
     path = tmp_path / "tree" / file

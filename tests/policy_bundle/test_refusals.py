@@ -325,21 +325,21 @@ REFUSED = {
     "override_wrong_type": Refused({}, None, "`most`", "correct the value", "--values", ("licenses.most=many",)),
     # recipe
     "recipe_missing": Refused(
-        {"bundles/house/bundle.yaml": None}, None, "cannot read", "check the path", "bundles/house/bundle.yaml"
+        {"bundles/house/recipe.yaml": None}, None, "cannot read", "check the path", "bundles/house/recipe.yaml"
     ),
     "recipe_unknown_key": Refused(
-        {"bundles/house/bundle.yaml": "description: D\nowner: O\nsigner: S\n"},
+        {"bundles/house/recipe.yaml": "description: D\nowner: O\nsigner: S\n"},
         3,
         "not known",
         "spelling",
-        "bundles/house/bundle.yaml",
+        "bundles/house/recipe.yaml",
     ),
     "recipe_no_owner": Refused(
-        {"bundles/house/bundle.yaml": "description: D\n"},
+        {"bundles/house/recipe.yaml": "description: D\n"},
         1,
         "`owner` is missing",
         "who answers",
-        "bundles/house/bundle.yaml",
+        "bundles/house/recipe.yaml",
     ),
     # added rules
     "added_own_package": Refused(
@@ -458,14 +458,14 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         FILE: HEAD + "ok if input.x == 1\n\nother if input.y == 1\n",
         LIMITS: f"{LIMITS_HEAD}limit := nothing(1)\n",
         "policy/licenses.yaml": "licenses: {}\n",
-        "bundles/house/bundle.yaml": "owner: O\n",
+        "bundles/house/recipe.yaml": "owner: O\n",
     }
     with pytest.raises(PolicyError) as caught:
         built(write(tmp_path, broken), tmp_path / "cache")
     places = [(one.where.file, one.where.line or 0) for one in caught.value.problems]
     assert places == sorted(places)
     lines = {("source/license.rego", 5), ("source/license.rego", 7), ("limits/source.rego", 5)}
-    lines |= {("policy/licenses.yaml", 1), ("house/bundle.yaml", 1)}
+    lines |= {("policy/licenses.yaml", 1), ("house/recipe.yaml", 1)}
     assert lines <= {("/".join(Path(file).parts[-2:]), line) for file, line in places}
 
 

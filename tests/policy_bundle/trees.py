@@ -74,7 +74,7 @@ BASE = {
     'limits := {"purpose": input.bundle.purpose}\n',
     "policy/levels.yaml": "levels: {}\n",
     "policy/licenses.yaml": "licenses:\n  MIT: admit\n  GPL-2.0-only: refuse\nmost: 5\n",
-    "bundles/house/bundle.yaml": "description: A small policy\nowner: compliance@example.org\n",
+    "bundles/house/recipe.yaml": "description: A small policy\nowner: compliance@example.org\n",
 }
 """One requirement, its limits, two documents of values, a recipe."""
 

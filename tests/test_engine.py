@@ -1,0 +1,85 @@
+"""The engine as a pipeline holds it: after a fork, with a permit, when it cannot be opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine import Engine, Settings
+from engine.errors import WorkError
+from engine.model import Outcome, Permit, Result
+from engine.points.source import SourceLimits
+from engine.record.verify import verify
+from engine.work import Job
+from tests.conftest import BUNDLES
+from tests.processes import gone
+
+GOOD = BUNDLES / "offline_fixture"
+
+
+def in_child(run: Callable[[], bool]) -> bool:
+    """Fork, run in the child, and tell what it found."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os._exit(0 if run() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_engine_allows_nothing_and_leaves_the_parents_whole(settings: Settings) -> None:
+    """A child that shared the connection could read the answer to another request."""
+    request = {"path": str(GOOD), "digest": None}
+    with Engine(settings) as engine:
+        assert engine.decide("source", request).decision.outcome is Outcome.ALLOW
+
+        def child() -> bool:
+            got = engine.decide("source", request).decision
+            engine.__exit__()
+            return got.outcome is Outcome.DENY and got.findings[0].code.startswith("engine.")
+
+        assert in_child(child)
+        assert engine.decide("source", request).decision.outcome is Outcome.ALLOW
+    assert verify(settings.state).ok
+
+
+def test_a_permit_is_for_exactly_what_it_was_sealed_for(settings: Settings) -> None:
+    held: list[tuple[Permit, Job]] = []
+
+    def hand(permit: Permit, job: Job) -> Result:
+        held.append((permit, job))
+        return Result("held", {})
+
+    with Engine(settings) as engine:
+        engine.decide("source", {"path": str(GOOD), "digest": None}, hand)
+    ((permit, job),) = held
+    limits = permit.demand("source", job.input_digest, SourceLimits)
+    other = "sha256:" + "0" * 64
+    wider = limits.model_copy(update={"purpose": "tool"})
+    for forged in (
+        replace(permit, input_digest=other),
+        replace(permit, limits=wider),
+        replace(permit, point="license"),
+    ):
+        with pytest.raises(WorkError):
+            forged.demand(forged.point, forged.input_digest, SourceLimits)
+
+
+def test_an_engine_that_cannot_be_opened_leaves_no_opa(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(settings)
+    pids: list[Any] = []
+
+    def broken() -> None:
+        pids.append(engine.opa.pid)  # type: ignore[union-attr]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "_open_log", broken)
+    with pytest.raises(KeyboardInterrupt):
+        engine.__enter__()
+    assert gone(pids[0])
