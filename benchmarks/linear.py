@@ -41,7 +41,7 @@ _RECORD = """  - id: contact-%(index)d
     media_type: application/json
     license: CC-BY-4.0
     retrieved_at: "2026-11-02T09:30:00Z"
-    retention: {until: "2027-11-02", basis: license}
+    retention: {until: "2035-11-02", basis: license}
     export: allowed
 """
 _DECISION = """  - record: contact-%(index)d

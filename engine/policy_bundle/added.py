@@ -20,7 +20,8 @@ from engine.policy_bundle.points import AddedSet
 from engine.policy_bundle.syntax import Module, Rule, package_of
 
 _OWN = "admission.added."
-_PACKAGE_LINE = re.compile(r"^package[ \t]+\S+[ \t]*$", re.MULTILINE)
+_PACKAGE_LINE = re.compile(r"\A(\s*)package[ \t]+[A-Za-z0-9_.]+[ \t]*\r?$", re.MULTILINE)
+"""Only what the text begins with, comments blanked: further down, such a line can stand in a raw string."""
 _SET = re.compile(r"^(deny|violation)(_[a-zA-Z0-9_]+)?$")
 _IGNORED = re.compile(r"^(warn|exception)(_[a-zA-Z0-9_]+)?$")
 
@@ -31,12 +32,18 @@ def foreign(data: bytes) -> bool:
 
 
 def moved(module: Module, place: Place, found: list[Problem]) -> Module:
-    """The same file in the package that its place says."""
+    """The same file in the package that its place says; what is served is parsed again to see that it is."""
     package = f"package {'.'.join(place.package)}"
-    text, count = _PACKAGE_LINE.subn(package, module.bare_text(), count=1)
+    text, count = _PACKAGE_LINE.subn(rf"\g<1>{package}", module.bare_text())
     if count == 0:
-        found.append(Problem(Location(module.name, 1), "the package has no line of its own", f"write `{package}`"))
+        found.append(unmoved(module.name, place.package))
     return replace(module, text=text, package=place.package, comments=())
+
+
+def unmoved(name: str, package: Iterable[str]) -> Problem:
+    """The problem of a file that is not in the package of its place."""
+    remedy = f"write `package {'.'.join(package)}` on the first line"
+    return Problem(Location(name, 1), "the package cannot be moved to its place", remedy)
 
 
 def sets(module: Module, place: Place, owner: str, found: list[Problem]) -> list[AddedSet]:

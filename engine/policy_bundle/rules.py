@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.canonical import canonical
-from engine.errors import Problem
+from engine.errors import Location, Problem
 from engine.opa.command import OpaCommand
 from engine.policy_bundle import added, builtins, generate, points, requirements
 from engine.policy_bundle.archives import manifest
@@ -20,6 +20,8 @@ from engine.policy_bundle.parsing import Parser, opa_problems
 from engine.policy_bundle.points import PointRules
 from engine.policy_bundle.sources import Snapshot, recipe
 from engine.policy_bundle.syntax import Module
+
+_ROUTER = "admission/main.rego"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ def compile_rules(
                 build.compile(build.bare())
             return None
         served = build.served()
-        build.compile(served)
+        if build.verify(served):
+            build.compile(served)
     if len(found) > before:
         return None
     catalogue = Catalogue(points={point.name: point.entries() for point in build.points.values()})
@@ -111,8 +114,22 @@ class _Build:
         for point in self.points.values():
             texts[f"admission/compiled/{point.name}.rego"] = generate.point_module(point)
             texts |= self._with_findings(point, texts)
-        texts["admission/main.rego"] = generate.router(self.points)
+        texts[_ROUTER] = generate.router(self.points)
         return texts
+
+    def verify(self, texts: Mapping[str, str]) -> bool:
+        """Whether every served file, read as OPA will read it, is in the package of its path."""
+        names = {one.served: name for name, one in self._places.items()}
+        refused: list[Problem] = []
+        encoded = {served: text.encode("utf-8") for served, text in texts.items()}
+        parsed = Parser(self._opa, self._scratch / "final").parse(encoded, refused)
+        for one in refused:
+            where = Location(names.get(one.where.file, one.where.file), one.where.line)
+            refusal = Problem(where, f"what would be served does not parse: {one.message}", one.remedy)
+            self._found.append(refusal)
+        wrong = [served for served in texts if served in parsed and parsed[served].package != _package(served)]
+        self._found.extend(added.unmoved(names.get(served, served), _package(served)) for served in wrong)
+        return not wrong and parsed.keys() == texts.keys()
 
     def compile(self, texts: Mapping[str, str]) -> None:
         """Let OPA compile the whole, strictly; problems that repeat ours are left out."""
@@ -170,8 +187,12 @@ class _Build:
         served = {}
         for name, module in modules.items():
             parsed = again.get(name)
-            rules = {rule.name for rule in module.rules}
-            plain = rules if parsed is None else generate.unlike(point, module, parsed)
+            if parsed is not None:
+                plain = generate.unlike(point, module, parsed)
+            elif self._places[name].kind is Kind.ADDED:
+                plain = set()  # left as it is, so that `verify` refuses it
+            else:
+                plain = {rule.name for rule in module.rules}
             text = _composed(texts, self._places[name], point, module, plain) if plain else composed[name]
             served[self._places[name].served] = text
         return served
@@ -184,6 +205,11 @@ class _Build:
         path = self._scratch / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="")
+
+
+def _package(served: str) -> tuple[str, ...]:
+    """The package that a path in the archive claims."""
+    return ("admission",) if served == _ROUTER else tuple(served.removesuffix(".rego").split("/"))
 
 
 def _composed(texts: Mapping[str, str], where: Place, point: PointRules, module: Module, plain: Iterable[str]) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,8 @@ from engine.settings import ReadLimits
 _RULE_BYTES = 1 << 20
 """One file of rules; ours have about 2 KiB."""
 _MOST_FILES = 5_000
+_PROSE = (".md", ".txt")
+"""What may stand in a recipe beside what is read from it."""
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]*$")
 
 
@@ -87,8 +91,8 @@ def snapshot(sources: PolicySources) -> Snapshot:
         found.append(
             Problem(Location(str(sources.recipe)), f"`{name}` is no name for a recipe", "use a-z, 0-9, `-`, `_`")
         )
-    rules = dict(_rules(sources.rego, "rego", found, required=True))
-    added = dict(_rules(sources.recipe / "rules", f"bundles/{name}/rules", found, required=False))
+    rules = dict(_rules(sources.rego, "rego", found))
+    added = dict(_added(sources.recipe, f"bundles/{name}", found))
     values = dict(_values(sources.policy, found))
     recipe = _read(sources.recipe / "recipe.yaml", f"bundles/{name}/recipe.yaml", _RULE_BYTES, found)
     if found:
@@ -121,14 +125,27 @@ def recipe(taken: Snapshot, found: list[Problem]) -> Recipe | None:
     return None
 
 
-def _rules(folder: Path, prefix: str, found: list[Problem], *, required: bool) -> Iterator[tuple[str, bytes]]:
-    if not folder.is_dir():
-        if required:
-            found.append(
-                Problem(Location(str(folder)), "there is no folder of rules", "name the folder that holds `admission/`")
-            )
+def _added(recipe: Path, prefix: str, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
+    """The rules of a recipe. A rule that were passed over would refuse nothing, so all else is a problem."""
+    try:
+        kinds = {path.name: path.lstat().st_mode for path in sorted(recipe.iterdir())}
+    except (FileNotFoundError, NotADirectoryError):
+        return  # told where recipe.yaml is read
+    except OSError as error:
+        found.append(_unlisted(prefix, error))
         return
-    paths = sorted(path for path in folder.rglob("*.rego"))
+    for name, kind in kinds.items():
+        if name == "rules" and stat.S_ISDIR(kind):
+            yield from _rules(recipe / name, f"{prefix}/rules", found)
+        elif name == "rules":
+            found.append(Problem(Location(f"{prefix}/{name}"), "this is no folder", "make it a folder of rules"))
+        elif name != "recipe.yaml" and not (stat.S_ISREG(kind) and name.endswith(_PROSE)):
+            remedy = "rules are `rules/<point>/<topic>.rego`; beside them and recipe.yaml only .md and .txt may stand"
+            found.append(Problem(Location(f"{prefix}/{name}"), "nothing is read from here", remedy))
+
+
+def _rules(folder: Path, prefix: str, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
+    paths = sorted(_walk(folder, prefix, found))
     if len(paths) > _MOST_FILES:
         found.append(
             Problem(Location(str(folder)), f"there are more than {_MOST_FILES} files of rules", "split the policy")
@@ -137,6 +154,46 @@ def _rules(folder: Path, prefix: str, found: list[Problem], *, required: bool) -
     for path in paths:
         name = f"{prefix}/{path.relative_to(folder).as_posix()}"
         yield name, _read(path, name, _RULE_BYTES, found)
+
+
+def _walk(folder: Path, prefix: str, found: list[Problem]) -> Iterator[Path]:
+    """Every `*.rego` below a folder; what may hide rules from the walk is added to `found`."""
+
+    def name_of(path: Path) -> str:
+        return f"{prefix}/{path.relative_to(folder).as_posix()}".removesuffix("/.")
+
+    def unlisted(error: OSError) -> None:
+        path = Path(error.filename or folder)
+        if path == folder and isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            remedy = "name the folder that holds `admission/`"
+            found.append(Problem(Location(str(folder)), "there is no folder of rules", remedy))
+        else:
+            found.append(_unlisted(name_of(path), error))
+
+    for parent, folders, files in os.walk(folder, onerror=unlisted):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            if path.name.endswith(".rego"):
+                yield path
+            elif path.name.lower().endswith(".rego"):
+                message = "this file would not be read"
+                found.append(Problem(Location(name_of(path)), message, "end its name with `.rego` in lower case"))
+            elif (problem := _hidden(path, name_of(path))) is not None:
+                found.append(problem)
+
+
+def _hidden(path: Path, name: str) -> Problem | None:
+    try:
+        kind = path.lstat().st_mode
+    except OSError as error:
+        return _unlisted(name, error)
+    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
+        return None
+    return Problem(Location(name), "this is neither a file nor a folder", "put the rules here: links are not followed")
+
+
+def _unlisted(name: str, error: OSError) -> Problem:
+    reason = (error.strerror or "cannot be read").lower()
+    return Problem(Location(name), f"cannot list what is here: {reason}", "check the permissions")
 
 
 def _values(folder: Path, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
@@ -149,7 +206,7 @@ def _values(folder: Path, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
         name = f"policy/{path.name}"
         if path.suffix == ".yaml":
             yield name, _read(path, name, ReadLimits().document_bytes, found)
-        elif path.suffix in {".yml", ".json", ".rego"}:
+        elif path.suffix.lower() in {".yaml", ".yml", ".json", ".rego"}:
             found.append(
                 Problem(
                     Location(name),

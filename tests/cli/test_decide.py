@@ -130,7 +130,7 @@ def test_values_and_time_change_the_outcome(command: Command) -> None:
     request = source_request("offline_fixture")
     refused = decide(command, "source", request, "--values", "licenses.licenses.CC-BY-4.0.decision=refuse")
     assert (refused.code, codes(refused.json)) == (1, ["license_incompatible"])
-    late = command("decide", "source", "--now", "2030-01-01T00:00:00Z", stdin=json.dumps(request))
+    late = command("decide", "source", "--now", "2036-01-01T00:00:00Z", stdin=json.dumps(request))
     assert (late.code, codes(late.json)) == (1, ["retention_expired"])
     fault = decide(command, "source", request, "--values", "licenses.licenses.MIT.decision=perhaps")
     assert (fault.code, codes(fault.json)) == (5, ["engine.policy_invalid"])
