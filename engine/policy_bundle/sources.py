@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from engine.canonical import canonical
 from engine.errors import GatherError, Location, PolicyError, Problem
-from engine.files import load, read_bytes
+from engine.files import load, read_bytes, shown
 from engine.model import Model
 from engine.policy_bundle.explain import problems
 from engine.settings import ReadLimits
@@ -91,9 +91,16 @@ def snapshot(sources: PolicySources) -> Snapshot:
         found.append(
             Problem(Location(str(sources.recipe)), f"`{name}` is no name for a recipe", "use a-z, 0-9, `-`, `_`")
         )
-    rules = dict(_rules(sources.rego, "rego", found))
-    added = dict(_added(sources.recipe, f"bundles/{name}", found))
-    values = dict(_values(sources.policy, found))
+    try:
+        rules = dict(_rules(sources.rego, "rego", found))
+        added = dict(_added(sources.recipe, f"bundles/{name}", found))
+        values = dict(_values(sources.policy, found))
+    except OSError as error:
+        reason = (error.strerror or "it failed").lower()
+        where = Location(shown(str(error.filename)))
+        raise PolicyError(
+            (Problem(where, f"cannot be read: {reason}", "check the path and its permissions"),)
+        ) from error
     recipe = _read(sources.recipe / "recipe.yaml", f"bundles/{name}/recipe.yaml", _RULE_BYTES, found)
     if found:
         raise PolicyError(tuple(Problem(sources.where(one.where), one.message, one.remedy) for one in found))
@@ -128,9 +135,14 @@ def recipe(taken: Snapshot, found: list[Problem]) -> Recipe | None:
 def _added(recipe: Path, prefix: str, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
     """The rules of a recipe. A rule that were passed over would refuse nothing, so all else is a problem."""
     try:
-        kinds = {path.name: path.lstat().st_mode for path in sorted(recipe.iterdir())}
+        paths = sorted(recipe.iterdir())
     except (FileNotFoundError, NotADirectoryError):
-        return  # told where recipe.yaml is read
+        paths = []  # told where recipe.yaml is read
+    except OSError as error:
+        found.append(_unlisted(prefix, error))
+        return
+    try:
+        kinds = {path.name: path.lstat().st_mode for path in paths}
     except OSError as error:
         found.append(_unlisted(prefix, error))
         return
@@ -193,7 +205,7 @@ def _hidden(path: Path, name: str) -> Problem | None:
 
 def _unlisted(name: str, error: OSError) -> Problem:
     reason = (error.strerror or "cannot be read").lower()
-    return Problem(Location(name), f"cannot list what is here: {reason}", "check the permissions")
+    return Problem(Location(name), f"cannot list what is here: {reason}", "check the path and its permissions")
 
 
 def _values(folder: Path, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
