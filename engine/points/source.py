@@ -2,6 +2,8 @@
 
 Everything that can be computed is computed here: content hashes, the bundle's digest, licence
 alternatives, hosts, which content a licence decision was taken for, how many retrievals it needs.
+
+Longer than other files because it is the whole of one point: request, input, limits, gather, events.
 """
 
 from __future__ import annotations
