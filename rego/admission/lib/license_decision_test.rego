@@ -60,7 +60,8 @@ test_present if {
 test_readable if {
 	unreadable := {
 		"refusal lost its hash", "refusal has an empty hash", "refusal lost its word", "refusal lost its time",
-		"refusal has time 0", "time 0", "refusal is null", "none", "decisions are null", "no decisions", "no license", "nothing",
+		"refusal has time 0", "time 0", "refusal is null", "none",
+		"decisions are null", "no decisions", "no license", "nothing",
 	}
 	{name | some name, material in _materials; not license_decision.readable(material)} == unreadable
 }

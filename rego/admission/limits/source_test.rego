@@ -96,7 +96,8 @@ test_wrong_type if {
 
 test_records_are_a_filled_list if {
 	record := _clean.bundle.records[0]
-	limits := source.limits with input as json.patch(_clean, [{"op": "replace", "path": "/bundle/records", "value": [record]}])
+	filled := json.patch(_clean, [{"op": "replace", "path": "/bundle/records", "value": [record]}])
+	limits := source.limits with input as filled
 	limits.records == [{"id": "contacts-1", "sha256": _hash, "bytes": 12}]
 	every wrong in [[], {"0": record}, [record, null]] {
 		changed := json.patch(_clean, [{"op": "replace", "path": "/bundle/records", "value": wrong}])
