@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from engine import Engine, Settings
 from engine.errors import WorkError
 from engine.model import Outcome, Permit, Result
+from engine.points.registry import POINTS
 from engine.points.source import SourceLimits
 from engine.record.verify import verify
 from engine.work import Job
@@ -69,6 +71,41 @@ def test_a_permit_is_for_exactly_what_it_was_sealed_for(settings: Settings) -> N
     ):
         with pytest.raises(WorkError):
             forged.demand(forged.point, forged.input_digest, SourceLimits)
+
+
+def test_work_that_fails_is_a_fault_and_is_recorded(settings: Settings) -> None:
+    def hand(_permit: Permit, _job: Job) -> Result:
+        raise ZeroDivisionError("not told to anybody")
+
+    with Engine(settings) as engine:
+        answer = engine.decide("source", {"path": str(GOOD), "digest": None}, hand)
+    assert answer.fault is not None
+    assert (answer.fault.code, answer.exit) == ("engine.work_failed", 4)
+    assert answer.result == Result("engine.work_failed", {})
+    lines = (settings.state / "records" / "decisions.000001.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["kind"] for line in lines] == ["decision", "result"]
+    assert "not told" not in lines[1]
+    assert verify(settings.state).ok
+
+
+def test_a_fault_of_ours_is_a_recorded_deny_without_a_traceback(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> NoReturn:
+        raise ZeroDivisionError("not told to anybody")
+
+    point = POINTS["source"]
+    monkeypatch.setitem(POINTS, "source", replace(point, gather=broken))
+    with Engine(settings) as engine:
+        answer = engine.decide("source", {"path": str(GOOD), "digest": None})
+    (finding,) = answer.decision.findings
+    assert (answer.decision.outcome, finding.code, answer.exit) == (Outcome.DENY, "engine.internal", 4)
+    assert "not told" not in finding.message
+    monkeypatch.setitem(POINTS, "source", replace(point, events=broken))
+    with Engine(settings) as engine:
+        answer = engine.decide("source", {"path": str(GOOD), "digest": None})
+    assert (answer.decision.outcome, answer.decision.limits) == (Outcome.DENY, None)
+    assert verify(settings.state).records == 1
 
 
 def test_an_engine_that_cannot_be_opened_leaves_no_opa(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
