@@ -129,6 +129,7 @@ def _gather(case: _Case, request: Any, parts: Parts) -> None:
 
 def _decide(case: _Case, parts: Parts) -> None:
     document = case.document or {}
+    parts.world.progress("deciding", 0, 0)
     verdict = decide(case.point, document, parts.opa, parts.catalogue)
     if verdict.limits is not None:
         enforceable(verdict.limits, parts.world.boundaries())
@@ -137,6 +138,7 @@ def _decide(case: _Case, parts: Parts) -> None:
 
 def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Answer:
     decision = _decision(case, parts)
+    parts.world.progress("recording", 0, 0)
     try:
         body = DecisionRecord.of(
             decision,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import typer
+
 from engine.errors import GatherError, Location
 from engine.files import shown
 
@@ -42,6 +44,9 @@ def _is_folder_of_bundles(path: Path) -> bool:
 def _below(folder: Path) -> list[Path]:
     found = []
     for root, folders, files in os.walk(folder, onerror=_refuse):
+        for link in (Path(root) / name for name in folders if (Path(root) / name).is_symlink()):
+            if os.path.lexists(link / DOCUMENT):
+                typer.echo(f"engine: `{shown(str(link))}` is a link and is not followed; name it by itself", err=True)
         if DOCUMENT in files or DOCUMENT in folders:
             folders.clear()
             found.append(Path(root))

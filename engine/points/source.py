@@ -219,6 +219,7 @@ def gather(request: SourceRequest, world: World) -> Gathered:
     with ExitStack() as stack:
         tree = stack.enter_context(open_bundle(Path(request.path), world.read))
         text = tree.read_document(DOCUMENT, world.read.document_bytes)
+        world.progress("reading", 0, 0)
         reading = read(load(text, tree.place(DOCUMENT), world.read))
         contents = _contents(tree, reading, world)
         facts = _bundle(reading, contents, _digest(text, contents), request.digest)

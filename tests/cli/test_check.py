@@ -317,3 +317,11 @@ def test_who_waits_is_told_what_is_going_on_from_the_third_second_on(
 def test_the_version_is_told(command: Command) -> None:
     run = command("--version")
     assert (run.code, run.stdout.strip(), run.stderr) == (0, __version__, "")
+
+
+def test_a_link_in_a_tree_is_told_and_not_followed(command: Command, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / GOOD, tmp_path / "tree" / "real")
+    (tmp_path / "tree" / "linked").symlink_to(ROOT / DENIED)
+    run = command.check(tmp_path / "tree", "--format", "json")
+    assert [Path(report["path"]).name for report in run.json["reports"]] == ["real"]
+    assert "linked` is a link and is not followed" in run.stderr
