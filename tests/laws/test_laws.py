@@ -361,6 +361,7 @@ def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile,
             assert found.model_dump(mode="json") == mutant
 
 
+# covers: A24
 @pytest.mark.parametrize("file", ON_BUNDLES, ids=case_id)
 def test_6_a_boundary_that_was_not_shown_is_refused(file: CaseFile, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)
