@@ -16,10 +16,10 @@ deny contains {"code": "bundle_missing", "subject": null} if {
 
 deny contains {"code": "bundle_changed", "subject": null} if not input.bundle.unchanged == true
 
-deny contains {"code": "errors_missing", "subject": null} if not is_array(input.bundle.errors)
+deny contains {"code": "errors_missing", "subject": null} if not is_array(input.errors)
 
 deny contains {"code": "bundle_invalid", "subject": _subject("errors", index, problem)} if {
-	some index, problem in input.bundle.errors
+	some index, problem in input.errors
 	not problem.kind == "fits"
 }
 

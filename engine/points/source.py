@@ -148,7 +148,6 @@ class BundleFacts(Model):
     environment: str | None = None
     digest: Digest
     unchanged: bool
-    errors: tuple[Problem, ...]
     exported: bool | None = None
     export_license: ExportLicense | None = None
     network: Network | None = None
@@ -157,8 +156,12 @@ class BundleFacts(Model):
 
 
 class SourceInput(Input):
-    """What OPA sees; `bundle` is absent for material that comes without one."""
+    """What OPA sees; `bundle` is absent for material that comes without one.
 
+    `errors` are the fields of the source bundle that do not fit its format; none is the good case.
+    """
+
+    errors: tuple[Problem, ...]
     bundle: BundleFacts | None = None
     boundaries: tuple[Boundary, ...]
 
@@ -215,7 +218,9 @@ def gather(request: SourceRequest, world: World) -> Gathered:
     """Read and measure the source bundle. Raises GatherError when it cannot be read as one."""
     now, boundaries = world.clock(), world.boundaries()
     if request.path is None:
-        return Gathered(SourceInput(point="source", now=now, boundaries=boundaries), "material without a source bundle")
+        return Gathered(
+            SourceInput(point="source", now=now, boundaries=boundaries, errors=()), "material without a source bundle"
+        )
     with ExitStack() as stack:
         tree = stack.enter_context(open_bundle(Path(request.path), world.read))
         text = tree.read_document(DOCUMENT, world.read.document_bytes)
@@ -225,7 +230,8 @@ def gather(request: SourceRequest, world: World) -> Gathered:
         facts = _bundle(reading, contents, _digest(text, contents), request.digest)
         stack.pop_all()
     opened = OpenedSource(tree, {record.get("id", ""): record.get("path", "") for record in _records(reading)})
-    gathered = SourceInput(point="source", now=now, boundaries=boundaries, bundle=facts)
+    errors = tuple(Problem(id=error.id, kind=error.kind) for error in reading.errors)
+    gathered = SourceInput(point="source", now=now, boundaries=boundaries, errors=errors, bundle=facts)
     places = _places(facts, reading, tree)
     return Gathered(gathered, _title(facts, contents), places, _subjects(facts), opened)
 
@@ -284,7 +290,6 @@ def _bundle(reading: Reading, contents: dict[str, Content | None], found: str, e
         **{key: raw[key] for key in ("id", "purpose", "environment") if key in raw},
         digest=found,
         unchanged=expected is None or expected == found,
-        errors=tuple(Problem(id=error.id, kind=error.kind) for error in reading.errors),
         **exports,
         network=_network(raw.get("network")),
         sandbox=None if raw.get("sandbox") is None else Sandbox(**raw["sandbox"]),

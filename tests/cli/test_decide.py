@@ -42,7 +42,7 @@ def decide(command: Command, point: str, request: Any, *options: str) -> Run:
         (
             "source",
             {"path": None, "digest": None},
-            (1, "deny", ["bundle_missing", "errors_missing", "records_missing"]),
+            (1, "deny", ["bundle_missing", "records_missing"]),
         ),
         ("license", license_request("accepted"), (0, "allow", [])),
         ("license", license_request("label_unknown"), (1, "deny", ["license_unknown"])),

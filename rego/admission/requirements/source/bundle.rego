@@ -22,7 +22,7 @@ submitted if {
 #   only what does not fit; an empty one is the good case.
 # custom:
 #   code: bundle_invalid
-#   each: bundle.errors
+#   each: errors
 #   empty: allowed
 #   remedy: Correct the field in bundle.yaml; the subject names its path
 # labels:

@@ -8,7 +8,6 @@ _clean := {"bundle": {
 	"digest": "sha256:aa",
 	"purpose": "train",
 	"unchanged": true,
-	"errors": [],
 }}
 
 _policy := {"sources": {"purposes": ["train", "eval"]}}
