@@ -176,17 +176,15 @@ def _work(case: _Case, decision: Decision, parts: Parts, run: Callable[[], Resul
                 duration=duration,
             )
         )
-    except EngineError as error:
-        case.fault = case.fault or error
+    except Exception as error:  # noqa: BLE001  (facts that have no JSON form, a record that cannot be written)
+        case.fault = case.fault or (error if isinstance(error, EngineError) else _internal(error))
     return Answer(decision, case.gathered, case.fault, result)
 
 
 def _decision(case: _Case, parts: Parts) -> Decision:
-    fault, verdict = case.fault, case.verdict
-    if fault is None and verdict is None:
-        fault = _internal(None)
-    if fault is not None or verdict is None:
-        fault = fault or _internal(None)
+    verdict = case.verdict
+    if case.fault is not None or verdict is None:
+        fault = case.fault or _internal(None)
         finding = Finding(
             code=fault.code, level=Level.DENY, message=fault.one_line(), subject=None, remedy=fault.remedy
         )

@@ -88,6 +88,16 @@ def test_work_that_fails_is_a_fault_and_is_recorded(settings: Settings) -> None:
     assert verify(settings.state).ok
 
 
+def test_a_result_that_cannot_be_recorded_is_a_fault(settings: Settings) -> None:
+    with Engine(settings) as engine:
+        answer = engine.decide(
+            "source", {"path": str(GOOD), "digest": None}, lambda *_: Result("done", {"x": object()})
+        )
+    assert answer.fault is not None
+    assert (answer.fault.code.startswith("engine."), answer.exit) == (True, 4)
+    assert verify(settings.state).ok
+
+
 def test_a_fault_of_ours_is_a_recorded_deny_without_a_traceback(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import time
+from contextlib import suppress
 from enum import StrEnum
 from itertools import zip_longest
 from pathlib import Path
@@ -127,8 +128,9 @@ class _Progress:
         self._told = True
         parts = f" {done}/{of}" if of else ""
         line = f"[{self._done}/{self._total}] {what}{parts} {shown(self._path)}"
-        sys.stderr.write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
-        sys.stderr.flush()
+        with suppress(OSError):  # nobody listens: no reason to stop
+            sys.stderr.write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
+            sys.stderr.flush()
 
     def end(self) -> None:
         if self._told and self._terminal:

@@ -99,10 +99,6 @@ class OpaCommand:
             raise DecideError("OPA does not tell its built-in functions", remedy=_DOCTOR, code="engine.opa_binary")
         return found
 
-    def inspect(self, path: Path) -> Finished:
-        """Manifest, packages and annotations of a policy bundle as JSON."""
-        return self.run("inspect", "--annotations", "--format", "json", str(path))
-
     def test(self, folder: Path, capabilities: Path, *, coverage: bool = False) -> Finished:
         """Run the tests of a policy bundle folder; with `coverage`, tell the lines reached instead."""
         options = ("--format", "json", "--fail-on-empty", "--timeout", "30s", "--capabilities", str(capabilities))

@@ -78,7 +78,7 @@ def test_opa_loads_both_archives(sources: PolicySources, tmp_path: Path) -> None
     paths = ("--bundle", str(policy.rules.path), "--bundle", str(policy.values.path))
     report = opa.run("eval", *paths, "--format", "json", "data.admission.decision").json()
     assert report["result"][0]["expressions"][0]["value"] == {"outcome": "deny", "findings": []}
-    inspected = opa.inspect(policy.rules.path).json()
+    inspected = opa.run("inspect", "--format", "json", str(policy.rules.path)).json()
     assert inspected["manifest"]["revision"] == policy.rules.revision
 
 
