@@ -13,8 +13,20 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import licenses, linear, requirement_first, startup
-from benchmarks.measure import FEWEST, Bench, Row
+from benchmarks import (
+    bulk,
+    latency,
+    licenses,
+    linear,
+    memory,
+    opa_killed,
+    policy_swap,
+    record_check,
+    requirement_first,
+    startup,
+    throughput,
+)
+from benchmarks.measure import FEWEST, Bench, NotMeasuredError, Row
 from benchmarks.table import document, table
 from engine.opa.binary import find_binary
 from engine.points.registry import POINTS
@@ -24,10 +36,25 @@ from engine.settings import Settings
 
 _PYTHON = platform.python_version()
 _ROOT = Path(__file__).parent.parent
-_ROWS: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
+Measurement = Callable[[Bench], Iterator[Row]]
+"""Gives the rows that were asked for, of all those that it can measure together."""
+_ROWS: Mapping[str, Measurement] = {
+    "P1": throughput.rows,
+    "P2": throughput.rows,
+    "P3": throughput.rows,
+    "P4": latency.rows,
+    "P5": throughput.rows,
+    "P6": throughput.rows,
+    "P7": bulk.rows,
+    "P8": bulk.rows,
     "P9": requirement_first.rows,
+    "P10": throughput.rows,
+    "P11": record_check.rows,
     "P14": startup.rows,
+    "P15": opa_killed.rows,
+    "P16": policy_swap.rows,
     "P17": licenses.rows,
+    "P18": memory.rows,
     "scale": linear.rows,
 }
 
@@ -38,11 +65,8 @@ def main() -> None:
     options = _options()
     load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="engine-bench-") as scratch:
-        bench = _bench(Path(scratch), options.rounds)
-        try:
-            rows = [row for name in options.rows or _ROWS for row in _ROWS[name](bench)]
-        except RuntimeError as error:  # what was to be measured did not do what it should
-            sys.exit(f"bench: {error}")
+        bench = _bench(Path(scratch), options)
+        rows, refusals = measure(bench)
     _end()
     load = (load_before, os.getloadavg()[0])
     print(table(rows))
@@ -52,6 +76,22 @@ def main() -> None:
     )
     if options.json is not None:
         options.json.write_text(document(rows, _machine(bench, load)), encoding="utf-8")
+    if refusals:
+        sys.exit("\n".join(refusals))
+
+
+def measure(bench: Bench) -> tuple[list[Row], list[str]]:
+    """All rows that could be measured, and what stands in the way of the others."""
+    rows: list[Row] = []
+    refusals = []
+    for measurement in dict.fromkeys(_ROWS[name] for name in _ROWS if name in bench.asked):
+        names = [name for name in _ROWS if name in bench.asked and _ROWS[name] is measurement]
+        try:
+            rows += measurement(bench)
+        except NotMeasuredError as error:
+            refusals.append(f"bench: not measured: {', '.join(names)}: {error}")
+            bench.say(refusals[-1])
+    return rows, refusals
 
 
 def _machine(bench: Bench, load: tuple[float, float]) -> dict[str, Any]:
@@ -72,6 +112,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"{', '.join(_ROWS)}; all of them when none is named")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every value to this file")
     parser.add_argument("--rounds", type=int, default=7, help=f"rounds that count, at least {FEWEST} (default: 7)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long one part of a round under load takes")
     options = parser.parse_args()
     if unknown := [name for name in options.rows if name not in _ROWS]:
         parser.error(f"there is no row `{unknown[0]}`: use {', '.join(_ROWS)}")
@@ -80,13 +121,15 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _bench(scratch: Path, rounds: int) -> Bench:
+def _bench(scratch: Path, options: argparse.Namespace) -> Bench:
     settings = Settings()
     binary = find_binary()
     sources = PolicySources(settings.rego, settings.policy, settings.recipe)
     _say("building the policy")
-    policy = build(sources, frozenset(POINTS), binary, scratch / "cache" / "admission-engine")
-    return Bench(_ROOT, scratch, binary, policy, rounds, _say)
+    cache = scratch / "cache" / "admission-engine"
+    policy = build(sources, frozenset(POINTS), binary, cache)
+    asked = frozenset(options.rows or _ROWS)
+    return Bench(_ROOT, scratch, cache, binary, policy, options.rounds, _say, asked, options.seconds)
 
 
 _told: dict[str, Any] = {"next": 0.0}

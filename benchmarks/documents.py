@@ -17,9 +17,17 @@ from engine.points.registry import POINTS
 from engine.settings import Settings
 from tests.laws.mutations import single
 
+_POINTS = ("license", "source")
+_DIGESTS = {"input_digest": "sha256:i", "rules": "sha256:r", "values": "sha256:v"}
+_GRANTED = {"id": "one", "state": "granted", "requester": "a", "approver": "b", "expires_at": 1 << 40}
+_BROUGHT = {
+    "approvals": [{**_GRANTED, **_DIGESTS, "asked": _DIGESTS}],
+    "budgets": [{"id": "principal", "used": 1, "amount": 1}],
+}
+
 
 class Documents:
-    """The inputs of all cases that take the policy as it is shipped; `good` names those it allows."""
+    """The inputs of all cases of two points that take the policy as it is shipped; `good` names those it allows."""
 
     def __init__(self, cases: Path, scratch: Path) -> None:
         with tempfile.TemporaryDirectory(dir=scratch) as probed:
@@ -28,7 +36,7 @@ class Documents:
         self._found: dict[tuple[str, str], Any] = {}
         self._good: set[tuple[str, str]] = set()
         for file in read_cases(cases):
-            if file.case.values:
+            if file.case.values or file.case.point not in _POINTS:
                 continue
             try:
                 document = _document(file, runner, World(clock=_clock(file), boundaries=lambda: boundaries))
@@ -52,8 +60,12 @@ class Documents:
         return [self._found[name] for name in sorted(self._good) if name[0] == point]
 
     def spoiled(self, point: str) -> Iterator[Any]:
-        """Each good input with one field dropped, or worth a value of another type."""
-        for document in self.good(point):
+        """Each good input, and the first one with an approval and a counted budget too, with one field spoiled.
+
+        The field is dropped, or worth a value of another type.
+        """
+        good = self.good(point)
+        for document in (*good, good[0] | _BROUGHT):
             for path, _, changed in single(document):
                 if path != ("point",):
                     yield changed
@@ -65,7 +77,9 @@ def _document(file: CaseFile, runner: Runner, world: World) -> Any:
     gathered = point.gather(request, world)
     if gathered.opened is not None:
         gathered.opened.close()
-    return gathered.input.model_dump(mode="json", exclude_none=True)
+    facts = gathered.input.model_dump(mode="json", exclude_none=True)
+    caller = file.case.caller.model_dump(mode="json", exclude_none=True)
+    return {**facts, "caller": caller, "approvals": [], "budgets": []}
 
 
 def _clock(file: CaseFile) -> Any:

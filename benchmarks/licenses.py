@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.documents import Documents
-from benchmarks.measure import Bench, Row, ratios
+from benchmarks.measure import Bench, NotMeasuredError, Row, ratios
 from benchmarks.served import Question, Served
 from engine.files import load, read_bytes
 from engine.points.registry import POINTS
@@ -37,7 +37,7 @@ def rows(bench: Bench) -> Iterator[Row]:
             stack.enter_context(
                 Served(bench.binary.path, [policy.rules.path, policy.values.path], bench.folder(f"p17-{count}"))
             )
-            for count, policy in ((count, _policy(bench, count)) for count in (_MANY, _FEW))
+            for count, policy in ((count, policy_of(bench, count)) for count in (_MANY, _FEW))
         )
         for point, name in (("license", "accepted"), ("source", "external_contacts")):
             document = documents.of(point, name)
@@ -56,24 +56,26 @@ def license_rows(table: dict[str, Any], count: int) -> dict[str, Any]:
     return chosen | made_up
 
 
-def _policy(bench: Bench, count: int) -> PolicyBundle:
-    bench.say(f"P17: building a policy of {count} licenses")
-    folder = bench.scratch / f"policy-{count}"
-    shutil.copytree(bench.policy.sources.policy, folder)
-    path = folder / "licenses.yaml"
-    written = _read(path)
-    written["licenses"] = license_rows(written["licenses"], count)
-    path.write_text(json.dumps(written), encoding="utf-8")
-    sources = replace(bench.policy.sources, policy=folder)
-    return build(sources, frozenset(POINTS), bench.binary, bench.scratch / "p17-cache")
-
-
-def _read(path: Path) -> dict[str, Any]:
+def read_licenses(path: Path) -> dict[str, Any]:
+    """The license values of a policy folder."""
     limits = ReadLimits()
     read: dict[str, Any] = load(read_bytes(path, limits.document_bytes), str(path), limits).value
     return read
 
 
+def policy_of(bench: Bench, count: int) -> PolicyBundle:
+    """The policy as shipped with so many rows in its license table."""
+    bench.say(f"building a policy of {count} licenses")
+    folder = bench.scratch / f"policy-{count}"
+    shutil.copytree(bench.policy.sources.policy, folder, dirs_exist_ok=True)
+    path = folder / "licenses.yaml"
+    written = read_licenses(path)
+    written["licenses"] = license_rows(written["licenses"], count)
+    path.write_text(json.dumps(written), encoding="utf-8")
+    sources = replace(bench.policy.sources, policy=folder)
+    return build(sources, frozenset(POINTS), bench.binary, bench.cache)
+
+
 def _demand_allowed(decision: dict[str, Any], name: str) -> None:
     if decision["outcome"] != "allow":
-        raise RuntimeError(f"P17 measures a refusal of `{name}`: {decision['findings']}")
+        raise NotMeasuredError(f"P17 measures a refusal of `{name}`: {decision['findings']}")

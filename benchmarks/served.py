@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from benchmarks.measure import NotMeasuredError
+
 _ENVIRONMENT = {"GOGC": "400"}
 _START_SECONDS = 20.0
 _ANSWER_SECONDS = 60.0
@@ -50,10 +52,10 @@ class Served:
         self.process.wait()
 
     def ask(self, path: str, document: Any) -> Any:
-        """The value of `data.<path>` for this input; RuntimeError when it has none."""
+        """The value of `data.<path>` for this input; NotMeasuredError when it has none."""
         answer = self.post(path, json.dumps({"input": document}).encode())
         if "result" not in answer:
-            raise RuntimeError(f"OPA gives no value for `{path}`: {answer}")
+            raise NotMeasuredError(f"OPA gives no value for `{path}`: {answer}")
         return answer["result"]
 
     def post(self, path: str, body: bytes) -> dict[str, Any]:
@@ -74,7 +76,7 @@ class Served:
             except OSError as error:
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     said = self._log.read_text(encoding="utf-8", errors="replace")
-                    raise RuntimeError(f"OPA did not start: {said}") from error
+                    raise NotMeasuredError(f"OPA did not start: {said}") from error
                 time.sleep(0.002)
             else:
                 return
@@ -90,7 +92,7 @@ class Question:
 
     @classmethod
     def of(cls, opa: Served, path: str, document: Any) -> Question:
-        """Ask for `data.<path>` with this input; RuntimeError when that has no value."""
+        """Ask for `data.<path>` with this input; NotMeasuredError when that has no value."""
         opa.ask(path, document)
         return cls(opa, path, json.dumps({"input": document}).encode())
 

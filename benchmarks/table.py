@@ -27,6 +27,7 @@ def document(rows: Iterable[Row], machine: dict[str, Any]) -> str:
             "what": row.what,
             "unit": row.unit,
             "goal": row.goal,
+            "least": row.least,
             "median": row.median,
             "min": min(row.values),
             "max": max(row.values),
@@ -39,7 +40,7 @@ def document(rows: Iterable[Row], machine: dict[str, Any]) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    goal = "" if row.goal is None else f"<= {row.goal:g}"
+    goal = "" if row.goal is None else f"{'>=' if row.least else '<='} {row.goal:g}"
     unit = "" if row.unit == "x" else f" {row.unit}"
     numbers = (f"{value:.2f}{unit}" for value in (row.median, min(row.values), max(row.values)))
     return (row.name, row.what, goal, *numbers, row.verdict)

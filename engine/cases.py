@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
@@ -20,8 +20,9 @@ from engine.engine import Engine
 from engine.errors import GatherError
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load, read_bytes
-from engine.flow import Answer
-from engine.model import Mode, Model, Outcome
+from engine.flow import Answer, Context
+from engine.model import Boundary, Caller, Gate, Mode, Model, Outcome, Via
+from engine.points import Probed, World
 from engine.settings import ReadLimits, Settings
 
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
@@ -35,10 +36,26 @@ class Want(Model):
     subjects: tuple[str, ...] | None = None
 
 
+class ProbedHarness(Model):
+    """What asking a harness gave; `source` is `probed`, or `static` when it could only be assumed."""
+
+    source: Literal["probed", "static"]
+    capabilities: dict[str, bool]
+
+
+class CaseWorld(Model):
+    """What the engine itself finds on the machine of a case: boundaries shown, its own gate, harnesses asked."""
+
+    boundaries: tuple[Boundary, ...] | None = None
+    gate: Gate = Gate()
+    capabilities: dict[str, ProbedHarness] = Field(default_factory=dict)
+
+
 class Case(Model):
     """One case file. `bundle` names a source bundle beside it, `drop` and `set` change its document.
 
-    `values` is laid over policy/; `covers` names rows of fixtures/acceptance.yaml.
+    `values` is laid over policy/; `covers` names rows of fixtures/acceptance.yaml. `world` and
+    `caller` are what the engine would find out by itself.
     """
 
     description: Annotated[str, Field(min_length=1)]
@@ -49,6 +66,8 @@ class Case(Model):
     drop: tuple[str, ...] = ()
     set: dict[str, Any] = Field(default_factory=dict)
     values: dict[str, Any] = Field(default_factory=dict)
+    world: CaseWorld = CaseWorld()
+    caller: Annotated[Caller, Field(strict=False)] = Caller(via=Via.PROCESS)
     now: Annotated[str, Field(pattern=_MOMENT)]
     mode: Annotated[Mode, Field(strict=False)] = Mode.ENFORCE
     want: Want
@@ -94,6 +113,7 @@ class Runner:
         self._scratch = scratch
         self._now = datetime.now(UTC)
         self._engines: dict[tuple[str, ...], Engine] = {}
+        self._worlds: dict[int, World] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -122,17 +142,26 @@ class Runner:
         return {"path": str(bundle), "digest": None, **(case.request or {})}
 
     def at(self, file: CaseFile) -> Engine:
-        """The engine of this case, with its clock set to the case's time."""
+        """The engine of this case, with its clock set to the case's time and its world to the case's."""
         self._now = datetime.strptime(file.case.now, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-        return self.engine(file.case.values)
+        engine = self.engine(file.case.values)
+        if engine.parts is not None:
+            world, given = engine.parts.world, file.case.world
+            own = self._worlds.setdefault(id(engine), world)
+            harnesses = {name: Probed(one.capabilities, one.source) for name, one in given.capabilities.items()}
+            shown = own.boundaries if given.boundaries is None else lambda: given.boundaries or ()
+            world = replace(own, boundaries=shown, gate=given.gate, capabilities=harnesses.get)
+            engine.parts = replace(engine.parts, world=world)
+        return engine
 
     def answer(self, file: CaseFile) -> Answer:
         """What the engine answers to this case."""
         engine = self.at(file)
         request = self.request(file)
+        context = Context(caller=file.case.caller)
         if file.case.mode is Mode.CHECK:
-            return engine.check(file.case.point, request)
-        return engine.decide(file.case.point, request)
+            return engine.check(file.case.point, request, context)
+        return engine.decide(file.case.point, request, context=context)
 
     def differences(self, file: CaseFile) -> list[str]:
         """Every way in which the answer and its record are not what the case wants."""

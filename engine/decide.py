@@ -1,4 +1,4 @@
-"""Input to verdict: ask OPA, and take nothing for an answer that is not exactly one.
+"""Answer to verdict: take nothing for an answer of OPA that is not exactly one.
 
 Undefined, failed, late, of another revision or another shape: DecideError, which the flow turns
 into a deny with its reserved code.
@@ -7,48 +7,33 @@ into a deny with its reserved code.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from engine.canonical import canonical
+from engine.drive import Reply
 from engine.errors import DecideError
-from engine.model import ENGINE_CODES, Finding, Level, Limits, Model, Outcome
+from engine.model import Finding, Level, Limits, Model, Outcome, is_reserved
 from engine.points import Point
 from engine.policy_bundle.catalogue import Catalogue
 
 _ASK_POLICY = "tell whoever releases the policy; nothing is allowed until it is mended"
 
 
-class Reply(Protocol):
-    """What OPA gave for one rule; `defined` is false when the rule has no value."""
-
-    @property
-    def defined(self) -> bool:
-        """Whether the rule has a value at all."""
-        ...
-
-    @property
-    def result(self) -> Any:
-        """The value; only where it is defined."""
-        ...
-
-
-class Opa(Protocol):
-    """Whatever answers `data.admission.<rule>` from exactly the expected revisions."""
-
-    def ask(self, rule: str, document: dict[str, Any]) -> Reply:
-        """The value of the rule for this input. Raises DecideError."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A well-formed answer: limits are present exactly when the outcome is allow."""
+    """A well-formed answer: limits are present exactly when the outcome is allow.
+
+    `approved`: it is an allow because a person approved what would have been a confirm.
+    `approval_seconds`: how long an approval that this confirm asks for will hold.
+    """
 
     outcome: Outcome
     findings: tuple[Finding, ...]
     limits: Limits | None
+    approved: bool = False
+    approval_seconds: int | None = None
 
 
 class _Found(Model):
@@ -62,11 +47,8 @@ class _Answer(Model):
     outcome: Annotated[Outcome, Field(strict=False)]
     findings: list[_Found]
     limits: dict[str, Any] | None = None
-
-
-def decide(point: Point, document: dict[str, Any], opa: Opa, catalogue: Catalogue) -> Verdict:
-    """The verdict of the policy on one input document. Raises DecideError."""
-    return read(point, opa.ask("decision", document), catalogue)
+    approved: Literal[True] | None = None
+    approval_seconds: Annotated[int, Field(ge=1)] | None = None
 
 
 def read(point: Point, reply: Reply, catalogue: Catalogue) -> Verdict:
@@ -77,13 +59,16 @@ def read(point: Point, reply: Reply, catalogue: Catalogue) -> Verdict:
         answer = _Answer.model_validate(reply.result)
     except ValidationError as error:
         raise _malformed("has not the shape of a decision") from error
-    if answer.outcome != _fold(answer.findings):
+    folded = _fold(answer.findings)
+    if answer.outcome != (Outcome.ALLOW if answer.approved and folded is Outcome.CONFIRM else folded):
         raise _malformed("contradicts its own findings")
-    if any(found.code.startswith(ENGINE_CODES) for found in answer.findings):
+    if (answer.approved and folded is not Outcome.CONFIRM) or (answer.approval_seconds and folded is Outcome.DENY):
+        raise _malformed("speaks of an approval where none counts")
+    if any(is_reserved(found.code) for found in answer.findings):
         raise _malformed("uses a code that only the engine may give")
     findings = sorted({_finding(point, found, catalogue) for found in answer.findings}, key=_order)
     limits = _limits(point, answer.limits) if answer.outcome is Outcome.ALLOW else None
-    return Verdict(answer.outcome, tuple(findings), limits)
+    return Verdict(answer.outcome, tuple(findings), limits, bool(answer.approved), answer.approval_seconds)
 
 
 def _fold(findings: list[_Found]) -> Outcome | None:

@@ -1,44 +1,69 @@
-"""The engine put together: settings, policy, OPA, record and clock make one object that answers."""
+"""The engine put together: settings, policy, OPA, record, state and clock make one object that answers."""
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
+import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from adapters.artifacts import ArtifactDirectory
 from engine import __version__
-from engine.errors import EngineError
-from engine.flow import Answer, Parts, answer
-from engine.model import Boundary, Mode, Permit, Result
+from engine.drive import Steps, run, run_all, run_all_async, run_async
+from engine.errors import EngineError, Location
+from engine.flow import Answer, Context, Parts
+from engine.model import Boundary, Decision, Gate, Mode, Permit, Result, Revisions
+from engine.once import answer_once
 from engine.opa.binary import find_binary
-from engine.opa.server import Server
-from engine.points import World
+from engine.opa.generation import Generation
+from engine.opa.supervisor import Supervisor
+from engine.points import Probed, World
 from engine.points.registry import POINTS, find
 from engine.points.source import SourceLimits
 from engine.policy_bundle.build import PolicyBundle, build
-from engine.policy_bundle.catalogue import Catalogue
 from engine.policy_bundle.sources import PolicySources
 from engine.record.log import RecordLog
 from engine.record.model import RecoveryRecord
+from engine.serving import Down, Served
 from engine.settings import Settings
 from engine.work import Hand, Job
 
+if TYPE_CHECKING:
+    from engine.state.store import Store
 
-class Engine:
-    """Decides, in process. A context manager: OPA and the record live as long as it does.
+_ANYBODY = Context()
 
-    Nothing here raises for a policy, OPA or record that cannot be used: every request is then
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether each part can do its work now; `revisions` are those of the policy being served."""
+
+    opa: bool
+    record: bool
+    state: bool
+    revisions: Revisions | None
+    opa_pid: int | None
+    opa_restarts: int
+
+    @property
+    def ready(self) -> bool:
+        """Whether anything can be allowed."""
+        return self.opa and self.record and self.state
+
+
+class _Open:
+    """What both engines are: parts that are opened together, replaced and closed.
+
+    Nothing here raises for a policy, OPA, record or state that cannot be used: every request is then
     answered by a deny with the reserved code of that fault, and recorded where a record can be.
-
-        with Engine(Settings()) as engine:
-            answer = engine.check("source", {"path": "bundle/", "digest": None})
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each is optional and named)
         self,
         settings: Settings,
         *,
@@ -46,61 +71,233 @@ class Engine:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         progress: Callable[[str, int, int], None] = lambda *_: None,
+        gate: Gate = Gate(),  # noqa: B008  (frozen)
+        on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,
+        observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None,
     ) -> None:
-        """`values` are overrides `key=value` on policy/; `now` is the clock that rules see."""
+        """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
+
+        `gate` says how the listener in front of this engine is guarded, `on_event` is told what happens
+        to OPA and to the policy, `observe` every decision once it is durable.
+        """
         self.settings = settings
+        self.parts: Parts | None = None
         self._values = values
         self._now = now
         self._new_id = new_id
         self._progress = progress
+        self._gate = gate
+        self._on_event = on_event
+        self._observe = observe
         self._boundaries: tuple[Boundary, ...] | None = None
-        self.policy: PolicyBundle | None = None
-        self.parts: Parts | None = None
+        self._supervisor: Supervisor[PolicyBundle] | Down
+        self._log: RecordLog | Down
+        self._store: Store | None = None
+        self._opening = threading.Lock()
 
-    def __enter__(self) -> Self:
-        self.opa, version = self._start_opa()
-        try:
-            self._log = self._open_log()
-        except BaseException:
-            self.opa.close()
-            raise
-        self.parts = Parts(
-            opa=self.opa,
-            catalogue=Catalogue(points={}) if self.policy is None else self.policy.catalogue,
-            revisions=None if self.policy is None else self.policy.revisions,
-            log=self._log,
-            world=World(
-                clock=lambda: int(self._now().timestamp()),
-                boundaries=self._probe,
-                read=self.settings.read,
-                progress=self._progress,
-            ),
-            clock=lambda: datetime.now(UTC),
-            new_id=self._new_id,
-            versions={"engine": __version__} | ({} if version is None else {"opa": version}),
-        )
-        return self
+    @property
+    def policy(self) -> PolicyBundle | None:
+        """The policy being served; None where none could be."""
+        return self._supervisor.current.policy if isinstance(self._supervisor, Supervisor) else None
 
-    def __exit__(self, *_: object) -> None:
-        try:
-            self.opa.close()
-        finally:
-            self._log.close()
+    @property
+    def opa(self) -> Generation[PolicyBundle] | Down:
+        """The OPA that answers now, or what stands in its place."""
+        return self._supervisor.current if isinstance(self._supervisor, Supervisor) else self._supervisor
 
     @property
     def recovered(self) -> tuple[RecoveryRecord, ...]:
         """What a crash had left unfinished in the record, and was cut and kept when it was opened."""
         return self._log.recovered if isinstance(self._log, RecordLog) else ()
 
-    def check(self, point: str, request: Any) -> Answer:
+    def _open(self) -> None:
+        self._supervisor, version = self._start_opa()
+        try:
+            self._log = self._open_log()
+        except BaseException:
+            self._supervisor.close()
+            raise
+        self.parts = Parts(
+            serving=self._serving,
+            log=self._log,
+            store=self._open_store,
+            world=World(
+                clock=lambda: int(self._now().timestamp()),
+                boundaries=self._probe,
+                read=self.settings.read,
+                progress=self._progress,
+                gate=self._gate,
+                capabilities=self._capabilities,
+                root=self.settings.root,
+            ),
+            clock=lambda: datetime.now(UTC),
+            new_id=self._new_id,
+            versions={"engine": __version__} | ({} if version is None else {"opa": version}),
+            observe=self._observe,
+        )
+
+    def _close(self) -> None:
+        try:
+            self._supervisor.close()
+        finally:
+            try:
+                if self._store is not None:
+                    self._store.close()
+            finally:
+                self._log.close()
+
+    def _activate(self) -> Revisions:
+        if not isinstance(self._supervisor, Supervisor):
+            raise self._supervisor.fault
+
+        def check(generation: Generation[PolicyBundle]) -> None:
+            _answers(generation)
+            self._accept(generation)
+
+        self._supervisor.activate(self._build(), check)
+        return self._supervisor.current.policy.revisions
+
+    def _status(self) -> Status:
+        up = isinstance(self._supervisor, Supervisor)
+        revisions = pid = None
+        opa, restarts = False, 0
+        if isinstance(self._supervisor, Supervisor):
+            generation = self._supervisor.current
+            revisions, pid, restarts = generation.policy.revisions, generation.pid, self._supervisor.restarts
+            opa = up and generation.alive
+        record = isinstance(self._log, RecordLog) and self._log.usable
+        try:
+            state = self._open_store().writable()
+        except EngineError:
+            state = False
+        return Status(opa, record, state, revisions, pid, restarts)
+
+    def _steps(self, point: str, request: Any, mode: Mode, context: Context, hand: Hand | None) -> Steps[Answer]:
+        if self.parts is None:
+            raise _not_open()
+        return answer_once(find(point), request, mode, self.parts, context, hand)
+
+    def _serving(self) -> Served | Down:
+        if isinstance(self._supervisor, Down):
+            return self._supervisor
+        return Served(self._supervisor.acquire(), self._supervisor)
+
+    def _build(self) -> PolicyBundle:
+        chosen = self.settings
+        if chosen.release is not None:
+            from engine.policy_bundle.last_release import read_last
+            from engine.policy_bundle.release import load_release
+
+            if chosen.release_key is None and not chosen.unsigned_release_for_development:
+                raise EngineError(
+                    "a release is served only when its signature can be verified",
+                    remedy="give the public key with `--release-key`",
+                    where=Location(str(chosen.release)),
+                    code="engine.policy_invalid",
+                )
+            return load_release(
+                chosen.release, chosen.release_key, find_binary(), chosen.cache, read_last(chosen.state)
+            )
+        sources = PolicySources(self.settings.rego, self.settings.policy, self.settings.recipe, self._values)
+        return build(sources, frozenset(POINTS), find_binary(), self.settings.cache)
+
+    def _start_opa(self) -> tuple[Supervisor[PolicyBundle] | Down, str | None]:
+        version = revisions = None
+        try:
+            binary = find_binary()
+            version = binary.version
+            policy = self._build()
+            revisions = policy.revisions
+            key = self.settings.release_key if self.settings.release is not None else None
+            supervisor = Supervisor.start(binary, policy, self.settings.opa, self._on_event, verification_key=key)
+        except EngineError as error:
+            return Down(error, revisions), version
+        try:
+            self._accept(supervisor.current)
+        except EngineError as error:
+            supervisor.close()
+            return Down(error, revisions), version
+        except BaseException:
+            supervisor.close()
+            raise
+        return supervisor, version
+
+    def _accept(self, generation: Generation[PolicyBundle]) -> None:
+        """Look at a new OPA before it is asked, and remember the release that it serves. Raises EngineError."""
+        policy = generation.policy
+        missing = POINTS.keys() - policy.catalogue.points.keys()
+        if missing:
+            raise EngineError(
+                f"the policy has no rules for the point `{min(missing)}`",
+                remedy="build the policy with this version of the engine",
+                code="engine.policy_invalid",
+            )
+        if self.settings.release is not None:
+            from engine.policy_bundle.last_release import write_last
+            from engine.policy_bundle.release import Release
+
+            if isinstance(policy, Release):
+                write_last(self.settings.state, policy.statement.last)
+
+    def _open_log(self) -> RecordLog | Down:
+        try:
+            return RecordLog.open(
+                self.settings.state / "records",
+                lock_seconds=self.settings.record_lock_seconds,
+                clock=lambda: datetime.now(UTC),
+            )
+        except EngineError as error:
+            return Down(error)
+
+    def _open_store(self) -> Store:
+        from engine.state import open_store  # most dry runs need none
+
+        with self._opening:
+            if self._store is None:
+                self._store = open_store(self.settings.state)
+            return self._store
+
+    def _probe(self) -> tuple[Boundary, ...]:
+        if self._boundaries is None:
+            with tempfile.TemporaryDirectory(prefix="admission-probe-") as folder:
+                self._boundaries = (ArtifactDirectory.prove(Path(folder)),)
+        return self._boundaries
+
+    def _capabilities(self, _harness: str) -> Probed | None:
+        return None
+
+
+class Engine(_Open):
+    """Decides, in process, for callers that block. A context manager; threads may share it.
+
+    OPA and the record live as long as it does.
+
+        with Engine(Settings()) as engine:
+            answer = engine.check("source", {"path": "bundle/", "digest": None})
+    """
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def check(self, point: str, request: Any, context: Context = _ANYBODY) -> Answer:
         """A dry run: gather, decide, record as `check`. Nothing is enforced and nothing runs."""
-        return self._answer(point, request, Mode.CHECK, None)
+        return run(self._steps(point, request, Mode.CHECK, context, None))
 
-    def decide(self, point: str, request: Any, hand: Hand | None = None) -> Answer:
+    def decide(self, point: str, request: Any, hand: Hand | None = None, context: Context = _ANYBODY) -> Answer:
         """The real thing. With `hand`, approved work runs under the permit after the record is durable."""
-        return self._answer(point, request, Mode.ENFORCE, hand)
+        return run(self._steps(point, request, Mode.ENFORCE, context, hand))
 
-    def admit(self, path: Path, into: Path, digest: str | None = None) -> Answer:
+    def decide_many(
+        self, point: str, requests: Sequence[Any], context: Context = _ANYBODY, mode: Mode = Mode.ENFORCE
+    ) -> list[Answer]:
+        """Decide many requests of one point side by side: one question to OPA, each with its own record."""
+        return run_all([self._steps(point, request, mode, context, None) for request in requests])
+
+    def admit(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
         """Decide a source bundle and, on an allow, copy exactly the admitted records below `into`.
 
         `digest` is what an earlier check gave for the bundle; null in the request when there was none.
@@ -111,63 +308,89 @@ class Engine:
         def stage(permit: Permit, job: Job) -> Result:
             return artifacts.stage_source(permit, job.input_digest, SourceLimits, job.opened.content)
 
-        return self.decide("source", {"path": str(path), "digest": digest}, stage)
+        return self.decide("source", {"path": str(path), "digest": digest}, stage, context)
 
-    def _answer(self, point: str, request: Any, mode: Mode, hand: Hand | None) -> Answer:
+    def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
+        """Tell what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
+        self._open_store().settle(decision_id, amounts)
+
+    def activate(self) -> Revisions:
+        """Build the policy again from its folders and switch to it, all or nothing; gives its revisions.
+
+        Raises PolicyError or DecideError, and then the policy that was served before is served on.
+        """
+        return self._activate()
+
+    def status(self) -> Status:
+        """Whether each part can do its work now."""
+        return self._status()
+
+
+class AsyncEngine(_Open):
+    """The same verbs for an event loop, which is never blocked. An async context manager.
+
+    async with AsyncEngine(Settings()) as engine:
+        answer = await engine.decide("license", {...})
+    """
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self._open)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self._close)
+
+    async def check(self, point: str, request: Any, context: Context = _ANYBODY) -> Answer:
+        """`Engine.check`."""
+        return await run_async(self._steps(point, request, Mode.CHECK, context, None))
+
+    async def decide(self, point: str, request: Any, hand: Hand | None = None, context: Context = _ANYBODY) -> Answer:
+        """`Engine.decide`; a hand runs in a thread."""
+        return await run_async(self._steps(point, request, Mode.ENFORCE, context, hand))
+
+    async def decide_many(
+        self, point: str, requests: Sequence[Any], context: Context = _ANYBODY, mode: Mode = Mode.ENFORCE
+    ) -> list[Answer]:
+        """`Engine.decide_many`."""
+        return await run_all_async([self._steps(point, request, mode, context, None) for request in requests])
+
+    async def decide_upload(self, path: Path, context: Context = _ANYBODY, mode: Mode = Mode.ENFORCE) -> Answer:
+        """Decide a source bundle that this process itself has put at `path`, whatever root requests are held to."""
         if self.parts is None:
-            raise EngineError("the engine is not open", remedy="use it as `with Engine(settings) as engine:`")
-        return answer(find(point), request, mode, self.parts, hand)
+            raise _not_open()
+        parts = replace(self.parts, world=replace(self.parts.world, root=path.parent))
+        request = {"path": path.name, "digest": None}
+        return await run_async(answer_once(find("source"), request, mode, parts, context))
 
-    def _start_opa(self) -> tuple[Server | _Down, str | None]:
-        version = None
-        try:
-            binary = find_binary()
-            version = binary.version
-            sources = PolicySources(self.settings.rego, self.settings.policy, self.settings.recipe, self._values)
-            self.policy = build(sources, frozenset(POINTS), binary, self.settings.cache)
-            server = Server.start(
-                binary, self.policy.rules.path, self.policy.values.path, self.policy.revisions, self.settings.opa
+    async def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
+        """`Engine.settle`."""
+        await asyncio.to_thread(lambda: self._open_store().settle(decision_id, amounts))
+
+    async def activate(self) -> Revisions:
+        """`Engine.activate`; requests go on meanwhile."""
+        return await asyncio.to_thread(self._activate)
+
+    def store(self) -> Store:
+        """Budgets, approvals, tokens. Blocks when it is opened first. Raises StateError."""
+        return self._open_store()
+
+    async def status(self) -> Status:
+        """`Engine.status`."""
+        return await asyncio.to_thread(self._status)
+
+
+def _not_open() -> EngineError:
+    return EngineError("the engine is not open", remedy="use it as `with Engine(settings) as engine:`")
+
+
+def _answers(generation: Generation[PolicyBundle]) -> None:
+    """A new OPA must give a decision at every point, and refuse an input without facts."""
+    from engine.decide import read
+
+    for point in POINTS.values():
+        verdict = read(point, generation.ask("decision", {"point": point.name}), generation.policy.catalogue)
+        if verdict.limits is not None:
+            raise EngineError(
+                f"the new policy allows a request without any fact at `{point.name}`",
+                remedy="correct the rules of this point; the policy before is served on",
             )
-        except EngineError as error:
-            return _Down(error), version
-        try:
-            server.ready()
-        except EngineError as error:
-            server.close()
-            return _Down(error), version
-        except BaseException:
-            server.close()
-            raise
-        return server, version
-
-    def _open_log(self) -> RecordLog | _Down:
-        try:
-            return RecordLog.open(
-                self.settings.state / "records",
-                lock_seconds=self.settings.record_lock_seconds,
-                clock=lambda: datetime.now(UTC),
-            )
-        except EngineError as error:
-            return _Down(error)
-
-    def _probe(self) -> tuple[Boundary, ...]:
-        if self._boundaries is None:
-            with tempfile.TemporaryDirectory(prefix="admission-probe-") as folder:
-                self._boundaries = (ArtifactDirectory.prove(Path(folder)),)
-        return self._boundaries
-
-
-class _Down:
-    """Stands where OPA or the record should be: whatever is asked of it, the fault is the answer."""
-
-    def __init__(self, fault: EngineError) -> None:
-        self._fault = fault
-
-    def ask(self, _rule: str, _document: dict[str, Any]) -> NoReturn:
-        raise self._fault
-
-    def append(self, _body: Any, _events: tuple[Any, ...] = ()) -> NoReturn:
-        raise self._fault
-
-    def close(self) -> None:
-        """Nothing was opened."""

@@ -5,6 +5,7 @@
     ├── DecideError    OPA gave no well-formed answer
     ├── EnforceError   an allow that cannot be turned into a permit
     ├── WorkError      approved work failed or went past its permit
+    ├── StateError     budgets, approvals or tokens cannot be read or written
     ├── RecordError    the record cannot be written or does not verify
     └── PolicyError    rules or values cannot be built into a policy bundle
 
@@ -75,7 +76,7 @@ class GatherError(EngineError):
 class DecideError(EngineError):
     """OPA is dead, late, of another revision, or its answer has not the shape of a decision."""
 
-    code = "engine.opa_unavailable"
+    code = "policy_unavailable"
 
 
 class EnforceError(EngineError):
@@ -88,6 +89,12 @@ class WorkError(EngineError):
     """An adapter was given no permit for this, or the work failed."""
 
     code = "engine.work_failed"
+
+
+class StateError(EngineError):
+    """The state of budgets, approvals, tokens cannot be used; nothing that needs it is allowed."""
+
+    code = "engine.state_unavailable"
 
 
 class RecordError(EngineError):

@@ -3,56 +3,95 @@
     gather ─> decide ─> enforce ─> work ─> record
     facts     verdict   permit     result  opens before the answer and before work, closes after it
 
-Whatever goes wrong on the way is a deny with a reserved `engine.*` code, and is recorded too.
+Whatever goes wrong on the way is a deny with a reserved code, and is recorded too. The path is a
+generator of steps, so that one text serves callers that block and callers on an event loop; see
+engine/drive.py.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from engine.canonical import canonical, digest
-from engine.decide import Opa, Verdict, decide
+from engine.canonical import RawJson, canonical, digest
+from engine.decide import Verdict, read
+from engine.drive import Append, Ask, Call, Log, Opa, Steps
 from engine.enforce import enforceable, permit
-from engine.errors import EngineError, Exit, GatherError
+from engine.errors import EnforceError, EngineError, Exit, GatherError
 from engine.files import shown
-from engine.model import Decision, Finding, Level, Mode, Outcome, Result, Revisions
+from engine.model import Approval, Caller, Decision, Finding, Level, Mode, Outcome, Result, Revisions, Via
 from engine.points import Gathered, Point, World
 from engine.policy_bundle.catalogue import Catalogue
 from engine.record.model import DecisionRecord, ResultRecord, timestamp
+from engine.state.store import ApprovalRow, Counter, NewApproval, Store
 from engine.work import Hand, Job, work
 
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
-_VOLATILE = "now"
-"""The clock stands in the input but not under its digest: a retry is the same request."""
+_VOLATILE = frozenset({"now", "approvals", "budgets"})
+"""What stands in the input but not under its digest: a retry, or one with an approval, is the same request."""
 
 
-class Log(Protocol):
-    """The record: `append` returns when the line is durable, and raises RecordError otherwise."""
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What belongs to a request besides its text: who asks, for which run, and how to follow it.
 
-    def append(self, body: Any, events: tuple[Any, ...] = ()) -> object:
-        """Write one line and the source events it covers. Raises RecordError."""
+    `approval` is the id of an approval to use, `trace` the trace id of W3C traceparent (32 hex digits).
+    """
+
+    caller: Caller = Caller(via=Via.PROCESS)  # noqa: RUF009  (frozen)
+    run: str | None = None
+    approval: str | None = None
+    idempotency_key: str | None = None
+    request_id: str | None = None
+    trace: str | None = None
+
+
+class Serving(Protocol):
+    """The policy that is served at one moment: one OPA, its words, its revisions, its budgets."""
+
+    @property
+    def opa(self) -> Opa:
+        """The OPA that answers from exactly these revisions."""
+        ...
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The words of its findings."""
+        ...
+
+    @property
+    def revisions(self) -> Revisions | None:
+        """None where no policy bundle could be built."""
+        ...
+
+    def budgets(self, point: str) -> Mapping[str, int]:
+        """The counted budgets of a point: what counts alone (`principal`, `run`, `all`), and its window in seconds."""
+        ...
+
+    def release(self) -> None:
+        """Let go: a policy that was replaced ends when nobody holds it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the path stands on: the policy decision point, the record, the world, clock and ids."""
+    """What the path stands on: the policy being served, the record, the state, the world, clock and ids."""
 
-    opa: Opa
-    catalogue: Catalogue
-    revisions: Revisions | None
+    serving: Callable[[], Serving]
     log: Log
+    store: Callable[[], Store]
     world: World
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     versions: Mapping[str, str]
+    observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None
+    """Told every decision once it is durable, with microseconds a verb; for metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +102,8 @@ class Answer:
     gathered: Gathered | None
     fault: EngineError | None
     result: Result | None = None
+    document: dict[str, Any] | None = None
+    """The input as OPA saw it; None where it was not asked."""
 
     @property
     def exit(self) -> Exit:
@@ -76,40 +117,75 @@ class _Case:
 
     point: Point
     mode: Mode
+    context: Context
     decision_id: str
+    revisions: Revisions | None = None
+    catalogue: Catalogue | None = None
     gathered: Gathered | None = None
     document: dict[str, Any] | None = None
     input_digest: str | None = None
     verdict: Verdict | None = None
+    approval: Approval | None = None
+    taken: Store | None = None
     fault: EngineError | None = None
     durations: dict[str, int] = field(default_factory=dict)
 
 
-def answer(point: Point, request: Any, mode: Mode, parts: Parts, hand: Hand | None = None) -> Answer:
+def answer(
+    point: Point,
+    request: Any,
+    mode: Mode,
+    parts: Parts,
+    context: Context = Context(),
+    hand: Hand | None = None,
+) -> Steps[Answer]:
     """Take one request through the five verbs; never raises an EngineError, never allows by accident.
 
-    `request` is plain JSON, or the error that kept the caller from reading it. `hand` is the adapter
-    that does the work of this point; it runs only in mode `enforce`, on an allow, after the decision
-    is durable.
+    `request` is plain JSON, checked JSON text, or the error that kept the caller from reading it.
+    `hand` is the adapter that does the work of this point; it runs only in mode `enforce`, on an
+    allow, after the decision is durable.
     """
-    case = _Case(point, mode, parts.new_id())
+    case = _Case(point, mode, context, parts.new_id())
     try:
-        _timed(case, "gather", lambda: _gather(case, request, parts))
-        _timed(case, "decide", lambda: _decide(case, parts))
+        yield from _judge(case, request, parts)
     except EngineError as error:
         case.fault = error
     except Exception as error:  # noqa: BLE001  (a fault of ours is a deny like any other)
         case.fault = _internal(error)
+    yield from _give_back(case)
     opened = None if case.gathered is None else case.gathered.opened
     with nullcontext() if opened is None else closing(opened):
-        return _record_and_work(case, parts, hand)
+        return (yield from _record_and_work(case, parts, hand))
+
+
+def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
+    started = time.perf_counter_ns()
+    serving = parts.serving()
+    try:
+        case.revisions, case.catalogue = serving.revisions, serving.catalogue
+        if case.point.blocking:
+            yield Call(lambda: _gather(case, request, parts))
+        else:
+            _gather(case, request, parts)
+        started = _lap(case, "gather", started)
+        yield from _take(case, serving, parts)
+        parts.world.progress("deciding", 0, 0)
+        verdict = read(case.point, (yield Ask(serving.opa, case.document or {})), serving.catalogue)
+        if verdict.limits is not None:
+            enforceable(verdict.limits, parts.world.boundaries())
+        yield from _approve(case, verdict, parts)
+        case.verdict = verdict
+    finally:
+        serving.release()
+        _lap(case, "decide" if "gather" in case.durations else "gather", started)
 
 
 def _gather(case: _Case, request: Any, parts: Parts) -> None:
     if isinstance(request, EngineError):
         raise request
     try:
-        parsed = case.point.request.model_validate_json(canonical(request))
+        text = request.data if isinstance(request, RawJson) else canonical(request)
+        parsed = case.point.request.model_validate_json(text)
     except ValidationError as error:
         raise GatherError(
             f"the request does not fit point `{case.point.name}`: {_fields(error)}",
@@ -123,21 +199,100 @@ def _gather(case: _Case, request: Any, parts: Parts) -> None:
             code="engine.request_invalid",
         ) from error
     case.gathered = case.point.gather(parsed, parts.world)
-    case.document = case.gathered.input.model_dump(mode="json", exclude_none=True)
-    case.input_digest = digest(canonical({key: case.document[key] for key in case.document if key != _VOLATILE}))
+    facts = case.gathered.input.model_dump(mode="json", exclude_none=True)
+    caller = case.context.caller.model_dump(mode="json", exclude_none=True)
+    case.document = {**facts, "caller": caller, "approvals": [], "budgets": []}
+    covered = {key: value for key, value in case.document.items() if key not in _VOLATILE}
+    case.input_digest = digest(canonical(covered))
 
 
-def _decide(case: _Case, parts: Parts) -> None:
-    document = case.document or {}
-    parts.world.progress("deciding", 0, 0)
-    verdict = decide(case.point, document, parts.opa, parts.catalogue)
-    if verdict.limits is not None:
-        enforceable(verdict.limits, parts.world.boundaries())
-    case.verdict = verdict
+def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:
+    """Take one from each budget, and the approval that was brought; a dry run only looks."""
+    budgets, wanted, document = serving.budgets(case.point.name), case.context.approval, case.document
+    if document is None or not (budgets or wanted):
+        return
+    store: Store = yield Call(parts.store)
+    enforced, now, own = case.mode is Mode.ENFORCE, document["now"], case.decision_id
+    case.taken = store if enforced else None
+    if budgets:
+        keys = {"principal": case.context.caller.principal or "", "run": case.context.run or "", "all": ""}
+        counters = tuple(
+            Counter(f"{case.point.name}.{scope}", keys[scope], window) for scope, window in budgets.items()
+        )
+        used = yield Call(
+            lambda: store.reserve(own, counters, now) if enforced else [store.used(one, now) for one in counters]
+        )
+        document["budgets"] = [
+            {"id": scope, "used": count, "amount": 1} for scope, count in zip(budgets, used, strict=True)
+        ]
+    if wanted:
+        row = yield Call(lambda: store.claim(wanted, own, now) if enforced else store.approval(wanted))
+        asked = {} if case.revisions is None else case.revisions.model_dump(mode="json")
+        document["approvals"] = [{"id": wanted, "asked": {"input_digest": case.input_digest, **asked}, **_given(row)}]
 
 
-def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Answer:
-    decision = _decision(case, parts)
+def _given(row: ApprovalRow | None) -> dict[str, Any]:
+    """The facts of an approval as the state has them; none of one that nobody asked for."""
+    if row is None:
+        return {}
+    facts = {
+        "state": row.state,
+        "input_digest": row.input_digest,
+        "rules": row.rules,
+        "values": row.values,
+        "expires_at": row.expires_at,
+        "requester": row.requester,
+        "approver": row.approver,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _approve(case: _Case, verdict: Verdict, parts: Parts) -> Steps[None]:
+    """What a person has to do with the outcome: an allow may use an approval up, a confirm asks for one."""
+    document = case.document
+    if case.mode is not Mode.ENFORCE or document is None or case.input_digest is None or case.revisions is None:
+        return
+    if verdict.outcome is Outcome.ALLOW and verdict.approved:
+        given = document["approvals"]
+        if len(given) != 1 or given[0].get("state") != "granted":
+            raise _internal(None)
+        case.approval = Approval(id=given[0]["id"], state="used", expires_at=given[0]["expires_at"])
+    if verdict.outcome is Outcome.CONFIRM:
+        if verdict.approval_seconds is None:
+            raise EnforceError(
+                "a person must approve, and the policy does not say until when",
+                remedy="state `valid_seconds` in policy/approvals.yaml",
+            )
+        new = NewApproval(
+            point=case.point.name,
+            input_digest=case.input_digest,
+            rules=case.revisions.rules,
+            values=case.revisions.values,
+            requester=case.context.caller.principal,
+            codes=tuple(sorted({finding.code for finding in verdict.findings})),
+            created_at=document["now"],
+            expires_at=document["now"] + verdict.approval_seconds,
+        )
+        row = yield Call(lambda: parts.store().request_approval(new))
+        case.approval = Approval(id=row.id, state="requested", expires_at=row.expires_at)
+
+
+def _give_back(case: _Case) -> Steps[None]:
+    """Return what a request that is not allowed has taken; what cannot be returned stays taken."""
+    store, own, wanted = case.taken, case.decision_id, case.context.approval
+    if store is None:
+        return
+    allowed = case.fault is None and case.verdict is not None and case.verdict.outcome is Outcome.ALLOW
+    with suppress(Exception):
+        if not allowed:
+            yield Call(lambda: store.release(own))
+        if wanted and not (allowed and case.approval is not None):
+            yield Call(lambda: store.unclaim(wanted, own))
+
+
+def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Steps[Answer]:
+    decision = _decision(case)
+    context = case.context
     parts.world.progress("recording", 0, 0)
     try:
         body = DecisionRecord.of(
@@ -146,42 +301,49 @@ def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Answer:
             document=case.document,
             versions=parts.versions,
             durations=case.durations,
+            principal=context.caller.principal,
+            run=context.run,
+            request_id=context.request_id,
+            trace=context.trace,
+            approval=context.approval if decision.approval is None else decision.approval.id,
         )
-        parts.log.append(body, _events(case, decision, parts))
+        yield Append(parts.log, body, _events(case, decision))
     except Exception as error:  # noqa: BLE001  (without its record nothing is allowed, whatever the reason)
         case.fault = error if isinstance(error, EngineError) else _internal(error)
-        return Answer(_decision(case, parts), case.gathered, case.fault)
+        case.approval = None
+        decision = _decision(case)
+    parts.observe(decision, case.durations)
     sealed = permit(decision)
     if sealed is None or hand is None or case.gathered is None or case.input_digest is None:
-        return Answer(decision, case.gathered, case.fault)
+        return Answer(decision, case.gathered, case.fault, None, case.document)
     job = Job(case.input_digest, case.gathered.opened)
-    return _work(case, decision, parts, lambda: work(sealed, hand, job))
+    return (yield from _work(case, decision, parts, lambda: work(sealed, hand, job)))
 
 
-def _work(case: _Case, decision: Decision, parts: Parts, run: Callable[[], Result]) -> Answer:
+def _work(case: _Case, decision: Decision, parts: Parts, do: Callable[[], Result]) -> Steps[Answer]:
     started = time.perf_counter_ns()
     try:
-        result = run()
+        result: Result = yield Call(do)
     except EngineError as error:
         case.fault, result = error, Result(status=error.code, facts={})
     duration = (time.perf_counter_ns() - started) // 1000
     try:
-        moment = timestamp(parts.clock())
-        parts.log.append(
-            ResultRecord(
-                time=moment,
-                decision_id=decision.decision_id,
-                status=result.status,
-                facts=result.facts,
-                duration=duration,
-            )
+        body = ResultRecord(
+            time=timestamp(parts.clock()),
+            decision_id=decision.decision_id,
+            request_id=case.context.request_id,
+            trace=case.context.trace,
+            status=result.status,
+            facts=result.facts,
+            duration=duration,
         )
+        yield Append(parts.log, body)
     except Exception as error:  # noqa: BLE001  (facts that have no JSON form, a record that cannot be written)
         case.fault = case.fault or (error if isinstance(error, EngineError) else _internal(error))
-    return Answer(decision, case.gathered, case.fault, result)
+    return Answer(decision, case.gathered, case.fault, result, case.document)
 
 
-def _decision(case: _Case, parts: Parts) -> Decision:
+def _decision(case: _Case) -> Decision:
     verdict = case.verdict
     if case.fault is not None or verdict is None:
         fault = case.fault or _internal(None)
@@ -196,23 +358,23 @@ def _decision(case: _Case, parts: Parts) -> Decision:
         outcome=verdict.outcome,
         findings=verdict.findings,
         limits=verdict.limits,
-        policy=parts.revisions,
+        policy=case.revisions,
         input_digest=case.input_digest,
+        approval=case.approval,
     )
 
 
-def _events(case: _Case, decision: Decision, parts: Parts) -> tuple[Any, ...]:
-    if case.gathered is None or case.point.events is None:
+def _events(case: _Case, decision: Decision) -> tuple[Any, ...]:
+    if case.gathered is None or case.point.events is None or case.catalogue is None:
         return ()
-    return case.point.events(case.gathered, decision, parts.catalogue)
+    return case.point.events(case.gathered, decision, case.catalogue)
 
 
-def _timed(case: _Case, name: str, verb: Callable[[], None]) -> None:
-    started = time.perf_counter_ns()
-    try:
-        verb()
-    finally:
-        case.durations[name] = (time.perf_counter_ns() - started) // 1000
+def _lap(case: _Case, name: str, started: int) -> int:
+    """Add the microseconds since `started` to a verb; gives the time now."""
+    now = time.perf_counter_ns()
+    case.durations[name] = (now - started) // 1000
+    return now
 
 
 def _fields(error: ValidationError) -> str:

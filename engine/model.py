@@ -7,14 +7,23 @@ import json
 import secrets
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 
 from engine.errors import WorkError
 
 ENGINE_CODES = "engine."
-"""Prefix of the codes that only the engine itself gives; no policy may emit one."""
+"""Prefix of codes that only the engine itself gives."""
+
+RESERVED_CODES = frozenset({"policy_stale", "policy_unavailable", "unauthorized"})
+"""Codes without that prefix that only the engine gives: H13, D05."""
+
+
+def is_reserved(code: str) -> bool:
+    """Whether only the engine itself may give this code; no policy may emit one."""
+    return code.startswith(ENGINE_CODES) or code in RESERVED_CODES
+
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """A SHA-256 in lower-case hex, without prefix."""
@@ -69,6 +78,46 @@ class Revisions(Model):
     values: Digest
 
 
+class Via(StrEnum):
+    """How a caller came in; established by the engine, never stated by the caller."""
+
+    PROCESS = "process"  # the engine is inside the caller's own process
+    LOOPBACK = "loopback"  # a listener on this machine that asks for no token
+    TOKEN = "token"  # noqa: S105  (a scoped one)
+    SHARED_TOKEN = "shared_token"  # noqa: S105
+    CERTIFICATE = "certificate"  # mutual TLS
+    CONTROL = "control"  # the socket in the state folder
+    NONE = "none"  # nothing that was asked for
+
+
+class Caller(Model):
+    """Who asks. `points` are the scopes of a token, empty for everybody else."""
+
+    via: Via
+    principal: str | None = None
+    points: tuple[str, ...] = ()
+
+
+class Gate(Model):
+    """What guards this engine's own listener."""
+
+    shared_token: bool = False
+    tokens: bool = False
+    tls: bool = False
+    mutual_tls: bool = False
+
+
+class Approval(Model):
+    """The approval that a confirm asks for (`requested`) or that an allow used up (`used`).
+
+    `expires_at` is in seconds since 1970 UTC.
+    """
+
+    id: str
+    state: Literal["requested", "used"]
+    expires_at: int
+
+
 class Limits(Model):
     """What permitted work may use and must do. Each point has one complete subclass."""
 
@@ -92,6 +141,7 @@ class Decision(Model):
     limits: SerializeAsAny[Limits] | None
     policy: Revisions | None
     input_digest: Digest | None
+    approval: Approval | None = None
 
 
 class Boundary(Model):

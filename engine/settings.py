@@ -63,4 +63,8 @@ class Settings:
     recipe: Path = field(default_factory=lambda: bundled("bundles") / "default")
     read: ReadLimits = ReadLimits()
     opa: OpaLimits = OpaLimits()
+    release: Path | None = None  # a signed release to serve instead of rego, policy and recipe
+    release_key: Path | None = None  # public key (PEM) that it must be signed with
+    unsigned_release_for_development: bool = False
+    root: Path | None = None  # the only folder below which requests may name paths; None in process
     record_lock_seconds: float = 10.0  # how long to wait for another engine on the same record

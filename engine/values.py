@@ -131,10 +131,164 @@ class Networks(Model):
     ports: Items[Annotated[StrictInt, Field(ge=1, le=65535)]] = Field(description="Ports that may be asked.")
 
 
+class Callers(Model):
+    """policy/callers.yaml: who may ask for decisions, and about which points."""
+
+    unscoped: Items[Literal["process", "loopback", "shared_token", "control"]] = Field(
+        description="Ways of asking that need no list of points. A scoped token always carries its own."
+    )
+    certificates: Mapping[str, Items[Word]] = Field(
+        description="Decision points by subject of a client certificate, such as `CN=pipeline,O=Example`."
+    )
+
+
+class Ceiling(Model):
+    """How many enforced allows there may be in one window."""
+
+    limit: Annotated[StrictInt, Field(ge=0)] = Field(description="How many may be allowed.")
+    window_seconds: Annotated[StrictInt, Field(ge=0)] = Field(
+        description="The count begins again after so many seconds, counted from 1970; 0: never."
+    )
+
+
+class Budget(Model):
+    """The ceilings of one decision point; a point with one of the three missing allows nothing."""
+
+    principal: Literal["unlimited"] | Ceiling = Field(description="For each principal alone.")
+    run: Literal["unlimited"] | Ceiling = Field(description="For each run alone.")
+    all: Literal["unlimited"] | Ceiling = Field(description="For all callers together.")
+
+
+class Budgets(Model):
+    """policy/budgets.yaml: how often something may be allowed."""
+
+    budgets: Mapping[Word, Budget] = Field(description="By decision point; a point without a row allows nothing.")
+
+
+class Approvals(Model):
+    """policy/approvals.yaml: how long a person has to approve, and the approval holds."""
+
+    valid_seconds: Annotated[StrictInt, Field(ge=1, le=2_678_400)] = Field(
+        description="Seconds from the request for approval to the moment after which it no longer counts."
+    )
+
+
+class Profile(Model):
+    """What a way of running the engine may and must do."""
+
+    payload_detail: bool = Field(description="Whether logs may hold whole payloads; only in a controlled environment.")
+    retention_days_min: Annotated[StrictInt, Field(ge=0)] = Field(description="Days that a record must be kept.")
+    static_capabilities: bool = Field(description="Whether capabilities that were not probed may be relied on.")
+
+
+class Operations(Model):
+    """policy/operations.yaml: how the engine itself is run."""
+
+    profile: Word = Field(description="The profile in force: a name under `profiles`.")
+    profiles: Mapping[Word, Profile] = Field(description="The profiles there are.")
+
+    @model_validator(mode="after")
+    def _profile_exists(self) -> Operations:
+        if self.profile not in self.profiles:
+            known = ", ".join(f"`{name}`" for name in self.profiles)
+            error = _error(f"no profile `{self.profile}`: use one of {known}", ("profile",), self.profile)
+            raise ValidationError.from_exception_data("Operations", [error])
+        return self
+
+
+Held = Items[Literal["kernel", "supervised", "bounded"]]
+"""Who may hold a boundary."""
+
+Origin = Annotated[str, StringConstraints(pattern=r"^https?://[a-z0-9.:\[\]-]+$", max_length=300)]
+"""Scheme and host, and the port where it is not the usual one; no path."""
+
+
+class Backend(Model):
+    """A place where runs take place."""
+
+    host: Literal["runner", "remote"] = Field(
+        description="`runner`: on the machine of the runner itself, which has no network control of one run alone."
+    )
+
+
+class Harness(Model):
+    """An agent program that runs are made with."""
+
+    custom_tools: Literal["native", "mcp"] = Field(description="How the tools of a run get to it.")
+
+
+class ProvenBoundary(Model):
+    """What has to be shown before a declared boundary counts."""
+
+    boundary: Word = Field(description="The boundary as a backend's proof names it.")
+    held_by: Held = Field(description="Who may hold it.")
+
+
+class ToolKind(Model):
+    """Tools whose calls all go the same way."""
+
+    runs_on: Literal["runner", "sandbox", "client"] = Field(description="Where calls of these tools are carried out.")
+
+
+class Listeners(Model):
+    """Where a listener may be bound, and what has to guard it."""
+
+    addresses: Items[Literal["loopback", "unspecified", "private", "shared", "link_local", "name", "global"]] = Field(
+        description="Addresses that may be bound at all, by who can reach them; `name` is any host name."
+    )
+    unguarded: Items[Literal["loopback"]] = Field(description="Addresses that may be bound without any guard.")
+    guards: Items[Literal["shared_token", "tokens", "mutual_tls"]] = Field(
+        description="What counts as a guard of the other addresses."
+    )
+
+
+class RunnerUri(Model):
+    """Which runners may be used."""
+
+    default: Annotated[str, StringConstraints(pattern=r"^https?://[^?#@\s]+$", max_length=2_048)] = Field(
+        description="The address of the runner that is used when no other one is asked for."
+    )
+    allowlist: Items[Origin] = Field(description="Origins of the runners that may be asked for.")
+
+
+class Runners(Model):
+    """policy/runners.yaml: where agent runs may take place, with what, and how runners are reached."""
+
+    backends: Mapping[Word, Backend] = Field(description="Places where runs may take place. No row: refused.")
+    default_backend: Word = Field(description="The backend of a run that names none.")
+    harnesses: Mapping[Word, Harness] = Field(description="Harnesses that runs may be made with. No row: refused.")
+    tool_delivery: Items[Literal["native", "mcp"]] = Field(
+        description="Ways by which the runner can get custom tools to a harness."
+    )
+    mcp_transports: Items[Literal["stdio", "http"]] = Field(description="Transports of MCP servers that may be used.")
+    tools: Mapping[Literal["gateway", "callback", "client"], ToolKind] = Field(
+        description="Kinds of custom tools that may be used. No row: refused. Code tools cannot have one."
+    )
+    enforcements: Items[Literal["strict", "best_effort"]] = Field(
+        description="How boundaries may be declared to be held. Neither word stands in for a proof."
+    )
+    runner_host_tools: Items[Literal["best_effort", "undeclared"]] = Field(
+        description="Enforcement under which a run on a remote backend may have tools on the runner's own machine."
+    )
+    permission_policies: Items[Word] = Field(description="Ways of permitting tool calls that a run may ask for.")
+    default_permission_policy: Word = Field(description="The way of a run that states none; it may carry no tools.")
+    boundaries: Mapping[Literal["network", "filesystem"], ProvenBoundary] = Field(
+        description="What has to be shown of a backend before a run may declare the boundary."
+    )
+    endpoints: Items[Origin] = Field(description="Origins that a runner may post to during a run, with its tokens.")
+    uri: RunnerUri = Field(description="Addresses of runners.")
+    listeners: Listeners = Field(description="Listeners of a runner.")
+
+
 DOCUMENTS: Mapping[str, type[Model]] = {
+    "approvals": Approvals,
+    "budgets": Budgets,
+    "callers": Callers,
     "levels": Levels,
     "licenses": Licenses,
     "networks": Networks,
+    "operations": Operations,
+    "runners": Runners,
     "sandbox": Sandbox,
     "sources": Sources,
 }

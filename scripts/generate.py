@@ -25,11 +25,12 @@ from engine.model import Decision  # noqa: E402
 from engine.opa.binary import find_binary  # noqa: E402
 from engine.points.registry import POINTS  # noqa: E402
 from engine.policy_bundle.build import build  # noqa: E402
+from engine.policy_bundle.checks import COMMON  # noqa: E402
 from engine.policy_bundle.sources import PolicySources  # noqa: E402
 from engine.settings import ReadLimits, Settings  # noqa: E402
 from engine.values import DOCUMENTS  # noqa: E402
 
-CLAIMED_WAVES = {1}
+CLAIMED_WAVES = {1, 2}
 """Waves of the acceptance catalogue that the project claims to show whole."""
 
 _COVERS = re.compile(r"^\s*# covers: (.+)$")
@@ -98,9 +99,12 @@ def requirements() -> str:
     catalogue = build(sources, frozenset(POINTS), find_binary(), settings.cache).catalogue
     text = f"{_NOTE}# Requirements\n\nWhat must hold at each decision point."
     text += " The level is `deny` unless `policy/levels.yaml` says otherwise.\n"
-    for point in sorted(catalogue.points):
-        text += f"\n## `{point}`\n"
-        for code, requirement in sorted(catalogue.points[point].requirements.items()):
+    found = {
+        (one.point, one.code): one for entries in catalogue.points.values() for one in entries.requirements.values()
+    }
+    for point in [COMMON, *sorted(catalogue.points)]:
+        text += "\n## At every point\n" if point == COMMON else f"\n## `{point}`\n"
+        for code, requirement in sorted((code, one) for (home, code), one in found.items() if home == point):
             each = f" For each of `{requirement.each}`." if requirement.each else ""
             labels = ", ".join(f"{name} {value}" for name, value in sorted(requirement.labels.items()))
             text += f"\n### `{code}`\n\n**{requirement.title}.**{each} {requirement.description}\n\n"

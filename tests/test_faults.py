@@ -78,7 +78,7 @@ def until(what: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "code"),
-    [("killed", "engine.opa_unavailable"), ("stopped", "engine.opa_timeout")],
+    [("killed", "policy_unavailable"), ("stopped", "policy_unavailable")],
     ids=["killed", "stopped"],
 )
 def test_opa_that_does_not_answer_denies_and_is_recorded(fault: str, code: str, settings: Settings) -> None:
@@ -101,7 +101,7 @@ def test_a_deadline_that_is_over_leaves_no_socket_open(settings: Settings) -> No
     with Engine(replace(settings, opa=OpaLimits(answer_seconds=1e-9))) as engine:
         late = [engine.decide("source", REQUEST).decision.findings[0].code for _ in range(3)]
         gc.collect()  # an answer keeps its fault, and a fault the frames that it came through
-    assert late == ["engine.opa_timeout"] * 3
+    assert late == ["policy_unavailable"] * 3
 
 
 @pytest.mark.parametrize("fault", ["killed", "stopped"])
@@ -118,7 +118,7 @@ def test_opa_that_fails_while_it_starts_denies_in_time(
     monkeypatch.setattr(Server, "ready", disturbed)
     with Engine(replace(settings, opa=OpaLimits(start_seconds=0.5))) as engine:
         got = engine.decide("source", REQUEST)
-    assert (got.exit, got.decision.findings[0].code) == (4, "engine.opa_start")
+    assert (got.exit, got.decision.findings[0].code) == (4, "policy_unavailable")
     assert len(decisions(settings.state)) == 1
 
 
@@ -184,7 +184,7 @@ def test_opa_killed_in_the_middle_of_many_checks_denies_the_rest(command: Comman
     assert exits == sorted(exits)
     assert 3 <= exits.count(0) < MANY
     assert exits.count(0) + exits.count(4) == MANY
-    assert {code for report in reports if report["exit"] == 4 for code in codes(report)} == {"engine.opa_unavailable"}
+    assert {code for report in reports if report["exit"] == 4 for code in codes(report)} == {"policy_unavailable"}
     assert [one["outcome"] for one in decisions(command.state)] == [one["decision"]["outcome"] for one in reports]
     assert not left_over(short)
 
@@ -433,7 +433,7 @@ def test_a_damaged_cache_is_built_again(command: Command, tmp_path: Path) -> Non
 def test_no_room_for_the_private_folder_of_opa_denies(command: Command, short: Path) -> None:
     (short / f"admission-engine-{os.getuid()}").write_text("a file", encoding="utf-8")
     (report,) = (run := command.check(GOOD, "--format", "json", env={"TMPDIR": str(short)})).json["reports"]
-    assert (run.code, codes(report)) == (4, ["engine.opa_start"])
+    assert (run.code, codes(report)) == (4, ["policy_unavailable"])
     assert len(decisions(command.state)) == 1
 
 

@@ -3,6 +3,8 @@ package deny_set.license
 
 import future.keywords.not
 
+deny contains one if some one in data.deny_set.common.deny
+
 deny contains {"code": "license_missing", "subject": null} if not input.license.stated == true
 
 deny contains {"code": "license_unknown", "subject": null} if {

@@ -4,6 +4,8 @@ package deny_set.source
 
 import future.keywords.not
 
+deny contains one if some one in data.deny_set.common.deny
+
 # --- the source bundle as a whole
 
 deny contains {"code": "bundle_missing", "subject": null} if {

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from engine import __version__
-from engine.cli import check, decide, doctor, policy, record
+from engine.cli import approvals, check, decide, doctor, policy, record, serve, tokens
 from engine.cli.outputs import drop_standard_output
 from engine.errors import EngineError, Exit
 
@@ -28,8 +28,11 @@ app = typer.Typer(
 app.command("check")(check.check)
 app.command("decide")(decide.decide)
 app.command("doctor")(doctor.doctor)
+app.command("serve")(serve.serve)
+app.add_typer(approvals.app, name="approvals")
 app.add_typer(policy.app, name="policy")
 app.add_typer(record.app, name="record")
+app.add_typer(tokens.app, name="tokens")
 
 
 def _tell_version(wanted: bool) -> None:

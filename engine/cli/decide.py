@@ -18,20 +18,33 @@ def decide(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of the point's requests and end.")
     ] = False,
+    principal: Annotated[
+        str | None, typer.Option("--principal", metavar="NAME", help="Who asks; else the user who runs this.")
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="ID", help="The run this belongs to.")] = None,
+    approval: Annotated[
+        str | None, typer.Option("--approval", metavar="ID", help="An approval that was granted for this request.")
+    ] = None,
     state: options.State = None,
     policy: options.Policy = None,
     rego: options.Rego = None,
     bundle: options.Recipe = None,
+    release: options.Release = None,
+    release_key: options.ReleaseKey = None,
     values: options.Values = None,
     now: options.Now = None,
 ) -> None:
     """Decide one request and print the decision as JSON.
+
+    A confirm gives the id of an approval that `engine approvals` grants; ask again with `--approval`.
 
     Recorded with mode `enforce`; with another value or time to try, it is a dry run (`check`).
     """
     import json
 
     from engine.engine import Engine
+    from engine.flow import Context
+    from engine.model import Caller, Via
     from engine.points.registry import find
 
     if schema:
@@ -39,13 +52,25 @@ def decide(
         return
     content = _content(request)
     moment = options.moment(now)
-    with Engine(
-        options.settings(state, policy, rego, bundle), values=tuple(values or ()), now=lambda: moment
-    ) as engine:
+    chosen = options.settings(state, policy, rego, bundle, (release, release_key))
+    with Engine(chosen, values=tuple(values or ()), now=lambda: moment) as engine:
         options.tell_recovered(engine)
-        answer = (engine.check if values or now else engine.decide)(point, content)
+        caller = Caller(via=Via.PROCESS, principal=principal or _user())
+        context = Context(caller=caller, run=run, approval=approval)
+        answer = (engine.check if values or now else engine.decide)(point, content, context=context)
     typer.echo(json.dumps(answer.decision.model_dump(mode="json"), indent=2, ensure_ascii=False))
     raise typer.Exit(answer.exit)
+
+
+def _user() -> str:
+    """The user who runs this, from the user database and not from the environment."""
+    import os
+    import pwd
+
+    try:
+        return f"user:{pwd.getpwuid(os.getuid()).pw_name}"
+    except KeyError:
+        return f"user:{os.getuid()}"
 
 
 def _content(request: Path | None) -> Any:

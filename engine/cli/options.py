@@ -34,6 +34,13 @@ Values = Annotated[
         "--values", metavar="KEY=VALUE", help="Try another value, such as licenses.licenses.MIT.decision=refuse."
     ),
 ]
+Release = Annotated[
+    Path | None,
+    typer.Option("--release", metavar="DIR", help="A signed release instead of rules and values from folders."),
+]
+ReleaseKey = Annotated[
+    Path | None, typer.Option("--release-key", metavar="FILE", help="The public key (PEM) it must be signed with.")
+]
 Now = Annotated[
     str | None,
     typer.Option("--now", metavar="TIME", help="Decide as if it were this time, such as 2026-11-21T00:00:00Z."),
@@ -41,9 +48,17 @@ Now = Annotated[
 
 
 def settings(
-    state: Path | None = None, policy: Path | None = None, rego: Path | None = None, recipe: Path | None = None
+    state: Path | None = None,
+    policy: Path | None = None,
+    rego: Path | None = None,
+    recipe: Path | None = None,
+    release: tuple[Path | None, Path | None] = (None, None),
 ) -> Settings:
-    """The settings with these options in the place of the defaults."""
+    """The settings with these options in the place of the defaults; `release` is its folder and key."""
+    if release[0] is not None and (policy or rego or recipe):
+        raise typer.BadParameter("a release brings its own rules and values", param_hint="--release")
+    if (release[0] is None) != (release[1] is None):
+        raise typer.BadParameter("give --release and --release-key together", param_hint="--release")
     from engine.settings import Settings
 
     try:
@@ -58,6 +73,8 @@ def settings(
         policy=policy or default.policy,
         rego=rego or default.rego,
         recipe=recipe or default.recipe,
+        release=release[0],
+        release_key=release[1],
     )
 
 

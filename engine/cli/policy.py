@@ -1,8 +1,10 @@
-"""`engine policy`: build the policy bundle, show what it demands, lint and test it."""
+"""`engine policy`: build, show, lint and test the policy; release it, signed; tell the server to take it."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from enum import StrEnum
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,14 +15,18 @@ from engine.errors import Exit, GatherError, Location, PolicyError, Problem
 from engine.files import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from engine.opa.binary import Binary
     from engine.policy_bundle.build import PolicyBundle
     from engine.policy_bundle.catalogue import Requirement
+    from engine.policy_bundle.release_folder import Statement
     from engine.settings import Settings
 
-app = typer.Typer(help="Build, show, lint and test the policy: rego/ with the values of policy/.", no_args_is_help=True)
+app = typer.Typer(
+    help="Build, show, lint, test, release and activate the policy: rego/ with the values of policy/.",
+    no_args_is_help=True,
+)
 
 
 class Format(StrEnum):
@@ -31,10 +37,24 @@ class Format(StrEnum):
     REGO = "rego"
 
 
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the release.", show_default=False)]
+
+
 @app.command("build")
 def build_policy(
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where to put both archives and the catalogue.")
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="DIR", help="Write a release, not yet signed, into this new folder."),
+    ] = None,
+    sequence: Annotated[
+        int | None, typer.Option("--sequence", min=1, help="The number of the release; each is above the one before.")
+    ] = None,
+    after: Annotated[
+        Path | None, typer.Option("--after", metavar="DIR", help="The release before it: the number is one above its.")
+    ] = None,
+    now: Annotated[
+        str | None,
+        typer.Option("--now", metavar="TIME", help="When the release was built, such as 2026-11-21T00:00:00Z."),
     ] = None,
     policy: options.Policy = None,
     rego: options.Rego = None,
@@ -42,12 +62,68 @@ def build_policy(
     values: options.Values = None,
 ) -> None:
     """Check rules and values and make the archives that OPA serves; ends with 5 where something is wrong."""
+    if output is None and (sequence is not None or after is not None):
+        raise typer.BadParameter("they number a release: give --output too", param_hint="--sequence, --after")
+    moment = options.moment(now)
     built, _ = _build(policy, rego, bundle, values)
-    if out is not None:
-        _copy(built, out)
-    typer.echo(f"policy  {built.name}")
-    typer.echo(f"rules   {built.rules.revision}")
-    typer.echo(f"values  {built.values.revision}")
+    if output is None:
+        typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
+        return
+    from engine.policy_bundle.release import write_release
+
+    with _refusals():
+        statement = write_release(built, output, _number(built.name, sequence, after), moment)
+    _tell_release("written", statement)
+
+
+@app.command("sign")
+def sign_policy(
+    folder: Folder,
+    key: Annotated[Path, typer.Option("--key", metavar="PEM", help="The private key: EC, P-256, not encrypted.")],
+) -> None:
+    """Sign a release in its folder, in the place of any signature it has; ends with 5 where it is none."""
+    from engine.opa.binary import find_binary
+    from engine.policy_bundle.release import sign_release
+
+    with _refusals():
+        statement = sign_release(folder, key, find_binary())
+    _tell_release("signed", statement)
+
+
+@app.command("verify")
+def verify_policy(
+    folder: Folder,
+    key: Annotated[Path, typer.Option("--key", metavar="PEM", help="The public key that all must be signed with.")],
+) -> None:
+    """Check that a release is whole and signed with a key; ends with 5 and tells what does not hold."""
+    from engine.opa.binary import find_binary
+    from engine.policy_bundle.release import verify_release
+
+    with _refusals():
+        statement = verify_release(folder, key, find_binary())
+    _tell_release("verified", statement)
+
+
+@app.command("activate")
+def activate_policy(state: options.State = None) -> None:
+    """Tell the running server to take the policy that its folders hold now.
+
+    Ends with 5 when it refuses that policy and keeps the old one, with 4 when no server answers.
+    """
+    from engine.cli.control import post
+
+    reply = post(options.settings(state).state, "/v1/policy/activate")
+    if reply.status == HTTPStatus.OK:
+        typer.echo(_activated(reply.document))
+        return
+    refused = reply.status == HTTPStatus.CONFLICT
+    for line in _refusal(reply.document):
+        typer.echo(line, err=True)
+    if refused:
+        typer.echo("engine: the policy was refused; the server keeps answering from the one it had", err=True)
+    else:
+        typer.echo(f"engine: the server did not activate the policy (HTTP {reply.status})", err=True)
+    raise typer.Exit(Exit.POLICY_INVALID if refused else Exit.FAILED_CLOSED)
 
 
 @app.command("show")
@@ -165,27 +241,59 @@ def _tell(problems: Iterable[Problem], *, err: bool = False) -> None:
     typer.echo(f"{len(told)} problem{'s' if len(told) > 1 else ''}", err=True)
 
 
-def _copy(built: PolicyBundle, out: Path) -> None:
-    """Put archives and catalogue into a folder; each file appears whole."""
-    import os
-
-    files = {
-        "rules.tar.gz": built.rules.path,
-        "values.tar.gz": built.values.path,
-        "catalogue.json": built.rules.path.with_name("catalogue.json"),
-    }
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What is wrong with a release is told on standard error and ends with 5."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, source in files.items():
-            partial = out / f".{name}.{os.getpid()}.partial"
-            try:
-                partial.write_bytes(source.read_bytes())
-                partial.replace(out / name)
-            finally:
-                partial.unlink(missing_ok=True)
-    except OSError as error:
-        reason = (error.strerror or "failed").lower()
-        raise GatherError(f"cannot write to `{out}`: {reason}", remedy="name a folder that can be written") from error
+        yield
+    except PolicyError as error:
+        _tell(error.problems, err=True)
+        raise typer.Exit(Exit.POLICY_INVALID) from error
+
+
+def _number(name: str, sequence: int | None, after: Path | None) -> int:
+    """The number that was given, or the one after that of a release of the same policy."""
+    from engine.policy_bundle.release_folder import read
+
+    if sequence is not None and after is None:
+        return sequence
+    if after is None or sequence is not None:
+        raise typer.BadParameter("give one of them: --sequence 1 for a first release", param_hint="--sequence, --after")
+    statement = read(after).statement
+    if statement.name != name:
+        message = f"`{shown(str(after))}` is a release of the policy `{statement.name}`, not of `{name}`"
+        raise GatherError(message, remedy="name a release of the same policy, or give --sequence 1")
+    return statement.sequence + 1
+
+
+def _tell_release(done: str, statement: Statement) -> None:
+    typer.echo(f"{done:<8} release {statement.sequence} of {statement.name}, built {statement.created_at}")
+    typer.echo(f"rules    {statement.rules}\nvalues   {statement.values}")
+
+
+def _activated(document: dict[str, Any]) -> str:
+    previous = document.get("previous")
+    before = previous if isinstance(previous, dict) else {}
+    return "\n".join(
+        f"{part:<7} {_one_line(before.get(part) or 'none')} → {_one_line(document.get(part))}"
+        for part in ("rules", "values")
+    )
+
+
+def _refusal(document: dict[str, Any]) -> Iterator[str]:
+    """The problems of the server's answer, or its own words where it lists none."""
+    problems = document.get("problems")
+    listed = [one for one in problems if isinstance(one, dict)] if isinstance(problems, list) else []
+    for one in listed:
+        yield f"{_one_line(one.get('where') or 'policy')}: {_one_line(one.get('message'))}"
+        yield f"  {_one_line(one.get('remedy'))}"
+    if not listed:
+        yield f"engine: {_one_line(document.get('detail') or document.get('title'))}"
+        yield f"  {_one_line(document.get('remedy') or 'see the log of the server')}"
+
+
+def _one_line(text: object) -> str:
+    return shown(str(text), 2_000)
 
 
 def _text(built: PolicyBundle, points: list[str]) -> str:

@@ -1,25 +1,29 @@
-"""`engine record`: check the whole record, and read it as a person wants to."""
+"""`engine record`: check the whole record, read it as a person wants to, hand it on, and remove what is old."""
 
 from __future__ import annotations
 
 import json
+import re
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engine.cli import options
-from engine.errors import Exit
+from engine.errors import Exit, GatherError, Location
 from engine.files import shown
 
 if TYPE_CHECKING:
     from engine.record.chain import Entry
     from engine.record.layout import Break
-    from engine.record.model import DecisionRecord, RecoveryRecord, ResultRecord
+    from engine.record.model import DecisionRecord, RecoveryRecord, ReplayRecord, ResultRecord, RetentionRecord
     from engine.record.reader import Selection
     from engine.record.verify import Verification
 
-app = typer.Typer(help="Check and read the record of decisions.", no_args_is_help=True)
+app = typer.Typer(help="Check, read, hand on and shorten the record of decisions.", no_args_is_help=True)
 
 
 class Format(StrEnum):
@@ -44,6 +48,13 @@ class Modes(StrEnum):
     ENFORCE = "enforce"
 
 
+class Exports(StrEnum):
+    """What `--format` of an export takes."""
+
+    CLOUDEVENTS = "cloudevents"
+    CSV = "csv"
+
+
 How = Annotated[Format, typer.Option("--format", help="How to tell it.")]
 
 _LONG = 4_000  # characters of one row; limits of a large source bundle are cut, --format json has them whole
@@ -56,29 +67,42 @@ _MEANINGS = {
     "torn_tail": "the last write did not finish",
     "orphan_events": "source events were written, but their decision was not",
     "events_mismatch": "source events were changed after they were written",
+    "retention_mismatch": "what the anchor says was removed is not what the record says",
+    "left_segment": "retention was about to remove this file",
     "missing_segment": "a file of the record is gone",
     "unknown_segment": "a file stands here that does not belong to the record",
     "before_checkpoint": "the file is shorter than it was when it was signed",
     "checkpoint_mismatch": "the file is not the one that was signed",
     "checkpoint_missing": "there is no checkpoint, so a cut or rewritten record cannot be told from a whole one",
     "installation_missing": "it is not known which installation wrote this record",
-    "bad_signature": "the checkpoint is not signed with the key of this record",
+    "bad_signature": "this file is not signed with the key of this record",
 }
 _UNFINISHED = "nothing: no answer depended on it; the next start cuts it, keeps it in records/cut and records that"
+_LEFT = "nothing: the next start removes it"
 _TAMPERED = (
     "copy the state folder as it is, compare it with a backup, find out who could write to it; "
     "nothing is decided until it is restored or moved aside"
 )
 
 
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="Only from this time on: 2026-11-21T09:30:00Z, or 2h or 7d ago."),
+]
+
+
 @app.command("verify")
 def verify_record(state: options.State = None, how: How = Format.TEXT) -> None:
-    """Check every line, the checkpoint and the source events; ends with 0, or with 4 where something is broken."""
+    """Check every line, segment, signature and source event.
+
+    Ends with 0; with 1 where only a crash left an unfinished end, which the next start mends; with 4 where
+    something is broken.
+    """
     from engine.record.verify import verify
 
     found = verify(options.settings(state).state)
     typer.echo(_verification_json(found) if how is Format.JSON else _verification_text(found))
-    raise typer.Exit(Exit.ALLOW if found.ok else Exit.FAILED_CLOSED)
+    raise typer.Exit(Exit.ALLOW if found.ok else Exit.DENY if found.repairable else Exit.FAILED_CLOSED)
 
 
 @app.command("show")
@@ -91,22 +115,128 @@ def show_record(
     point: Annotated[str | None, typer.Option("--point", help="Only decisions at this point, such as source.")] = None,
     outcome: Annotated[Outcomes | None, typer.Option("--outcome", help="Only decisions with this outcome.")] = None,
     mode: Annotated[Modes | None, typer.Option("--mode", help="Only dry runs, or only the real thing.")] = None,
+    since: Since = None,
+    code: Annotated[str | None, typer.Option("--code", help="Only decisions with a finding of this code.")] = None,
+    principal: Annotated[str | None, typer.Option("--principal", help="Only what this caller asked for.")] = None,
+    trace: Annotated[str | None, typer.Option("--trace", help="Only what belongs to this trace id.")] = None,
+    request_id: Annotated[str | None, typer.Option("--request-id", help="Only this request.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many, the last ones.")] = 20,
     how: How = Format.TEXT,
 ) -> None:
     """Show the last decisions, or all about one. Does not check the chain: `engine record verify` does."""
     from engine.record.reader import Filter, select
 
-    wanted = Filter(decision_id, point, outcome and outcome.value, mode and mode.value)
+    wanted = Filter(
+        decision_id=decision_id,
+        point=point,
+        outcome=outcome and outcome.value,
+        mode=mode and mode.value,
+        since=_since(since),
+        code=code,
+        principal=principal,
+        trace=trace,
+        request_id=request_id,
+    )
     selection = select(options.settings(state).state, wanted, limit)
     if how is Format.JSON:
         typer.echo(_selection_json(selection))
     else:
         typer.echo(_selection_text(selection, detailed=decision_id is not None))
-    for line in selection.unreadable:
-        typer.echo(f"line {line} is no record; run `engine record verify`", err=True)
+    for place in selection.unreadable:
+        _tell_unreadable(place)
     if decision_id is not None and not selection.entries:
         raise typer.Exit(Exit.UNREADABLE)
+
+
+@app.command("export")
+def export_record(
+    state: options.State = None,
+    how: Annotated[Exports, typer.Option("--format", help="CloudEvents JSON lines, or CSV.")] = Exports.CLOUDEVENTS,
+    since: Since = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write here, a new file, instead of standard output."),
+    ] = None,
+) -> None:
+    """Write the record for other tools: one CloudEvent a line, or a CSV row a decision.
+
+    Does not check the chain. Cells of CSV that a spreadsheet would run begin with an apostrophe.
+    """
+    from engine.record.export import cloudevents, csv_rows
+    from engine.record.reader import Filter
+
+    make = cloudevents if how is Exports.CLOUDEVENTS else csv_rows
+    wanted = Filter(since=_since(since))
+    try:
+        opened = nullcontext() if output is None else output.open("x", encoding="utf-8", newline="")
+        with opened as file:
+            for line in make(options.settings(state).state, wanted):
+                if isinstance(line, Location):
+                    _tell_unreadable(line)
+                elif file is None:
+                    typer.echo(line, nl=False)
+                else:
+                    file.write(line)
+    except FileExistsError as error:
+        raise GatherError(f"`{shown(str(output))}` is there already", remedy="name a new file") from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = (error.strerror or "output failed").lower()
+        raise GatherError(f"the export cannot be written: {reason}", remedy="name a file that can be made") from error
+
+
+@app.command("retain")
+def retain_record(
+    keep_days: Annotated[
+        int, typer.Option("--keep-days", min=0, metavar="N", help="Keep every line that is not older than this.")
+    ],
+    state: options.State = None,
+    policy: options.Policy = None,
+    how: How = Format.TEXT,
+) -> None:
+    """Remove whole old segments of the record, and record that. Policy says how long is too short."""
+    from engine.policy_bundle.sources import retention_floor
+    from engine.record.retention import retain
+
+    chosen = options.settings(state, policy)
+    floor = retention_floor(chosen.policy)
+    done = retain(chosen.state, keep_days, floor, datetime.now(UTC), lock_seconds=chosen.record_lock_seconds)
+    if how is Format.JSON:
+        removed = None if done is None else {"first_segment": done.first, "last_segment": done.last}
+        counts = {} if done is None else {"lines": done.lines, "bytes": done.size}
+        typer.echo(_json({"keep_days": keep_days, "floor_days": floor, "removed": removed, **counts}))
+    elif done is None:
+        typer.echo(f"nothing to remove: no whole segment is older than {keep_days} days")
+    else:
+        segments = f"segment {done.first}" if done.first == done.last else f"segments {done.first} to {done.last}"
+        typer.echo(f"removed {segments}: {done.lines:,} lines, {done.size:,} bytes; the record tells of it")
+
+
+def _since(text: str | None) -> str | None:
+    """The time of `--since` as the record writes it."""
+    from engine.record.model import timestamp
+
+    if text is None:
+        return None
+    try:
+        moment = _moment(text)
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise typer.BadParameter("write 2026-11-21T09:30:00Z, or a span such as 2h or 7d", param_hint="--since")
+    return timestamp(moment)
+
+
+def _moment(text: str) -> datetime | None:
+    if span := re.fullmatch(r"([0-9]{1,6})([smhdw])", text):
+        names = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+        return datetime.now(UTC) - timedelta(**{names[span[2]]: int(span[1])})
+    return datetime.fromisoformat(text.upper()) if re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", text) else None
+
+
+def _tell_unreadable(place: Location) -> None:
+    typer.echo(f"{place} is no record; run `engine record verify`", err=True)
 
 
 def _verification_text(found: Verification) -> str:
@@ -114,7 +244,12 @@ def _verification_text(found: Verification) -> str:
         return "nothing is recorded here yet"
     text = [f"{_head(found)} {found.records:,} records, {found.source_events:,} source events, {found.size:,} bytes"]
     if found.head is not None:
-        text.append(f"  last line   {found.records:,}, sha256 {found.head}")
+        text.append(f"  last line   {found.removed + found.records:,}, sha256 {found.head}")
+    if found.segments > 1:
+        text.append(f"  segments    {found.segments:,}")
+    if found.anchor is not None:
+        told = f"told by line {found.anchor.retained_by:,}, signed {found.anchor.time}"
+        text.append(f"  removed     {found.removed:,} records before these, by retention; {told}")
     if found.checkpoint is not None:
         signed = found.checkpoint
         text.append(f"  checkpoint  line {signed.seq:,}, {signed.time}, signed with key {signed.key}")
@@ -138,8 +273,14 @@ def _break_text(broken: Break) -> list[str]:
         f"  what        {_MEANINGS[broken.kind.value]}",
         f"  expected    {shown(broken.expected)}",
         f"  found       {shown(broken.found)}",
-        f"  what to do  {_UNFINISHED if broken.repairable else _TAMPERED}",
+        f"  what to do  {_what_to_do(broken)}",
     ]
+
+
+def _what_to_do(broken: Break) -> str:
+    if not broken.repairable:
+        return _TAMPERED
+    return _LEFT if broken.kind.value == "left_segment" else _UNFINISHED
 
 
 def _verification_json(found: Verification) -> str:
@@ -165,6 +306,9 @@ def _verification_json(found: Verification) -> str:
             "source_events": found.source_events,
             "bytes": found.size,
             "head": found.head,
+            "segments": found.segments,
+            "removed": found.removed,
+            "anchor": None if found.anchor is None else found.anchor.model_dump(mode="json"),
             "checkpoint": None if found.checkpoint is None else found.checkpoint.model_dump(mode="json"),
             "writing": found.writing,
         }
@@ -184,19 +328,24 @@ def _selection_text(selection: Selection, *, detailed: bool) -> str:
 def _summary(entry: Entry) -> list[str]:
     body = entry.body
     if body.kind == "decision":
-        place = f"{body.mode.value:<8} {shown(body.point):<14} {body.outcome.value:<8} {shown(body.decision_id)}"
+        place = f"{body.outcome.value:<8} {shown(body.point):<14} {body.mode.value:<8} {shown(body.decision_id)}"
+        who = "" if body.principal is None else f"  by {shown(body.principal)}"
         findings = [f"      {finding}" for finding in _findings(body)]
-        return [f"{body.time}  {place}", *findings]
+        return [f"{body.time}  {place}{who}", *findings]
     if body.kind == "result":
         return [f"{body.time}  result of {shown(body.decision_id)}: {shown(body.status)}"]
-    return [f"{body.time}  recovery: {_cut(body)}"]
+    if body.kind == "replay":
+        return [f"{body.time}  given again: {shown(body.decision_id)}"]
+    return [f"{body.time}  {body.kind}: {_cut(body) if body.kind == 'recovery' else _removed(body)}"]
 
 
 def _details(entry: Entry) -> list[str]:
     body = entry.body
     if body.kind == "decision":
         return _decision(entry, body)
-    return _result(entry, body) if body.kind == "result" else _summary(entry)
+    if body.kind == "result":
+        return _result(entry, body)
+    return _replay(entry, body) if body.kind == "replay" else _summary(entry)
 
 
 def _decision(entry: Entry, body: DecisionRecord) -> list[str]:
@@ -205,6 +354,9 @@ def _decision(entry: Entry, body: DecisionRecord) -> list[str]:
         "time": body.time,
         "principal": body.principal,
         "run": body.run,
+        "request": body.request_id,
+        "trace": body.trace,
+        "approval": body.approval,
         "limits": None if body.limits is None else _inline(body.limits),
         "input": body.input_digest,
         "redacted": ", ".join(body.redactions) or None,
@@ -230,6 +382,22 @@ def _result(entry: Entry, body: ResultRecord) -> list[str]:
         f"  {'took':<10} {_milliseconds(body.duration)}",
         f"  {'record':<10} line {entry.seq:,}",
     ]
+
+
+def _replay(entry: Entry, body: ReplayRecord) -> list[str]:
+    rows = {"time": body.time, "principal": body.principal, "request": body.request_id, "trace": body.trace}
+    return [
+        f"GIVEN AGAIN  {shown(body.decision_id)}",
+        *(f"  {name:<10} {shown(value, _LONG)}" for name, value in rows.items() if value is not None),
+        f"  {'record':<10} line {entry.seq:,}",
+    ]
+
+
+def _removed(body: RetentionRecord) -> str:
+    return (
+        f"segments {body.first} to {body.last} removed, all lines up to {body.seq:,}: from before {body.before}, "
+        f"kept for {body.keep_days} days"
+    )
 
 
 def _findings(body: DecisionRecord) -> list[str]:
@@ -258,7 +426,7 @@ def _selection_json(selection: Selection) -> str:
         {
             "entries": [plain_json(entry) for entry in selection.entries],
             "fitting": selection.fitting,
-            "unreadable_lines": list(selection.unreadable),
+            "unreadable_lines": [str(place) for place in selection.unreadable],
         }
     )
 

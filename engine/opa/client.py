@@ -11,7 +11,8 @@ import socket
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from typing import Any
@@ -23,6 +24,7 @@ from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError
 
 from engine.errors import DecideError
+from engine.opa.reply import Reply, accept, failed, forked, late, malformed, unavailable, unwritable
 from engine.settings import OpaLimits
 
 
@@ -40,157 +42,176 @@ def _opa_client() -> Any:
 
 OpaClient = _opa_client()
 _PARAMETERS = {"strict-builtin-errors": "true", "provenance": "true"}
-_RETRY = "ask again; if it stays, run `engine doctor`"
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What OPA answered: the value of the rule, absent when undefined, and the revisions it holds."""
-
-    body: dict[str, Any]
-
-    @property
-    def defined(self) -> bool:
-        """Whether the rule has a value."""
-        return "result" in self.body
-
-    @property
-    def result(self) -> Any:
-        """The rule's value; KeyError when it has none."""
-        return self.body["result"]
-
-    def revision(self, archive: str) -> str | None:
-        """The revision of the archive of this file name, as OPA itself reports it."""
-        try:
-            revision = self.body["provenance"]["bundles"][archive]["revision"]
-        except (KeyError, TypeError):
-            return None
-        return revision if isinstance(revision, str) else None
 
 
 class Client:
-    """Asks one OPA. Safe to share between threads; calls are made one at a time."""
+    """Asks one OPA. Safe to share between threads; `connections` calls are made at a time, others wait."""
 
-    def __init__(self, path: str, limits: OpaLimits) -> None:
+    def __init__(self, path: str, limits: OpaLimits, connections: int = 4) -> None:
         self._path = path
         self._limits = limits
         self._owner = os.getpid()
-        self._lock = threading.Lock()
-        self._renew()
-
-    def _renew(self) -> None:
-        self._budget = _Budget()
-        self._client = _UnixClient(self._path, self._budget)
+        self._free = threading.Semaphore(connections)
+        self._idle: list[_UnixClient] = []
 
     def ask(self, rule: str, document: dict[str, Any], seconds: float | None = None) -> Reply:
         """The value of `data.admission.<rule>` for this input.
 
-        Raises DecideError: `engine.opa_timeout` after `seconds`, `engine.opa_error` when
-        evaluation fails, `engine.opa_unavailable` when OPA cannot be reached or talks nonsense.
+        Raises DecideError: `policy_unavailable` when OPA cannot be reached, talks no HTTP, or has not
+        answered after `seconds`, of which waiting for a connection is a part; `engine.opa_error` when
+        evaluation fails; `engine.answer_malformed` when the answer is too large or no JSON object;
+        `engine.internal` when the input is no JSON.
         """
-        if os.getpid() != self._owner:  # a fork shares the connection: it could read another request's answer
-            raise DecideError(
-                "this engine was opened in another process",
-                remedy="open an engine of its own in each process, after the fork",
-                code="engine.opa_unavailable",
-            )
-        with self._lock:
-            self._budget.start(seconds or self._limits.answer_seconds, self._limits.answer_bytes)
+        if os.getpid() != self._owner:
+            raise forked()
+        budget = _Budget(self._limits.answer_seconds if seconds is None else seconds, self._limits.answer_bytes)
+        with self._connection(budget) as client:
             try:
-                body = self._client.query_rule(document, "admission", rule, _PARAMETERS)
-            except requests.HTTPError as error:
-                raise DecideError(
-                    "OPA refused or failed the evaluation", remedy=_RETRY, code="engine.opa_error"
-                ) from error
-            except (requests.RequestException, HTTPError, OSError, ValueError, RecursionError) as error:
-                raise self._failure() from error
-            except BaseException:
-                self._renew()  # an interrupt may have left the connection half read and its pool locked
-                raise
-        if not isinstance(body, dict):
-            raise DecideError("OPA's answer is not an object", remedy=_RETRY, code="engine.answer_malformed")
-        return Reply(body)
+                body = client.query_rule(document, "admission", rule, _PARAMETERS)
+            except (requests.HTTPError, requests.TooManyRedirects) as error:
+                raise failed() from error
+            except (requests.RequestException, HTTPError, OSError, ValueError, TypeError, RecursionError) as error:
+                raise _failure(budget, error) from error
+        return accept(body)
 
-    def _failure(self) -> DecideError:
-        if self._budget.late:
-            return DecideError("OPA did not answer in time", remedy=_RETRY, code="engine.opa_timeout")
-        if self._budget.large:
-            return DecideError("OPA's answer is too large", remedy=_RETRY, code="engine.answer_malformed")
-        return DecideError("OPA cannot be reached or does not talk HTTP and JSON", remedy=_RETRY)
+    @contextmanager
+    def _connection(self, budget: _Budget) -> Iterator[_UnixClient]:
+        """A connection for one call; one whose call was interrupted is hung up and not used again."""
+        if not self._free.acquire(timeout=max(budget.left(), 0)):
+            raise late()
+        try:
+            client = self._idle.pop() if self._idle else _UnixClient(self._path)
+            client.link.budget = budget
+            try:
+                yield client
+            except DecideError:
+                self._idle.append(client)
+                raise
+            except BaseException:
+                client.link.cut()
+                raise
+            self._idle.append(client)
+        finally:
+            self._free.release()
 
     def close(self) -> None:
-        """Close the connection, unless it is another process's."""
+        """Close the connections that nobody uses, unless they are another process's."""
         if os.getpid() != self._owner:
             return
-        self._client.close_connection()
+        while self._idle:
+            self._idle.pop().close_connection()
+
+
+def _failure(budget: _Budget, error: Exception) -> DecideError:
+    if budget.late:
+        return late()
+    if budget.large:
+        return malformed("is too large")
+    if isinstance(error, (requests.JSONDecodeError, UnicodeDecodeError, RecursionError)):
+        return malformed("is not JSON")
+    if isinstance(error, (requests.exceptions.InvalidJSONError, TypeError)):
+        return unwritable()
+    return unavailable("OPA cannot be reached or does not talk HTTP")
 
 
 class _Budget:
-    """What the call under way may still use: a moment of the monotonic clock, a count of bytes."""
+    """What one call may still use: a moment of the monotonic clock, a count of bytes."""
 
-    def __init__(self) -> None:
-        self.start(0, 0)
-
-    def start(self, seconds: float, size: int) -> None:
+    def __init__(self, seconds: float, size: int) -> None:
         self._deadline = time.monotonic() + seconds
-        self._left = size
+        self._size = size
         self.late = False
         self.large = False
 
+    def left(self) -> float:
+        return self._deadline - time.monotonic()
+
     def seconds(self) -> float:
-        left = self._deadline - time.monotonic()
+        left = self.left()
         if left <= 0:
             self.late = True
             raise TimeoutError("deadline")
         return left
 
     def spend(self, size: int) -> int:
-        self._left -= size
-        if self._left < 0:
+        self._size -= size
+        if self._size < 0:
             self.large = True
             raise OSError("answer too large")
         return size
 
 
+class _Link:
+    """The way to OPA of one client: where it leads, what the call under way may use, its socket."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.budget = _Budget(0, 0)
+        self.socket: _Socket | None = None
+
+    def connect(self) -> _Socket:
+        made = _Socket(self)
+        try:
+            made.settimeout(self.budget.seconds())
+            made.connect(self.path)
+        except BaseException:
+            made.close()
+            raise
+        self.socket = made
+        return made
+
+    def cut(self) -> None:
+        """Hang up, so that OPA stops working on it; takes no lock, as an interrupt may have left one locked."""
+        if self.socket is not None and (number := self.socket.detach()) >= 0:
+            os.close(number)  # a half read answer, kept with the interrupt, would keep it open
+
+
 class _Socket(socket.socket):
     """A unix socket that charges every call to the budget, so a drip of bytes cannot outlast it."""
 
-    budget: _Budget
+    def __init__(self, link: _Link) -> None:
+        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._link = link
 
     def sendall(self, *args: Any) -> None:
-        self.settimeout(self.budget.seconds())
+        self.settimeout(self._link.budget.seconds())
         self._timed(super().sendall, *args)
 
     def recv_into(self, *args: Any) -> int:
-        self.settimeout(self.budget.seconds())
-        return self.budget.spend(self._timed(super().recv_into, *args))
+        self.settimeout(self._link.budget.seconds())
+        return self._link.budget.spend(self._timed(super().recv_into, *args))
 
     def _timed(self, call: Any, *args: Any) -> Any:
         try:
             return call(*args)
         except TimeoutError:
-            self.budget.late = True
+            self._link.budget.late = True
             raise
 
 
 class _UnixClient(OpaClient):  # type: ignore[misc, valid-type]  # the package has no type information
-    def __init__(self, path: str, budget: _Budget) -> None:
-        self._path = path
-        self._budget = budget
+    def __init__(self, path: str) -> None:
+        self.link = _Link(path)
         super().__init__(retries=0)
 
     def _init_session(self) -> requests.Session:
         session = requests.Session()
         session.trust_env = False
         session.max_redirects = 0
-        session.mount("http://", _UnixAdapter(self._path, self._budget))
+        session.hooks["response"].append(_demand_utf8)
+        session.mount("http://", _UnixAdapter(self.link))
         return session
 
 
+def _demand_utf8(response: requests.Response, **_: Any) -> None:
+    """`requests` would guess another encoding, or replace what it cannot read."""
+    response.content.decode("utf-8")
+
+
 class _UnixAdapter(HTTPAdapter):
-    def __init__(self, path: str, budget: _Budget) -> None:
+    def __init__(self, link: _Link) -> None:
         super().__init__()
-        self._pool = _UnixPool(path, budget)
+        self._pool = _UnixPool(link)
 
     def get_connection_with_tls_context(self, *_: Any, **__: Any) -> Any:
         return self._pool
@@ -200,28 +221,18 @@ class _UnixAdapter(HTTPAdapter):
 
 
 class _UnixPool(HTTPConnectionPool):
-    def __init__(self, path: str, budget: _Budget) -> None:
+    def __init__(self, link: _Link) -> None:
         super().__init__("localhost", maxsize=1)
-        self._path = path
-        self._budget = budget
+        self._link = link
 
     def _new_conn(self) -> HTTPConnection:
-        return _UnixConnection(self._path, self._budget)
+        return _UnixConnection(self._link)
 
 
 class _UnixConnection(HTTPConnection):
-    def __init__(self, path: str, budget: _Budget) -> None:
+    def __init__(self, link: _Link) -> None:
         super().__init__("localhost")
-        self._path = path
-        self._budget = budget
+        self._link = link
 
     def _new_conn(self) -> socket.socket:
-        connection = _Socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.budget = self._budget
-        try:
-            connection.settimeout(self._budget.seconds())
-            connection.connect(self._path)
-        except OSError:
-            connection.close()
-            raise
-        return connection
+        return self._link.connect()

@@ -18,22 +18,23 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import DecideError
 from engine.model import Revisions
 from engine.opa.binary import Binary
+from engine.opa.reply import DOCTOR, RULES, VALUES, Reply, bundles, unavailable
 from engine.settings import OpaLimits
 
 if TYPE_CHECKING:
-    from engine.opa.client import Client, Reply
+    from engine.opa.client import Client
 
-RULES, VALUES = "rules.tar.gz", "values.tar.gz"
-_SOCKET = "opa.sock"
-_DOCTOR = "run `engine doctor` to see what this machine lacks"
+_SOCKET, _KEY, _LOG = "opa.sock", "verification.pem", "opa.log"
+_SIGNATURE = ("signature", "verification key", "digest mismatch", "PEM block")
+"""Words of OPA's complaints about archives that are not signed, or not by this key, or changed since."""
 _STOP_SECONDS = 2.0
 LONGEST_BASE = 80
 """Bytes of the folder that holds the private folders: a socket path has 107, 21 are added below it."""
@@ -48,38 +49,77 @@ os.execve(sys.argv[2], sys.argv[2:], {"GOGC": "400"})
 GOGC=400 is worth half again the throughput for 50 MB of memory."""
 
 
-class Server:
-    """One running OPA with one pair of archives. Use `Server.start`, then `ask`, then `close`."""
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The files that one OPA is given: two archives and, where they have to be signed, the key (PEM, ES256)."""
 
-    def __init__(self, folder: Path, lock: int, revisions: Revisions, limits: OpaLimits) -> None:
+    rules: Path
+    values: Path
+    verification_key: Path | None = None
+
+    def copy(self, folder: Path) -> Served:
+        """The same files in this folder, under the names by which OPA tells their revisions."""
+        shutil.copyfile(self.rules, folder / RULES)
+        shutil.copyfile(self.values, folder / VALUES)
+        if self.verification_key is not None:
+            shutil.copyfile(self.verification_key, folder / _KEY)
+        return Served(folder / RULES, folder / VALUES, None if self.verification_key is None else folder / _KEY)
+
+
+class Server:
+    """One running OPA with one pair of archives. Use `Server.start`, then `ready`, `ask`, `close`."""
+
+    def __init__(self, folder: Path, lock: int, served: Served, revisions: Revisions, limits: OpaLimits) -> None:
         self.folder = folder
+        self.served = served
+        self.revisions = revisions
+        self.limits = limits
+        self.alive = False
+        self._closed = False
         self._lock = lock
-        self._limits = limits
+        self._bundles = bundles(revisions)
         self._owner = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
         self._started = threading.Event()
         self._client: Client | None = None
-        self.revisions = revisions
+        self._prober: Client | None = None
 
     @classmethod
-    def start(cls, binary: Binary, rules: Path, values: Path, revisions: Revisions, limits: OpaLimits) -> Server:
-        """Start OPA and return at once; `ready` waits. Raises DecideError."""
+    def start(
+        cls,
+        binary: Binary,
+        rules: Path,
+        values: Path,
+        revisions: Revisions,
+        limits: OpaLimits,
+        verification_key: Path | None = None,
+        on_exit: Callable[[], None] = lambda: None,
+    ) -> Server:
+        """Start OPA and return at once; `ready` waits. Raises DecideError.
+
+        With a key OPA takes only archives that are signed with it (ES256). `on_exit` is called from
+        another thread as soon as the process has ended, whoever ended it.
+        """
         try:
             folder, lock = _fresh_folder()
             try:
-                shutil.copyfile(rules, folder / RULES)
-                shutil.copyfile(values, folder / VALUES)
+                served = Served(rules, values, verification_key).copy(folder)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(lock)
                 raise
         except OSError as error:
-            raise DecideError(
-                f"cannot make a private folder for OPA: {error.strerror}", remedy=_DOCTOR, code="engine.opa_start"
-            ) from error
-        server = cls(folder, lock, revisions, limits)
-        threading.Thread(target=server._live, args=(binary,), name="opa", daemon=True).start()
-        server._started.wait()
+            raise unavailable(f"cannot make a private folder for OPA: {error.strerror}", DOCTOR) from error
+        server = cls(folder, lock, served, revisions, limits)
+        try:
+            threading.Thread(target=server._live, args=(binary, on_exit), name="opa", daemon=True).start()
+            server._started.wait()
+        except RuntimeError as error:  # no more threads
+            server.close()
+            raise unavailable(f"cannot start OPA: {error}", DOCTOR) from error
+        except BaseException:
+            server.close()
+            raise
         return server
 
     @property
@@ -87,41 +127,63 @@ class Server:
         """Process id of OPA; None when it could not be started."""
         return None if self._process is None else self._process.pid
 
+    @property
+    def path(self) -> str:
+        """The socket that OPA listens on."""
+        return str(self.folder / _SOCKET)
+
     def ready(self) -> None:
         """Wait until OPA answers with exactly our revisions. Raises DecideError."""
         from engine.opa.client import Client  # takes as long as OPA takes to start
 
-        deadline = time.monotonic() + self._limits.start_seconds
+        deadline = time.monotonic() + self.limits.start_seconds
         while not self._connects():
-            if self._process is None or self._process.poll() is not None:
-                raise DecideError(f"OPA did not start: {self._complaint()}", remedy=_DOCTOR, code="engine.opa_start")
+            if not self.alive:
+                raise unavailable(self._complaint(), DOCTOR)
             if time.monotonic() > deadline:
-                raise DecideError("OPA was not ready in time", remedy=_DOCTOR, code="engine.opa_start")
+                raise unavailable("OPA was not ready in time", DOCTOR)
             time.sleep(0.005)
-        self._client = Client(str(self.folder / _SOCKET), self._limits)
-        self._ask(self._client, "decision", {"point": ""}, max(deadline - time.monotonic(), 0.1))
+        self._client = Client(self.path, self.limits)
+        self._prober = Client(self.path, self.limits, connections=1)
+        self.probe(max(deadline - time.monotonic(), 0.1))
 
     def ask(self, rule: str, document: dict[str, Any]) -> Reply:
         """OPA's answer, from exactly our revisions. Raises DecideError."""
-        if self._client is None:
-            raise DecideError("OPA is not running", remedy=_DOCTOR)
-        return self._ask(self._client, rule, document, None)
+        if self._client is None or self._closed or not self.alive:
+            raise unavailable("OPA is not running", DOCTOR)
+        return self.demand(self._client.ask(rule, document))
 
-    def _ask(self, client: Client, rule: str, document: dict[str, Any], seconds: float | None) -> Reply:
-        reply = client.ask(rule, document, seconds)
-        if (reply.revision(RULES), reply.revision(VALUES)) != (self.revisions.rules, self.revisions.values):
-            raise DecideError(
-                "OPA answers from another policy than the one expected", remedy=_DOCTOR, code="engine.revision_mismatch"
-            )
-        return reply
+    def demand(self, reply: Reply) -> Reply:
+        """This reply, if it comes from exactly our revisions. Raises DecideError."""
+        return reply.demand(self._bundles)
+
+    def probe(self, seconds: float) -> None:
+        """See within so many seconds, on a connection of its own, that OPA answers. Raises DecideError."""
+        if self._prober is None or self._closed:
+            raise unavailable("OPA is not running", DOCTOR)
+        self.demand(self._prober.ask("decision", {"point": ""}, seconds))
+
+    def resident_bytes(self) -> int:
+        """Physical memory that OPA takes; 0 when it is gone."""
+        try:
+            pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def kill(self) -> None:
+        """End OPA at once; its folder stays until `close`."""
+        if self._process is not None and os.getpid() == self._owner:
+            self._process.kill()
 
     def close(self) -> None:
         """Stop OPA, kill it when it does not stop, and remove its folder; nothing in a forked process."""
-        if os.getpid() != self._owner:
+        if os.getpid() != self._owner or self._closed:
             return
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        self._closed = True
+        for client in (self._client, self._prober):
+            if client is not None:
+                client.close()
         if self._process is not None:
             for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, None)):
                 try:
@@ -133,12 +195,14 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._lock)
 
-    def _live(self, binary: Binary) -> None:
+    def _live(self, binary: Binary, on_exit: Callable[[], None]) -> None:
         opa = [str(binary.path), "run", "--server", "--addr", f"unix://{_SOCKET}", "--unix-socket-perm", "600"]
         opa += ["-b", RULES, "-b", VALUES, "--log-level", "error", "--skip-version-check"]
-        opa += ["--set", f"server.decoding.max_length={self._limits.input_bytes}"]
+        opa += ["--set", f"server.decoding.max_length={self.limits.input_bytes}"]
+        if self.served.verification_key is not None:
+            opa += ["--verification-key", _KEY, "--signing-alg", "ES256"]
         try:
-            with (self.folder / "opa.log").open("wb") as log:
+            with (self.folder / _LOG).open("wb") as log:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *opa],
                     cwd=self.folder,
@@ -148,26 +212,33 @@ class Server:
                     stderr=log,
                     start_new_session=True,
                 )
+            self.alive = True
+            if self._closed:  # whoever started it was interrupted
+                self._process.kill()
         except OSError:
             return
         finally:
             self._started.set()
         self._process.wait()
+        self.alive = False
+        on_exit()
 
     def _connects(self) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             try:
-                probe.connect(str(self.folder / _SOCKET))
+                probe.connect(self.path)
             except OSError:
                 return False
             return True
 
     def _complaint(self) -> str:
-        try:
-            text = (self.folder / "opa.log").read_bytes()[-400:].decode("utf-8", "replace")
-        except OSError:
-            text = ""
-        return " ".join(text.split()) or "it ended without a word"
+        """Why OPA ended, as far as it said so."""
+        text = ""
+        with suppress(OSError):
+            text = " ".join((self.folder / _LOG).read_bytes()[-400:].decode("utf-8", "replace").split())
+        if self.served.verification_key is not None and any(word in text for word in _SIGNATURE):
+            return f"the signature of the policy does not hold: {text}"
+        return f"OPA did not start: {text or 'it ended without a word'}"
 
 
 def base_folder() -> Path:

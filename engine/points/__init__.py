@@ -5,12 +5,13 @@ One file a point. A point judges nothing: `gather` computes facts and leaves out
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import Location
-from engine.model import Boundary, Decision, Limits, Model
+from engine.model import Boundary, Decision, Gate, Limits, Model
 from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ class Input(Model):
 
 
 @dataclass(frozen=True, slots=True)
+class Probed:
+    """What a harness can do. `source` says whether it was asked (`probed`) or only assumed (`static`)."""
+
+    capabilities: Mapping[str, bool]
+    source: Literal["probed", "static"]
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     """What gather may ask besides the request: the clock, the machine, the limits of reading."""
 
@@ -37,6 +46,12 @@ class World:
     read: ReadLimits = field(default_factory=ReadLimits)
     progress: Callable[[str, int, int], None] = lambda *_: None
     """Told what is being read, how many parts are done, and of how many; for people who wait."""
+    gate: Gate = field(default_factory=Gate)
+    """What guards the listener of this engine."""
+    capabilities: Callable[[str], Probed | None] = lambda _: None
+    """What the harness of this name can do; None where nobody asked it."""
+    root: Path | None = None
+    """The only folder below which requests may name paths; None where the caller is this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,5 +77,7 @@ class Point:
     input: type[Input]
     limits: type[Limits]
     gather: Callable[[Any, World], Gathered]
+    blocking: bool = False
+    """Whether gather reads files, so that a server must not do it between other requests."""
     events: Callable[[Gathered, Decision, Catalogue], tuple[SourceEvent, ...]] | None = None
     """The narrow view of a decision for data governance, where the point has one."""

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from engine.errors import GatherError
 from engine.files import shown
-from engine.points import Point, source
+from engine.points import (
+    Point,
+    observation,
+    runner_bind,
+    runner_capability,
+    runner_request,
+    runner_uri,
+    source,
+)
 from engine.points import license as license_point
 
-POINTS: dict[str, Point] = {point.name: point for point in (source.POINT, license_point.POINT)}
+POINTS: dict[str, Point] = {
+    point.name: point
+    for point in (
+        source.POINT,
+        license_point.POINT,
+        runner_request.POINT,
+        runner_bind.POINT,
+        runner_uri.POINT,
+        runner_capability.POINT,
+        observation.POINT,
+    )
+}
 
 
 def find(name: str) -> Point:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from engine.canonical import canonical, digest
-from engine.errors import Location
+from engine.errors import GatherError, Location
 from engine.facts.archive import Tree, open_bundle
 from engine.facts.licenses import license_facts
 from engine.facts.source_bundle import DOCUMENT, Reading, last_second, read, seconds
 from engine.facts.urls import url_facts
 from engine.files import load
-from engine.model import ENGINE_CODES, Boundary, Decision, Digest, Limits, Mode, Model, Outcome, Sha256
+from engine.model import Boundary, Decision, Digest, Limits, Mode, Model, Outcome, Sha256, is_reserved
 from engine.points import Gathered, Input, Point, World
 from engine.record.source_events import EventName, Hashes, SourceEvent
 
@@ -222,7 +222,7 @@ def gather(request: SourceRequest, world: World) -> Gathered:
             SourceInput(point="source", now=now, boundaries=boundaries, errors=()), "material without a source bundle"
         )
     with ExitStack() as stack:
-        tree = stack.enter_context(open_bundle(Path(request.path), world.read))
+        tree = stack.enter_context(open_bundle(_beneath(request.path, world.root), world.read))
         text = tree.read_document(DOCUMENT, world.read.document_bytes)
         world.progress("reading", 0, 0)
         reading = read(load(text, tree.place(DOCUMENT), world.read))
@@ -234,6 +234,23 @@ def gather(request: SourceRequest, world: World) -> Gathered:
     gathered = SourceInput(point="source", now=now, boundaries=boundaries, errors=errors, bundle=facts)
     places = _places(facts, reading, tree)
     return Gathered(gathered, _title(facts, contents), places, _subjects(facts), opened)
+
+
+def _beneath(path: str, root: Path | None) -> Path:
+    """The path a request means. Where a root is set it is relative to it and no link leads out. Raises GatherError."""
+    if root is None:
+        return Path(path)
+    try:
+        found = (root / path).resolve(strict=True)
+        inside = found.is_relative_to(root.resolve(strict=True))
+    except (OSError, ValueError, RuntimeError):
+        inside = False
+    if not inside or Path(path).is_absolute():
+        raise GatherError(
+            "the path is not one below the folder that this engine serves",
+            remedy="name a source bundle relative to the folder of `--root`, or upload it as an archive",
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +419,7 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
     for finding in decision.findings:
         own = finding.subject if finding.subject is not None and finding.subject.startswith("records/") else None
         causes[own].add(finding.code)
-    undecided = any(code.startswith(ENGINE_CODES) for code in causes[None])
+    undecided = any(is_reserved(code) for code in causes[None])
     licensing = catalogue.codes("source", "license") | catalogue.codes("source", "license_decision")
     hiding = {code for own in licensing for code in catalogue.hiding("source", own)} - licensing
 
@@ -432,4 +449,4 @@ def _event(decision: Decision) -> EventName:
     return EventName.ADMITTED if decision.outcome is Outcome.ALLOW else EventName.REJECTED
 
 
-POINT = Point("source", SourceRequest, SourceInput, SourceLimits, gather, events)
+POINT = Point("source", SourceRequest, SourceInput, SourceLimits, gather, blocking=True, events=events)

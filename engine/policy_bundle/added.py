@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from engine.errors import Location, Problem
-from engine.model import ENGINE_CODES
+from engine.model import is_reserved
 from engine.policy_bundle import notes
 from engine.policy_bundle.catalogue import Requirement
 from engine.policy_bundle.checks import Place
@@ -92,10 +92,8 @@ def _set(
         found.append(Problem(where, message, f"keep one block, or name one of them `{rule.name}_…`"))
         return None
     code = note.custom.code or f"{place.topic}_{rule.name.lower()}"
-    if code.startswith(ENGINE_CODES):
-        found.append(
-            Problem(where, f"the code `{code}` is reserved: only the engine gives `engine.*`", "choose another code")
-        )
+    if is_reserved(code):
+        found.append(Problem(where, f"the code `{code}` is reserved for the engine itself", "choose another code"))
     requirement = Requirement(
         code=code,
         title=note.title or f"No rule of `{rule.name}` in {place.topic} applies",

@@ -106,6 +106,15 @@ class PolicyBundle:
         return data
 
     @cached_property
+    def windows(self) -> dict[str, dict[str, int]]:
+        """The counted budgets of each point: what counts alone, and its window in seconds."""
+        rows = self.data.get("budgets", {}).get("budgets", {})
+        return {
+            point: {scope: one["window_seconds"] for scope, one in sorted(row.items()) if isinstance(one, dict)}
+            for point, row in rows.items()
+        }
+
+    @cached_property
     def places(self) -> dict[tuple[str | int, ...], Location]:
         """Where each value stands, by its path below `policy/`."""
         written = json.loads((self.values.path.parent / _PLACES).read_bytes())

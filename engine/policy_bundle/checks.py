@@ -13,6 +13,9 @@ from engine.policy_bundle.builtins import FORBIDDEN
 from engine.policy_bundle.catalogue import quoted
 from engine.policy_bundle.syntax import Module, call, line_of, package_of, reference, walk
 
+COMMON = "common"
+"""In the place of a point: requirements that hold at all of them."""
+
 GENERATED_RULE = "_findings"
 """The rule that the build adds to each file of requirements; authors may not use its name."""
 _IMPORT = ("future", "keywords", "not")
@@ -76,7 +79,8 @@ def place(name: str, points: Collection[str]) -> Place | Problem:
                 "move it to admission/requirements/<point>/, admission/limits/, admission/lib/, "
                 "or rules/<point>/ of a recipe",
             )
-    if found.point and found.point not in points:
+    everywhere = found.point == COMMON and found.kind is not Kind.LIMITS
+    if found.point and found.point not in points and not everywhere:
         return Problem(Location(name), f"there is no decision point `{found.point}`", f"use one of {quoted(points)}")
     if not _WORD.match(topic):
         return Problem(Location(name), f"`{topic}` is no name for a topic", "use a-z, 0-9 and `_`, such as `license`")

@@ -39,6 +39,20 @@ import future.keywords.not
 
 decision := {"outcome": "allow", "findings": _shown, "limits": data.admission.limits.%(point)s.limits} if {
 	_outcome == "allow"
+} else := {
+	"outcome": "allow",
+	"findings": _shown,
+	"limits": data.admission.limits.%(point)s.limits,
+	"approved": true,
+} if {
+	_outcome == "confirm"
+	data.admission.compiled.common.approved
+} else := {
+	"outcome": "confirm",
+	"findings": _shown,
+	"approval_seconds": data.policy.approvals.valid_seconds,
+} if {
+	_outcome == "confirm"
 } else := {"outcome": _outcome, "findings": _shown} if {
 	_outcome in {"confirm", "deny"}
 }
@@ -65,10 +79,11 @@ _fold(found) := "allow" if {
 } else := "deny"
 
 %(shown)s
-finding(code, about) := {"code": code, "level": level(code), "subject": about}
+"""
+_WORDS = """finding(code, about) := {"code": code, "level": level(code), "subject": about}
 
 level(code) := found if {
-	found := data.policy.levels.levels.%(point)s[code]
+	found := data.policy.levels.levels%(point)s[code]
 	found in {"confirm", "warn"}
 } else := "deny"
 
@@ -76,6 +91,18 @@ subject(list, index, item) := concat("/", [list, item.id]) if {
 	is_string(item.id)
 } else := $"{list}/#{index}"
 """
+_COMMON = """package admission.compiled.common
+
+import future.keywords.not
+
+approved if {
+	count(input.approvals) == 1
+	%s
+}
+
+"""
+APPROVALS = "admission/lib/approval.rego"
+"""Says when an approval stands for a confirm; where there is no such file, none ever does."""
 _ADDED = """
 added(code, entry) := {"code": code, "level": level(code), "message": message, "subject": null} if {
 	message := substring(_message(entry), 0, 500)
@@ -120,6 +147,12 @@ def router(points: Collection[str]) -> str:
     )
 
 
+def shared_module(*, approvals: bool) -> str:
+    """What the requirements of every point share, and when a person's approval stands for a confirm."""
+    valid = "data.admission.lib.approval.valid(input.approvals[0])" if approvals else "false"
+    return _COMMON % valid + _WORDS % {"point": "[input.point]"} + _ADDED
+
+
 def point_module(point: PointRules) -> str:
     """The module of one point: its findings, what hides which, the outcome, the limits."""
     lists = point.lists()
@@ -132,6 +165,7 @@ def point_module(point: PointRules) -> str:
         "limits_missing": json.dumps(LIMITS_MISSING),
         "shown": _SHOWN % json.dumps(after) if after else _ALL_SHOWN,
     }
+    text += _WORDS % {"point": f".{point.name}"}
     return text + _ADDED if point.sets else text
 
 

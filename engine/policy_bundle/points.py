@@ -22,9 +22,13 @@ class AddedSet:
 
 @dataclass(slots=True)
 class PointRules:
-    """Everything that makes one point: its requirements, added sets, and where its limits stand."""
+    """Everything that makes one point: its requirements, added sets, and where its limits stand.
+
+    `shared` are the requirements that hold at every point; they are a part of this one too.
+    """
 
     name: str
+    shared: PointRules | None = None
     held: list[Held] = field(default_factory=list)
     sets: list[AddedSet] = field(default_factory=list)
     limits: str | None = None
@@ -32,6 +36,8 @@ class PointRules:
     def requirements(self) -> list[Requirement]:
         """Own ones first, so that a clash is told of the added one."""
         found = [one.requirement for one in self.held] + [one.requirement for one in self.sets]
+        if self.shared is not None:
+            found += self.shared.requirements()
         return sorted(found, key=lambda one: (one.added, one.file, one.line))
 
     def lists(self) -> dict[str, bool]:
@@ -44,7 +50,8 @@ class PointRules:
 
     def packages(self) -> list[tuple[str, ...]]:
         """The packages that hold findings of this point, sorted."""
-        return sorted({one.module.package for one in self.held} | {one.package for one in self.sets})
+        shared = [] if self.shared is None else self.shared.packages()
+        return sorted({one.module.package for one in self.held} | {one.package for one in self.sets} | set(shared))
 
     def entries(self) -> Entries:
         """The point's part of the catalogue."""
@@ -70,7 +77,7 @@ def list_code(path: str) -> str:
 def problems(point: PointRules) -> Iterator[Problem]:
     """What keeps the rules of a point from being one policy."""
     own = [one for one in point.requirements() if not one.added]
-    if not own:
+    if not any(not one.requirement.added for one in point.held):
         yield Problem(
             Location(f"rego/admission/requirements/{point.name}"),
             f"the point `{point.name}` has no requirement, so nothing would ever be refused",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.errors import Location, Problem
-from engine.model import ENGINE_CODES
+from engine.model import is_reserved
 from engine.policy_bundle import notes
 from engine.policy_bundle.bodies import Lint
 from engine.policy_bundle.catalogue import Requirement, quoted
@@ -107,10 +107,8 @@ def _requirement(
 
 def _words(requirement: Requirement, rule: Rule, where: Location, documents: frozenset[str]) -> Iterator[Problem]:
     """Where METADATA and rule do not fit each other."""
-    if requirement.code.startswith(ENGINE_CODES):
-        yield Problem(
-            where, f"the code `{requirement.code}` is reserved: only the engine gives `engine.*`", "choose another code"
-        )
+    if is_reserved(requirement.code):
+        yield Problem(where, f"the code `{requirement.code}` is reserved for the engine itself", "choose another code")
     if len(rule.arguments) != requirement.arity:
         if requirement.each is None:
             yield Problem(

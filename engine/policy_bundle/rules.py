@@ -15,7 +15,7 @@ from engine.policy_bundle import added, builtins, generate, points, requirements
 from engine.policy_bundle.archives import manifest
 from engine.policy_bundle.bodies import Lint
 from engine.policy_bundle.catalogue import Catalogue
-from engine.policy_bundle.checks import Kind, Place, module_problems, place, test_place
+from engine.policy_bundle.checks import COMMON, Kind, Place, module_problems, place, test_place
 from engine.policy_bundle.parsing import Parser, opa_problems
 from engine.policy_bundle.points import PointRules
 from engine.policy_bundle.sources import Snapshot, recipe
@@ -69,7 +69,8 @@ class _Build:
         scratch: Path,
         found: list[Problem],
     ) -> None:
-        self.points = {name: PointRules(name) for name in sorted(names)}
+        self._common = PointRules(COMMON)
+        self.points = {name: PointRules(name, self._common) for name in sorted(names)}
         self.metadata: dict[str, str] = {}
         self._taken = taken
         self._names = names
@@ -111,6 +112,8 @@ class _Build:
     def served(self) -> dict[str, str]:
         """Everything in the archive: what authors wrote, the findings of each file, points and router."""
         texts = self.bare()
+        texts[f"admission/compiled/{COMMON}.rego"] = generate.shared_module(approvals=generate.APPROVALS in texts)
+        texts |= self._with_findings(self._common, texts)
         for point in self.points.values():
             texts[f"admission/compiled/{point.name}.rego"] = generate.point_module(point)
             texts |= self._with_findings(point, texts)
@@ -169,14 +172,15 @@ class _Build:
     def _module(self, module: Module, where: Place, lint: Lint, owner: str) -> None:
         foreign = module.name in self._foreign
         self._found.extend(module_problems(module, where, self._documents, foreign=foreign))
-        if foreign:
-            self.points[where.point].sets += added.sets(module, where, owner, self._found)
+        point = self._common if where.point == COMMON else self.points.get(where.point)
+        if foreign and point is not None:
+            point.sets += added.sets(module, where, owner, self._found)
             return
         held = requirements.read(module, where, lint, self._documents, self._found)
-        if where.point:
-            self.points[where.point].held += held
-        if where.kind is Kind.LIMITS:
-            self.points[where.point].limits = module.name
+        if point is not None:
+            point.held += held
+            if where.kind is Kind.LIMITS:
+                point.limits = module.name
 
     def _with_findings(self, point: PointRules, texts: Mapping[str, str]) -> dict[str, str]:
         """The files of a point with their findings, each parsed again to see that nothing was changed."""

@@ -1,8 +1,9 @@
-"""The one writer of the record: nothing is answered before its line is on disk.
+"""The record as everybody else sees it: nothing is answered before its line is on disk.
 
-Order of a decision: its source events are written and synced, then its line is written and synced, then
-`append` returns. Any failure on the way closes the log for ever; only a new start may try again (a retried
-sync can report success for data that is lost, fsync(2)).
+`append` for threads and `append_async` for event loops return when a line, and before it the source events it
+covers, are durable. All callers share one queue (commit.py) before one writer (writer.py). Any failure on the
+way closes the log for ever; only a new start may try again (a retried sync can report success for data that is
+lost, fsync(2)).
 """
 
 from __future__ import annotations
@@ -11,53 +12,74 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from engine.errors import Location, RecordError
-from engine.record.chain import Position, encode
-from engine.record.checkpoint import Events, write_checkpoint
-from engine.record.layout import DECISIONS, EVENTS, LINE_BYTES, LOCK, RECORDS, BrokenError
-from engine.record.model import Body, DecisionRecord, RecoveryRecord, timestamp, utc_now
+from engine.record.commit import GroupCommit
+from engine.record.layout import LINE_BYTES, LOCK, RECORDS, SEGMENT_BYTES, BrokenError
+from engine.record.model import Body, DecisionRecord, RecoveryRecord, encode_body, timestamp, utc_now
 from engine.record.recovery import Opened, recover
 from engine.record.source_events import SourceEvent, block
 from engine.record.storage import DiskStorage, LockHeldError, Storage
+from engine.record.writer import Writer
 
-CHECKPOINT_RECORDS = 256
-"""Lines between two checkpoints: what a start after a crash reads again, a few milliseconds."""
-
-CHECKPOINT_BYTES = 16 << 20
-"""Bytes between two checkpoints: lines of a large source bundle have several MiB."""
+_HEAD_BYTES = 128
+"""More than the number and digest before a body take."""
 
 
 class RecordLog:
     """An open record. Made by `open`; threads may share it; use it as a context manager or call `close`."""
 
-    def __init__(self, storage: Storage, opened: Opened, clock: Callable[[], datetime], place: str) -> None:
-        self._storage = storage
-        self._opened = opened
-        self._clock = clock
+    def __init__(
+        self, storage: Storage, opened: Opened, clock: Callable[[], datetime], place: str, segment_bytes: int
+    ) -> None:
+        self.storage = storage
         self._place = place
-        self._usable = True
         self._owner = os.getpid()
-        self._guard = threading.Lock()
+        self._closing = threading.Lock()
+        self._closed = False
+        self._opened = opened
+        self._writer = Writer(storage, opened, segment_bytes, lambda: timestamp(clock()))
+        self._commits = GroupCommit(opened.end.seq, opened.end.hash, self._writer.write, storage.close, self._failure)
 
     @classmethod
-    def open(cls, folder: Path, *, lock_seconds: float, clock: Callable[[], datetime] = utc_now) -> RecordLog:
+    def open(
+        cls,
+        folder: Path,
+        *,
+        lock_seconds: float,
+        clock: Callable[[], datetime] = utc_now,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> RecordLog:
         """Open the record in `folder`, the `records` folder of a state folder, creating it at first use.
 
         Waits up to `lock_seconds` for another writer. `clock` gives aware times, for checkpoints and
-        recoveries only. What a crash left unfinished is cut, kept aside and recorded. Raises RecordError
-        `engine.record_locked`, `engine.record_broken` or `engine.record_unavailable`.
+        recoveries only. A segment of `segment_bytes` or more is followed by the next. What a crash left
+        unfinished is cut, kept aside and recorded. Raises RecordError `engine.record_locked`,
+        `engine.record_broken` or `engine.record_unavailable`.
         """
         if folder.name != RECORDS:
             raise ValueError(f"the record lives in a folder named {RECORDS}")
-        return cls.on(DiskStorage(folder.parent), lock_seconds=lock_seconds, clock=clock, place=str(folder.parent))
+        return cls.on(
+            DiskStorage(folder.parent),
+            lock_seconds=lock_seconds,
+            clock=clock,
+            place=str(folder.parent),
+            segment_bytes=segment_bytes,
+        )
 
     @classmethod
-    def on(cls, storage: Storage, *, lock_seconds: float, clock: Callable[[], datetime], place: str) -> RecordLog:
+    def on(
+        cls,
+        storage: Storage,
+        *,
+        lock_seconds: float,
+        clock: Callable[[], datetime],
+        place: str,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> RecordLog:
         """`open` on any storage; `place` names it in errors."""
         try:
             storage.make_folder("")
@@ -81,11 +103,11 @@ class RecordLog:
         except BaseException:
             storage.close()
             raise
-        return cls(storage, opened, clock, place)
+        return cls(storage, opened, clock, place, segment_bytes)
 
     @property
     def seq(self) -> int:
-        """How many lines the record has."""
+        """How many lines are durable, those that retention removed included."""
         return self._opened.end.seq
 
     @property
@@ -93,38 +115,27 @@ class RecordLog:
         """What opening had to cut off."""
         return self._opened.recovered
 
+    @property
+    def usable(self) -> bool:
+        """False for ever after a failure, and once it is closed."""
+        return self._commits.open
+
     def append(self, body: Body, events: Sequence[SourceEvent] = ()) -> int:
         """Write one line, and the source events of a decision before it; returns its seq once both are durable.
 
-        Raises RecordError `engine.record_unavailable`; unless the body itself has no JSON form, the log is
-        then closed for ever.
+        Raises RecordError `engine.record_unavailable`; unless the body itself has no JSON form or is too long,
+        the log is then closed for ever.
         """
-        if os.getpid() != self._owner:  # a fork shares the file: two writers would break the chain
-            raise RecordError(
-                "this record was opened in another process",
-                remedy="open an engine of its own in each process, after the fork",
-                where=Location(self._place),
-            )
-        with self._guard:
-            if not self._usable:
-                raise RecordError(
-                    "the record is closed after a failure", remedy="start the engine again", where=Location(self._place)
-                )
-            data, covered = block(events)
-            if covered is not None:
-                if not isinstance(body, DecisionRecord):
-                    raise TypeError("source events belong to a decision")
-                body = body.model_copy(update={"source_events": covered})
-            line = self._encoded(body)
-            self._usable = False  # whatever interrupts the writing, nothing may follow it
-            try:
-                self._write(line, data)
-            except OSError as error:
-                self._storage.close()
-                raise _unavailable(error, self._place) from error
-            self._advance(line, data)
-            self._usable = True
-            return self._opened.end.seq
+        return self._commits.commit(*self._encoded(body, events))
+
+    async def append_async(self, body: Body, events: Sequence[SourceEvent] = ()) -> int:
+        """`append` that holds up no event loop. Cancelled, it leaves the line to be written all the same."""
+        return await self._commits.commit_async(*self._encoded(body, events))
+
+    def between_batches(self, action: Callable[[Writer], None]) -> None:
+        """Run `action` while nothing is being written. Raises RecordError; an OSError closes the log for ever."""
+        self._demand_owner()
+        self._commits.run(lambda: action(self._writer))
 
     def close(self) -> None:
         """Write a last checkpoint and let go of the lock; nothing in a forked process.
@@ -133,15 +144,16 @@ class RecordLog:
         """
         if os.getpid() != self._owner:
             return
-        with self._guard:
+        self._commits.close()
+        with self._closing:
             try:
-                if self._usable and self._opened.vouched != self._opened.end:
-                    self._checkpoint()
+                if not self._commits.failed and not self._closed:
+                    self._writer.checkpoint()
             except OSError as error:
                 raise _unavailable(error, self._place) from error
             finally:
-                self._usable = False
-                self._storage.close()
+                self._closed = True
+                self.storage.close()
 
     def __enter__(self) -> Self:
         return self
@@ -155,49 +167,45 @@ class RecordLog:
             if error is None:
                 raise
 
-    def _encoded(self, body: Body) -> bytes:
+    def _encoded(self, body: Body, events: Sequence[SourceEvent]) -> tuple[bytes, bytes]:
+        self._demand_owner()
+        data, covered = block(events)
+        if covered is not None:
+            if not isinstance(body, DecisionRecord):
+                raise TypeError("source events belong to a decision")
+            body = body.model_copy(update={"source_events": covered})
         try:
-            line = encode(self._opened.end.seq + 1, self._opened.end.hash, body)
+            encoded = encode_body(body)
         except (ValueError, TypeError, RecursionError) as error:
             raise RecordError(
                 "the record of this decision has no JSON form",
                 remedy="send plain JSON values",
                 where=Location(self._place),
             ) from error
-        if len(line) > LINE_BYTES:
+        if len(encoded) + _HEAD_BYTES > LINE_BYTES:
             raise RecordError(
                 f"the record of this decision is longer than {LINE_BYTES} bytes",
                 remedy="ask for less in one request",
                 where=Location(self._place),
             )
-        return line
+        return encoded, data
 
-    def _write(self, line: bytes, events: bytes) -> None:
-        # A checkpoint that is due comes first: if it fails, this line was never written.
-        end, vouched = self._opened.end, self._opened.vouched
-        if end.seq - vouched.seq >= CHECKPOINT_RECORDS or end.size - vouched.size >= CHECKPOINT_BYTES:
-            self._checkpoint()
-        if events:
-            self._storage.append(EVENTS, events)
-            self._storage.sync(EVENTS)
-        self._storage.append(DECISIONS, line + b"\n")
-        self._storage.sync(DECISIONS)
-
-    def _advance(self, line: bytes, events: bytes) -> None:
-        end, known = self._opened.end, self._opened.events
-        self._opened.end = Position(end.size + len(line) + 1, end.seq + 1, sha256(line).hexdigest())
-        if events:
-            last = events[events.rfind(b"\n", 0, -1) + 1 : -1]
-            self._opened.events = Events(
-                size=known.size + len(events),
-                lines=known.lines + events.count(b"\n"),
-                hash=sha256(last).hexdigest(),
+    def _demand_owner(self) -> None:
+        if os.getpid() != self._owner:  # a fork shares the file: two writers would break the chain
+            raise RecordError(
+                "this record was opened in another process",
+                remedy="open an engine of its own in each process, after the fork",
+                where=Location(self._place),
             )
 
-    def _checkpoint(self) -> None:
-        now = timestamp(self._clock())
-        write_checkpoint(self._storage, self._opened.identity, self._opened.end, self._opened.events, now)
-        self._opened.vouched = self._opened.end
+    def _failure(self, error: BaseException | None) -> RecordError:
+        if isinstance(error, OSError):
+            failure = _unavailable(error, self._place)
+            failure.__cause__ = error
+            return failure
+        return RecordError(
+            "the record is closed after a failure", remedy="start the engine again", where=Location(self._place)
+        )
 
 
 def _unavailable(error: OSError, place: str) -> RecordError:

@@ -41,7 +41,7 @@ _TOKEN_FORMS = (
     r"dop_v1_[0-9a-f]{64}|dapi[0-9a-f]{32}|AGE-SECRET-KEY-1[A-Z0-9]{20,}",  # DigitalOcean, Databricks, age
     r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",  # JSON Web Token
 )
-_TOKENS = re.compile(rf"{_EDGE}(?:{'|'.join(_TOKEN_FORMS)})")
+TOKENS = re.compile(rf"{_EDGE}(?:{'|'.join(_TOKEN_FORMS)})")
 
 _HEADER = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?(?!\[redacted:)[^\r\n\"']+"
@@ -50,7 +50,7 @@ _HEADER = re.compile(
 _BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}([A-Za-z0-9._~+/=-]{6,})")
 _BASIC = re.compile(r"(?i)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,2})")
 
-_ASSIGNED = re.compile(
+ASSIGNED = re.compile(
     r"(?:(?<![A-Za-z0-9])(?:[kK]ey|KEY|[tT]oken|TOKEN|[sS]ecret|SECRET|[pP]asswor[dt]|PASSWORD|[pP]asswd|PASSWD|[pP]wd|PWD"
     r"|[pP]assphrase|PASSPHRASE|[sS]ig|SIG|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY|[aA]uth|AUTH)"
     r"|(?<=[a-z])(?:Key|Token|Secret|Password|Signature))"
@@ -59,15 +59,15 @@ _ASSIGNED = re.compile(
     r"[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?!\[redacted:)(?=[^\s\"',;]{0,64}[0-9])[^\s\"',;]{6,}"
 )
 
-_USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
+USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
 _MAIL_NAME = re.compile(r"[^\s@<>\"'(),:;\[\]\\/=?&|]{1,64}\Z")
-_MAIL_HOST = re.compile(r"@(?:[^\s@<>\"'(),:;\[\]\\/=?&|.!]{1,63}\.){1,8}[^\W\d_][\w-]{0,61}\w")
+MAIL_HOST = re.compile(r"@(?:[^\s@<>\"'(),:;\[\]\\/=?&|.!]{1,63}\.){1,8}[^\W\d_][\w-]{0,61}\w")
 _CARD = re.compile(
     r"(?<![A-Za-z0-9.])"
     r"(?:[2-6][0-9]{12,18}|[2-6][0-9]{3}(?:[ -][0-9]{4}){3}(?:[ -][0-9]{1,3})?|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{4,5})"
     r"(?![A-Za-z0-9])(?!\.[0-9])"
 )
-_SHORTEST_CARD = 13
+SHORTEST_CARD = 13
 _CARD_PREFIX = re.compile(
     r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|(?:5[1-5]|2[2-7])[0-9]{14}|3[47][0-9]{13}|3[0689][0-9]{12}"
     r"|(?:6011|64[4-9][0-9]|65[0-9]{2}|35[2-8][0-9])[0-9]{12}|62[0-9]{14,17}"
@@ -86,7 +86,7 @@ _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _BASE32 = re.compile(r"(?=[A-Z]*[2-7])[A-Z2-7]+")
 _VOWEL = re.compile(r"[aeiouyAEIOUY]")
 
-_RANDOM_RUN = 33
+RANDOM_RUN = 33
 """Random-looking text counts from here on: shorter runs are too often ids."""
 
 _SCRAPS = 0.12
@@ -133,7 +133,7 @@ def _basics(text: str) -> Iterator[Span]:
 
 
 def _mails(text: str) -> Iterator[Span]:
-    for match in _MAIL_HOST.finditer(text):
+    for match in MAIL_HOST.finditer(text):
         begin = max(0, match.start() - 64)
         name = _MAIL_NAME.search(text[begin : match.start()])
         if name is not None:
@@ -156,7 +156,7 @@ def is_card(digits: str) -> bool:
 
 def _random(text: str) -> Iterator[Span]:
     for match in _RUN.finditer(_blanked(_LABELLED_DIGEST, text)):
-        if _looks_random(match[0]):
+        if looks_random(match[0]):
             yield match.span()
 
 
@@ -164,13 +164,14 @@ def _blanked(pattern: re.Pattern[str], text: str) -> str:
     return pattern.sub(lambda match: " " * len(match[0]), text)
 
 
-def _looks_random(run: str) -> bool:
+def looks_random(run: str) -> bool:
+    """Whether a run of letters, digits and `+/_=-` without named digests was not made of words and dates."""
     words = _WORD.findall(_HARMLESS.sub("/", run))
     letters = "".join(words)
-    long_enough = len(letters) >= _RANDOM_RUN - 4  # base64 may have as many separators
+    long_enough = len(letters) >= RANDOM_RUN - 4  # base64 may have as many separators
     if long_enough and _entropy(letters) >= _ENTROPY and sum(map(_scraps, words)) / len(letters) >= _SCRAPS:
         return True
-    return any(len(word) >= _RANDOM_RUN and _unspeakable(word) for word in words)
+    return any(len(word) >= RANDOM_RUN and _unspeakable(word) for word in words)
 
 
 def _scraps(word: str) -> int:
@@ -196,13 +197,13 @@ _PREFIXES = re.compile(
 )
 _FINDERS: tuple[tuple[_Hint, Callable[[str], Iterator[Span]]], ...] = (
     (lambda text: "-----BEGIN" in text or "PuTTY" in text, _all(_KEY_BLOCK)),
-    (lambda text: _PREFIXES.search(text) is not None, _all(_TOKENS)),
+    (lambda text: _PREFIXES.search(text) is not None, _all(TOKENS)),
     (lambda text: ":" in text or "=" in text, _all(_HEADER)),
     (lambda text: " " in text or "\t" in text, _bearers),
     (lambda text: " " in text or "\t" in text, _basics),
-    (lambda text: "=" in text or ":" in text, _all(_ASSIGNED)),
-    (lambda text: "@" in text and "://" in text, _all(_USERINFO)),
+    (lambda text: "=" in text or ":" in text, _all(ASSIGNED)),
+    (lambda text: "@" in text and "://" in text, _all(USERINFO)),
     (lambda text: "@" in text, _mails),
-    (lambda text: len(text) >= _SHORTEST_CARD, _cards),
-    (lambda text: len(text) >= _RANDOM_RUN, _random),
+    (lambda text: len(text) >= SHORTEST_CARD, _cards),
+    (lambda text: len(text) >= RANDOM_RUN, _random),
 )

@@ -1,37 +1,82 @@
-"""Reads the record for people: the last lines that fit a filter, without checking the chain."""
+"""Reads the record for people and exports, segment by segment, without checking the chain."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.canonical import canonical
 from engine.errors import Location, RecordError
-from engine.record.chain import Entry, LineError, Lines, parse
-from engine.record.layout import DECISIONS
-from engine.record.model import RecoveryRecord, ResultRecord
+from engine.record.chain import Entry, LineError, parse
+from engine.record.layout import RECORDS, segment_file, segment_numbers
+from engine.record.lines import Lines
+from engine.record.model import RecoveryRecord, RetentionRecord
+
+_TIME = b'"time":"'
+_TIME_WITHIN = 512
+_TIME_LENGTH = 27
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What to show; None shows all. `decision_id` may be its first characters; its result is shown with it."""
+    """What to show; None shows all. `decision_id` may be its first characters.
+
+    A line that has no such field does not fit. `since` is a time as in the record, the first that fits;
+    `code` is the code of any finding.
+    """
 
     decision_id: str | None = None
     point: str | None = None
     outcome: str | None = None
     mode: str | None = None
+    since: str | None = None
+    code: str | None = None
+    principal: str | None = None
+    trace: str | None = None
+    request_id: str | None = None
 
     def admits(self, entry: Entry) -> bool:
         """Whether to show this entry."""
         body = entry.body
-        if isinstance(body, RecoveryRecord):
-            return self == Filter()
+        if self.since is not None and body.time < self.since:
+            return False
+        if isinstance(body, (RecoveryRecord, RetentionRecord)):
+            return self == Filter(since=self.since)
         if self.decision_id is not None and not body.decision_id.startswith(self.decision_id):
             return False
-        if isinstance(body, ResultRecord):
-            return self.point is None and self.outcome is None and self.mode is None
-        wanted = ((self.point, body.point), (self.outcome, body.outcome.value), (self.mode, body.mode.value))
-        return all(want is None or want == value for want, value in wanted)
+        if self.code is not None and self.code not in {one.code for one in getattr(body, "findings", ())}:
+            return False
+        names = ("point", "outcome", "mode", "principal", "trace", "request_id")
+        return all(getattr(self, name) in (None, getattr(body, name, None)) for name in names)
+
+    def hints(self) -> tuple[bytes, ...]:
+        """What a line that fits has in it: reading JSON costs ten times as much as searching it."""
+        whole = {name: getattr(self, name) for name in ("point", "outcome", "mode", "principal", "trace", "request_id")}
+        hints = [b'"%b":%b' % (name.encode(), _json(value)) for name, value in whole.items() if value is not None]
+        if self.decision_id is not None:
+            hints.append(b'"decision_id":' + _json(self.decision_id)[:-1])
+        if self.code is not None:
+            hints.append(b'"code":' + _json(self.code))
+        return tuple(hints)
+
+    def may_fit(self, line: bytes, hints: tuple[bytes, ...]) -> bool:
+        """Whether the line is worth reading."""
+        for hint in hints:
+            if hint not in line:
+                return False
+        return self.since is None or (line_time(line) or "~") >= self.since
+
+
+def line_time(line: bytes) -> str | None:
+    """The time of a line of the record without reading its JSON; None where it has none.
+
+    After `time` come at most a trace id and versions, which have a closed form.
+    """
+    at = line.rfind(_TIME, -_TIME_WITHIN)
+    begin = at + len(_TIME)
+    return line[begin : begin + _TIME_LENGTH].decode("ascii", "replace") if at >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,38 +85,96 @@ class Selection:
 
     entries: tuple[Entry, ...]
     fitting: int
-    unreadable: tuple[int, ...]
+    unreadable: tuple[Location, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a segment and where it stands."""
+
+    data: bytes
+    file: str
+    number: int
+
+    @property
+    def where(self) -> Location:
+        """The segment, relative to the state folder, and the line counted from 1."""
+        return Location(self.file, self.number)
 
 
 def select(state: Path, wanted: Filter, limit: int) -> Selection:
-    """The last `limit` entries that fit. Raises RecordError where the file cannot be read."""
+    """The last `limit` entries that fit. Raises RecordError where a file cannot be read."""
+    if wanted == Filter():
+        return _last(state, limit)
     last: deque[Entry] = deque(maxlen=limit)
-    unreadable: deque[int] = deque(maxlen=100)
-    fitting = number = 0
-    hint = None if wanted.decision_id is None else wanted.decision_id.encode("utf-8", "replace")
-    path = state / DECISIONS
+    unreadable: deque[Location] = deque(maxlen=100)
+    fitting = 0
+    for found in entries(state, wanted):
+        if isinstance(found, Location):
+            unreadable.append(found)
+        else:
+            fitting += 1
+            last.append(found)
+    return Selection(tuple(last), fitting, tuple(unreadable))
+
+
+def entries(state: Path, wanted: Filter) -> Iterator[Entry | Location]:
+    """Every entry that fits, oldest first, and the place of every line looked at that is no record."""
+    hints = wanted.hints()
+    for line in lines(state):
+        if isinstance(line, Location):
+            yield line
+        elif wanted.may_fit(line.data, hints):
+            found = _read(line)
+            if isinstance(found, Location) or wanted.admits(found):
+                yield found
+
+
+def lines(state: Path) -> Iterator[Line | Location]:
+    """Every line of the record as it is; the place of what is too long to be one."""
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(Lines(file), start=1):
-                if hint is not None and hint not in line:
-                    continue  # reading JSON costs ten times as much as searching it
+        folder = state / RECORDS
+        names = [path.name for path in folder.iterdir()] if folder.exists() else []
+        for segment in segment_numbers(names):
+            file = segment_file(segment)
+            number = 0
+            with (state / file).open("rb") as opened:
                 try:
-                    entry = parse(line)
+                    for number, data in enumerate(Lines(opened), start=1):
+                        yield Line(data, file, number)
                 except LineError:
-                    unreadable.append(number)
-                    continue
-                if wanted.admits(entry):
-                    fitting += 1
-                    last.append(entry)
-    except FileNotFoundError:
-        return Selection((), 0, ())
-    except LineError:
-        unreadable.append(number + 1)
+                    yield Location(file, number + 1)
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()
         raise RecordError(
             f"the record cannot be read: {reason}",
             remedy="check the state folder and its permissions",
-            where=Location(str(path)),
+            where=Location(str(error.filename or state)),
         ) from error
-    return Selection(tuple(last), fitting, tuple(unreadable))
+
+
+def _last(state: Path, limit: int) -> Selection:
+    last: deque[Line] = deque(maxlen=limit)
+    unreadable: list[Location] = []
+    count = 0
+    for line in lines(state):
+        if isinstance(line, Location):
+            unreadable.append(line)
+        else:
+            count += 1
+            last.append(line)
+    found = [_read(line) for line in last]
+    unreadable += [one for one in found if isinstance(one, Location)]
+    there = tuple(one for one in found if isinstance(one, Entry))
+    return Selection(there, count - len(found) + len(there), tuple(unreadable))
+
+
+def _read(line: Line) -> Entry | Location:
+    try:
+        return parse(line.data)
+    except LineError:
+        return line.where
+
+
+def _json(value: str) -> bytes:
+    return canonical(value.encode("utf-8", "replace").decode("utf-8"))

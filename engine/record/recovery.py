@@ -6,31 +6,48 @@ last decision, because nobody was answered on their account. Everything else tha
 A cut is done in steps that can each be the last before a crash, and repeated without harm:
 keep the bytes aside as `cut/<seq>-<offset>-<file>.pending`, cut them off, append a recovery record with
 that seq, drop the `.pending`. A pending file whose seq is already in the record needs only its new name.
+
+Segments that retention was about to remove, before the signed anchor, are removed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import BinaryIO
 
-from engine.record.chain import Position, encode, walk
+from engine.record.chain import Entry, Position, encode
 from engine.record.checkpoint import (
+    Anchor,
     Checkpoint,
     Events,
     Identity,
     new_identity,
+    read_anchor,
     read_identity,
     write_checkpoint,
     write_installation,
 )
 from engine.record.events_file import EventsWalk, last_line
-from engine.record.layout import CHECKPOINTS, CUT, DECISIONS, EVENTS, KEYS, RECORDS, Break, BreakKind, BrokenError
+from engine.record.layout import (
+    CHECKPOINTS,
+    CUT,
+    DECISIONS,
+    EVENTS,
+    KEYS,
+    RECORDS,
+    Break,
+    BreakKind,
+    BrokenError,
+    segment_file,
+)
 from engine.record.model import RecoveryRecord
+from engine.record.segments import find_segments, open_segments
 from engine.record.storage import Storage
-from engine.record.verify import require_checkpoint, require_files, require_unused, unfinished
+from engine.record.verify import require_checkpoint, require_unused, unfinished
+from engine.record.walk import walk
 
 _CHUNK = 1 << 20
 _PENDING = re.compile(r"([0-9]{12})-([0-9]{1,18})-([a-z_0-9.]{1,64}\.jsonl)\.pending")
@@ -44,6 +61,7 @@ class Opened:
     end: Position
     events: Events
     vouched: Position
+    anchor: Anchor | None
     recovered: tuple[RecoveryRecord, ...]
 
 
@@ -55,17 +73,30 @@ def recover(storage: Storage, clock: Callable[[], str]) -> Opened:
     identity = read_identity(storage)
     if identity is None:
         identity = _first_use(storage, clock)
-    checkpoint = require_checkpoint(storage, identity)
+    anchor = read_anchor(storage, identity)
+    checkpoint = require_checkpoint(storage, identity, anchor)
     if checkpoint.seq == 0:
         storage.sync_folder("")  # the first use may have failed at its very last step
-    require_files(storage)
-    opened, cuts = _read_tail(storage, identity, checkpoint)
-    _write_again(storage, DECISIONS, checkpoint.size, opened.end.size)
+    segments = find_segments(storage, anchor, checkpoint)
+    if segments.last > checkpoint.segment:
+        storage.sync_folder(RECORDS)  # opening the segment may have failed at its last step
+    opened, cuts = _read_tail(storage, identity, anchor, checkpoint, segments.last)
+    _write_again(storage, opened.end.file, _begin(opened.end, checkpoint), opened.end.size)
     _write_again(storage, EVENTS, checkpoint.source_events.size, opened.events.size)
     for cut in cuts:
         _cut(storage, opened.end, cut)
     opened.recovered = tuple(_finish_cuts(storage, opened, clock))
+    remove_segments(storage, segments.left)
     return opened
+
+
+def remove_segments(storage: Storage, numbers: Iterable[int]) -> None:
+    """Remove segments that the anchor says are gone, for good."""
+    gone = [segment_file(number) for number in numbers]
+    for path in gone:
+        storage.remove(path)
+    if gone:
+        storage.sync_folder(RECORDS)
 
 
 def _first_use(storage: Storage, clock: Callable[[], str]) -> Identity:
@@ -80,33 +111,61 @@ def _first_use(storage: Storage, clock: Callable[[], str]) -> Identity:
             storage.create(path)
     storage.sync_folder(RECORDS)
     nothing = Events(size=0, lines=0, hash=identity.genesis)
-    write_checkpoint(storage, identity, Position(0, 0, identity.genesis), nothing, clock())
+    write_checkpoint(storage, identity, identity.start, nothing, clock())
     write_installation(storage, identity)
     return identity
 
 
-def _read_tail(storage: Storage, identity: Identity, checkpoint: Checkpoint) -> tuple[Opened, list[Break]]:
-    start, genesis = checkpoint.position, identity.genesis
-    with storage.open(DECISIONS) as decisions, storage.open(EVENTS) as events:
-        claimed = checkpoint.source_events
-        _require_end(storage, DECISIONS, decisions, start, genesis)
-        _require_end(storage, EVENTS, events, Position(claimed.size, claimed.lines, claimed.hash), genesis)
-        decisions.seek(start.size)
+class _Claims:
+    """Follows the events that the tail's decisions claim."""
+
+    wanted: int | None = None
+
+    def __init__(self, claims: EventsWalk) -> None:
+        self.events = claims.claim
+
+    def vouched(self) -> None:
+        """The tail starts where the checkpoint ends."""
+
+    def line(self, entry: Entry) -> None:
+        """No line is wanted."""
+
+    def segment(self, end: Position) -> None:
+        """Nothing is to be known of it."""
+
+
+def _read_tail(
+    storage: Storage, identity: Identity, anchor: Anchor | None, checkpoint: Checkpoint, last: int
+) -> tuple[Opened, list[Break]]:
+    start, genesis, claimed = checkpoint.position, identity.genesis, checkpoint.source_events
+    with storage.open(start.file) as segment:
+        _require_end(segment, start, storage.size(start.file) or 0, genesis)
+    if last > start.segment and storage.size(start.file) != start.size:
+        wanted, found = f"{start.size} bytes and another segment", f"{storage.size(start.file)} bytes"
+        kind = BreakKind.CHECKPOINT_MISMATCH
+        raise BrokenError(Break(start.file, start.lines + 1, start.size, start.seq + 1, kind, wanted, found))
+    with storage.open(EVENTS) as events:
+        end = Position(0, claimed.lines, claimed.size, claimed.lines, claimed.hash)
+        _require_end(events, end, storage.size(EVENTS) or 0, genesis)
         claims = EventsWalk(events, claimed)
-        walked = walk(decisions, start, None, claims.claim, lambda: None)
+        walked = walk(open_segments(storage, start, last), start, None, _Claims(claims))
         cuts = unfinished(storage, walked.end, len(walked.rest), claims)
-        return Opened(identity, walked.end, claims.end(genesis), start, ()), cuts
+        return Opened(identity, walked.end, claims.end(genesis), start, anchor, ()), cuts
 
 
-def _require_end(storage: Storage, path: str, file: BinaryIO, vouched: Position, genesis: str) -> None:
-    size = storage.size(path) or 0
+def _require_end(file: BinaryIO, vouched: Position, size: int, genesis: str) -> None:
+    path = vouched.file if vouched.segment else EVENTS
     if size < vouched.size:
         wanted, found = f"{vouched.size} bytes", f"{size} bytes"
-        raise BrokenError(Break(path, vouched.seq, size, None, BreakKind.BEFORE_CHECKPOINT, wanted, found))
+        raise BrokenError(Break(path, vouched.lines, size, None, BreakKind.BEFORE_CHECKPOINT, wanted, found))
     offset, digest = last_line(file, vouched.size, genesis)
     if digest != vouched.hash:
         kind = BreakKind.CHECKPOINT_MISMATCH
-        raise BrokenError(Break(path, vouched.seq, offset, None, kind, vouched.hash, digest))
+        raise BrokenError(Break(path, vouched.lines, offset, None, kind, vouched.hash, digest))
+
+
+def _begin(end: Position, checkpoint: Checkpoint) -> int:
+    return checkpoint.size if end.segment == checkpoint.segment else 0
 
 
 def _write_again(storage: Storage, path: str, begin: int, end: int) -> None:
@@ -165,9 +224,9 @@ def _finish_cuts(storage: Storage, opened: Opened, clock: Callable[[], str]) -> 
             kept = final.removeprefix(f"{RECORDS}/")
             record = RecoveryRecord(time=clock(), file=file, offset=offset, bytes=size, sha256=digest, kept=kept)
             line = encode(opened.end.seq + 1, opened.end.hash, record)
-            storage.append(DECISIONS, line + b"\n")
-            storage.sync(DECISIONS)
-            opened.end = Position(opened.end.size + len(line) + 1, opened.end.seq + 1, sha256(line).hexdigest())
+            storage.append(opened.end.file, line + b"\n")
+            storage.sync(opened.end.file)
+            opened.end = opened.end.after(lines=1, size=len(line) + 1, hash=sha256(line).hexdigest())
             recovered.append(record)
         storage.rename(path, final)
         storage.sync_folder(CUT)

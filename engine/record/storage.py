@@ -67,6 +67,9 @@ class Storage(Protocol):
     def sync_folder(self, path: str) -> None:
         """Make the names in a folder durable."""
 
+    def release(self, path: str) -> None:
+        """Let go of a file that will not be written to again."""
+
     def close(self) -> None:
         """Let go of every descriptor and of the lock."""
 
@@ -190,6 +193,9 @@ class DiskStorage:
 
     def sync_folder(self, path: str) -> None:
         _sync_folder(self._root / path)
+
+    def release(self, path: str) -> None:
+        self._drop(path)
 
     def close(self) -> None:
         handles = [*self._handles.values(), *([] if self._lock is None else [self._lock])]

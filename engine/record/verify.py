@@ -1,17 +1,27 @@
-"""Checks a whole record from its first line: chain, checkpoint, source events. Reads only; streams; needs no lock."""
+"""Checks a whole record: chain, segments, checkpoint, anchor, source events. Reads only; streams; needs no lock."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.errors import Location, RecordError
-from engine.record.chain import Position, walk
-from engine.record.checkpoint import Checkpoint, Events, Identity, read_checkpoint, read_identity
+from engine.record.chain import Entry, Position
+from engine.record.checkpoint import (
+    Anchor,
+    Checkpoint,
+    Events,
+    Identity,
+    read_anchor,
+    read_checkpoint,
+    read_identity,
+)
 from engine.record.events_file import EventsWalk
 from engine.record.layout import (
+    ANCHOR,
     CHECKPOINT,
-    DECISIONS,
     EVENTS,
     INSTALLATION,
     LOCK,
@@ -19,17 +29,35 @@ from engine.record.layout import (
     Break,
     BreakKind,
     BrokenError,
+    segment_file,
+    segment_numbers,
 )
+from engine.record.model import RetentionRecord
+from engine.record.segments import Segments, find_segments, left_break, open_segments
 from engine.record.storage import DiskStorage, Storage
+from engine.record.walk import walk
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEnd:
+    """Where a segment that another one follows ends, and the bytes and lines of source events up to there."""
+
+    end: Position
+    events_size: int
+    events_lines: int
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
     """What a check of the whole record found; at most one break a file, the first of each.
 
-    `records`, `source_events` and `size` count what holds before the first break; `head` is the SHA-256
-    of the last line, null where there is none or something before it is broken.
-    `writing` says that an engine holds the lock, so an unfinished end is no break.
+    `records`, `source_events` and `size` count what holds before the first break, `removed` the lines that
+    retention has removed before them; `head` is the SHA-256 of the last line, null where there is none or
+    something before it is broken.
+    `ends` are of all segments but the last. `writing` says that an engine holds the lock, so an unfinished end
+    is no break.
     """
 
     breaks: tuple[Break, ...]
@@ -38,12 +66,20 @@ class Verification:
     size: int = 0
     head: str | None = None
     checkpoint: Checkpoint | None = None
+    anchor: Anchor | None = None
+    segments: int = 0
+    ends: tuple[SegmentEnd, ...] = ()
     writing: bool = False
 
     @property
     def ok(self) -> bool:
         """Whether everything holds."""
         return not self.breaks
+
+    @property
+    def removed(self) -> int:
+        """How many lines retention has removed from the beginning."""
+        return 0 if self.anchor is None else self.anchor.seq
 
     @property
     def repairable(self) -> bool:
@@ -74,45 +110,46 @@ def verify_storage(storage: Storage) -> Verification:
     except BrokenError as problem:
         return Verification((problem.broken,))
     found = _Found()
-    checkpoint = None
     try:
-        checkpoint = require_checkpoint(storage, identity)
+        found.anchor = read_anchor(storage, identity)
+    except BrokenError as problem:  # where the record starts is not known
+        return Verification((problem.broken,))
+    try:
+        found.checkpoint = require_checkpoint(storage, identity, found.anchor)
     except BrokenError as problem:
         found.breaks.append(problem.broken)
     try:
-        require_files(storage)
-        _walk(storage, identity, checkpoint, found)
+        segments = find_segments(storage, found.anchor, found.checkpoint)
+        found.breaks += [left_break(number) for number in segments.left]
+        _walk(storage, identity, segments, found)
     except BrokenError as problem:
         found.breaks.append(problem.broken)
-    return _concluded(storage, checkpoint, found)
+    return _concluded(storage, found)
 
 
 def require_unused(storage: Storage) -> None:
     """Raise BrokenError unless this state folder was never used, or its first use did not finish."""
     checkpoint = read_checkpoint(storage, None)
-    if storage.size(DECISIONS) or storage.size(EVENTS) or (checkpoint is not None and checkpoint.seq > 0):
+    segments = [segment_file(number) for number in segment_numbers(storage.names(RECORDS))]
+    written = any(storage.size(path) for path in (*segments, EVENTS)) or storage.size(ANCHOR) is not None
+    if written or (checkpoint is not None and checkpoint.seq > 0):
         raise BrokenError(
             Break(INSTALLATION, 1, 0, None, BreakKind.INSTALLATION_MISSING, "the id of this record", "none")
         )
 
 
-def require_checkpoint(storage: Storage, identity: Identity) -> Checkpoint:
-    """The signed checkpoint. Raises BrokenError: where there is a record there is one, from before its first line."""
+def require_checkpoint(storage: Storage, identity: Identity, anchor: Anchor | None) -> Checkpoint:
+    """The signed checkpoint. Raises BrokenError: where there is a record there is one, from before its first line.
+
+    It is not older than the retention that the anchor tells of.
+    """
     checkpoint = read_checkpoint(storage, identity)
     if checkpoint is None:
         raise BrokenError(Break(CHECKPOINT, 1, 0, None, BreakKind.CHECKPOINT_MISSING, "a checkpoint", "none"))
+    if anchor is not None and checkpoint.seq < anchor.retained_by:
+        wanted, there = f"line {anchor.retained_by} or later", f"line {checkpoint.seq}"
+        raise BrokenError(Break(CHECKPOINT, 1, 0, None, BreakKind.CHECKPOINT_MISMATCH, wanted, there))
     return checkpoint
-
-
-def require_files(storage: Storage) -> None:
-    """Raise BrokenError unless exactly the files of this record are there."""
-    for path in (DECISIONS, EVENTS):
-        if storage.size(path) is None:
-            raise BrokenError(Break(path, 1, 0, None, BreakKind.MISSING_SEGMENT, "a file", "none"))
-    for name in storage.names(RECORDS):
-        path = f"{RECORDS}/{name}"
-        if name.endswith(".jsonl") and path not in {DECISIONS, EVENTS}:
-            raise BrokenError(Break(path, 1, 0, None, BreakKind.UNKNOWN_SEGMENT, "no such file", "a file"))
 
 
 @dataclass(slots=True)
@@ -122,56 +159,116 @@ class _Found:
     size: int = 0
     head: str | None = None
     events: int = 0
+    segments: int = 0
+    ends: list[SegmentEnd] = field(default_factory=list)
+    checkpoint: Checkpoint | None = None
+    anchor: Anchor | None = None
 
 
-def _walk(storage: Storage, identity: Identity, checkpoint: Checkpoint | None, found: _Found) -> None:
-    genesis = identity.genesis
-    nothing = Events(size=0, lines=0, hash=genesis)
-    with storage.open(DECISIONS) as decisions, storage.open(EVENTS) as events:
-        claims = EventsWalk(events, nothing)
-        events_break: Break | None = None
+class _Watch:
+    """Compares what a walk comes past with the events, the checkpoint and the anchor."""
 
-        def claim(size: int, count: int, sha: str, seq: int) -> None:
-            nonlocal events_break
-            if events_break is None:  # after the first break nothing lies where it should
-                try:
-                    claims.claim(size, count, sha, seq)
-                except BrokenError as problem:
-                    events_break = problem.broken
+    def __init__(self, file: BinaryIO, genesis: str, found: _Found) -> None:
+        anchor = found.anchor
+        self._file = file
+        self._genesis = genesis
+        self._found = found
+        self.wanted = None if anchor is None else anchor.retained_by
+        self.told = anchor is None
+        self.claims = EventsWalk(
+            file, Events(size=0, lines=0, hash=genesis) if anchor is None else anchor.source_events
+        )
+        self.broken = None if anchor is None else _changed_before(file, anchor)
+        file.seek(self.claims.size)
 
-        def compare() -> None:
-            nonlocal events_break
-            if checkpoint is None or events_break is not None:
-                return
-            end, vouched = claims.end(genesis), checkpoint.source_events
-            events.seek(claims.size)
-            if end != vouched:
-                kind, line = BreakKind.CHECKPOINT_MISMATCH, max(end.lines, 1)
-                events_break = Break(EVENTS, line, end.size, None, kind, vouched.hash, end.hash)
+    def events(self, size: int, count: int, sha: str, seq: int) -> None:
+        """Compare a decision's events, up to the first break: after it nothing lies where it should."""
+        if self.broken is None:
+            try:
+                self.claims.claim(size, count, sha, seq)
+            except BrokenError as problem:
+                self.broken = problem.broken
 
+    def vouched(self) -> None:
+        """Compare the end of the events with what the checkpoint vouches for."""
+        if self._found.checkpoint is None or self.broken is not None:
+            return
+        end, vouched = self.claims.end(self._genesis), self._found.checkpoint.source_events
+        self._file.seek(self.claims.size)
+        if end != vouched:
+            kind, line = BreakKind.CHECKPOINT_MISMATCH, max(end.lines, 1)
+            self.broken = Break(EVENTS, line, end.size, None, kind, vouched.hash, end.hash)
+
+    def segment(self, end: Position) -> None:
+        """Remember where it ends, and its events."""
+        self._found.ends.append(SegmentEnd(end, self.claims.size, self.claims.lines))
+
+    def line(self, entry: Entry) -> None:
+        """Compare the line that tells of the last removal with the anchor."""
+        anchor, body = self._found.anchor, entry.body
+        if anchor is not None and isinstance(body, RetentionRecord):
+            self.told = (body.last + 1, body.seq, body.hash) == (anchor.segment, anchor.seq, anchor.hash)
+
+
+def _walk(storage: Storage, identity: Identity, segments: Segments, found: _Found) -> None:
+    checkpoint, anchor = found.checkpoint, found.anchor
+    start = identity.start if anchor is None else anchor.position
+    found.segments = segments.last - segments.first + 1
+    with storage.open(EVENTS) as events:
+        watch = _Watch(events, identity.genesis, found)
         vouched = None if checkpoint is None else checkpoint.position
         try:
-            walked = walk(decisions, Position(0, 0, genesis), vouched, claim, compare)
+            walked = walk(open_segments(storage, start, segments.last), start, vouched, watch)
         except BrokenError as problem:
-            line = problem.broken.line
-            if events_break is not None and (events_break.seq or line) >= line:
-                events_break = None  # what a changed line says of its events is no news about them
-            found.records, found.size = line - 1, problem.broken.offset
+            seq = problem.broken.seq or 0
+            if watch.broken is not None and (watch.broken.seq or seq) >= seq:
+                watch.broken = None  # what a changed line says of its events is no news about them
+            found.records = max(seq - 1 - start.seq, 0)
+            found.size = _size(storage, segments.first, problem.broken.file) + problem.broken.offset
             raise
         finally:
-            found.events = claims.lines
-            if events_break is not None:
-                found.breaks.append(events_break)
-        found.records, found.size, found.head = walked.end.seq, walked.end.size, walked.end.hash
-        found.breaks += unfinished(storage, walked.end, len(walked.rest), None if events_break else claims)
+            found.events = watch.claims.lines
+            if watch.broken is not None:
+                found.breaks.append(watch.broken)
+        end = walked.end
+        found.records, found.head = end.seq - start.seq, end.hash
+        found.size = _size(storage, segments.first, end.file) + end.size
+        if anchor is not None and not watch.told:
+            wanted, seq = f"line {anchor.retained_by} to tell of it", anchor.retained_by
+            found.breaks.append(Break(ANCHOR, 1, 0, seq, BreakKind.RETENTION_MISMATCH, wanted, "another line or none"))
+        found.breaks += unfinished(storage, end, len(walked.rest), None if watch.broken else watch.claims)
+
+
+def _size(storage: Storage, first: int, until: str) -> int:
+    """Bytes of the segments before this one."""
+    total, number = 0, first
+    while (path := segment_file(number)) != until:
+        total += storage.size(path) or 0
+        number += 1
+    return total
+
+
+def _changed_before(file: BinaryIO, anchor: Anchor) -> Break | None:
+    """Whether the events of removed lines are still those that they vouched for."""
+    digest, left = sha256(), anchor.source_events.size
+    file.seek(0)
+    while left and (chunk := file.read(min(left, _CHUNK))):
+        digest.update(chunk)
+        left -= len(chunk)
+    found = digest.hexdigest()
+    if left == 0 and found == anchor.events_sha256:
+        return None
+    return Break(EVENTS, 1, 0, anchor.seq, BreakKind.EVENTS_MISMATCH, anchor.events_sha256, found)
 
 
 def unfinished(storage: Storage, end: Position, rest: int, claims: EventsWalk | None) -> list[Break]:
     """What a crash left behind the last whole record and behind the last events that a decision claims."""
     breaks: list[Break] = []
     if rest:
-        line = end.seq + 1
-        breaks.append(Break(DECISIONS, line, end.size, line, BreakKind.TORN_TAIL, "a whole line", f"{rest} bytes"))
+        seq = end.seq + 1
+        breaks.append(
+            Break(end.file, end.lines + 1, end.size, seq, BreakKind.TORN_TAIL, "a whole line", f"{rest} bytes")
+        )
     surplus = 0 if claims is None else (storage.size(EVENTS) or 0) - claims.size
     if claims is not None and surplus > 0:
         line, expected = claims.lines + 1, "events of a decision"
@@ -179,7 +276,7 @@ def unfinished(storage: Storage, end: Position, rest: int, claims: EventsWalk | 
     return breaks
 
 
-def _concluded(storage: Storage, checkpoint: Checkpoint | None, found: _Found) -> Verification:
+def _concluded(storage: Storage, found: _Found) -> Verification:
     breaks = tuple(found.breaks)
     writing = storage.locked(LOCK)
     if writing and all(broken.repairable for broken in breaks):
@@ -190,6 +287,9 @@ def _concluded(storage: Storage, checkpoint: Checkpoint | None, found: _Found) -
         source_events=found.events,
         size=found.size,
         head=found.head,
-        checkpoint=checkpoint,
+        checkpoint=found.checkpoint,
+        anchor=found.anchor,
+        segments=found.segments,
+        ends=tuple(found.ends),
         writing=writing,
     )

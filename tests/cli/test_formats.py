@@ -105,7 +105,7 @@ def denied() -> Report:
 
 def faulted() -> Report:
     fault = Finding(
-        code="engine.opa_unavailable",
+        code="policy_unavailable",
         level=Level.DENY,
         message="OPA gave no answer in 60 seconds",
         subject=None,

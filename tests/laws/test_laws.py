@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 
 from engine.cases import CaseFile, Runner, changed
 from engine.decide import read
+from engine.drive import run
 from engine.engine import Engine
 from engine.errors import DecideError, GatherError, WorkError
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load
-from engine.flow import Parts, answer
-from engine.model import ENGINE_CODES, Mode, Outcome, Permit, Result
+from engine.flow import Context, Parts, answer
+from engine.model import Mode, Outcome, Permit, Result, Revisions, is_reserved
 from engine.points.registry import POINTS
 from engine.points.source import SourceRequest
 from engine.settings import OpaLimits, ReadLimits, Settings
@@ -40,7 +41,7 @@ MOST = 200
 
 RANK = {"deny": 0, "confirm": 1, "allow": 2}
 ALLOWED = [file for file in CASES if file.case.want.outcome is Outcome.ALLOW]
-DECIDED = [file for file in CASES if not any(code.startswith(ENGINE_CODES) for code in file.case.want.codes)]
+DECIDED = [file for file in CASES if not any(is_reserved(code) for code in file.case.want.codes)]
 ON_BUNDLES = [file for file in DECIDED if file.case.bundle is not None]
 ON_REQUESTS = [file for file in DECIDED if file.case.bundle is None]
 
@@ -64,13 +65,17 @@ FIELDS = {
 """Every field that format 1 knows."""
 
 
+COMMON = {"caller": {"via": "process", "points": []}, "approvals": [], "budgets": []}
+"""Facts that every input has."""
+
+
 def taken(runner: Runner, file: CaseFile) -> tuple[Engine, dict[str, Any], str]:
     """The engine of a case, its input as OPA sees it, and its outcome."""
     engine = runner.at(file)
     if file.path not in _TAKEN:
         got = runner.answer(file)
-        assert got.gathered is not None
-        _TAKEN[file.path] = (got.gathered.input.model_dump(mode="json", exclude_none=True), got.decision.outcome)
+        assert got.document is not None
+        _TAKEN[file.path] = (got.document, got.decision.outcome)
     return engine, *_TAKEN[file.path]
 
 
@@ -119,7 +124,7 @@ def facts(engine: Engine, bundle: Path, changes: Any) -> dict[str, Any] | None:
     except GatherError:
         return None
     with closing(gathered.opened):
-        return gathered.input.model_dump(mode="json", exclude_none=True)
+        return gathered.input.model_dump(mode="json", exclude_none=True) | COMMON
 
 
 @pytest.mark.parametrize("file", DECIDED, ids=case_id)
@@ -245,10 +250,26 @@ def _member(archive: Path, name: str) -> bytes:
 
 
 class _Faulty:
-    """An OPA that fails in one way, behind the interface of the real one."""
+    """An OPA that fails in one way, behind the interface of what is served."""
 
-    def __init__(self, real: Any, code: str | None = None, change: Any = None) -> None:
-        self._real, self._code, self._change = real, code, change
+    def __init__(self, engine: Engine, code: str | None = None, change: Any = None) -> None:
+        self._real, self._code, self._change = engine.opa, code, change
+        assert engine.policy is not None
+        self.catalogue = engine.policy.catalogue
+        self.revisions: Revisions | None = engine.policy.revisions
+
+    @property
+    def opa(self) -> Any:
+        return self
+
+    def budgets(self, _: str) -> dict[str, int]:
+        return {}
+
+    def release(self) -> None:
+        """Nothing is held."""
+
+    async def ask_async(self, rule: str, document: dict[str, Any]) -> Any:
+        return self.ask(rule, document)
 
     def ask(self, rule: str, document: dict[str, Any]) -> Any:
         if self._code:
@@ -286,10 +307,10 @@ GARBAGE = {
 @pytest.mark.parametrize("file", ALLOWED, ids=case_id)
 def test_4_a_malformed_answer_is_a_deny_with_a_reserved_code(file: CaseFile, name: str, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)
-    broken = replace(parts(engine), opa=_Faulty(engine.opa, change=GARBAGE[name]))
-    got = answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, broken)
+    broken = replace(parts(engine), serving=lambda: _Faulty(engine, change=GARBAGE[name]))
+    got = run(answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, broken))
     assert got.decision.outcome is Outcome.DENY
-    assert got.decision.findings[0].code.startswith(ENGINE_CODES)
+    assert is_reserved(got.decision.findings[0].code)
     assert got.exit == 4
     assert _recorded(engine, got.decision.decision_id)["outcome"] == "deny"
 
@@ -307,8 +328,8 @@ def test_4_a_dead_opa_is_a_deny_with_a_reserved_code(
         slow = engine.decide(file.case.point, request)
         os.kill(engine.opa.pid, signal.SIGKILL)  # type: ignore[union-attr]
         dead = engine.decide(file.case.point, request)
-    assert [slow.decision.findings[0].code, slow.exit] == ["engine.opa_timeout", 4]
-    assert [dead.decision.findings[0].code, dead.exit] == ["engine.opa_unavailable", 4]
+    assert [slow.decision.findings[0].code, slow.exit] == ["policy_unavailable", 4]
+    assert [dead.decision.findings[0].code, dead.exit] == ["policy_unavailable", 4]
     for got in (slow, dead):
         assert got.decision.outcome is Outcome.DENY
         assert _recorded(engine, got.decision.decision_id)["findings"][0]["code"] == got.decision.findings[0].code
@@ -344,7 +365,8 @@ def test_5_without_a_record_nothing_is_allowed_and_nothing_runs(
 @pytest.mark.parametrize("file", ALLOWED, ids=case_id)
 def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile, runner: Runner) -> None:
     engine, original, _ = taken(runner, file)
-    point, catalogue = POINTS[file.case.point], parts(engine).catalogue
+    assert engine.policy is not None
+    point, catalogue = POINTS[file.case.point], engine.policy.catalogue
     good = engine.opa.ask("decision", original)
     limits = good.result["limits"]
     mutants = [mutant for _, _, mutant in single(limits)] + [mutant for _, mutant in unknown(limits)]
@@ -369,7 +391,7 @@ def test_6_a_boundary_that_was_not_shown_is_refused(file: CaseFile, runner: Runn
     held = real.world.boundaries()
     for boundaries in ((), tuple(boundary.model_copy(update={"enforced": False}) for boundary in held)):
         world = replace(real.world, boundaries=lambda found=boundaries: found)  # type: ignore[misc]
-        got = answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, replace(real, world=world))
+        got = run(answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, replace(real, world=world)))
         assert got.decision.outcome is Outcome.DENY
     assert all(boundary.enforced for boundary in held)  # the control
 
@@ -380,7 +402,7 @@ def test_6_a_limit_beyond_the_machine_is_refused_even_when_the_policy_allows(run
     real = parts(engine)
     calls = iter([real.world.boundaries(), ()])  # shown while gathering, gone when enforcing
     world = replace(real.world, boundaries=lambda: next(calls))
-    got = answer(POINTS["source"], runner.request(file), Mode.ENFORCE, replace(real, world=world))
+    got = run(answer(POINTS["source"], runner.request(file), Mode.ENFORCE, replace(real, world=world)))
     assert [finding.code for finding in got.decision.findings] == ["engine.limit_unenforceable"]
 
 
@@ -388,7 +410,7 @@ def test_6_a_limit_beyond_the_machine_is_refused_even_when_the_policy_allows(run
 def test_7_one_by_one_and_again_gives_the_same_bytes(file: CaseFile, runner: Runner) -> None:
     engine = runner.at(file)
     fixed = replace(parts(engine), new_id=lambda: "0" * 32)
-    twice = [answer(POINTS[file.case.point], runner.request(file), Mode.CHECK, fixed) for _ in range(2)]
+    twice = [run(answer(POINTS[file.case.point], runner.request(file), Mode.CHECK, fixed)) for _ in range(2)]
     assert twice[0].decision.model_dump_json() == twice[1].decision.model_dump_json()
 
 
@@ -429,7 +451,7 @@ def _by_hand(engine: Engine, point: str, documents: list[Any], folder: Path) -> 
     assert engine.policy is not None
     module = "package by_hand\n\nimport future.keywords.not\n\n"
     for code, one in engine.policy.catalogue.points[point].requirements.items():
-        rule = f"data.admission.requirements.{point}.{one.topic}.{one.rule}"
+        rule = f"data.admission.requirements.{one.point}.{one.topic}.{one.rule}"
         if one.each is None:
             module += f'refused contains ["{code}", null] if not {rule} == true\n\n'
         else:
@@ -523,8 +545,8 @@ def test_10_without_the_requirements_nothing_is_allowed(
 @pytest.mark.parametrize("file", ALLOWED, ids=case_id)
 def test_10_every_decision_asks_opa(file: CaseFile, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)
-    deaf = replace(parts(engine), opa=_Faulty(None, code="engine.opa_unavailable"))
-    got = answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, deaf)
+    deaf = replace(parts(engine), serving=lambda: _Faulty(engine, code="policy_unavailable"))
+    got = run(answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, deaf))
     assert got.decision.outcome is Outcome.DENY
 
 
@@ -532,7 +554,10 @@ def test_a_dry_run_never_gives_a_permit(runner: Runner) -> None:
     ran: list[Permit] = []
     file = next(file for file in ALLOWED if file.case.bundle)
     engine, _, _ = taken(runner, file)
-    got = answer(POINTS["source"], runner.request(file), Mode.CHECK, parts(engine), lambda p, _: ran.append(p))  # type: ignore[arg-type,return-value]
+    dry = answer(
+        POINTS["source"], runner.request(file), Mode.CHECK, parts(engine), Context(), lambda p, _: ran.append(p)
+    )  # type: ignore[arg-type,return-value]
+    got = run(dry)
     assert got.decision.outcome is Outcome.ALLOW
     assert not ran
 

@@ -1,111 +1,266 @@
-"""The client against servers that misbehave: every fault is a DecideError with its code, in time."""
+"""Both clients against peers that misbehave: every fault is a DecideError with its code, in time."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import json
+import os
+import signal
 import socket
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
+from typing import Any, NoReturn
 
 import pytest
 
 from engine.errors import DecideError
+from engine.opa.async_client import AsyncClient
 from engine.opa.client import Client
+from engine.opa.reply import Reply
 from engine.settings import OpaLimits
+from tests.opa.peers import FAULTS, HEAD, LARGE, body, says, serving, silent
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-
-
-@contextmanager
-def serving(talk: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A unix socket whose one connection is handled by `talk` after the request was read."""
-    with tempfile.TemporaryDirectory(prefix="opa-") as folder, socket.socket(socket.AF_UNIX) as listener:
-        path = str(Path(folder) / "s")
-        listener.bind(path)
-        listener.listen()
-
-        def serve() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65536)
-                try:
-                    talk(connection)
-                except OSError:
-                    return  # the client hung up, which is what it should do
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield path
-        thread.join()
+ONE = says(body(b'{"result": 1}'))
+Ask = Callable[[str, OpaLimits, dict[str, Any]], Reply]
 
 
-def body(text: bytes) -> bytes:
-    return HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(text), text)
-
-
-def drip(connection: socket.socket) -> None:
-    connection.sendall(HEAD + b"Content-Length: 1000\r\n\r\n")
-    for _ in range(1000):
-        connection.sendall(b" ")
-        time.sleep(0.05)
-
-
-def silent(connection: socket.socket) -> None:
-    while connection.recv(65536):  # until the client hangs up
-        continue
-
-
-FAULTS: dict[str, tuple[Callable[[socket.socket], None], str]] = {
-    "hangs_up": (lambda _: None, "engine.opa_unavailable"),
-    "garbage": (lambda connection: connection.sendall(b"\x00\xff" * 100), "engine.opa_unavailable"),
-    "not_json": (lambda connection: connection.sendall(body(b"<html>")), "engine.opa_unavailable"),
-    "deep_json": (lambda connection: connection.sendall(body(b"[" * 90_000)), "engine.opa_unavailable"),
-    "not_an_object": (lambda connection: connection.sendall(body(b"[1]")), "engine.answer_malformed"),
-    "half_an_answer": (
-        lambda connection: connection.sendall(HEAD + b"Content-Length: 99\r\n\r\n{"),
-        "engine.opa_unavailable",
-    ),
-    "http_500": (
-        lambda connection: connection.sendall(b"HTTP/1.1 500 no\r\nContent-Length: 2\r\n\r\n{}"),
-        "engine.opa_error",
-    ),
-    "redirects": (
-        lambda connection: connection.sendall(b"HTTP/1.1 302 f\r\nLocation: /\r\nContent-Length: 2\r\n\r\n{}"),
-        "engine.opa_unavailable",
-    ),
-    "too_large": (lambda connection: connection.sendall(body(b'"' + b"x" * 300_000 + b'"')), "engine.answer_malformed"),
-    "silent": (silent, "engine.opa_timeout"),
-    "drips": (drip, "engine.opa_timeout"),
-}
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_fault_is_a_refusal_in_time(name: str) -> None:
-    talk, code = FAULTS[name]
-    with serving(talk) as path:
-        client = Client(path, OpaLimits(answer_seconds=0.4, answer_bytes=100_000))
-        started = time.monotonic()
-        with pytest.raises(DecideError) as caught:
-            client.ask("decision", {})
-        assert caught.value.code == code
-        assert time.monotonic() - started < 5  # seconds; a drip of 1,000 bytes would take 50
+def ask_sync(path: str, limits: OpaLimits, document: dict[str, Any]) -> Reply:
+    client = Client(path, limits)
+    try:
+        return client.ask("decision", document)
+    finally:
         client.close()
 
 
-def test_a_proxy_in_the_environment_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def ask_async(path: str, limits: OpaLimits, document: dict[str, Any]) -> Reply:
+    async def run() -> Reply:
+        client = AsyncClient(path, limits)
+        try:
+            return await client.ask("decision", document)
+        finally:
+            client.close()
+            await asyncio.sleep(0)
+
+    return asyncio.run(run())
+
+
+both = pytest.mark.parametrize("ask", [ask_sync, ask_async], ids=["sync", "async"])
+
+
+@both
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_a_refusal_in_time(name: str, ask: Ask) -> None:
+    talk, code = FAULTS[name]
+    with serving(talk) as peer:
+        started = time.monotonic()
+        with pytest.raises(DecideError) as caught:
+            ask(peer.path, OpaLimits(answer_seconds=0.4, answer_bytes=100_000), {})
+        assert caught.value.code == code
+        assert time.monotonic() - started < 5  # seconds; a drip of 1,000 bytes would take 50
+        assert len(peer.requests) == 1  # never sent twice
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_after_a_fault_the_next_answer_is_the_right_one(name: str) -> None:
+    limits = OpaLimits(answer_seconds=0.2, answer_bytes=100_000)
+
+    async def main() -> None:
+        client = AsyncClient(peer.path, limits)
+        with pytest.raises(DecideError):
+            await client.ask("decision", {})
+        peer.talk = ONE
+        assert (await client.ask("decision", {}, 20)).result == 1
+        client.close()
+        await asyncio.sleep(0)
+
+    with serving(FAULTS[name][0]) as peer:
+        client = Client(peer.path, limits, connections=1)
+        with pytest.raises(DecideError):
+            client.ask("decision", {})
+        peer.talk = ONE
+        assert client.ask("decision", {}, 20).result == 1
+        client.close()
+    with serving(FAULTS[name][0]) as peer:
+        asyncio.run(main())
+
+
+@both
+def test_what_a_correct_peer_says_is_the_answer(ask: Ask) -> None:
+    chunked = HEAD + b'Transfer-Encoding: chunked\r\n\r\n4\r\n{"re\r\n9\r\nsult": 2}\r\n0\r\n\r\n'
+    closing = HEAD + b'Connection: close\r\nContent-Length: 13\r\n\r\n{"result": 3}'
+
+    def torn(connection: socket.socket) -> None:
+        for byte in body(b'{"result": 4}'):
+            connection.sendall(bytes([byte]))
+
+    for talk, result in [(ONE, 1), (says(chunked), 2), (says(closing), 3), (torn, 4), (says(LARGE), "x" * 300_000)]:
+        with serving(talk) as peer:
+            reply = ask(peer.path, OpaLimits(answer_seconds=5), {"point": "é"})
+            assert (reply.defined, reply.result) == (True, result)
+            assert [json.loads(request) for request in peer.requests] == [{"input": {"point": "é"}}]
+
+
+@both
+def test_a_proxy_in_the_environment_changes_nothing(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    with serving(lambda connection: connection.sendall(body(b'{"result": 1}'))) as path:
-        client = Client(path, OpaLimits(answer_seconds=2))
+    with serving(ONE) as peer:
+        assert ask(peer.path, OpaLimits(answer_seconds=2), {}).result == 1
+
+
+@both
+def test_nothing_listens(ask: Ask) -> None:
+    started = time.monotonic()
+    with pytest.raises(DecideError) as caught:
+        ask("/nonexistent/socket", OpaLimits(answer_seconds=30), {})
+    assert caught.value.code == "policy_unavailable"
+    assert time.monotonic() - started < 5  # at once, not at the deadline
+
+
+@both
+def test_a_deadline_that_is_over_leaves_no_socket_open(ask: Ask) -> None:
+    """An unclosed socket would be told when it is collected, and fail the test."""
+    with serving(ONE) as peer:
+        for _ in range(3):
+            with pytest.raises(DecideError) as caught:
+                ask(peer.path, OpaLimits(answer_seconds=1e-9), {})
+            assert caught.value.code == "policy_unavailable"
+        gc.collect()
+
+
+@both
+def test_what_is_no_json_is_never_sent(ask: Ask) -> None:
+    with serving(ONE) as peer:
+        for odd in (float("nan"), object()):
+            with pytest.raises(DecideError) as caught:
+                ask(peer.path, OpaLimits(answer_seconds=5), {"x": odd})
+            assert caught.value.code == "engine.internal"
+        assert not peer.requests
+
+
+def test_four_threads_ask_at_once_and_others_wait() -> None:
+    full = threading.Event()
+    at_once = threading.Barrier(4, action=full.set)
+
+    def talk(connection: socket.socket) -> None:
+        at_once.wait(20)
+        connection.sendall(body(b'{"result": 1}'))
+
+    with serving(talk) as peer:
+        client = Client(peer.path, OpaLimits(answer_seconds=20))
+        with ThreadPoolExecutor(8) as pool:
+            replies = list(pool.map(lambda _: client.ask("decision", {}), range(8)))
+        assert full.is_set()
+        assert [reply.result for reply in replies] == [1] * 8
+        assert (peer.most, peer.connections) == (4, 4)
+        client.close()
+
+
+def test_waiting_for_a_connection_is_part_of_the_deadline() -> None:
+    answer = threading.Event()
+
+    def talk(connection: socket.socket) -> None:
+        answer.wait(20)
+        connection.sendall(body(b'{"result": 1}'))
+
+    with serving(talk) as peer, ThreadPoolExecutor(1) as pool:
+        client = Client(peer.path, OpaLimits(answer_seconds=20), connections=1)
+        first = pool.submit(client.ask, "decision", {})
+        while not peer.requests:
+            time.sleep(0.001)
+        begun = time.monotonic()
+        with pytest.raises(DecideError) as caught:
+            client.ask("decision", {}, 0.05)
+        assert caught.value.code == "policy_unavailable"
+        assert time.monotonic() - begun < 10  # not when the first was answered
+        answer.set()
+        assert first.result(20).result == 1
+        assert len(peer.requests) == 1  # the one that waited was never sent
         assert client.ask("decision", {}).result == 1
         client.close()
 
 
-def test_nothing_listens() -> None:
-    client = Client("/nonexistent/socket", OpaLimits(answer_seconds=1))
-    with pytest.raises(DecideError) as caught:
-        client.ask("decision", {})
-    assert caught.value.code == "engine.opa_unavailable"
+class Interrupted(Exception):  # noqa: N818 - it is no error
+    """What the handler of a signal raises in the middle of anything."""
+
+
+def test_an_interrupt_in_the_middle_of_an_answer_hangs_up_and_mixes_nothing_up() -> None:
+    """The first answer comes late and in halves; the call after the interrupt must not read the second half."""
+    interrupted = threading.Event()
+
+    def talk(connection: socket.socket) -> None:
+        if interrupted.is_set():
+            connection.sendall(body(b'{"result": "second"}'))
+            return
+        whole = body(b'{"result": "first!"}')
+        connection.sendall(whole[:-8])
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        interrupted.wait(20)
+        connection.sendall(whole[-8:])
+
+    def handler(_number: int, _frame: FrameType | None) -> NoReturn:
+        interrupted.set()
+        raise Interrupted
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with serving(talk) as peer:
+            client = Client(peer.path, OpaLimits(answer_seconds=20), connections=1)
+            with pytest.raises(Interrupted):
+                client.ask("decision", {"n": 1})
+            assert peer.hung_up.wait(20)
+            assert client.ask("decision", {"n": 2}).result == "second"
+            assert peer.connections == 2
+            client.close()
+            gc.collect()  # nothing was left open
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_interrupt_between_head_and_body_hangs_up_at_once() -> None:
+    """Not only when the answer that was begun is collected: OPA would go on working."""
+
+    def interrupt(*_: object, **__: object) -> NoReturn:
+        raise Interrupted
+
+    def talk(connection: socket.socket) -> None:
+        connection.sendall(HEAD + b"Content-Length: 99\r\n\r\n{")
+        silent(connection)
+
+    with serving(ONE) as peer:
+        client = Client(peer.path, OpaLimits(answer_seconds=20), connections=1)
+        assert client.ask("decision", {}).result == 1
+        client._idle[0]._session.hooks["response"].insert(0, interrupt)
+        peer.talk = talk
+        with pytest.raises(Interrupted) as caught:  # and the frames that it came through are kept
+            client.ask("decision", {})
+        assert peer.hung_up.wait(10)
+        peer.talk = ONE
+        assert client.ask("decision", {}).result == 1
+        assert caught.tb.tb_next is not None
+        client.close()
+
+
+def test_a_fork_may_not_ask() -> None:
+    with serving(ONE) as peer:
+        client = Client(peer.path, OpaLimits(answer_seconds=5))
+        assert client.ask("decision", {}).result == 1  # the control
+        assert in_fork(lambda: client.ask("decision", {}))
+        assert client.ask("decision", {}).result == 1
+        client.close()
+
+
+def in_fork(call: Callable[[], object]) -> bool:
+    """Whether the call is refused in a forked process."""
+    child = os.fork()
+    if child == 0:
+        try:
+            call()
+        except DecideError as error:
+            os._exit(0 if error.code == "policy_unavailable" else 1)
+        os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

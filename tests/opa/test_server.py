@@ -62,12 +62,12 @@ def test_other_revisions_are_refused(policy: PolicyBundle) -> None:
     server = Server.start(find_binary(), policy.rules.path, policy.values.path, expected, LIMITS)
     with pytest.raises(DecideError) as caught:
         server.ready()
-    assert caught.value.code == "engine.revision_mismatch"
+    assert caught.value.code == "policy_stale"
     server.close()
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGKILL, "engine.opa_unavailable"), (signal.SIGSTOP, "engine.opa_timeout")]
+    ("number", "code"), [(signal.SIGKILL, "policy_unavailable"), (signal.SIGSTOP, "policy_unavailable")]
 )
 def test_killed_or_stopped(policy: PolicyBundle, number: signal.Signals, code: str) -> None:
     server = start(policy)
@@ -90,7 +90,7 @@ def test_killed_while_starting(policy: PolicyBundle) -> None:
     os.kill(server.pid, signal.SIGKILL)
     with pytest.raises(DecideError) as caught:
         server.ready()
-    assert caught.value.code == "engine.opa_start"
+    assert caught.value.code == "policy_unavailable"
     server.close()
 
 
@@ -101,7 +101,7 @@ def test_broken_archive(policy: PolicyBundle, tmp_path: Path) -> None:
     server = Server.start(find_binary(), broken, policy.values.path, policy.revisions, LIMITS)
     with pytest.raises(DecideError) as caught:
         server.ready()
-    assert caught.value.code == "engine.opa_start"
+    assert caught.value.code == "policy_unavailable"
     server.close()
 
 
@@ -109,7 +109,7 @@ def test_no_binary_to_run(policy: PolicyBundle, tmp_path: Path) -> None:
     server = start(policy, replace(find_binary(), path=tmp_path / "missing"))
     with pytest.raises(DecideError) as caught:
         server.ready()
-    assert caught.value.code == "engine.opa_start"
+    assert caught.value.code == "policy_unavailable"
     server.close()
 
 
@@ -169,4 +169,4 @@ def test_a_base_folder_of_someone_else_is_refused(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(DecideError) as caught:
         start(policy)
-    assert caught.value.code == "engine.opa_start"
+    assert caught.value.code == "policy_unavailable"

@@ -124,6 +124,9 @@ class SimulatedDisk:
         for change in self.pending.pop(path, []):
             _rename(self.durable, change)
 
+    def release(self, path: str) -> None:
+        """Files are not held open."""
+
     def close(self) -> None:
         """Closing promises nothing."""
 

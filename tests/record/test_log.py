@@ -15,6 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from engine.errors import RecordError
 from engine.model import Mode, Outcome
 from engine.record import log as log_module
+from engine.record import writer as writer_module
 from engine.record.layout import CHECKPOINT, DECISIONS, EVENTS, KEY
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, RecordedFinding, ResultRecord, timestamp
@@ -123,16 +124,17 @@ def test_the_record_goes_on_over_many_processes_and_reads_only_the_tail(
     assert sum(read) < 200_000 < (state / DECISIONS).stat().st_size
 
 
-def test_a_killed_writer_costs_the_next_one_the_tail_only(tmp_path: Path) -> None:
+def test_a_killed_writer_costs_the_next_one_the_tail_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "CHECKPOINT_RECORDS", 64)
     state = tmp_path / "state"
     log = open_log(state)
-    for number in range(log_module.CHECKPOINT_RECORDS + 20):
+    for number in range(writer_module.CHECKPOINT_RECORDS + 20):
         log.append(decision(number))
     vouched = json.loads((state / CHECKPOINT).read_bytes())["seq"]
-    log._storage.close()  # no last checkpoint
-    assert vouched == log_module.CHECKPOINT_RECORDS
+    log.storage.close()  # no last checkpoint
+    assert vouched == writer_module.CHECKPOINT_RECORDS
     with open_log(state) as again:
-        assert again.seq == log_module.CHECKPOINT_RECORDS + 20
+        assert again.seq == writer_module.CHECKPOINT_RECORDS + 20
         assert again.recovered == ()
     assert verify(state).ok
 
@@ -173,7 +175,7 @@ def test_an_interrupted_write_closes_the_log(tmp_path: Path, monkeypatch: pytest
     def interrupted(_: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(log._storage, "sync", interrupted)
+    monkeypatch.setattr(log.storage, "sync", interrupted)
     with pytest.raises(KeyboardInterrupt):
         log.append(decision(1))
     monkeypatch.undo()
@@ -233,13 +235,13 @@ def test_a_failing_last_checkpoint_is_told_but_never_hides_another_error(
 
     log = open_log(tmp_path / "state")
     log.append(decision(1))
-    monkeypatch.setattr(log._storage, "append", full)
+    monkeypatch.setattr(log.storage, "append", full)
     with pytest.raises(RecordError, match="no space left"):
         log.close()
     monkeypatch.undo()
     again = open_log(tmp_path / "state")
     again.append(decision(2))
-    monkeypatch.setattr(again._storage, "append", full)
+    monkeypatch.setattr(again.storage, "append", full)
     with pytest.raises(ZeroDivisionError), again:
         raise ZeroDivisionError
     monkeypatch.undo()

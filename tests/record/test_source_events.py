@@ -186,7 +186,7 @@ def test_changed_events_stop_the_start(tmp_path: Path) -> None:
     state = tmp_path / "state"
     log = open_log(state)
     log.append(decision(1), (event(1), event(2)))
-    log._storage.close()  # as if killed: no checkpoint vouches for these events
+    log.storage.close()  # as if killed: no checkpoint vouches for these events
     data = (state / EVENTS).read_bytes()
     (state / EVENTS).write_bytes(data.replace(b"contacts-2", b"contacts-3"))
     with pytest.raises(RecordError, match="events_mismatch"):

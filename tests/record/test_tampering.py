@@ -205,8 +205,11 @@ def test_a_line_added_in_our_form_by_somebody_else_is_found_unless_it_continues_
     assert verify(state).breaks[0].kind is BreakKind.CHAIN_BREAK
 
 
-def test_a_file_that_does_not_belong_is_found(state: Path) -> None:
-    (state / "records" / "decisions.000002.jsonl").write_bytes(b"")
+@pytest.mark.parametrize(
+    "name", ["decisions.000003.jsonl", "decisions.0000002.jsonl", "decisions.000000.jsonl", "x.jsonl"]
+)
+def test_a_file_that_does_not_belong_is_found(state: Path, name: str) -> None:
+    (state / "records" / name).write_bytes(b"")
     assert [broken.kind for broken in verify(state).breaks] == [BreakKind.UNKNOWN_SEGMENT]
 
 
@@ -329,7 +332,7 @@ def test_memory_does_not_grow_with_the_record(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [50, 120], ids=["before the checkpoint", "after it"])
 def test_an_endless_line_is_named_and_not_read_whole(tree: Tree, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.record.chain.LINE_BYTES", 2 << 20)
+    monkeypatch.setattr("engine.record.lines.LINE_BYTES", 2 << 20)
     lines = content(tree, DECISIONS).splitlines(keepends=True)
     found = checked(tree, decisions=b"".join([*lines[:at], b"x" * (5 << 20), *lines[at:]]))
     assert (found.breaks[0].line, found.breaks[0].kind) == (at + 1, BreakKind.BAD_JSON)

@@ -54,9 +54,9 @@ def claim(item: Explained) -> str:
 
 
 def _by_engine(finding: Finding) -> bool:
-    from engine.model import ENGINE_CODES
+    from engine.model import is_reserved
 
-    return finding.code.startswith(ENGINE_CODES)
+    return is_reserved(finding.code)
 
 
 def findings(report: Report) -> tuple[Explained, ...]:

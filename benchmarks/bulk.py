@@ -1,0 +1,112 @@
+"""P7 and P8: many requests at once, asked of an engine in the caller's own process with its record on disk.
+
+Against the same engine asked one by one, against a loop of opa-python-client over the same inputs,
+which records nothing, and against OPA's own benchmark of the same rules.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from opa_client.opa import OpaClient
+
+from benchmarks.bare import Bare, as_the_engine_starts_it
+from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
+from benchmarks.workload import POINT, engine, request
+from engine.drive import BATCH_ITEMS
+from engine.engine import Engine
+from engine.flow import Answer
+from engine.model import Outcome
+
+_REQUESTS = 1_000
+_OPA_SECONDS = 120.0
+
+
+def rows(bench: Bench, count: int = _REQUESTS) -> Iterator[Row]:
+    """The rows that were asked for, from one set of rounds."""
+    requests = [request(number) for number in range(count)]
+    with ExitStack() as stack:
+        own = stack.enter_context(engine(bench, bench.folder("bulk") / "state"))
+        bare = stack.enter_context(as_the_engine_starts_it(bench, "bulk/opa"))
+        documents = [answer.document for answer in _allowed(own.decide_many(POINT, requests))]
+        parts: dict[str, Callable[[], float]] = {"together": lambda: _together(own, requests)}
+        if "P7" in bench.asked:
+            parts["one by one"] = lambda: _one_by_one(own, requests)
+            parts["client"] = lambda: _client(bare, documents)
+        if "P8" in bench.asked:
+            batch = bench.scratch / "bulk" / "batch.json"
+            batch.write_text(json.dumps({"items": documents[:BATCH_ITEMS]}), encoding="utf-8")
+            parts["opa bench"] = lambda: _opa_bench(bench, batch) / len(documents[:BATCH_ITEMS]) * count
+        told = partial(bench.tell, " ".join(sorted(bench.asked & {"P7", "P8"})))
+        found = [dict(zip(parts, each, strict=True)) for each in interleaved(list(parts.values()), bench.rounds, told)]
+    what = f"{count:,} requests: decide_many"
+    if "P7" in bench.asked:
+        faster = tuple(each["one by one"] / each["together"] for each in found)
+        yield Row("P7", f"{what} ÷ own one by one, records a second", 2.5, faster, least=True)
+        faster = tuple(each["client"] / each["together"] for each in found)
+        yield Row("P7", f"{what} ÷ opa-python-client loop, records a second", 15.0, faster, least=True)
+    if "P8" in bench.asked:
+        yield Row("P8", f"{what} ÷ opa bench, time a record", 1.4, tuple(x["together"] / x["opa bench"] for x in found))
+    microseconds = tuple(each["together"] / count * 1e6 for each in found)
+    yield Row("bulk", f"{what}, microseconds a record", None, microseconds, "µs")
+
+
+def _together(own: Engine, requests: Sequence[dict[str, Any]]) -> float:
+    started = time.perf_counter()
+    answers = own.decide_many(POINT, requests)
+    taken = time.perf_counter() - started
+    _allowed(answers)
+    return taken
+
+
+def _one_by_one(own: Engine, requests: Sequence[dict[str, Any]]) -> float:
+    started = time.perf_counter()
+    answers = [own.decide(POINT, one) for one in requests]
+    taken = time.perf_counter() - started
+    _allowed(answers)
+    return taken
+
+
+def _client(bare: Bare, documents: Sequence[dict[str, Any] | None]) -> float:
+    client = OpaClient(host="127.0.0.1", port=bare.port)
+    client._session.trust_env = False  # noqa: SLF001  (a proxy of the machine is not what is measured)
+    started = time.perf_counter()
+    for document in documents:
+        answer = client.query_rule(input_data=document, package_path="admission", rule_name="decision")
+        if answer["result"]["outcome"] != Outcome.ALLOW:
+            raise NotMeasuredError("the bare OPA does not allow what the engine allows")
+    taken = time.perf_counter() - started
+    client.close_connection()
+    return taken
+
+
+def _opa_bench(bench: Bench, batch: Path) -> float:
+    """Seconds that one evaluation of the batch takes, by OPA's own benchmark with the engine's settings."""
+    rules, values = map(str, bench.archives)
+    command = [str(bench.binary.path), "bench", "--format", "json", "--input", str(batch), "-b", rules, "-b", values]
+    finished = subprocess.run(
+        [*command, "data.admission.decisions"],
+        env={"GOGC": "400"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=_OPA_SECONDS,
+    )
+    if finished.returncode:
+        raise NotMeasuredError(f"opa bench ended with {finished.returncode}: {finished.stderr.decode()}")
+    told = json.loads(finished.stdout)
+    found: float = told["T"] / told["N"] / 1e9
+    return found
+
+
+def _allowed(answers: Sequence[Answer]) -> Sequence[Answer]:
+    if refused := [answer.decision for answer in answers if answer.decision.outcome is not Outcome.ALLOW]:
+        raise NotMeasuredError(f"{len(refused)} of {len(answers)} requests are not allowed: {refused[0].findings}")
+    return answers

@@ -1,0 +1,79 @@
+"""The one request of all rows under load, about 0.9 KB as OPA gets it, and that input itself.
+
+A license question with a history: the label is asked about again after other content was decided.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Bench, NotMeasuredError
+from engine.canonical import canonical
+from engine.engine import Engine
+from engine.flow import Context
+from engine.model import Caller, Outcome, Via
+from engine.settings import Settings
+
+POINT = "license"
+LICENSES = ("CC-BY-4.0", "MIT")
+"""Those that the request offers; it is exported under the first."""
+_HISTORY = 4
+"""Decisions besides the one that counts: they bring the input to the size that is measured."""
+_ON_LOOPBACK = Context(caller=Caller(via=Via.LOOPBACK))
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The same question to the engine (`request`) and to a bare OPA (`document`)."""
+
+    request: dict[str, Any]
+    document: dict[str, Any]
+
+    @property
+    def request_body(self) -> bytes:
+        """As a client sends it to the engine."""
+        return json.dumps(self.request).encode()
+
+    @property
+    def input_body(self) -> bytes:
+        """As the engine sends it to OPA."""
+        return b'{"input":%b}' % canonical(self.document)
+
+
+def request(number: int = 0) -> dict[str, Any]:
+    """A request that is allowed; each number asks about other content."""
+    contents = [hashlib.sha256(f"content {number} {index}".encode()).hexdigest() for index in range(_HISTORY + 1)]
+    return {
+        "purpose": "train",
+        "export_license": LICENSES[0],
+        "license": " OR ".join(LICENSES),
+        "sha256": contents[0],
+        "decisions": [
+            {"sha256": sha256, "decision": "accepted", "decided_at": f"2026-11-0{day}T10:00:00Z"}
+            for day, sha256 in enumerate(contents, start=1)
+        ],
+    }
+
+
+@contextmanager
+def engine(bench: Bench, state: Path) -> Iterator[Engine]:
+    """An engine in this process with a record of its own."""
+    with Engine(Settings(state=state, cache=bench.cache)) as running:
+        yield running
+
+
+def workload(bench: Bench) -> Workload:
+    """The request, and the input that the engine makes of it. Raises NotMeasuredError."""
+    asked = request()
+    with engine(bench, bench.scratch / "workload") as running:
+        answer = running.check(POINT, asked, _ON_LOOPBACK)
+    if answer.document is None or answer.decision.outcome is not Outcome.ALLOW:
+        found = [f"{finding.code}: {finding.message}" for finding in answer.decision.findings]
+        raise NotMeasuredError(f"the request that is to be measured is not allowed: {found}")
+    return Workload(asked, answer.document)

@@ -1,0 +1,107 @@
+"""`POST /v1/decide/{point}/batch`, in the shape of EOPA's batch API: many requests of one point, one question to OPA.
+
+200 when all were decided (also when none was asked), 207 when some were, 500 when none was. An item that was
+not decided has the problem in place of the decision, with the deny that was recorded for it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from engine.api.body import InvalidBodyError, parse_json
+from engine.api.decide import context_of, mode_of
+from engine.api.messages import Response
+from engine.api.problems import fields_of, problem, status_of
+from engine.errors import EngineError
+from engine.record.redaction import redact_text
+
+if TYPE_CHECKING:
+    from engine.api.app import Api
+    from engine.api.messages import Exchange
+    from engine.flow import Answer
+
+_KEYS = {"inputs", "common_input"}
+_ID_CHARACTERS = 256
+
+
+async def decide_batch(api: Api, exchange: Exchange) -> Response:
+    """Decide every request of a batch. A batch that cannot be read at all is one recorded deny."""
+    point = exchange.operation.point or ""
+    await api.batches.enter()
+    try:
+        mode = mode_of(exchange)
+        refusal = exchange.refusal or (mode if isinstance(mode, EngineError) else None)
+        context = context_of(exchange)
+        try:
+            requests = {} if refusal is not None else _requests(exchange.body, api)
+        except EngineError as error:
+            refusal, requests = error, {}
+        if refusal is not None or isinstance(mode, EngineError):
+            answer = await api.engine.decide(point, refusal, context=context)
+            return problem(answer.fault or refusal or EngineError("refused", remedy=""), exchange, answer.decision)
+        answers = await api.engine.decide_many(point, list(requests.values()), context, mode) if requests else []
+    finally:
+        api.batches.leave()
+    return _respond(exchange, dict(zip(requests, answers, strict=True)))
+
+
+def _requests(body: bytes, api: Api) -> dict[str, Any]:
+    """The requests by id, each with the common input below it."""
+    value = parse_json(body, api.limits)
+    if not isinstance(value, dict) or not isinstance(value.get("inputs"), dict):
+        raise BatchError("inputs", "must be an object of requests by id")
+    if unknown := sorted(value.keys() - _KEYS):
+        raise BatchError(unknown[0][:40], "is unknown")
+    inputs, common = value["inputs"], value.get("common_input", {})
+    if not isinstance(common, dict):
+        raise BatchError("common_input", "must be an object")
+    if len(inputs) > api.limits.batch_items:
+        raise BatchError("inputs", f"has {len(inputs)} requests, and a batch takes at most {api.limits.batch_items}")
+    if any(len(key) > _ID_CHARACTERS for key in inputs):
+        raise BatchError("inputs", f"has an id longer than {_ID_CHARACTERS} characters")
+    return {key: _merged(common, item) for key, item in inputs.items()}
+
+
+def _merged(common: Any, item: Any) -> Any:
+    """`item` with what it lacks from `common`, object by object; where both speak, the item wins."""
+    if not isinstance(common, dict) or not isinstance(item, dict) or not common:
+        return item
+    below = {key: _merged(common[key], value) if key in common else value for key, value in item.items()}
+    return {**common, **below}
+
+
+def _respond(exchange: Exchange, answers: dict[str, Answer]) -> Response:
+    failed = sum(answer.fault is not None for answer in answers.values())
+    mixed = 0 < failed < len(answers)
+    status = 207 if mixed else 500 if failed else 200
+    parts = [f"{json.dumps(key)}:{_item(answer, exchange, mixed=mixed)}" for key, answer in answers.items()]
+    text = f'{{"batch_decision_id":{json.dumps(redact_text(exchange.request_id))},"responses":{{{",".join(parts)}}}}}'
+    codes = tuple(sorted({finding.code for answer in answers.values() for finding in answer.decision.findings}))
+    return Response(status, text.encode("utf-8"), outcome="batch", codes=codes)
+
+
+def _item(answer: Answer, exchange: Exchange, *, mixed: bool) -> str:
+    decision = answer.decision.model_dump_json()
+    fault = answer.fault
+    if fault is None:
+        return f'{decision[:-1]},"http_status_code":"200"}}' if mixed else decision
+    document = json.loads(problem(fault, exchange, answer.decision).body)
+    item = {"code": fault.code, "message": document["detail"], "remedy": document["remedy"]}
+    item |= {"errors": fields_of(fault)} if fields_of(fault) else {}
+    item |= {"decision": document["decision"]}
+    item |= {"http_status_code": str(status_of(fault)[0])} if mixed else {}
+    return json.dumps(item, ensure_ascii=False)
+
+
+class BatchError(InvalidBodyError):
+    """A batch that has not the shape of one."""
+
+    code = "engine.batch_invalid"
+
+    def __init__(self, field: str, what: str) -> None:
+        super().__init__(
+            f"the batch field `{field}` {what}",
+            remedy='send {"inputs": {"id": request}, "common_input": {}}',
+            fields=((field, what),),
+        )

@@ -1,0 +1,397 @@
+"""One connection: httptools reads, limits hold from the first byte, calls are answered in order.
+
+A deadline is one number a connection, looked at by one sweep for all of them: no timer a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+import httptools
+
+from engine.api.messages import Exchange, Head, Peer, Response
+from engine.api.problems import bare_problem
+from engine.errors import EngineError, GatherError
+
+if TYPE_CHECKING:
+    from engine.api.limits import ApiLimits
+    from engine.api.load import Load
+
+_PIPELINED = 64
+"""Calls that one client may send ahead; with more it is cut off."""
+
+
+class Service(Protocol):
+    """What a connection hands its requests to."""
+
+    limits: ApiLimits
+    load: Load
+    date: bytes
+    stopping: bool
+    connections: set[Connection]
+
+    def open(self, head: Head, peer: Peer) -> Exchange:
+        """Take or refuse a request by its headers. Never raises."""
+        ...
+
+    async def answer(self, exchange: Exchange) -> Response:
+        """Answer a exchange whose body is there or was refused. Never raises."""
+        ...
+
+    def broken(self, status: int) -> None:
+        """Count an exchange that never became a exchange."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """Reads requests, answers them one after the other, and lets go of whoever is too slow or too large."""
+
+    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop, peer: PeerOf) -> None:
+        self._service = service
+        self._limits = service.limits
+        self._loop = loop
+        self._peer_of = peer
+        self._parser = httptools.HttpRequestParser(self)
+        self._queue: deque[Exchange] = deque()
+        self._reading: Exchange | None = None
+        self._in_head = False
+        self._head_bytes = 0
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._repeated: set[bytes] = set()
+        self._busy = False
+        self._last = False
+        self._paused = False
+        self._dropped = 0
+        self._drained: asyncio.Event | None = None
+        self._gone = False
+        self.deadline = inf
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection, or turn it away when there are too many."""
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+        service = self._service
+        if len(service.connections) >= self._limits.connections:
+            self._gone = True
+            self._refuse_raw(503, "engine.overloaded", "too many connections")
+            return
+        service.connections.add(self)
+        self._peer = self._peer_of(transport)
+        self.deadline = self._loop.time() + self._limits.head_seconds
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """Forget what was not asked to its end; a exchange under way goes on and is recorded."""
+        self._gone = True
+        self._service.connections.discard(self)
+        if self._reading is not None:
+            self._drop(self._reading)
+            self._reading = None
+        while self._queue:
+            self._drop(self._queue.popleft())
+        if self._drained is not None:
+            self._drained.set()
+
+    def eof_received(self) -> bool:
+        """A client that will send no more may still read: keep the connection until it has its answers."""
+        waiting = self._busy or bool(self._queue)
+        self._last = True
+        return waiting
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser, within the bounds of a head."""
+        if self._last and self._reading is None:
+            self._linger(len(data))
+            return
+        if self._in_head or self._reading is None:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._last = True  # nothing here speaks another protocol; the exchange itself is answered
+        except httptools.HttpParserError:
+            self._broken(400, "engine.http_invalid", "this is not HTTP/1.1")
+            return
+        if self._in_head and self._head_bytes > self._limits.head_bytes:
+            self._broken(431, "engine.head_too_large", f"the headers are longer than {self._limits.head_bytes} bytes")
+        elif self._busy and not self._paused and (self._queue or self._reading is not None):
+            self._paused = True  # sent ahead: read on when the answer is out
+            self._transport.pause_reading()
+
+    def on_message_begin(self) -> None:
+        """A request starts: its headers have a deadline."""
+        self._in_head = True
+        self._head_bytes = 0
+        self._url = b""
+        self._headers = {}
+        self._repeated = set()
+        if not self._busy:
+            self.deadline = self._loop.time() + self._limits.head_seconds
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the request target."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header; repeated ones are joined and remembered."""
+        name = name.lower()
+        self._head_bytes += len(name) + len(value)
+        if name in self._headers:
+            self._repeated.add(name)
+            value = self._headers[name] + b", " + value
+        self._headers[name] = value
+
+    def on_headers_complete(self) -> None:
+        """The exchange is taken or refused before its body is read."""
+        self._in_head = False
+        if self._last:
+            return
+        limits, headers = self._limits, self._headers
+        path, _, query = self._url.decode("latin-1").partition("?")
+        chunked = b"transfer-encoding" in headers
+        length = int(headers[b"content-length"]) if b"content-length" in headers else (None if chunked else 0)
+        head = Head(
+            self._parser.get_method().decode("ascii"),
+            path,
+            query,
+            headers,
+            frozenset(self._repeated) if self._repeated else _NONE,
+            length,
+            chunked,
+        )
+        exchange = self._service.open(head, self._peer)
+        self._reading = exchange
+        if self._head_bytes > limits.head_bytes + len(self._url) or len(headers) > limits.headers:
+            exchange.refuse(_too_large_head(limits), recorded=False)
+            self._last = True
+        if length is not None and length > exchange.limit:
+            exchange.refuse(too_large(exchange.limit))
+        if exchange.refusal is not None:
+            if chunked or (length or 0) > limits.drop_bytes:
+                self._early(exchange)
+        elif headers.get(b"expect", b"").lower() == b"100-continue" and length != 0:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not self._busy:
+            seconds = limits.body_seconds if exchange.upload is None else limits.upload_seconds
+            self.deadline = self._loop.time() + seconds
+
+    def on_body(self, data: bytes) -> None:
+        """A part of the body, kept as far as this exchange may be that large."""
+        exchange = self._reading
+        if exchange is None:
+            return
+        exchange.size += len(data)
+        if exchange.answered or exchange.refusal is not None:
+            if exchange.size > self._limits.drop_bytes and not exchange.answered:
+                self._early(exchange)
+            if exchange.answered:
+                self._linger(len(data))
+        elif exchange.size > exchange.limit:
+            exchange.refuse(too_large(exchange.limit))
+            self._early(exchange)
+        elif exchange.upload is not None:
+            if exchange.upload.feed(data):
+                self._transport.pause_reading()
+                self._loop.create_task(self._write_upload(exchange))
+        elif not self._service.load.hold(len(data)):
+            exchange.refuse(_overloaded(), recorded=False)
+            self._early(exchange)
+        else:
+            exchange.chunks.append(data)
+
+    def on_message_complete(self) -> None:
+        """The body is there: answer, when it is this exchange's turn."""
+        exchange, self._reading = self._reading, None
+        self._head_bytes = 0
+        if exchange is None:
+            return
+        exchange.complete = True
+        if exchange.answered:
+            if not self._busy:
+                self._close()
+            return
+        if not self._parser.should_keep_alive():
+            self._last = True
+        if len(self._queue) >= _PIPELINED:
+            self._drop(exchange)
+            self._abort()
+            return
+        self._start(exchange)
+
+    def pause_writing(self) -> None:
+        """The client leaves its answers unread."""
+        self._drained = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        if self._drained is not None:
+            self._drained.set()
+            self._drained = None
+
+    def stop(self) -> None:
+        """Take no further request; close once those taken are answered."""
+        if not self._busy and not self._queue and self._reading is None and not self._in_head:
+            self._close()
+
+    def cut(self) -> None:
+        """Let go at once."""
+        self._abort()
+
+    def expire(self) -> None:
+        """The deadline has passed: answer 408 where a request had begun, and let go."""
+        self.deadline = inf
+        if self._transport.is_closing() or self._last:
+            self._abort()
+        elif self._reading is not None:
+            self._reading.refuse(
+                GatherError(
+                    "the body did not arrive in time",
+                    remedy="send it without pauses",
+                    code="engine.body_timeout",
+                )
+            )
+            self._early(self._reading)
+        elif self._in_head and self._head_bytes:
+            self._broken(408, "engine.head_timeout", "the headers did not arrive in time")
+        elif self._busy:
+            self._abort()  # an answer that nobody reads
+        else:
+            self._close()
+
+    def _start(self, exchange: Exchange) -> None:
+        self._queue.append(exchange)
+        if not self._busy:
+            self._busy = True
+            self.deadline = inf
+            self._loop.create_task(self._serve())
+
+    def _early(self, exchange: Exchange) -> None:
+        """Answer before the body has ended; the rest of it is dropped and the connection closed."""
+        exchange.answered = True
+        self._last = True
+        self._release(exchange)
+        self._start(exchange)
+
+    async def _serve(self) -> None:
+        service = self._service
+        while self._queue:
+            exchange = self._queue.popleft()
+            response = await service.answer(exchange)
+            self._release(exchange)
+            if self._gone or self._transport.is_closing():
+                continue
+            keep = not (service.stopping or (self._last and not self._queue))
+            self._transport.write(
+                response.encode(exchange, service.date, keep=keep, body=exchange.head.method != "HEAD")
+            )
+            if not keep:
+                self._busy = False
+                self._end(exchange)
+                return
+            if self._drained is not None:
+                self.deadline = self._loop.time() + self._limits.write_seconds
+                await self._drained.wait()
+                self.deadline = inf
+        self._busy = False
+        if self._gone:
+            return
+        now = self._loop.time()
+        if self._reading is not None:
+            self.deadline = now + self._limits.body_seconds
+        else:
+            self.deadline = now + (self._limits.head_seconds if self._in_head else self._limits.idle_seconds)
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+
+    async def _write_upload(self, exchange: Exchange) -> None:
+        try:
+            if exchange.upload is not None:
+                await exchange.upload.write()
+        except EngineError as error:
+            exchange.refuse(error)
+            if self._reading is exchange:
+                self._early(exchange)
+        finally:
+            if not self._gone and not self._transport.is_closing():
+                self._transport.resume_reading()
+
+    def _end(self, exchange: Exchange) -> None:
+        """Close; where the client still sends, only after it had time to read the answer."""
+        self._last = True
+        if exchange.complete or self._gone:
+            self._close()
+            return
+        self.deadline = self._loop.time() + self._limits.linger_seconds
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _linger(self, size: int) -> None:
+        self._dropped += size
+        if self._dropped > self._limits.linger_bytes and not self._busy:
+            self._close()
+
+    def _broken(self, status: int, code: str, message: str) -> None:
+        if self._busy:  # an answer is under way: what came after it gets none
+            self._last = True
+            return
+        self._refuse_raw(status, code, message)
+
+    def _refuse_raw(self, status: int, code: str, message: str) -> None:
+        self._service.broken(status)
+        self._last = True
+        response = bare_problem(status, code, message)
+        self._transport.write(response.encode(None, self._service.date, keep=False))
+        self._close()
+
+    def _release(self, exchange: Exchange) -> None:
+        if exchange.chunks:
+            self._service.load.give(sum(map(len, exchange.chunks)))
+            exchange.chunks = []
+
+    def _drop(self, exchange: Exchange) -> None:
+        self._release(exchange)
+        if exchange.upload is not None:
+            exchange.upload.close()
+
+    def _close(self) -> None:
+        self.deadline = self._loop.time() + self._limits.linger_seconds
+        self._transport.close()
+
+    def _abort(self) -> None:
+        self._transport.abort()
+
+
+class PeerOf(Protocol):
+    """Tells who is at the other end of a transport."""
+
+    def __call__(self, transport: asyncio.BaseTransport) -> Peer:
+        """The peer, as far as the transport shows it."""
+        ...
+
+
+_NONE: frozenset[bytes] = frozenset()
+
+
+def too_large(limit: int) -> EngineError:
+    """The refusal of a body over the limit."""
+    return GatherError(
+        f"the body is larger than {limit} bytes", remedy="send less in one request", code="engine.body_too_large"
+    )
+
+
+def _too_large_head(limits: ApiLimits) -> EngineError:
+    return GatherError(
+        f"there are more than {limits.headers} headers, or they are longer than {limits.head_bytes} bytes",
+        remedy="send fewer headers",
+        code="engine.head_too_large",
+    )
+
+
+def _overloaded() -> EngineError:
+    return EngineError(
+        "the engine has more to do than it may take on", remedy="try again later", code="engine.overloaded"
+    )

@@ -1,0 +1,44 @@
+"""What only the control socket takes: activating a changed policy."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from engine.api.messages import Response
+from engine.api.oplog import Level
+from engine.api.problems import problem
+from engine.errors import EngineError, PolicyError
+from engine.record.redaction import redact_text
+
+if TYPE_CHECKING:
+    from engine.api.app import Api
+    from engine.api.messages import Exchange
+
+
+async def activate(api: Api, exchange: Exchange) -> Response:
+    """Switch to the policy as it stands in its folders now; 409 with every problem when it is refused."""
+    try:
+        revisions = await api.engine.activate()
+    except PolicyError as error:
+        api.log.event("policy_refused", Level.WARNING, code=error.code, detail=error.one_line())
+        problems = [
+            {"where": str(one.where), "message": redact_text(one.message), "remedy": one.remedy}
+            for one in error.problems
+        ]
+        return problem(error, exchange, problems=problems)
+    except EngineError as error:
+        api.log.event("policy_refused", Level.WARNING, code=error.code, detail=error.one_line())
+        raise
+    api.log.event("policy_activated", rules=revisions.rules, values=revisions.values)
+    return Response(200, json.dumps(revisions.model_dump(mode="json")).encode("ascii"))
+
+
+async def reload(api: Api) -> None:
+    """`activate` without anybody who waits for the answer: SIGHUP, or a changed folder."""
+    try:
+        revisions = await api.engine.activate()
+    except EngineError as error:
+        api.log.event("policy_refused", Level.WARNING, code=error.code, detail=error.one_line())
+    else:
+        api.log.event("policy_activated", rules=revisions.rules, values=revisions.values)

@@ -1,0 +1,203 @@
+"""Who asks: a certificate, a token, the user at the control socket, or whoever is on this machine.
+
+Python establishes who asks and nothing else; what each may do is policy. Nothing here tells how a
+credential was wrong, and nothing echoes one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.api.failures import Failures
+from engine.api.messages import Head, Peer
+from engine.errors import EngineError, GatherError
+from engine.model import Caller, Via
+
+TOKEN_VARIABLE = "AGENTA_AGENT_RUNNER_TOKEN"  # noqa: S105  (the name of a variable)
+"""The environment variable with the shared token; empty or blank counts as not set (D58)."""
+
+TOKEN_HEADER = b"x-agenta-runner-token"
+
+_REMEMBERED_SECONDS = 1.0
+"""How long a scoped token that was looked up holds without another look: the delay of a revocation."""
+
+_KNOWN = 4_096
+_LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+class TokenRow(Protocol):
+    """A scoped token as the state has it."""
+
+    @property
+    def principal(self) -> str:
+        """Whose token it is."""
+        ...
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """The decision points it is for."""
+        ...
+
+
+class Tokens(Protocol):
+    """Scoped tokens."""
+
+    def any(self) -> bool:
+        """Whether a token was ever issued. Raises StateError."""
+        ...
+
+    def find(self, presented: str) -> TokenRow | None:
+        """The token with this text, when it is valid now. Raises StateError."""
+        ...
+
+
+def shared_token() -> str | None:
+    """The shared token of the environment, if there is one."""
+    value = os.environ.get(TOKEN_VARIABLE, "").strip()
+    return value or None
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """What a request shows to say who asks."""
+
+    token: str | None
+    wrong: bool = False
+
+
+class Identity:
+    """Tells who asks.
+
+    `tokens` are looked up in the state, `shared` is the shared token or None; `always` when the policy
+    lets nobody ask without showing who he is.
+    """
+
+    def __init__(
+        self,
+        shared: str | None,
+        tokens: Tokens,
+        failures: Failures,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        always: bool = False,
+    ) -> None:
+        self._always = always
+        self._shared = None if shared is None else _digest(shared)
+        self._tokens = tokens
+        self._failures = failures
+        self._clock = clock
+        self._known: dict[bytes, tuple[float, Caller]] = {}
+        self._seen: dict[bytes, None] = {}
+        self._any = (-1e9, False)
+
+    def required(self) -> bool:
+        """Whether a token must be shown: a shared one is set, or scoped ones were issued. Raises StateError."""
+        return self._always or self._shared is not None or self.scoped()
+
+    def scoped(self) -> bool:
+        """Whether scoped tokens were ever issued; looked up once a second. Raises StateError."""
+        now = self._clock()
+        if not self._any[1] and now - self._any[0] > _REMEMBERED_SECONDS:
+            self._any = (now, self._tokens.any())
+        return self._any[1]
+
+    def caller(self, head: Head, peer: Peer) -> Caller:
+        """Who asks. Raises EngineError: `unauthorized`, `engine.too_many_failures`, `engine.state_unavailable`."""
+        presented = _presented(head)
+        if presented.token is None and not presented.wrong:
+            if peer.caller is not None:
+                return peer.caller
+            if peer.loopback and not self.required():
+                _check_host(head)
+                return Caller(via=Via.LOOPBACK)
+        return self._with_token(presented, peer)
+
+    def _with_token(self, presented: Presented, peer: Peer) -> Caller:
+        shown = _digest(presented.token or "")
+        if self._failures.exhausted(peer.address) and shown not in self._seen:
+            raise EngineError(
+                "there were too many wrong credentials", remedy="wait a while", code="engine.too_many_failures"
+            )
+        caller = self._match(shown, presented)
+        if caller is None:
+            self._failures.count(peer.address)
+            raise unauthorized()
+        if len(self._seen) >= _KNOWN:
+            del self._seen[next(iter(self._seen))]
+        self._seen[shown] = None
+        return caller
+
+    def _match(self, shown: bytes, presented: Presented) -> Caller | None:
+        """Compare digests of one length, the shared one and then the scoped ones, whatever was shown."""
+        shared = hmac.compare_digest(shown, self._shared or bytes(32)) and self._shared is not None
+        if shared and presented.token and not presented.wrong:
+            return Caller(via=Via.SHARED_TOKEN)
+        scoped = self._scoped(shown, presented.token or "")
+        return None if presented.wrong or not presented.token else scoped
+
+    def _scoped(self, shown: bytes, token: str) -> Caller | None:
+        now = self._clock()
+        known = self._known.get(shown)
+        if known is not None and now - known[0] <= _REMEMBERED_SECONDS:
+            return known[1]
+        self._known.pop(shown, None)
+        row = self._tokens.find(token)
+        if row is None:
+            return None
+        caller = Caller(via=Via.TOKEN, principal=row.principal, points=tuple(row.points))
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        self._known[shown] = (now, caller)
+        return caller
+
+
+def unauthorized() -> EngineError:
+    """The one answer to missing and wrong credentials."""
+    return EngineError(
+        "the credentials are missing or wrong",
+        remedy="send `Authorization: Bearer TOKEN`; `engine tokens issue` makes tokens",
+        code="unauthorized",
+    )
+
+
+def _presented(head: Head) -> Presented:
+    bearer = head.headers.get(b"authorization")
+    named = head.headers.get(TOKEN_HEADER)
+    if bearer is None and named is None:
+        return Presented(None)
+    if head.repeated & {b"authorization", TOKEN_HEADER}:
+        return Presented(None, wrong=True)
+    tokens = set()
+    if bearer is not None:
+        scheme, _, text = bearer.partition(b" ")
+        if scheme.lower() != b"bearer":
+            return Presented(None, wrong=True)
+        tokens.add(text.strip())
+    if named is not None:
+        tokens.add(named.strip())
+    if len(tokens) != 1:
+        return Presented(None, wrong=True)
+    token = tokens.pop().decode("latin-1")
+    return Presented(token, wrong=not token)
+
+
+def _check_host(head: Head) -> None:
+    """Without a token, a page in a browser must not get here under a name that points to this machine."""
+    host = head.headers.get(b"host", b"").decode("latin-1").strip().lower()
+    name = host if host.endswith("]") else host.rsplit(":", 1)[0] if ":" in host else host
+    if host and name not in _LOOPBACK_HOSTS:
+        raise GatherError(
+            "this engine answers to names of this machine only",
+            remedy="ask for 127.0.0.1 or localhost, or set a token",
+            code="engine.host_unknown",
+        )
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

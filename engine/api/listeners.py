@@ -1,0 +1,133 @@
+"""The sockets that are listened on: an address, with TLS where wanted, and the control socket."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine.errors import GatherError, Location
+
+_BACKLOG = 1024
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket at one address. Raises GatherError."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise _unbound(host, port, "the address is not known") from error
+    family, _, _, _, address = found[0]
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(_BACKLOG)
+        bound.setblocking(False)  # noqa: FBT003  (its signature)
+    except OSError as error:
+        bound.close()
+        raise _unbound(host, port, (error.strerror or "failed").lower()) from error
+    return bound
+
+
+def tls(certificate: Path, key: Path, client_authority: Path | None) -> ssl.SSLContext:
+    """TLS 1.2 and later; with `client_authority` every client must show a certificate of it. Raises GatherError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(certificate, key)
+        if client_authority is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(client_authority)
+    except (OSError, ssl.SSLError) as error:
+        reason = (getattr(error, "reason", None) or error.strerror or "cannot be used").replace("_", " ").lower()
+        raise GatherError(
+            f"TLS cannot be set up: {reason}", remedy="give PEM files of a certificate, its key, and an authority"
+        ) from error
+    return context
+
+
+def bind_control(path: Path) -> socket.socket:
+    """The control socket, 0600 in a folder 0700; one that nobody answers at is replaced. Raises GatherError."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.chmod(0o700)
+        _remove_stale(path)
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with _short(path) as name:
+                bound.bind(name)  # in a folder that only this user may enter
+            path.chmod(0o600)
+            bound.listen(64)
+            bound.setblocking(False)  # noqa: FBT003  (its signature)
+        except OSError:
+            bound.close()
+            raise
+    except OSError as error:
+        raise _no_control(path, (error.strerror or "failed").lower()) from error
+    return bound
+
+
+@contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """The path by the descriptor of its folder: a socket's own may have 107 bytes only (unix(7))."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise _no_control(path, "there is something else in its place")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            with _short(path) as name:
+                probe.connect(name)
+        except (ConnectionRefusedError, FileNotFoundError):
+            path.unlink(missing_ok=True)
+            return
+        except OSError as error:
+            raise _no_control(path, "it is not known whether another engine answers there") from error
+    raise _no_control(path, "another engine answers there")
+
+
+async def serve(
+    factory: Callable[[], asyncio.Protocol], bound: socket.socket, context: ssl.SSLContext | None
+) -> asyncio.Server:
+    """Accept connections of a bound socket."""
+    loop = asyncio.get_running_loop()
+    if bound.family == socket.AF_UNIX:
+        return await loop.create_unix_server(factory, sock=bound)
+    timeout = None if context is None else 10.0
+    return await loop.create_server(
+        factory,
+        sock=bound,
+        ssl=context,
+        backlog=_BACKLOG,
+        ssl_handshake_timeout=timeout,
+    )
+
+
+def _unbound(host: str, port: int, reason: str) -> GatherError:
+    return GatherError(f"cannot listen on `{host}` port {port}: {reason}", remedy="choose another `--host` or `--port`")
+
+
+def _no_control(path: Path, reason: str) -> GatherError:
+    return GatherError(
+        f"the control socket cannot be opened: {reason}",
+        remedy="give this engine a state folder of its own with `--state`",
+        where=Location(str(path)),
+    )

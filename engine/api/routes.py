@@ -1,0 +1,80 @@
+"""The one table of what is served: path, method, who may, what body, and which handler answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.api.app import Api
+    from engine.api.messages import Exchange, Response
+
+Handler = Callable[["Api", "Exchange"], Awaitable["Response"]]
+
+
+class Access(Enum):
+    """Who gets an answer. What a caller may do there is policy, not this."""
+
+    OPEN = "open"  # anybody; who shows credentials is told more
+    CALLER = "caller"  # whoever can be told, by token, certificate, socket, or being on this machine
+    LOCAL = "local"  # anybody on this machine, elsewhere as CALLER
+    CONTROL = "control"  # the user at the control socket
+
+
+class Body(Enum):
+    """What body an operation takes."""
+
+    NONE = "none"
+    JSON = "json"
+    BATCH = "batch"
+    SOURCE = "source"  # JSON, or an archive
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path. `point` is the decision asked, so that refusals are recorded as its denies."""
+
+    name: str
+    handler: Handler
+    access: Access = Access.CALLER
+    body: Body = Body.NONE
+    point: str | None = None
+    query: frozenset[str] = frozenset()
+
+
+Routes = Mapping[str, Mapping[str, Operation]]
+
+
+def routes() -> Routes:
+    """Everything that is served, by path and method."""
+    from engine.api import authzen, batch, control, decide, docs, health, metrics
+    from engine.points.registry import POINTS
+
+    mode = frozenset({"mode"})
+    table: dict[str, dict[str, Operation]] = {
+        "/access/v1/evaluation": {
+            "POST": Operation("authzen_evaluation", authzen.evaluation, body=Body.JSON),
+        },
+        "/access/v1/evaluations": {
+            "POST": Operation("authzen_evaluations", authzen.evaluations, body=Body.BATCH),
+        },
+        "/.well-known/authzen-configuration": {"GET": Operation("authzen_metadata", authzen.metadata, Access.OPEN)},
+        "/health": {"GET": Operation("health", health.health, Access.OPEN)},
+        "/ready": {"GET": Operation("ready", health.ready, Access.OPEN)},
+        "/metrics": {"GET": Operation("metrics", metrics.metrics, Access.LOCAL)},
+        "/openapi.json": {"GET": Operation("openapi", docs.openapi, Access.OPEN)},
+        "/docs": {"GET": Operation("docs", docs.page, Access.OPEN)},
+        "/v1/policy/activate": {"POST": Operation("activate", control.activate, Access.CONTROL)},
+    }
+    for name in docs.ASSETS:
+        table[f"/docs/{name}"] = {"GET": Operation("docs", docs.asset, Access.OPEN)}
+    for point in POINTS:
+        body = Body.SOURCE if point == "source" else Body.JSON
+        table[f"/v1/decide/{point}"] = {"POST": Operation("decide", decide.decide, Access.CALLER, body, point, mode)}
+        table[f"/v1/decide/{point}/batch"] = {
+            "POST": Operation("decide_batch", batch.decide_batch, Access.CALLER, Body.BATCH, point, mode)
+        }
+        table[f"/v1/schemas/{point}"] = {"GET": Operation("schema", docs.schema, Access.OPEN)}
+    return table

@@ -1,0 +1,274 @@
+"""A serving engine: sockets, signals, and an end that loses nothing of what was accepted."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from email.utils import formatdate
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.api.app import Api
+from engine.api.connection import Connection, PeerOf
+from engine.api.control import reload
+from engine.api.failures import Failures
+from engine.api.identity import Identity, shared_token
+from engine.api.limits import ApiLimits
+from engine.api.listeners import bind, bind_control, serve, tls
+from engine.api.load import Load
+from engine.api.metrics import Metrics
+from engine.api.oplog import Level, OperationalLog
+from engine.api.peers import control_peer, network_peer
+from engine.api.routes import routes
+from engine.api.uploads import remove_left_over
+from engine.errors import EngineError, Exit
+from engine.model import Gate, Limits
+from engine.points.runner_bind import BindLimits
+
+if TYPE_CHECKING:
+    from engine.engine import AsyncEngine
+    from engine.settings import Settings
+
+_SWEEP_SECONDS = 0.25
+"""How often deadlines of connections are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where to listen and how. `payload_days` is how long a log with payloads is kept; None for one without."""
+
+    host: str = "127.0.0.1"
+    port: int = 8642
+    certificate: Path | None = None
+    key: Path | None = None
+    client_authority: Path | None = None
+    log_level: Level = Level.INFO
+    payload_days: int | None = None
+    watch: bool = False
+    limits: ApiLimits = field(default_factory=ApiLimits)
+
+
+class RefusedError(EngineError):
+    """The policy does not let this engine listen so; `findings` say why."""
+
+    code = "engine.start_refused"
+    exit = Exit.DENY
+
+
+def run(settings: Settings, listen: Listen, told: Callable[[str], None], values: tuple[str, ...] = ()) -> Exit:
+    """Serve until a signal ends it. Raises EngineError when it cannot start."""
+    import uvloop
+
+    return uvloop.run(_run(settings, listen, told, values))
+
+
+async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], values: tuple[str, ...]) -> Exit:
+    from engine.engine import AsyncEngine
+
+    context = None
+    if listen.certificate is not None and listen.key is not None:
+        context = tls(listen.certificate, listen.key, listen.client_authority)
+    metrics = Metrics()
+    log = OperationalLog(listen.log_level, payload=listen.payload_days is not None)
+    shared = shared_token()
+    gate = _gate(settings, shared, context, listen)
+    engine = AsyncEngine(
+        settings,
+        values=values,
+        gate=gate,
+        on_event=lambda event, fields: log.event(event, **fields),
+        observe=metrics.decided,
+    )
+    async with AsyncExitStack() as stack:
+        stack.callback(log.close)
+        await stack.enter_async_context(engine)
+        leave = await _ask_leave(engine, listen)
+        limits = listen.limits
+        api = Api(
+            engine=engine,
+            limits=limits,
+            load=Load(limits.running, limits.waiting, limits.all_bodies_bytes),
+            batches=Load(limits.batches, limits.waiting // 8, limits.all_bodies_bytes),
+            identity=Identity(
+                shared,
+                _Tokens(engine),
+                Failures(limits, time.monotonic),
+                always=leave.authentication == "required",
+            ),
+            metrics=metrics,
+            log=log,
+            gate=gate,
+            loopback=leave.loopback,
+            routes=routes(),
+            uploads=settings.state / "uploads",
+        )
+        remove_left_over(api.uploads)
+        return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, told).serve()
+
+
+class Server:
+    """Listens, and stops on a signal: no new connections, what was accepted is finished, then the end."""
+
+    def __init__(
+        self, api: Api, listen: Listen, context: ssl.SSLContext | None, settings: Settings, told: Callable[[str], None]
+    ) -> None:
+        self._api = api
+        self._listen = listen
+        self._context = context
+        self._settings = settings
+        self._told = told
+        self._stop = asyncio.Event()
+        self._forced = asyncio.Event()
+
+    async def serve(self) -> Exit:
+        """Serve until told to stop; ALLOW when all was finished, FAILED_CLOSED when it was cut short."""
+        loop = asyncio.get_running_loop()
+        control_path = self._settings.state / "run" / "control.sock"
+        bound = bind(self._listen.host, self._listen.port)
+        try:
+            control = bind_control(control_path)
+        except BaseException:
+            bound.close()
+            raise
+        background: list[asyncio.Task[None]] = []
+        try:
+            for name in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(name, self._signalled)
+            changes: set[asyncio.Task[None]] = set()
+            loop.add_signal_handler(signal.SIGHUP, partial(_reload_soon, self._api, changes))
+            servers = [
+                await serve(self._factory(network_peer), bound, self._context),
+                await serve(self._factory(control_peer), control, None),
+            ]
+            background.append(loop.create_task(self._sweep()))
+            if self._listen.watch:
+                from engine.api.watch import watch
+
+                background.append(loop.create_task(watch(self._api, self._settings)))
+            self._tell(bound)
+            await self._stop.wait()
+            return await self._end(servers)
+        finally:
+            for task in background:
+                task.cancel()
+            control.close()
+            control_path.unlink(missing_ok=True)  # ours: no second engine gets past the record's lock
+            bound.close()
+
+    def _factory(self, peer: PeerOf) -> Callable[[], Connection]:
+        loop = asyncio.get_running_loop()
+        return lambda: Connection(self._api, loop, peer)
+
+    def _signalled(self) -> None:
+        if self._stop.is_set():
+            self._forced.set()
+        self._stop.set()
+
+    async def _end(self, servers: list[asyncio.Server]) -> Exit:
+        self._api.stopping = True
+        self._api.log.event("stopping", connections=len(self._api.connections))
+        for server in servers:
+            server.close()
+        for connection in tuple(self._api.connections):
+            connection.stop()
+        finished = await _first(self._forced.wait(), self._idle(), seconds=self._listen.limits.stop_seconds)
+        for connection in tuple(self._api.connections):
+            connection.cut()
+        self._api.log.event("stopped", finished=finished)
+        return Exit.ALLOW if finished else Exit.FAILED_CLOSED
+
+    async def _idle(self) -> None:
+        while self._api.connections or self._api.active:  # noqa: ASYNC110  (once, at the end)
+            await asyncio.sleep(0.01)
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            self._api.date = formatdate(usegmt=True).encode("ascii")
+            now = loop.time()
+            for connection in [one for one in self._api.connections if one.deadline < now]:
+                connection.expire()
+
+    def _tell(self, bound: socket.socket) -> None:
+        host, port = bound.getsockname()[:2]
+        scheme = "http" if self._context is None else "https"
+        name = f"[{host}]" if ":" in host else host
+        self._api.log.event("listening", host=host, port=port, scheme=scheme)
+        self._told(f"{scheme}://{name}:{port}")
+
+
+class _Tokens:
+    """The scoped tokens of the engine's state, at the time of the machine's clock."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    def any(self) -> bool:
+        return bool(self._engine.store().tokens())
+
+    def find(self, presented: str) -> Any:
+        return self._engine.store().token(presented, int(time.time()))
+
+
+def _gate(settings: Settings, shared: str | None, context: ssl.SSLContext | None, listen: Listen) -> Gate:
+    """What guards the listener, as facts for the policy."""
+    from engine.state import open_store
+
+    try:
+        store = open_store(settings.state)
+        try:
+            scoped = bool(store.tokens())
+        finally:
+            store.close()
+    except EngineError:
+        scoped = False  # then nothing that needs the state is allowed anyway
+    return Gate(
+        shared_token=shared is not None,
+        tokens=scoped,
+        tls=context is not None,
+        mutual_tls=context is not None and listen.client_authority is not None,
+    )
+
+
+async def _ask_leave(engine: AsyncEngine, listen: Listen) -> BindLimits:
+    """Whether the policy lets this engine listen there, and log in that detail. Raises RefusedError."""
+    if listen.payload_days is not None:
+        await _demand(engine, "record", {"detail": "payload", "retention_days": listen.payload_days})
+    limits = await _demand(engine, "runner_bind", {"host": listen.host, "port": listen.port, "published": False})
+    if not isinstance(limits, BindLimits):
+        raise RefusedError("the policy gives no limits for this listener", remedy="tell whoever releases the policy")
+    return limits
+
+
+async def _demand(engine: AsyncEngine, point: str, request: dict[str, Any]) -> Limits | None:
+    answer = await engine.decide(point, request)
+    if answer.exit is Exit.ALLOW:
+        return answer.decision.limits
+    if answer.fault is not None:
+        raise answer.fault
+    finding = answer.decision.findings[0]
+    more = "".join(f"\n  {one.code}: must hold: {one.message}" for one in answer.decision.findings[1:])
+    raise RefusedError(f"{finding.code}: must hold: {finding.message}{more}", remedy=finding.remedy)
+
+
+async def _first(forced: Awaitable[Any], idle: Awaitable[None], *, seconds: float) -> bool:
+    """Whether `idle` came first, before the seconds were over."""
+    tasks = [asyncio.ensure_future(forced), asyncio.ensure_future(idle)]
+    done, pending = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return tasks[1] in done
+
+
+def _reload_soon(api: Api, tasks: set[asyncio.Task[None]]) -> None:
+    task = asyncio.get_running_loop().create_task(reload(api))
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

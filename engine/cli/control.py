@@ -1,0 +1,78 @@
+"""Asks the running server of a state folder, over the control socket in it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import EngineError
+from engine.files import shown
+
+SOCKET = Path("run") / "control.sock"
+"""Below the state folder, which only its owner may enter."""
+
+_SECONDS = 300.0
+"""The longest answer: a build of a large policy and the start of an OPA take about 10."""
+_ANSWER_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the server answered: HTTP status and the JSON object of the body."""
+
+    status: int
+    document: dict[str, Any]
+
+
+def post(state: Path, path: str, seconds: float = _SECONDS) -> Reply:
+    """POST without a body. Raises EngineError, exit 4, when no server answers in time, or not with JSON."""
+    where = state / SOCKET
+    connection = _Connection(where, seconds)
+    try:
+        connection.request("POST", path, body=b"", headers={"Accept": "application/json", "Connection": "close"})
+        answer = connection.getresponse()
+        body = answer.read(_ANSWER_BYTES)
+        if answer.length:  # bytes that were promised and not read
+            raise http.client.IncompleteRead(b"", answer.length)
+    except (OSError, http.client.HTTPException) as error:
+        reason = (getattr(error, "strerror", None) or "it gave no whole answer").lower()
+        raise _silent(where, reason) from error
+    finally:
+        connection.close()
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _silent(where, "its answer is no JSON") from error
+    if not isinstance(document, dict):
+        raise _silent(where, "its answer is no object")
+    return Reply(answer.status, document)
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over a unix socket, whose path may be longer than the 107 bytes of an address."""
+
+    def __init__(self, path: Path, seconds: float) -> None:
+        super().__init__("localhost", timeout=seconds)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(f"/proc/self/fd/{folder}/{self._path.name}")
+        finally:
+            os.close(folder)
+
+
+def _silent(where: Path, reason: str) -> EngineError:
+    return EngineError(
+        f"no server answers at `{shown(str(where))}`: {reason}",
+        remedy="start one with `engine serve`, or name its state folder with --state",
+        code="engine.server_unavailable",
+    )

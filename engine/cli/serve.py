@@ -1,0 +1,94 @@
+"""`engine serve`: the decision API on one address of this machine, and a control socket beside its state."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine.cli import options
+
+
+class LogLevel(StrEnum):
+    """What `--log-level` takes."""
+
+    INFO = "info"
+    WARNING = "warning"
+
+
+class LogDetail(StrEnum):
+    """What `--log-detail` takes; `payload` needs the leave of the policy."""
+
+    FACTS = "facts"
+    PAYLOAD = "payload"
+
+
+def serve(
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host", metavar="ADDRESS", help="Where to listen; else $AGENTA_AGENT_RUNNER_HOST, else 127.0.0.1."
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = 8642,
+    root: Annotated[
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="The folder below which requests may name source bundles."),
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate chain (PEM) for TLS.")
+    ] = None,
+    key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its key (PEM).")] = None,
+    client_authority: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-client-ca", metavar="FILE", help="Ask every client for a certificate of this authority (PEM)."
+        ),
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option("--log-level", help="What to tell on standard error.")] = LogLevel.INFO,
+    log_detail: Annotated[
+        LogDetail,
+        typer.Option("--log-detail", help="payload adds redacted request bodies, where the policy admits that."),
+    ] = LogDetail.FACTS,
+    log_days: Annotated[
+        int | None,
+        typer.Option("--log-retention-days", min=0, help="How long a log with payloads is kept; the policy asks."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Activate the policy again when its folders change; for development.")
+    ] = False,
+    state: options.State = None,
+    policy: options.Policy = None,
+    rego: options.Rego = None,
+    bundle: options.Recipe = None,
+    release: options.Release = None,
+    release_key: options.ReleaseKey = None,
+) -> None:
+    """Answer decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."""
+    from dataclasses import replace
+
+    from engine.api.oplog import Level
+    from engine.api.server import Listen, run
+
+    if (certificate is None) != (key is None):
+        raise typer.BadParameter("give --tls-cert and --tls-key together", param_hint="--tls-cert")
+    if client_authority is not None and certificate is None:
+        raise typer.BadParameter("client certificates need --tls-cert and --tls-key", param_hint="--tls-client-ca")
+    if log_detail is LogDetail.PAYLOAD and log_days is None:
+        raise typer.BadParameter("say how long it is kept, with --log-retention-days", param_hint="--log-detail")
+    listen = Listen(
+        host=host or os.environ.get("AGENTA_AGENT_RUNNER_HOST", "").strip() or "127.0.0.1",
+        port=port,
+        certificate=certificate,
+        key=key,
+        client_authority=client_authority,
+        log_level=Level(log_level.value),
+        payload_days=log_days if log_detail is LogDetail.PAYLOAD else None,
+        watch=watch,
+    )
+    chosen = options.settings(state, policy, rego, bundle, (release, release_key))
+    settings = replace(chosen, root=root or Path(os.devnull))
+    raise typer.Exit(run(settings, listen, lambda url: typer.echo(f"engine: answering at {url}", err=True)))

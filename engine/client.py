@@ -1,0 +1,186 @@
+"""Ask an engine in another process, over HTTP or its unix socket: a decision comes back, whatever happens.
+
+    with Client("http://127.0.0.1:8642") as client:
+        decision = client.decide("license", {...})
+
+A refused connection, a late, broken or foreign answer is a deny with the code `engine.unreachable`: a
+caller that only looks at `decision.outcome` fails closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+from pydantic import ValidationError
+
+from engine.canonical import canonical
+from engine.errors import EngineError
+from engine.model import Decision, Finding, Level, Mode, Outcome
+from engine.points.registry import find
+
+_ANSWER_BYTES = 64 << 20
+_JSON = {"content-type": "application/json"}
+_CODE = "engine.unreachable"
+
+
+class Client:
+    """A connection that blocks; threads may share it. `address` is `http(s)://host:port` or `unix:/path`."""
+
+    def __init__(self, address: str, *, token: str | None = None, seconds: float = 2.0, verify: Any = True) -> None:
+        """`seconds` is the deadline of a whole call; `verify` is an `ssl.SSLContext` for a private authority."""
+        base, socket = _place(address)
+        self._seconds = seconds
+        transport = httpx.HTTPTransport(uds=socket, verify=verify, trust_env=False)
+        self._http = httpx.Client(base_url=base, headers=_headers(token), transport=transport, trust_env=False)
+
+    def decide(self, point: str, request: Any, **meta: str) -> Decision:
+        """The decision on one request; never raises for what the server does.
+
+        `meta`: `approval`, `run`, `idempotency_key`, `request_id`, `traceparent`.
+        """
+        deadline, headers = time.monotonic() + self._seconds, _meta(meta)
+        try:
+            content = canonical(request)
+            with self._http.stream(
+                "POST", f"/v1/decide/{point}", content=content, headers=headers, timeout=self._seconds
+            ) as response:
+                data = bytearray()
+                for chunk in response.iter_bytes():
+                    data += chunk
+                    _within(len(data), deadline)
+            return _decision(point, response.status_code, bytes(data))
+        except (httpx.HTTPError, OSError, ValueError, TypeError, RecursionError) as error:
+            return _deny(point, f"the engine gave no answer ({type(error).__name__})")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncClient:
+    """`Client` for an event loop."""
+
+    def __init__(self, address: str, *, token: str | None = None, seconds: float = 2.0, verify: Any = True) -> None:
+        """As `Client`."""
+        base, socket = _place(address)
+        self._seconds = seconds
+        transport = httpx.AsyncHTTPTransport(uds=socket, verify=verify, trust_env=False)
+        self._http = httpx.AsyncClient(base_url=base, headers=_headers(token), transport=transport, trust_env=False)
+
+    async def decide(self, point: str, request: Any, **meta: str) -> Decision:
+        """`Client.decide`."""
+        headers = _meta(meta)
+        try:
+            content = canonical(request)
+            async with asyncio.timeout(self._seconds):
+                deadline = time.monotonic() + self._seconds
+                async with self._http.stream(
+                    "POST", f"/v1/decide/{point}", content=content, headers=headers, timeout=self._seconds
+                ) as response:
+                    data = bytearray()
+                    async for chunk in response.aiter_bytes():
+                        data += chunk
+                        _within(len(data), deadline)
+            return _decision(point, response.status_code, bytes(data))
+        except (httpx.HTTPError, OSError, ValueError, TypeError, RecursionError) as error:
+            return _deny(point, f"the engine gave no answer ({type(error).__name__})")
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _place(address: str) -> tuple[str, str | None]:
+    if address.startswith("unix:"):
+        return "http://engine", address.removeprefix("unix:")
+    return address, None
+
+
+def _headers(token: str | None) -> dict[str, str]:
+    return _JSON if token is None else {**_JSON, "authorization": f"Bearer {token}"}
+
+
+_NAMES = {
+    "approval": "x-approval",
+    "run": "x-run-id",
+    "idempotency_key": "idempotency-key",
+    "request_id": "x-request-id",
+    "traceparent": "traceparent",
+}
+
+
+def _meta(meta: Mapping[str, str]) -> dict[str, str]:
+    unknown = meta.keys() - _NAMES.keys()
+    if unknown:
+        raise TypeError(f"no such argument: {min(unknown)}")
+    return {_NAMES[name]: value for name, value in meta.items()}
+
+
+def _within(size: int, deadline: float) -> None:
+    if size > _ANSWER_BYTES:
+        raise ValueError("the answer is too large")
+    if time.monotonic() > deadline:
+        raise TimeoutError
+
+
+def _decision(point: str, status: int, data: bytes) -> Decision:
+    """The decision in an answer; anything but an answer to exactly this question is a deny."""
+    body = json.loads(data)
+    if status == httpx.codes.OK:
+        fields = body
+    else:
+        fields = body.get("decision") if isinstance(body, dict) else None
+        if not isinstance(fields, dict):
+            code = body.get("code") if isinstance(body, dict) else None
+            return _deny(point, f"the engine answered {status}", code if isinstance(code, str) else _CODE)
+    try:
+        limits = fields["limits"]
+        if limits is not None:
+            limits = find(point).limits.model_validate_json(canonical(limits))
+        found = Decision.model_validate_json(canonical({**fields, "limits": None})).model_copy(
+            update={"limits": limits}
+        )
+    except (ValidationError, EngineError, KeyError, TypeError):
+        return _deny(point, "the answer has not the shape of a decision")
+    allowed = found.outcome is Outcome.ALLOW
+    levels = {finding.level for finding in found.findings}
+    wrong = found.point != point or found.mode is not Mode.ENFORCE
+    if wrong or (allowed and (status != httpx.codes.OK or found.limits is None or Level.DENY in levels)):
+        return _deny(point, "the answer is not one to this question")
+    return found
+
+
+def _deny(point: str, message: str, code: str = _CODE) -> Decision:
+    remedy = "see that the engine is running and reachable, then ask again"
+    return Decision(
+        decision_id="",
+        point=point,
+        mode=Mode.ENFORCE,
+        outcome=Outcome.DENY,
+        findings=(Finding(code=code, level=Level.DENY, message=message, subject=None, remedy=remedy),),
+        limits=None,
+        policy=None,
+        input_digest=None,
+    )

@@ -1,0 +1,244 @@
+"""Steps and who performs them: the path of a request waits for things without knowing how.
+
+A path is a generator that yields what it needs (`Ask`, `Append`, `Call`) and is sent what came of it,
+or has thrown into it what went wrong. So there is one path for callers that block, for an event loop,
+and for many requests side by side, whose questions to OPA become one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from engine.errors import DecideError
+
+T = TypeVar("T")
+
+BATCH_ITEMS = 256
+"""Inputs in one question to OPA: its answer is one piece, and others wait for the connection."""
+
+
+class Reply(Protocol):
+    """What OPA gave for one rule; `defined` is false when the rule has no value."""
+
+    @property
+    def defined(self) -> bool:
+        """Whether the rule has a value at all."""
+        ...
+
+    @property
+    def result(self) -> Any:
+        """The value; only where it is defined."""
+        ...
+
+
+class Opa(Protocol):
+    """Whatever answers `data.admission.<rule>` from exactly the expected revisions."""
+
+    def ask(self, rule: str, document: dict[str, Any]) -> Reply:
+        """The value of the rule for this input. Raises DecideError."""
+        ...
+
+    async def ask_async(self, rule: str, document: dict[str, Any]) -> Reply:
+        """`ask` from an event loop."""
+        ...
+
+
+class Log(Protocol):
+    """The record: returns when the line is durable, and raises RecordError otherwise."""
+
+    def append(self, body: Any, events: tuple[Any, ...] = ()) -> object:
+        """Write one line and the source events it covers. Raises RecordError."""
+        ...
+
+    async def append_async(self, body: Any, events: tuple[Any, ...] = ()) -> object:
+        """`append` from an event loop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """OPA's decision on one input; gives a Reply."""
+
+    opa: Opa
+    document: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One line of the record and the source events it covers; durable when it returns."""
+
+    log: Log
+    body: Any
+    events: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Something that may take a while: reading files, the state, approved work."""
+
+    run: Callable[[], Any]
+
+
+Step = Ask | Append | Call
+Steps = Generator[Step, Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One of the answers to a batch."""
+
+    result: Any
+    defined: bool = True
+
+
+def run(steps: Steps[T]) -> T:
+    """Take one path to its end, blocking."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                value = _perform(step)
+            except BaseException as error:  # noqa: BLE001  (the path decides what it means)
+                step = steps.throw(error)
+            else:
+                step = steps.send(value)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def run_async(steps: Steps[T]) -> T:
+    """Take one path to its end from an event loop, which is never blocked."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                value = await _perform_async(step)
+            except BaseException as error:  # noqa: BLE001  (the path decides what it means)
+                step = steps.throw(error)
+            else:
+                step = steps.send(value)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def run_all(paths: Sequence[Steps[T]]) -> list[T]:
+    """Take many paths to their ends side by side, blocking; what they ask OPA is asked together."""
+    walk = _Walk(paths)
+    while waiting := walk.waiting():
+        asked, others = _sorted(waiting)
+        for opa, batch in asked:
+            try:
+                outcomes: list[Any] = _items(opa.ask("decisions", _batch(batch)), len(batch))
+            except Exception as error:  # noqa: BLE001  (each path decides what it means)
+                outcomes = [error] * len(batch)
+            walk.advance(batch, outcomes)
+        for index, step in others:
+            try:
+                outcome = _perform(step)
+            except Exception as error:  # noqa: BLE001
+                outcome = error
+            walk.advance([(index, step)], [outcome])
+    return walk.results()
+
+
+async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
+    """`run_all` from an event loop; what the paths append is made durable together."""
+    walk = _Walk(paths)
+    while waiting := walk.waiting():
+        asked, others = _sorted(waiting)
+        for opa, batch in asked:
+            try:
+                outcomes: list[Any] = _items(await opa.ask_async("decisions", _batch(batch)), len(batch))
+            except Exception as error:  # noqa: BLE001
+                outcomes = [error] * len(batch)
+            walk.advance(batch, outcomes)
+        outcomes = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
+        walk.advance(others, outcomes)
+    return walk.results()
+
+
+def _perform(step: Step) -> Any:
+    if isinstance(step, Ask):
+        return step.opa.ask("decision", step.document)
+    if isinstance(step, Append):
+        return step.log.append(step.body, step.events)
+    return step.run()
+
+
+async def _perform_async(step: Step) -> Any:
+    if isinstance(step, Ask):
+        return await step.opa.ask_async("decision", step.document)
+    if isinstance(step, Append):
+        return await step.log.append_async(step.body, step.events)
+    return await asyncio.to_thread(step.run)
+
+
+class _Walk:
+    """Many paths, each waiting for one step or at its end."""
+
+    def __init__(self, paths: Sequence[Steps[Any]]) -> None:
+        self._paths = paths
+        self._results: list[Any] = [None] * len(paths)
+        self._waiting: dict[int, Step] = {}
+        for index in range(len(paths)):
+            self._resume(index, None)
+
+    def waiting(self) -> list[tuple[int, Step]]:
+        return sorted(self._waiting.items(), key=lambda item: item[0])
+
+    def advance(self, waited: Sequence[tuple[int, Step]], outcomes: Sequence[Any]) -> None:
+        for (index, _), outcome in zip(waited, outcomes, strict=True):
+            self._resume(index, outcome)
+
+    def results(self) -> list[Any]:
+        return self._results
+
+    def _resume(self, index: int, outcome: Any) -> None:
+        path = self._paths[index]
+        self._waiting.pop(index, None)
+        try:
+            step = path.throw(outcome) if isinstance(outcome, BaseException) else path.send(outcome)
+        except StopIteration as end:
+            self._results[index] = end.value
+        else:
+            self._waiting[index] = step
+
+
+def _sorted(
+    waiting: list[tuple[int, Step]],
+) -> tuple[list[tuple[Opa, list[tuple[int, Ask]]]], list[tuple[int, Step]]]:
+    """Questions by the OPA they go to, in pieces of a size; and everything else."""
+    asked: dict[int, tuple[Opa, list[tuple[int, Ask]]]] = {}
+    others: list[tuple[int, Step]] = []
+    for index, step in waiting:
+        if isinstance(step, Ask):
+            asked.setdefault(id(step.opa), (step.opa, []))[1].append((index, step))
+        else:
+            others.append((index, step))
+    pieces = [
+        (opa, batch[start : start + BATCH_ITEMS])
+        for opa, batch in asked.values()
+        for start in range(0, len(batch), BATCH_ITEMS)
+    ]
+    return pieces, others
+
+
+def _batch(batch: Sequence[tuple[int, Ask]]) -> dict[str, Any]:
+    return {"items": [step.document for _, step in batch]}
+
+
+def _items(reply: Reply, count: int) -> list[Any]:
+    """The answers one by one: exactly as many as were asked for, or none."""
+    results = reply.result if reply.defined else None
+    if not isinstance(results, list) or len(results) != count:
+        raise DecideError(
+            "OPA did not answer every item of a batch",
+            remedy="tell whoever releases the policy; nothing is allowed until it is mended",
+            code="engine.answer_malformed",
+        )
+    return [_Item(result) for result in results]

@@ -1,0 +1,97 @@
+"""What OPA answers with: the value of a rule, and the revisions that it comes from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import DecideError
+from engine.model import Revisions
+
+RULES, VALUES = "rules.tar.gz", "values.tar.gz"
+"""The archives as OPA is given them, and the names under which it tells their revisions."""
+
+_RETRY = "ask again; if it stays, run `engine doctor`"
+DOCTOR = "run `engine doctor` to see what this machine lacks"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What OPA answered: the value of the rule, absent when undefined, and the revisions it holds."""
+
+    body: dict[str, Any]
+
+    @property
+    def defined(self) -> bool:
+        """Whether the rule has a value."""
+        return "result" in self.body
+
+    @property
+    def result(self) -> Any:
+        """The rule's value; KeyError when it has none."""
+        return self.body["result"]
+
+    def demand(self, bundles: dict[str, Any]) -> Reply:
+        """This reply, if it comes from exactly these bundles. Raises DecideError `policy_stale`."""
+        provenance = self.body.get("provenance")
+        if not isinstance(provenance, dict) or provenance.get("bundles") != bundles:
+            raise DecideError(
+                "OPA answers from another policy than the one expected", remedy=DOCTOR, code="policy_stale"
+            )
+        return self
+
+
+def bundles(revisions: Revisions) -> dict[str, Any]:
+    """The bundles of an OPA that serves exactly these revisions, as its provenance tells them."""
+    return {RULES: {"revision": revisions.rules}, VALUES: {"revision": revisions.values}}
+
+
+def decode(text: bytes) -> Reply:
+    """A reply from the body of a response. Raises DecideError when it is no JSON object."""
+    try:
+        body = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise malformed("is not JSON") from error
+    return accept(body)
+
+
+def accept(body: Any) -> Reply:
+    """A reply from the value of a response. Raises DecideError when it is no object."""
+    if not isinstance(body, dict):
+        raise malformed("is not an object")
+    return Reply(body)
+
+
+def unavailable(message: str, remedy: str = _RETRY) -> DecideError:
+    """OPA is down, late, or does not talk HTTP: a deny that says nothing about the request."""
+    return DecideError(message, remedy=remedy, code="policy_unavailable")
+
+
+def late() -> DecideError:
+    """The deadline of a call is over."""
+    return unavailable("OPA did not answer in time")
+
+
+def forked() -> DecideError:
+    """A fork shares the connection: it could read the answer to another request."""
+    return unavailable(
+        "this engine was opened in another process", "open an engine of its own in each process, after the fork"
+    )
+
+
+def malformed(what: str) -> DecideError:
+    """An answer that is none."""
+    return DecideError(f"OPA's answer {what}", remedy=_RETRY, code="engine.answer_malformed")
+
+
+def failed() -> DecideError:
+    """OPA answered with another status than 200."""
+    return DecideError("OPA refused or failed the evaluation", remedy=_RETRY, code="engine.opa_error")
+
+
+def unwritable() -> DecideError:
+    """An input that has no JSON form; whoever makes inputs made a mistake."""
+    return DecideError(
+        "the input cannot be written as JSON", remedy="report this with the request", code="engine.internal"
+    )

@@ -1,0 +1,229 @@
+"""Point `runner_request`: whether a run may start on an agent runner, and within what it runs.
+
+Two layers, and neither stands in for the other: the boundaries of the sandbox, which only a proof of
+this engine makes real, and the permission of each tool call. No message, secret or command gets into
+the input: names, kinds, counts, and one digest of all of it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.facts.origins import origin_facts
+from engine.facts.run_request import McpServer, Run, RunRequest, Tool, run_of
+from engine.facts.urls import url_facts
+from engine.model import Boundary, Digest, Limits, Model
+from engine.points import Gathered, Input, Point, World
+
+
+class UriFacts(Model):
+    """The runner address of the configuration; null and blanks state none."""
+
+    stated: bool
+    canonical: bool | None = None
+    origin: str | None = None
+
+
+class AgentFacts(Model):
+    """Who runs where: legacy keys are moved here, and each optional one says whether it was stated."""
+
+    harness: str | None = None
+    sandbox_stated: bool
+    sandbox: str | None = None
+    permission_policy_stated: bool
+    permission_policy: str | None = None
+    uri: UriFacts
+
+
+class PermissionFacts(Model):
+    """The boundaries that were declared; `enforcement` is `undeclared` when there were none at all."""
+
+    network: Literal["restricted", "unrestricted"]
+    filesystem_stated: bool
+    filesystem: str | None = None
+    enforcement: Literal["strict", "best_effort", "undeclared"]
+
+
+class ToolFacts(Model):
+    """A custom tool. `code`: it is or brings code to be run, whatever its kind."""
+
+    id: str
+    kind: str
+    code: bool
+
+
+class UrlFacts(Model):
+    """A URL that is stated; its parts only when it is canonical."""
+
+    canonical: bool
+    scheme: str | None = None
+    host: str | None = None
+    port: int | None = None
+
+
+class ServerFacts(Model):
+    """An MCP server. `starts_process`: it names a command; `secrets` counts what its `env` holds."""
+
+    id: str
+    transport: str
+    starts_process: bool
+    secrets: int
+    url: UrlFacts | None = None
+
+
+class Carried(Model):
+    """Anything that has to be delivered to the harness: a tool, or an MCP server."""
+
+    id: str
+    kind: Literal["tool", "mcp_server"]
+    transport: str | None = None
+    starts_process: bool | None = None
+
+
+class EndpointFacts(Model):
+    """Where the runner would post to."""
+
+    id: str
+    canonical: bool
+    origin: str | None = None
+
+
+class RunnerInput(Input):
+    """What OPA sees of a run. `boundaries` are what backends were shown to hold, never what is claimed."""
+
+    agent: AgentFacts
+    sandbox_permission: PermissionFacts
+    tools: tuple[ToolFacts, ...]
+    mcp_servers: tuple[ServerFacts, ...]
+    carried: tuple[Carried, ...]
+    endpoints: tuple[EndpointFacts, ...]
+    messages: int
+    content: Digest
+    boundaries: tuple[Boundary, ...]
+
+
+class SandboxLimit(Model):
+    """Where the run takes place, within which boundaries."""
+
+    backend: str
+    network: Literal["restricted", "unrestricted"]
+    filesystem: str
+    proven: tuple[str, ...]
+
+
+class ToolLimit(Model):
+    """A tool that may be offered; each of its calls is permitted under `permission`."""
+
+    name: str
+    kind: str
+    permission: str
+
+
+class ServerLimit(Model):
+    """An MCP server that may be connected to, at exactly this host and port."""
+
+    name: str
+    transport: str
+    host: str
+    port: int
+    permission: str
+
+
+class RunnerLimits(Limits):
+    """What a run may use; what is not named here is not there."""
+
+    harness: str
+    sandbox: SandboxLimit
+    permission_policy: str
+    tools: tuple[ToolLimit, ...]
+    mcp_servers: tuple[ServerLimit, ...]
+    endpoints: tuple[str, ...]
+
+    def boundaries(self) -> frozenset[str]:
+        """The boundaries that the backend must be shown to hold."""
+        return frozenset(self.sandbox.proven)
+
+
+def gather(request: RunRequest, world: World) -> Gathered:
+    """Bring the request into its one form, and leave all content out of the input."""
+    run = run_of(request)
+    gathered = RunnerInput(
+        point="runner_request",
+        now=world.clock(),
+        agent=_agent(run),
+        sandbox_permission=_permission(run),
+        tools=tuple(_tool(tool) for tool in request.tools),
+        mcp_servers=tuple(_server(server) for server in request.mcp_servers),
+        carried=tuple(_carried(request)),
+        endpoints=tuple(_endpoints(request)),
+        messages=len(request.messages),
+        content=run.digest,
+        boundaries=world.boundaries(),
+    )
+    return Gathered(gathered, f"run of {run.agent.harness or 'no harness'}, {len(request.messages)} messages")
+
+
+def _agent(run: Run) -> AgentFacts:
+    agent, uri = run.agent, (run.agent.uri or "").strip()
+    found = origin_facts(uri)
+    return AgentFacts(
+        harness=agent.harness or None,
+        sandbox_stated=bool(agent.sandbox),
+        sandbox=agent.sandbox or None,
+        permission_policy_stated=bool(agent.permission_policy),
+        permission_policy=agent.permission_policy or None,
+        uri=UriFacts(stated=True, canonical=found.canonical, origin=found.origin) if uri else UriFacts(stated=False),
+    )
+
+
+def _permission(run: Run) -> PermissionFacts:
+    if (permission := run.permission) is None:
+        return PermissionFacts(network="unrestricted", filesystem_stated=False, enforcement="undeclared")
+    return PermissionFacts(
+        network=permission.network,
+        filesystem_stated=bool(permission.filesystem),
+        filesystem=permission.filesystem or None,
+        enforcement=permission.enforcement,
+    )
+
+
+def _tool(tool: Tool) -> ToolFacts:
+    return ToolFacts(id=tool.name, kind=tool.kind, code=tool.kind == "code" or "code" in tool.model_fields_set)
+
+
+def _server(server: McpServer) -> ServerFacts:
+    found = url_facts(server.url)
+    url = UrlFacts(canonical=found.canonical, scheme=found.scheme, host=found.host, port=found.port)
+    return ServerFacts(
+        id=server.name,
+        transport=server.transport,
+        starts_process=_starts_process(server),
+        secrets=len(server.env),
+        url=url if server.url else None,
+    )
+
+
+def _starts_process(server: McpServer) -> bool:
+    return "command" in server.model_fields_set
+
+
+def _carried(request: RunRequest) -> list[Carried]:
+    servers = [
+        Carried(
+            id=f"mcp_servers/{server.name}",
+            kind="mcp_server",
+            transport=server.transport,
+            starts_process=_starts_process(server),
+        )
+        for server in request.mcp_servers
+    ]
+    return servers + [Carried(id=f"tools/{tool.name}", kind="tool") for tool in request.tools]
+
+
+def _endpoints(request: RunRequest) -> list[EndpointFacts]:
+    stated = {"tool_callback": request.tool_callback, "trace": request.trace}
+    found = [(name, origin_facts(one.endpoint)) for name, one in stated.items() if one is not None]
+    return [EndpointFacts(id=name, canonical=facts.canonical, origin=facts.origin) for name, facts in found]
+
+
+POINT = Point("runner_request", RunRequest, RunnerInput, RunnerLimits, gather)

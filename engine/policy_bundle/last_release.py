@@ -1,0 +1,116 @@
+"""The release that was served last, kept in the state folder: what is older is never served again.
+
+`<state>/policy/last_release.json` is replaced whole, so that after a crash the old or the new one is
+there. Whoever may write to the state folder could also remove it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from engine.canonical import canonical
+from engine.errors import GatherError, Location, PolicyError, Problem, StateError
+from engine.files import read_bytes
+from engine.model import Digest, Model
+
+_FILE = "last_release.json"
+_BYTES = 64 << 10
+_REMEDY = "restore it from a backup; to take any release once more, on purpose, remove the file"
+
+
+class LastRelease(Model):
+    """Name, sequence and digest of the release that was served last."""
+
+    format: Literal[1] = 1
+    name: str
+    sequence: Annotated[int, Field(ge=1)]
+    digest: Digest
+
+    def refuses(self, new: LastRelease) -> tuple[str, str] | None:
+        """Why `new` must not be served after this one: message and remedy. None when it may."""
+        if new.name != self.name:
+            message = f"this is a release of the policy `{new.name}`; `{self.name}` was served last"
+            return (
+                message,
+                f"release it as `{self.name}`; to change the policy on purpose, remove policy/{_FILE} of the state",
+            )
+        if new.sequence < self.sequence:
+            message = f"this is a rollback: release {new.sequence} is older than {self.sequence}, which was served last"
+            return message, f"release the content you want with a sequence above {self.sequence}"
+        if new.sequence == self.sequence and new.digest != self.digest:
+            message = f"another release with the sequence {new.sequence} was served last"
+            return message, f"give the new release a sequence above {self.sequence}"
+        return None
+
+
+def read_last(state: Path) -> LastRelease | None:
+    """What was served last; None when nothing was. Raises PolicyError when that cannot be known."""
+    path = state / "policy" / _FILE
+    try:
+        path.lstat()
+        return LastRelease.model_validate_json(read_bytes(path, _BYTES))
+    except FileNotFoundError:
+        return None
+    except (GatherError, OSError, ValidationError) as error:
+        message = "it cannot be told which release was served last: the file cannot be read"
+        raise PolicyError((Problem(Location(str(path)), message, _REMEDY),)) from error
+
+
+def write_last(state: Path, new: LastRelease) -> None:
+    """Remember a release for good before this returns.
+
+    Raises PolicyError when one is remembered that `new` must not follow, StateError when it cannot be written.
+    """
+    folder = state / "policy"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _locked(folder) as handle:
+            last = read_last(state)
+            if last == new:
+                return
+            if last is not None and (problem := last.refuses(new)) is not None:
+                raise PolicyError((Problem(Location(str(folder / _FILE)), *problem),))
+            _write(folder, canonical(new.model_dump(mode="json")))
+            os.fsync(handle)
+        with _opened(state) as handle:
+            os.fsync(handle)
+    except OSError as error:
+        reason = (error.strerror or "failed").lower()
+        raise StateError(
+            f"cannot write `{folder / _FILE}`: {reason}",
+            remedy="make room, and check the permissions of the state folder",
+        ) from error
+
+
+def _write(folder: Path, data: bytes) -> None:
+    partial = folder / f".{_FILE}.partial"
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(folder / _FILE)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[int]:
+    """Hold the folder for ourselves, so that two engines never write a lower sequence over a higher one."""
+    with _opened(folder) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield handle
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        os.close(handle)

@@ -1,0 +1,192 @@
+"""Releases: a built policy as a folder that is signed on one machine and served on others, without sources.
+
+A release is read once into memory. Exactly the bytes that were verified are kept in a private
+folder and served from there, so that nobody can swap them in between.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from engine import __version__
+from engine.canonical import canonical, digest
+from engine.errors import DecideError, GatherError, Location, PolicyError, Problem
+from engine.files import shown
+from engine.opa.binary import Binary
+from engine.opa.command import OpaCommand
+from engine.policy_bundle import archives
+from engine.policy_bundle.build import Archive, PolicyBundle
+from engine.policy_bundle.last_release import LastRelease
+from engine.policy_bundle.packed import pack
+from engine.policy_bundle.release_folder import (
+    CATALOGUE,
+    PLACES,
+    RULES,
+    STATEMENT,
+    VALUES,
+    VALUES_DATA,
+    Contents,
+    Statement,
+    check,
+    read,
+)
+from engine.policy_bundle.signing import SIGNATURES, PublicKey, complaint, sign
+from engine.policy_bundle.sources import PolicySources
+from engine.policy_bundle.store import keep, kept
+
+_ALL = {archives.MANIFEST: canonical({"roots": ["release"]})}
+"""Makes all files of the folder one bundle, for OPA to sign and verify; it is never loaded."""
+
+_UNVERIFIED = "serve only releases signed with this key: `engine policy sign`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release(PolicyBundle):
+    """A policy ready to be served that came as a release.
+
+    Its sources are elsewhere: rules and values are named as in the tree they were built from.
+    """
+
+    statement: Statement
+
+
+def write_release(built: PolicyBundle, folder: Path, sequence: int, created_at: datetime) -> Statement:
+    """Write a built policy as an unsigned release; the folder, new or empty, is filled whole or not at all.
+
+    `created_at` is UTC. Raises GatherError when it cannot be written, PolicyError when it is too large to be read.
+    """
+    catalogue = canonical(built.catalogue.model_dump(mode="json"))
+    places = canonical([[path, [at.file, at.line, at.field]] for path, at in built.places.items()])
+    statement = Statement(
+        name=built.name,
+        sequence=sequence,
+        created_at=created_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        engine=__version__,
+        rules=built.rules.revision,
+        values=built.values.revision,
+        catalogue=digest(catalogue),
+        places=digest(places),
+    )
+    files = {STATEMENT: statement.written, CATALOGUE: catalogue, PLACES: places}
+    files |= {RULES: built.rules.path.read_bytes(), VALUES: built.values.path.read_bytes()}
+    check(files, folder)
+    target = folder.absolute()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as partial:
+            made = Path(partial) / "release"
+            made.mkdir()
+            for name, data in files.items():
+                (made / name).write_bytes(data)
+            made.rename(target)
+    except OSError as error:
+        raise _unwritable(folder, error, "name a folder that is not there yet, where you may write") from error
+    return statement
+
+
+def sign_release(folder: Path, key: Path, binary: Binary) -> Statement:
+    """Sign a release in its folder, or sign it anew; `key` is a private key in PEM (EC, P-256).
+
+    Raises PolicyError for a folder that holds no release, GatherError for a key that cannot sign.
+    """
+    opa = OpaCommand(binary.path)
+    contents = read(folder)
+    files = {name: data for name, data in contents.files.items() if name != SIGNATURES}
+    for name, unsigned in ((RULES, contents.rules), (VALUES, contents.values)):
+        files[name] = pack({**unsigned, SIGNATURES: sign(unsigned, key, opa)})
+    files[SIGNATURES] = sign({**files, **_ALL}, key, opa)
+    try:
+        for name in (RULES, VALUES, SIGNATURES):
+            _replace(folder, name, files[name])
+    except OSError as error:
+        raise _unwritable(folder, error, "copy the release to where you may write") from error
+    return contents.statement
+
+
+def verify_release(folder: Path, key: Path, binary: Binary) -> Statement:
+    """Check a release in its folder: every file, every digest, and that all of it is signed with `key`.
+
+    Raises PolicyError with what does not hold, GatherError for a key that cannot be used.
+    """
+    public = PublicKey.read(key)
+    contents = read(folder)
+    _verify(contents, folder, public, binary)
+    return contents.statement
+
+
+def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, after: LastRelease | None) -> Release:
+    """The policy of a release. `after` is what was served last: see engine.policy_bundle.last_release.
+
+    With `key`, a public key in PEM, everything must be signed with it; None is for development only.
+    Start OPA with the same key, so that it verifies the archives once more.
+    Raises PolicyError for a release that does not hold or is older than `after`, GatherError for a
+    key that cannot be used, DecideError when OPA or the cache cannot be used.
+    """
+    public = None if key is None else PublicKey.read(key)
+    contents = read(folder)
+    if public is not None:
+        _verify(contents, folder, public, binary)
+    statement = contents.statement
+    if after is not None and (problem := after.refuses(statement.last)) is not None:
+        raise PolicyError((Problem(Location(str(folder / STATEMENT)), *problem),))
+    private = _kept(contents, cache)
+    return Release(
+        name=statement.name,
+        rules=Archive(private / RULES, statement.rules),
+        values=Archive(private / VALUES, statement.values),
+        catalogue=contents.catalogue,
+        sources=PolicySources(Path("rego"), Path("policy"), Path("bundles") / statement.name),
+        statement=statement,
+    )
+
+
+def _verify(contents: Contents, folder: Path, key: PublicKey, binary: Binary) -> None:
+    """Demand OPA's word for each archive and for all files together. Raises PolicyError."""
+    opa = OpaCommand(binary.path)
+    files = contents.files
+    signed = {"": pack({**files, **_ALL}), RULES: files[RULES], VALUES: files[VALUES]}
+    found = [
+        Problem(Location(str(folder / name)), f"the signature does not hold: {reason}", _UNVERIFIED)
+        for name, archive in signed.items()
+        if (reason := complaint(archive, key, opa)) is not None
+    ]
+    if found:
+        raise PolicyError(tuple(found))
+
+
+def _kept(contents: Contents, cache: Path) -> Path:
+    """The private folder that holds exactly what is in memory. Raises DecideError."""
+    names = (STATEMENT, CATALOGUE, PLACES, RULES, VALUES)
+    served = {name: contents.files[name] for name in names} | {"data.json": contents.values[VALUES_DATA]}
+    name = digest(canonical({name: digest(data) for name, data in served.items()})).removeprefix("sha256:")
+    folder = cache / "policy" / "releases"
+    chosen = kept(folder, name) or keep(folder, name, served)
+    try:
+        same = all((chosen / name).read_bytes() == data for name, data in served.items())
+    except OSError:
+        same = False
+    if not same:
+        raise DecideError(
+            f"the policy cache `{chosen}` holds something else than was verified",
+            remedy="find out who can write there, remove the folder and try again",
+            code="engine.policy_cache",
+        )
+    return chosen
+
+
+def _replace(folder: Path, name: str, data: bytes) -> None:
+    partial = folder.parent / f".{folder.name}.{name}.{os.getpid()}.partial"
+    try:
+        partial.write_bytes(data)
+        partial.replace(folder / name)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _unwritable(folder: Path, error: OSError, remedy: str) -> GatherError:
+    reason = (error.strerror or "failed").lower()
+    return GatherError(f"cannot write the release `{shown(str(folder))}`: {reason}", remedy=remedy)

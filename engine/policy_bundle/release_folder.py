@@ -1,0 +1,208 @@
+"""The files of a release in memory: read within bounds, and refused unless every part is what the others say.
+
+release.json      what the release says about itself, with the digest of everything else
+rules.tar.gz      what OPA serves, each archive with a signature of its own
+values.tar.gz
+catalogue.json    the words of every finding code
+places.json       where each value stood when it was built
+.signatures.json  the signature of all files above; absent until the release is signed
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from engine.canonical import canonical, digest
+from engine.errors import GatherError, Location, PolicyError, Problem
+from engine.files import read_bytes, shown
+from engine.model import Digest, Model
+from engine.policy_bundle import archives
+from engine.policy_bundle.catalogue import Catalogue
+from engine.policy_bundle.last_release import LastRelease
+from engine.policy_bundle.packed import PACKED_BYTES, UNPACKED_BYTES, unpacked
+from engine.policy_bundle.signing import SIGNATURE_BYTES, SIGNATURES
+
+STATEMENT, CATALOGUE, PLACES = "release.json", "catalogue.json", "places.json"
+RULES, VALUES = "rules.tar.gz", "values.tar.gz"
+VALUES_DATA = f"{archives.VALUES_ROOT}/data.json"
+
+_BYTES = {
+    STATEMENT: 64 << 10,
+    CATALOGUE: UNPACKED_BYTES,
+    PLACES: UNPACKED_BYTES,
+    RULES: PACKED_BYTES,
+    VALUES: PACKED_BYTES,
+    SIGNATURES: SIGNATURE_BYTES,
+}
+"""What a release consists of, and how many bytes each file may have."""
+
+_AGAIN = "get the release again from whoever signed it"
+_NO_RELEASE = "name a folder that `engine policy build --output` wrote"
+_SIGN = "sign it with `engine policy sign`, or get the signed release"
+_PLACE = TypeAdapter(list[tuple[tuple[str | int, ...], tuple[str, int | None, str | None]]])
+
+
+class Statement(Model):
+    """`release.json`: what a release says about itself.
+
+    `sequence` grows with every release of a policy; `created_at` is UTC and only for people.
+    """
+
+    format: Literal[1] = 1
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,199}$")]
+    sequence: Annotated[int, Field(ge=1, lt=2**53)]
+    created_at: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    engine: Annotated[str, Field(max_length=200)]
+    rules: Digest
+    values: Digest
+    catalogue: Digest
+    places: Digest
+
+    @property
+    def written(self) -> bytes:
+        """The bytes of the file."""
+        return canonical(self.model_dump(mode="json"))
+
+    @property
+    def last(self) -> LastRelease:
+        """What to remember of this release, so that nothing older is served after it."""
+        return LastRelease(name=self.name, sequence=self.sequence, digest=digest(self.written))
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A release whose parts fit each other; nothing is said about who made it.
+
+    `files` are the bytes by name, `rules` and `values` the files of the archives without signatures.
+    """
+
+    files: Mapping[str, bytes]
+    statement: Statement
+    catalogue: Catalogue
+    rules: Mapping[str, bytes]
+    values: Mapping[str, bytes]
+
+
+def read(folder: Path) -> Contents:
+    """Read a release folder once. Raises PolicyError with everything that does not hold."""
+    return check({name: _file(folder, name) for name in _names(folder)}, folder)
+
+
+def check(files: Mapping[str, bytes], folder: Path) -> Contents:
+    """The same for files that were read already; `folder` is for messages."""
+    found = [_problem(folder, name, "the file is missing", _NO_RELEASE) for name in _missing(files)]
+    if found:
+        raise PolicyError(tuple(found))
+    try:
+        statement = Statement.model_validate_json(files[STATEMENT])
+    except ValidationError as error:
+        raise PolicyError((_problem(folder, STATEMENT, "this is no statement of a release", _AGAIN),)) from error
+    rules = _archive(folder, RULES, files[RULES], found)
+    values = _archive(folder, VALUES, files[VALUES], found)
+    found += [_problem(folder, name, message, _AGAIN) for name, message in _differences(files, statement)]
+    if rules is not None:
+        found += [_problem(folder, RULES, message, _AGAIN) for message in _rules_differences(rules, statement)]
+    if values is not None:
+        found += [_problem(folder, VALUES, message, _AGAIN) for message in _values_differences(values, statement)]
+    if found or rules is None or values is None:
+        raise PolicyError(tuple(found))
+    try:
+        catalogue = Catalogue.model_validate_json(files[CATALOGUE])
+        _PLACE.validate_json(files[PLACES], strict=True)
+    except ValidationError as error:
+        remedy = "use an engine of the version that built the release, or build it again"
+        raise PolicyError((_problem(folder, CATALOGUE, "this engine cannot read it", remedy),)) from error
+    return Contents(files, statement, catalogue, rules, values)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise PolicyError(
+            (Problem(Location(str(folder)), f"there is no release here: {reason}", _NO_RELEASE),)
+        ) from error
+    strange = [name for name in names if name not in _BYTES]
+    if strange:
+        message = "the file does not belong to the release"
+        raise PolicyError(tuple(_problem(folder, shown(name), message, _AGAIN) for name in strange[:20]))
+    return names
+
+
+def _file(folder: Path, name: str) -> bytes:
+    path = folder / name
+    if path.is_symlink():
+        raise PolicyError((_problem(folder, name, "this is a link", "put the file itself here"),))
+    try:
+        return read_bytes(path, _BYTES[name])
+    except GatherError as error:
+        raise PolicyError((_problem(folder, name, error.message, error.remedy),)) from error
+
+
+def _missing(files: Mapping[str, bytes]) -> Iterator[str]:
+    return (name for name in _BYTES if name not in files and name != SIGNATURES)
+
+
+def _archive(folder: Path, name: str, data: bytes, found: list[Problem]) -> dict[str, bytes] | None:
+    try:
+        files = unpacked(data, name)
+    except GatherError as error:
+        found.append(_problem(folder, name, error.message, error.remedy))
+        return None
+    files.pop(SIGNATURES, None)
+    return files
+
+
+def _differences(files: Mapping[str, bytes], statement: Statement) -> Iterator[tuple[str, str]]:
+    if statement.written != files[STATEMENT]:
+        yield STATEMENT, "it is written in another way than the engine writes it"
+    for name, said in ((CATALOGUE, statement.catalogue), (PLACES, statement.places)):
+        if digest(files[name]) != said:
+            yield name, f"its digest is not the one in {STATEMENT}"
+
+
+def _rules_differences(files: Mapping[str, bytes], statement: Statement) -> Iterator[str]:
+    content = {name: data for name, data in files.items() if name != archives.MANIFEST}
+    for name in content:
+        if not (name.startswith(f"{archives.RULES_ROOT}/") and name.endswith(".rego")):
+            yield f"the member `{shown(name)}` is no rule"
+    metadata = _metadata(files.get(archives.MANIFEST, b""))
+    if archives.manifest(content, archives.RULES_ROOT, metadata) != (files.get(archives.MANIFEST), statement.rules):
+        yield f"its revision, or the one in {STATEMENT}, is not the digest of its content"
+
+
+def _values_differences(files: Mapping[str, bytes], statement: Statement) -> Iterator[str]:
+    content = {name: data for name, data in files.items() if name != archives.MANIFEST}
+    if set(content) != {VALUES_DATA}:
+        yield f"it holds something else than `{VALUES_DATA}`"
+    elif not _is_object(content[VALUES_DATA]):
+        yield f"`{VALUES_DATA}` is no JSON object"
+    if archives.manifest(content, archives.VALUES_ROOT, {}) != (files.get(archives.MANIFEST), statement.values):
+        yield f"its revision, or the one in {STATEMENT}, is not the digest of its content"
+
+
+def _metadata(manifest: bytes) -> dict[str, str]:
+    """The metadata of a manifest; none where it cannot be read, and then the manifest is refused."""
+    try:
+        metadata: Any = json.loads(manifest)["metadata"]
+        return {str(name): str(text) for name, text in metadata.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _is_object(data: bytes) -> bool:
+    try:
+        return isinstance(json.loads(data), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _problem(folder: Path, name: str, message: str, remedy: str) -> Problem:
+    return Problem(Location(str(folder / name)), message, remedy)

@@ -1,0 +1,95 @@
+"""Signatures of archives, made and verified by OPA itself: `opa sign`, and a build that demands one.
+
+The signature is a JSON Web Token (ES256) over the digest of every file, in the file
+`.signatures.json` of the archive; an OPA started with the public key verifies it again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from engine.errors import DecideError, GatherError
+from engine.files import read_bytes, shown
+from engine.opa.command import OpaCommand
+from engine.policy_bundle.packed import pack
+
+SIGNATURES = ".signatures.json"
+ALGORITHM = "ES256"
+
+SIGNATURE_BYTES = 4 << 20
+"""Of one `.signatures.json`: about 200 for each file that is signed, of which there are at most 5,000."""
+
+_KEY_BYTES = 16 << 10
+"""A key of this kind has about 200 bytes."""
+_PRIVATE, _PUBLIC = b"PRIVATE KEY-----", b"-----BEGIN PUBLIC KEY-----"
+_MAKE_KEY = "make one: `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out private.pem`"
+_MAKE_PUBLIC = "take the public half: `openssl pkey -in private.pem -pubout -out public.pem`"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """The bytes of the public key that releases must be signed with, read once."""
+
+    pem: bytes
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a public key in PEM. Raises GatherError, also for a private key: it does not belong here."""
+        pem = read_bytes(path, _KEY_BYTES)
+        if _PRIVATE in pem:
+            raise GatherError(f"`{shown(str(path))}` holds a private key", remedy=_MAKE_PUBLIC)
+        if not pem.lstrip().startswith(_PUBLIC):
+            raise GatherError(f"`{shown(str(path))}` holds no public key in PEM", remedy=_MAKE_PUBLIC)
+        return cls(pem)
+
+
+def sign(files: Mapping[str, bytes], key: Path, opa: OpaCommand) -> bytes:
+    """What `.signatures.json` must be for these files. Raises GatherError for a key that cannot sign."""
+    if _PRIVATE not in read_bytes(key, _KEY_BYTES):
+        raise GatherError(f"`{shown(str(key))}` holds no private key in PEM", remedy=_MAKE_KEY)
+    with _scratch() as folder:
+        (folder / "unsigned.tar.gz").write_bytes(pack(files))
+        signing = ("--signing-key", str(key.absolute()), "--signing-alg", ALGORITHM)
+        finished = opa.run("sign", *signing, "--output-file-path", ".", "--bundle", "unsigned.tar.gz", cwd=folder)
+        if finished.code != 0:
+            reason = _first_line(finished.stdout or finished.stderr)
+            raise GatherError(f"cannot sign with `{shown(str(key))}`: {reason}", remedy=_MAKE_KEY)
+        return read_bytes(folder / SIGNATURES, SIGNATURE_BYTES, SIGNATURES)
+
+
+def complaint(archive: bytes, key: PublicKey, opa: OpaCommand) -> str | None:
+    """Why OPA does not take this archive as signed with this key; None when it does. Raises DecideError."""
+    with _scratch() as folder:
+        (folder / "archive.tar.gz").write_bytes(archive)
+        (folder / "public.pem").write_bytes(key.pem)
+        demand = ("--verification-key", "public.pem", "--signing-alg", ALGORITHM)
+        finished = opa.run("build", *demand, "--bundle", "archive.tar.gz", "--output", "verified.tar.gz", cwd=folder)
+        if finished.code == 0 and (folder / "verified.tar.gz").is_file():
+            return None
+        return _first_line(finished.stdout or finished.stderr)
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder of our own (0700); what is verified there is what was read, whatever becomes of the release."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="admission-signing-")
+    except OSError as error:
+        raise DecideError(
+            "cannot make a temporary folder",
+            remedy="make room in the temporary folder, or set TMPDIR",
+            code="engine.policy_cache",
+        ) from error
+    with folder as path:
+        yield Path(path)
+
+
+def _first_line(output: bytes) -> str:
+    text = output.decode("utf-8", "replace").strip().removeprefix("error: ")
+    said = text.removeprefix("load error: ").removeprefix("bundle archive.tar.gz: ").splitlines()
+    return shown(said[0] if said else "OPA does not say why")

@@ -1,0 +1,281 @@
+"""Group commit: whoever waits while a batch is being synced goes into the next one.
+
+A line gets its number and its place in the chain as it joins the queue, so that a batch is ready when its
+turn comes. One of those who wait leads: it writes everything queued, tells the others, and hands on. A single
+thread therefore leads its own line and pays for no other thread. Callers on an event loop never lead: one
+worker thread does it for them and is nearly always in `write` or `fdatasync`.
+
+A failed batch fails all who wait, and everybody after them, for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from engine.errors import RecordError
+from engine.record.chain import head
+
+BATCH_RECORDS = 1_024
+"""Lines of one batch: with more, the first waits noticeably longer for the last."""
+
+BATCH_BYTES = 64 << 20
+"""Bytes of one batch, except of a single line: one `write` takes no more than 2 GiB, and memory holds it twice."""
+
+Write = Callable[[bytes, int, str, bytes], None]
+"""Makes lines durable: their bytes, how many, the digest of the last one, the events that they claim."""
+
+Failure = Callable[[BaseException | None], RecordError]
+"""What to say of a failure; of an earlier one where None is given."""
+
+
+@dataclass(slots=True, eq=False)
+class _Ticket:
+    """One line on its way, or an action that must not meet a line being written.
+
+    Its waiter is a thread held by `held`, or a future of a loop; none where it leads, or left. `batch` is what
+    the ticket leads and has not told yet.
+    """
+
+    line: bytes = b""
+    events: bytes = b""
+    seq: int = 0
+    hash: str = ""
+    joining: bool = False
+    done: bool = False
+    error: RecordError | None = None
+    held: threading.Lock | None = None
+    future: asyncio.Future[int] | None = None
+    action: Callable[[], None] | None = None
+    batch: list[_Ticket] = field(default_factory=list)
+
+    def outcome(self) -> int:
+        if self.error is not None:
+            raise self.error
+        return self.seq
+
+
+class GroupCommit:
+    """A queue of lines before one `write`. Threads and event loops may use it at once."""
+
+    def __init__(self, seq: int, last: str, write: Write, stop: Callable[[], None], failure: Failure) -> None:
+        """`stop` is called after a failure, before anybody is told of it."""
+        self._seq = seq
+        self._hash = last
+        self._write = write
+        self._stop = stop
+        self._failure = failure
+        self._guard = threading.Lock()
+        self._queue: deque[_Ticket] = deque()
+        self._leader: _Ticket | None = None
+        self._open = True
+        self.failed = False
+        self._idle: threading.Lock | None = None
+        self._worker = _Ticket(held=None)
+        self._calls: queue.SimpleQueue[_Ticket | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def open(self) -> bool:
+        """False for ever after a failure or `close`."""
+        return self._open
+
+    def commit(self, body: bytes, events: bytes) -> int:
+        """Wait until a line with this body is durable; its seq. Raises RecordError."""
+        return self._wait(_Ticket(body, events))
+
+    def run(self, action: Callable[[], None]) -> None:
+        """Run `action` between two batches; an OSError from it closes the log, a RecordError is only raised here."""
+        self._wait(_Ticket(action=action))
+
+    def _wait(self, ticket: _Ticket) -> int:
+        try:
+            self._join(ticket)
+            held = ticket.held
+            if held is not None:
+                held.acquire()
+            if self._leader is ticket:
+                self._lead(ticket)
+        except BaseException as error:
+            self._interrupted(ticket, error)
+            raise
+        return ticket.outcome()
+
+    async def commit_async(self, body: bytes, events: bytes) -> int:
+        """`commit` from an event loop. A caller that is cancelled leaves its line to be written all the same."""
+        ticket = _Ticket(body, events, future=asyncio.get_running_loop().create_future())
+        try:
+            self._join(ticket)
+        except BaseException as error:
+            self._interrupted(ticket, error)
+            raise
+        assert ticket.future is not None  # noqa: S101 (made above)
+        return await ticket.future
+
+    def close(self) -> None:
+        """Refuse new lines and wait until those queued are durable or have failed."""
+        with self._guard:
+            self._open = False
+            if self._leader is not None and self._idle is None:
+                self._idle = threading.Lock()
+                self._idle.acquire()
+            idle = self._idle
+        if idle is not None:
+            with idle:
+                pass
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            self._calls.put(None)
+            thread.join()
+
+    def _join(self, ticket: _Ticket) -> None:
+        with self._guard:
+            if not self._open:
+                raise self._failure(None)
+            ticket.joining = True
+            if ticket.action is None:
+                self._chain(ticket)
+            self._queue.append(ticket)
+            if self._leader is None:
+                self._lead_with(ticket if ticket.future is None else self._worker)
+            elif ticket.future is None:
+                ticket.held = threading.Lock()
+                ticket.held.acquire()
+            ticket.joining = False
+
+    def _chain(self, ticket: _Ticket) -> None:
+        seq = self._seq + 1
+        line = head(seq, self._hash) + ticket.line[1:]
+        ticket.hash = self._hash = sha256(line).hexdigest()
+        ticket.line, ticket.seq, self._seq = line, seq, seq
+
+    def _lead_with(self, ticket: _Ticket) -> None:
+        self._leader = ticket
+        if ticket is self._worker:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="record", daemon=True)
+                self._thread.start()
+            self._calls.put(self._worker)
+
+    def _work(self) -> None:
+        while (ticket := self._calls.get()) is not None:
+            try:
+                self._lead(ticket)
+            except BaseException as error:  # noqa: BLE001 (nobody else would tell those who wait)
+                self._interrupted(ticket, error)
+
+    def _lead(self, ticket: _Ticket) -> None:
+        while self._leader is ticket:
+            batch = self._next_batch(ticket)
+            try:
+                self._do(batch)
+            except OSError as error:
+                self._fail(ticket, error)
+                return
+            with self._guard:
+                for one in batch:
+                    one.done = True
+                self._hand_on(ticket)
+            _tell(batch)
+            ticket.batch = []
+
+    def _next_batch(self, ticket: _Ticket) -> list[_Ticket]:
+        with self._guard:
+            waiting, size = self._queue, 0
+            while waiting and len(ticket.batch) < BATCH_RECORDS:
+                size += len(waiting[0].line) + len(waiting[0].events)
+                if ticket.batch and (size > BATCH_BYTES or waiting[0].action or ticket.batch[0].action):
+                    break
+                ticket.batch.append(waiting[0])
+                waiting.popleft()
+            return ticket.batch
+
+    def _do(self, batch: list[_Ticket]) -> None:
+        action = batch[0].action
+        if action is None:
+            lines = b"\n".join([*[one.line for one in batch], b""])
+            self._write(lines, len(batch), batch[-1].hash, b"".join([one.events for one in batch]))
+            return
+        try:
+            action()
+        except RecordError as error:
+            batch[0].error = error
+
+    def _hand_on(self, ticket: _Ticket) -> None:
+        """Decide who leads the next batch; the worker goes on until nobody waits, a thread only for itself."""
+        if not self._queue:
+            self._leader = None
+            if self.failed:  # while this batch was on its way
+                self._stop()
+            self._release_idle()
+            return
+        if ticket is self._worker or not ticket.done:
+            return
+        following = next((one for one in self._queue if one.held is not None), None)
+        if following is None or following.held is None:
+            self._lead_with(self._worker)
+        else:
+            held, following.held = following.held, None
+            self._leader = following
+            held.release()
+
+    def _interrupted(self, ticket: _Ticket, error: BaseException) -> None:
+        """A thread that is interrupted while it waits leaves; in the middle of anything else, nobody may go on."""
+        with self._guard:
+            waits = not ticket.joining and self._leader is not ticket
+            if waits:
+                ticket.held = None
+        if waits:
+            _tell(ticket.batch)  # led, handed on, and interrupted while telling
+        else:
+            self._fail(ticket, error)
+
+    def _fail(self, ticket: _Ticket, error: BaseException) -> None:
+        with self._guard:
+            self._open = False
+            self.failed = True
+            waiting = list({id(one): one for one in (*ticket.batch, *self._queue)}.values())
+            self._queue.clear()
+            for one in waiting:
+                if not one.done:
+                    one.error = self._failure(error)
+            if self._leader is None or self._leader is ticket:  # else its batch is on its way, and files are in use
+                self._leader = None
+                self._stop()
+                self._release_idle()
+        _tell(waiting)
+
+    def _release_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.release()
+            self._idle = None
+
+
+def _tell(batch: list[_Ticket]) -> None:
+    loops: dict[asyncio.AbstractEventLoop, list[_Ticket]] = {}
+    for one in batch:
+        held, future = one.held, one.future
+        if held is not None:
+            with suppress(RuntimeError):  # told before
+                held.release()
+        elif future is not None:
+            loops.setdefault(future.get_loop(), []).append(one)
+    for loop, waiting in loops.items():
+        with suppress(RuntimeError):  # the loop is closed; nobody waits there any more
+            loop.call_soon_threadsafe(_settle, waiting)
+
+
+def _settle(waiting: list[_Ticket]) -> None:
+    for one in waiting:
+        if one.future is None or one.future.done():  # cancelled
+            continue
+        if one.error is None:
+            one.future.set_result(one.seq)
+        else:
+            one.future.set_exception(one.error)

@@ -1,0 +1,145 @@
+"""Says of JSON text, in a few microseconds, that redaction would find nothing in it; when in doubt, says nothing.
+
+Whatever the walk over the values (redaction.py) would replace, this must not call clean. Each step is therefore
+a necessary condition of one kind of finding, and what makes reasoning about text hard is left to the walk: a
+backslash (then text and value differ), a character beyond ASCII (then capitals fold in odd ways), much text,
+deep nesting. In what is left every string of the value stands verbatim between two quotes, and no pattern of
+patterns.py needs to look past a quote.
+
+    kind of finding            cannot be there without
+    name of a secret           its letters, when all but letters and digits is dropped
+    token, key block           the beginning it is known by
+    bearer, basic              that word and a space
+    header, `password: …`      one of the names of secrets
+    assignment                 an equals sign, and a match of its pattern
+    user in a URL, mail        an at sign, and a match of their patterns
+    card                       13 digits in a row behind no letter, digit or point; or its groups of digits
+    random text                33 letters and digits in a row, and the same judgment as in the walk
+"""
+
+from __future__ import annotations
+
+import re
+
+from engine.record.patterns import ASSIGNED, MAIL_HOST, RANDOM_RUN, SHORTEST_CARD, TOKENS, USERINFO, looks_random
+from engine.record.redaction import DEPTH
+
+TEXT_BYTES = 1 << 20
+"""Longer text may hold a string that is taken out for its length alone."""
+
+_REMEMBERED = 8_192
+"""Strings; the names and words of all points are a few hundred."""
+
+_SHORT = 40
+"""Characters; longer strings are seldom seen twice."""
+
+_inert: set[str] = set()
+"""Strings in which nothing was found, because requests repeat their names and words; never one that was replaced."""
+
+_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
+_DIGITS = b"0123456789"
+_NAMES = (
+    *("passw", "passphrase", "secret", "apikey", "accesskey", "privatekey"),
+    *("authorization", "cookie", "credential"),
+    *("accesstoken", "refreshtoken", "idtoken", "authtoken", "sessiontoken", "bearertoken", "apitoken"),
+)
+_BEGINNINGS = re.compile(
+    r"A(?:KIA|SIA|BIA|CCA|ROA|IDA|GPA|NPA|Iza|GE-S)|ya29\.|GOCSPX-|Q~|gh[pousr]_|github_pat_|gl[a-z]{2,5}-"
+    r"|xox|xapp-|hooks\.slack|k_live_|k_test_|whsec_|sk-|hf_|api_org_|npm_|pypi-|SG\.|dop_v1_|dapi|eyJ"
+)
+_BLOCKS = ("-----BEGIN", "PuTTY")
+_WORDS = ("bearer ", "basic ")
+
+_RUN_CHARACTERS = frozenset(_LETTERS + _LETTERS.upper() + _DIGITS + b"+/_=-")
+_PLAIN = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))  # noqa: PLR2004 (A to Z)
+_NO_LETTER = bytes(sorted(set(range(256)) - set(_LETTERS + _LETTERS.upper() + _DIGITS)))
+_RUNS = bytes(120 if byte in _RUN_CHARACTERS else 32 for byte in range(256))
+_GROUPS = bytes(48 if byte in _DIGITS else 45 if byte in b" -" else 120 for byte in range(256))
+_RUN = b"x" * RANDOM_RUN
+_CARD = b"0" * SHORTEST_CARD
+_CARD_GROUPS = (b"0000-0000-0000-0", b"0000-000000-0000")
+_INSIDE = frozenset(_LETTERS + _LETTERS.upper() + _DIGITS + b".")
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+_PIECES = re.compile(rb'"[^"]*"|[\[{]|[\]}]')
+_NESTED = DEPTH - 4
+"""Less than the depth where the walk stops, because the text may have levels more than the value."""
+
+
+def clean(text: bytes) -> bool:
+    """Whether redacting the values of this compact JSON text is certain to replace nothing."""
+    if len(text) > TEXT_BYTES or b"\\" in text or not text.isascii() or _deep(text) or _card(text):
+        return False
+    new = set(text.decode("ascii").split('"')[1::2]) - _inert  # every other piece stands between quotes
+    if not new:
+        return True
+    words = '"'.join(new)
+    if _named(words) or _begun(words) or _assigned_or_addressed(words) or _random(words):
+        return False
+    if len(_inert) > _REMEMBERED:
+        _inert.clear()
+    _inert.update([word for word in new if len(word) <= _SHORT])
+    return True
+
+
+def _deep(text: bytes) -> bool:
+    if text.count(b"{") + text.count(b"[") <= _NESTED:
+        return False
+    depth = 0
+    for piece in _PIECES.findall(text):
+        if piece in {b"{", b"["}:
+            depth += 1
+            if depth > _NESTED:
+                return True
+        elif piece in {b"}", b"]"}:
+            depth -= 1
+    return False
+
+
+def _card(text: bytes) -> bool:
+    shape = text.translate(_GROUPS)
+    at = shape.find(_CARD)
+    while at >= 0:
+        if at == 0 or text[at - 1] not in _INSIDE:
+            return True
+        end = at + SHORTEST_CARD
+        while shape[end : end + 1] == b"0":
+            end += 1
+        at = shape.find(_CARD, end)
+    return any(groups in shape for groups in _CARD_GROUPS)
+
+
+def _named(words: str) -> bool:
+    letters = words.encode("ascii").translate(_PLAIN, _NO_LETTER).decode("ascii")
+    for name in _NAMES:  # noqa: SIM110 (a generator costs as much as the search)
+        if name in letters:
+            return True
+    return False
+
+
+def _begun(words: str) -> bool:
+    small = words.lower()
+    if any(word in small for word in _WORDS) or any(block in words for block in _BLOCKS):
+        return True
+    return _BEGINNINGS.search(words) is not None and TOKENS.search(words) is not None
+
+
+def _assigned_or_addressed(words: str) -> bool:
+    if "=" in words and ASSIGNED.search(words):
+        return True
+    return "@" in words and (MAIL_HOST.search(words) is not None or USERINFO.search(words) is not None)
+
+
+def _random(words: str) -> bool:
+    text = words.encode("ascii")
+    shape = text.translate(_RUNS)
+    at = shape.find(_RUN)
+    while at >= 0:
+        end = shape.find(b" ", at)
+        end = len(text) if end < 0 else end
+        run = text[at:end]
+        if not _DIGEST.fullmatch(run):
+            touched = text[at - 1 : at] == b":" or text[end : end + 1] == b":"  # perhaps a digest with its name
+            if touched or looks_random(run.decode("ascii")):
+                return True
+        at = shape.find(_RUN, end)
+    return False

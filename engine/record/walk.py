@@ -1,0 +1,249 @@
+"""Checks the lines of segments one after the other, from a known position to the end.
+
+Because the head of every line is known before it is read, lines up to a signed checkpoint are proven by their
+digests alone, a block at a time; lines after it are also read strictly. A block that does not hold is gone
+through again line by line, so that the break is named where it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import BinaryIO, Protocol
+
+from engine.record.chain import Entry, LineError, Position, head, parse
+from engine.record.layout import Break, BreakKind, BrokenError
+from engine.record.lines import Lines
+
+_EVENTS_MARK = b',"source_events":{'
+_EVENTS_WITHIN = 512
+"""Only time, trace and versions, all short, follow the source events of a decision."""
+_EVENTS = re.compile(
+    rb',"source_events":\{"bytes":([0-9]+),"count":([0-9]+),"sha256":"([0-9a-f]{64})"\}'
+    rb',"time":"[^"]+","trace":(?:null|"[0-9a-f]{32}"),"versions":\{"engine":"[^"]*","opa":(?:null|"[^"]*")\}\}$'
+)
+
+
+class Watcher(Protocol):
+    """Told what a walk comes past; may raise BrokenError."""
+
+    @property
+    def wanted(self) -> int | None:
+        """The seq of a line to be shown as it is; None for none."""
+
+    def events(self, size: int, count: int, sha: str, seq: int) -> None:
+        """Decision `seq` has source events: their bytes, their count, their SHA-256."""
+
+    def vouched(self) -> None:
+        """The end that the checkpoint vouches for is reached, and is the one it says."""
+
+    def line(self, entry: Entry) -> None:
+        """The line of the wanted seq."""
+
+    def segment(self, end: Position) -> None:
+        """A segment that another one follows ends here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a walk saw: where the good lines end, and the bytes of an unfinished line after them."""
+
+    end: Position
+    rest: bytes
+
+
+def walk(files: Iterable[tuple[int, BinaryIO]], start: Position, vouched: Position | None, watcher: Watcher) -> Walked:
+    """Check every line from `start` to the end of the last file. Raises BrokenError at the first break.
+
+    `files` are the segments by number from that of `start`, the first one standing at `start`. Without
+    `vouched` every line is read strictly.
+    """
+    return _Walk(start, vouched, watcher).run(files)
+
+
+class _Walk:
+    def __init__(self, start: Position, vouched: Position | None, watcher: Watcher) -> None:
+        self._at = start
+        self._vouched = vouched
+        self._watcher = watcher
+        self._before: tuple[bytes, Position] | None = None  # the line before and the position before it
+        self._rest = b""
+        self._blocks: Iterator[list[bytes]] = iter(())
+
+    def run(self, files: Iterable[tuple[int, BinaryIO]]) -> Walked:
+        self._blocks = self._read(files)
+        if self._at == self._vouched:
+            self._watcher.vouched()
+        try:
+            for block in self._blocks:
+                proven = self._proven(block)
+                if proven:
+                    if not self._hold_together(block[:proven]):
+                        self._one_by_one(block, proven)
+                    self._reached()
+                self._strictly(block, proven)
+        except LineError as fault:
+            raise self._break(fault.kind, "a line", fault.found) from None
+        return Walked(self._at, self._rest)
+
+    def _read(self, files: Iterable[tuple[int, BinaryIO]]) -> Iterator[list[bytes]]:
+        for number, file in files:
+            if number != self._at.segment:
+                self._segment_ended()
+                self._at = replace(self._at, segment=number, lines=0, size=0)
+            lines = Lines(file)
+            yield from lines.blocks()
+            self._rest = lines.rest
+        vouched = self._vouched
+        if vouched is not None and (self._at.segment, self._at.size) < (vouched.segment, vouched.size):
+            raise self._short(vouched)
+
+    def _segment_ended(self) -> None:
+        vouched = self._vouched
+        if vouched is not None and self._at.segment == vouched.segment:
+            if self._at.size < vouched.size:
+                raise self._short(vouched)
+            if self._at.size > vouched.size or self._rest:  # a checkpoint comes before every new segment
+                found = f"{self._at.size + len(self._rest)} bytes"
+                raise self._break(BreakKind.CHECKPOINT_MISMATCH, f"{vouched.size} bytes and another segment", found)
+        if self._rest:
+            raise self._break(BreakKind.BAD_JSON, "a record", "a line without its newline")
+        self._watcher.segment(self._at)
+
+    def _proven(self, block: list[bytes]) -> int:
+        """How many lines of the block the checkpoint vouches for."""
+        vouched = self._vouched
+        if vouched is None or self._at.segment > vouched.segment:
+            return 0
+        left = vouched.size - self._at.size
+        if self._at.segment < vouched.segment or sum(map(len, block)) + len(block) <= left:
+            return len(block)
+        for count, line in enumerate(block):
+            if left <= 0:
+                return count
+            left -= len(line) + 1
+        return len(block)
+
+    def _hold_together(self, block: list[bytes]) -> bool:
+        """Whether each line's digest stands in the next one's head; goes on behind them if so."""
+        seq = self._at.seq
+        if len(str(seq + 1)) != len(str(seq + len(block))):
+            return False
+        digests = [sha256(line).hexdigest() for line in block]
+        heads = zip(range(seq + 1, seq + 1 + len(block)), [self._at.hash, *digests[:-1]], strict=True)
+        expected = "".join(['{"seq":%d,"prev":"%s",' % pair for pair in heads]).encode()  # noqa: UP031 (twice as fast)
+        length = len(expected) // len(block)
+        if b"".join([line[:length] for line in block]) != expected:
+            return False
+        wanted = self._watcher.wanted
+        if wanted is not None and seq < wanted <= seq + len(block):
+            return False  # one by one comes past it
+        for index in [index for index, line in enumerate(block) if line.find(_EVENTS_MARK, -_EVENTS_WITHIN) >= 0]:
+            self._events(block[index], seq + 1 + index)
+        size = sum(map(len, block)) + len(block)
+        before = self._at.after(lines=len(block) - 1, size=size - len(block[-1]) - 1, hash="")
+        self._before = (block[-1], before)
+        self._at = self._at.after(lines=len(block), size=size, hash=digests[-1])
+        return True
+
+    def _one_by_one(self, block: list[bytes], proven: int) -> None:
+        for index, line in enumerate(block[:proven]):
+            if not line.startswith(head(self._at.seq + 1, self._at.hash)):
+                raise self._diagnosed(line, block[index + 1 :])
+            if self._watcher.wanted == self._at.seq + 1:
+                self._watcher.line(self._parsed(line))
+            self._events(line, self._at.seq + 1)
+            self._advance(line)
+
+    def _events(self, line: bytes, seq: int) -> None:
+        at = line.find(_EVENTS_MARK, -_EVENTS_WITHIN)
+        if at >= 0 and (events := _EVENTS.match(line, at)):
+            self._watcher.events(int(events[1]), int(events[2]), events[3].decode(), seq)
+
+    def _reached(self) -> None:
+        vouched = self._vouched
+        if vouched is None or self._at.segment != vouched.segment or self._at.size < vouched.size:
+            return
+        if self._at != vouched:
+            raise self._unvouched(vouched)
+        self._watcher.vouched()
+
+    def _strictly(self, block: list[bytes], start: int) -> None:
+        for index in range(start, len(block)):
+            line = block[index]
+            entry = self._parsed(line)
+            if (entry.seq, entry.prev) != (self._at.seq + 1, self._at.hash):
+                raise self._diagnosed(line, block[index + 1 :])
+            if self._watcher.wanted == entry.seq:
+                self._watcher.line(entry)
+            if (events := getattr(entry.body, "source_events", None)) is not None:
+                self._watcher.events(events.bytes, events.count, events.sha256, entry.seq)
+            self._advance(line)
+
+    def _advance(self, line: bytes) -> None:
+        self._before = (line, self._at)
+        self._at = self._at.after(lines=1, size=len(line) + 1, hash=sha256(line).hexdigest())
+
+    def _parsed(self, line: bytes) -> Entry:
+        try:
+            return parse(line)
+        except LineError as fault:
+            raise self._break(fault.kind, "a record", fault.found) from None
+
+    def _diagnosed(self, line: bytes, following: list[bytes]) -> BrokenError:
+        """Which of two neighbors was changed when the second does not vouch for the first."""
+        try:
+            if self._before is not None:
+                parse(self._before[0])
+        except LineError as fault:
+            return self._break_before(fault.kind, "a record", fault.found)
+        try:
+            entry = parse(line)
+        except LineError as fault:
+            return self._break(fault.kind, "a record", fault.found)
+        if entry.seq != self._at.seq + 1:
+            return self._break(BreakKind.SEQ_GAP, str(self._at.seq + 1), str(entry.seq))
+        if self._before is not None and self._intact(line, following):
+            return self._break_before(BreakKind.CHAIN_BREAK, entry.prev, self._at.hash)
+        return self._break(BreakKind.CHAIN_BREAK, self._at.hash, entry.prev)
+
+    def _intact(self, line: bytes, following: list[bytes]) -> bool:
+        digest = sha256(line).hexdigest()
+        if self._vouched is not None and digest == self._vouched.hash:
+            return True
+        here = self._at
+        try:
+            after = following or next(self._blocks, [b""])
+        except (LineError, BrokenError):
+            return False
+        finally:
+            self._at = here  # the next block may stand in the next segment
+        return f',"prev":"{digest}",'.encode() in after[0][:128]
+
+    def _short(self, vouched: Position) -> BrokenError:
+        size = self._at.size + len(self._rest)
+        if size >= vouched.size:
+            return self._break(BreakKind.BAD_JSON, "a record", "a line without its newline")
+        return self._break(BreakKind.BEFORE_CHECKPOINT, f"{vouched.size} bytes", f"{size} bytes")
+
+    def _unvouched(self, vouched: Position) -> BrokenError:
+        found = self._at.hash
+        if self._before is not None:
+            line, self._at = self._before
+            try:
+                parse(line)
+            except LineError as fault:
+                return self._break(fault.kind, "a record", fault.found)
+        return self._break(BreakKind.CHECKPOINT_MISMATCH, vouched.hash, found)
+
+    def _break(self, kind: BreakKind, expected: str, found: str) -> BrokenError:
+        return _broken(self._at, kind, expected, found)
+
+    def _break_before(self, kind: BreakKind, expected: str, found: str) -> BrokenError:
+        return _broken(self._at if self._before is None else self._before[1], kind, expected, found)
+
+
+def _broken(at: Position, kind: BreakKind, expected: str, found: str) -> BrokenError:
+    return BrokenError(Break(at.file, at.lines + 1, at.size, at.seq + 1, kind, expected, found[:80]))

@@ -1,0 +1,83 @@
+"""The policy being served, as the path of a request sees it; and what stands in its place when it is down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from engine.errors import EngineError
+from engine.model import Revisions
+from engine.opa.generation import Generation
+from engine.opa.supervisor import Supervisor
+from engine.policy_bundle.build import PolicyBundle
+from engine.policy_bundle.catalogue import Catalogue
+
+_NOTHING = Catalogue(points={})
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One generation of OPA, held until it is released."""
+
+    opa: Generation[PolicyBundle]
+    supervisor: Supervisor[PolicyBundle]
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The words of its findings."""
+        return self.opa.policy.catalogue
+
+    @property
+    def revisions(self) -> Revisions:
+        """What it answers from."""
+        return self.opa.policy.revisions
+
+    def budgets(self, point: str) -> Mapping[str, int]:
+        """Windows of the counted budgets of a point, by what counts alone."""
+        return self.opa.policy.windows.get(point, {})
+
+    def release(self) -> None:
+        """Let go of the generation."""
+        self.supervisor.release(self.opa)
+
+
+class Down:
+    """Stands where OPA, the record or the state should be: whatever is asked of it, the fault is the answer."""
+
+    catalogue = _NOTHING
+
+    def __init__(self, fault: EngineError, revisions: Revisions | None = None) -> None:
+        self.fault = fault
+        self.revisions = revisions
+
+    @property
+    def opa(self) -> Down:
+        """No OPA."""
+        return self
+
+    def ask(self, _rule: str, _document: dict[str, Any]) -> NoReturn:
+        """No answer."""
+        raise self.fault
+
+    async def ask_async(self, _rule: str, _document: dict[str, Any]) -> NoReturn:
+        """No answer."""
+        raise self.fault
+
+    def append(self, _body: Any, _events: tuple[Any, ...] = ()) -> NoReturn:
+        """No line."""
+        raise self.fault
+
+    async def append_async(self, _body: Any, _events: tuple[Any, ...] = ()) -> NoReturn:
+        """No line."""
+        raise self.fault
+
+    def budgets(self, _point: str) -> Mapping[str, int]:
+        """None is counted: nothing will be allowed."""
+        return {}
+
+    def release(self) -> None:
+        """Nothing was held."""
+
+    def close(self) -> None:
+        """Nothing was opened."""

@@ -1,0 +1,167 @@
+"""Approvals: requested, then granted or refused; granted, then used by one decision, which may give it back.
+
+Rows that somebody decided on are evidence and stay for ever; those that nobody decided on go some time
+after they expired.
+"""
+
+# ruff: noqa: A002, D102 - the names and words of the interface
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from typing import Any, Literal
+
+from engine.files import shown
+from engine.state.part import Part, encodable, names, text, whole
+from engine.state.store import ApprovalClosedError, ApprovalRow, ApprovalState, ApprovalUnknownError, NewApproval
+
+_COLUMNS = (
+    'id, point, input_digest, rules, "values", requester, codes, state, created_at, expires_at,'
+    " approver, reason, resolved_at, decision_id, used_at"
+)
+_OPEN = (
+    f"SELECT {_COLUMNS} FROM approvals WHERE input_digest = ? AND state IN ('requested', 'granted')"  # noqa: S608
+    ' AND point = ? AND rules = ? AND "values" = ? AND requester IS ? AND expires_at > ?'
+    " ORDER BY number DESC LIMIT 1"
+)
+_ONE = f"SELECT {_COLUMNS} FROM approvals WHERE id = ?"  # noqa: S608
+_NEWEST = f"SELECT {_COLUMNS} FROM approvals ORDER BY number DESC LIMIT ?"  # noqa: S608
+_NEWEST_IN = f"SELECT {_COLUMNS} FROM approvals WHERE state = ? ORDER BY number DESC LIMIT ?"  # noqa: S608
+_LONGEST_REASON = 4_000  # characters; a person's sentence or two
+
+
+class Approvals(Part):
+    """The part of the store that remembers what people decided."""
+
+    def request_approval(self, new: NewApproval) -> ApprovalRow:
+        _check(new)
+
+        def operation(connection: sqlite3.Connection) -> ApprovalRow:
+            _sweep(connection, new.created_at - self._limits.unanswered_seconds, self._limits.sweep)
+            binding = (new.input_digest, new.point, new.rules, new.values, new.requester)
+            found = connection.execute(_OPEN, (*binding, new.created_at)).fetchone()
+            return _insert(connection, new) if found is None else _row(found)
+
+        return self._database.write(operation)
+
+    def approval(self, id: str) -> ApprovalRow | None:
+        return self._database.read(lambda connection: _find(connection, id))
+
+    def approvals(self, state: ApprovalState | None, limit: int) -> tuple[ApprovalRow, ...]:
+        whole("limit", limit)
+        query, values = (_NEWEST, (limit,)) if state is None else (_NEWEST_IN, (state, limit))
+        return self._database.read(lambda connection: tuple(map(_row, connection.execute(query, values))))
+
+    def resolve(
+        self, id: str, state: Literal["granted", "refused"], approver: str, reason: str | None, now: int
+    ) -> ApprovalRow:
+        if state not in {"granted", "refused"}:
+            raise ValueError("an approval is resolved as granted or refused")
+        text("approver", approver)
+        if reason is not None and len(encodable("reason", reason)) > _LONGEST_REASON:
+            raise ValueError(f"a reason has at most {_LONGEST_REASON} characters")
+        whole("now", now)
+
+        def operation(connection: sqlite3.Connection) -> ApprovalRow:
+            found = _find(connection, id)
+            if found is None:
+                raise ApprovalUnknownError(
+                    f"there is no approval `{shown(id, 40)}`", remedy="see `engine approvals list` for the ids"
+                )
+            _check_open(found, now)
+            connection.execute(
+                "UPDATE approvals SET state = ?, approver = ?, reason = ?, resolved_at = ? WHERE id = ?",
+                (state, approver, reason, now, id),
+            )
+            return _known(connection, id)
+
+        return self._database.write(operation)
+
+    def claim(self, id: str, decision_id: str, now: int) -> ApprovalRow | None:
+        text("decision_id", decision_id)
+        whole("now", now)
+
+        def operation(connection: sqlite3.Connection) -> ApprovalRow | None:
+            before = _find(connection, id)
+            if before is None:
+                return None
+            connection.execute(
+                "UPDATE approvals SET state = 'used', decision_id = ?, used_at = ? WHERE id = ? AND state = 'granted'",
+                (decision_id, now, id),
+            )
+            return before
+
+        return self._database.write(operation)
+
+    def unclaim(self, id: str, decision_id: str) -> None:
+        def operation(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE approvals SET state = 'granted', decision_id = NULL, used_at = NULL"
+                " WHERE id = ? AND state = 'used' AND decision_id = ?",
+                (id, decision_id),
+            )
+
+        self._database.write(operation)
+
+
+def _check(new: NewApproval) -> None:
+    for name in ("point", "input_digest", "rules", "values"):
+        text(name, getattr(new, name))
+    if new.requester is not None:
+        text("requester", new.requester)
+    for code in new.codes:
+        text("code", code)
+    if whole("created_at", new.created_at) >= whole("expires_at", new.expires_at):
+        raise ValueError("an approval expires after it is requested")
+
+
+def _check_open(found: ApprovalRow, now: int) -> None:
+    if found.state != "requested":
+        raise ApprovalClosedError(
+            f"the approval `{found.id}` was {found.state} before",
+            remedy="see `engine approvals show`; whoever needs another one asks again",
+        )
+    if now >= found.expires_at:
+        raise ApprovalClosedError(
+            f"the approval `{found.id}` has expired", remedy="let whoever needs it ask again, and decide in time"
+        )
+
+
+def _insert(connection: sqlite3.Connection, new: NewApproval) -> ApprovalRow:
+    id_ = uuid.uuid4().hex
+    connection.execute(
+        'INSERT INTO approvals (id, point, input_digest, rules, "values", requester, codes, state, created_at,'
+        " expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'requested', ?, ?)",
+        (
+            *(id_, new.point, new.input_digest, new.rules, new.values, new.requester),
+            *(json.dumps(new.codes), new.created_at, new.expires_at),
+        ),
+    )
+    return _known(connection, id_)
+
+
+def _sweep(connection: sqlite3.Connection, before: int, limit: int) -> None:
+    connection.execute(
+        "DELETE FROM approvals WHERE number IN"
+        " (SELECT number FROM approvals WHERE state = 'requested' AND expires_at < ? LIMIT ?)",
+        (before, limit),
+    )
+
+
+def _find(connection: sqlite3.Connection, id_: str) -> ApprovalRow | None:
+    if not id_.isascii():
+        return None  # no id of ours, and perhaps without a UTF-8 form
+    found = connection.execute(_ONE, (id_,)).fetchone()
+    return None if found is None else _row(found)
+
+
+def _known(connection: sqlite3.Connection, id_: str) -> ApprovalRow:
+    return _row(connection.execute(_ONE, (id_,)).fetchone())
+
+
+def _row(values: tuple[Any, ...]) -> ApprovalRow:
+    fields = [*values]
+    fields[6] = names(fields[6])  # codes
+    return ApprovalRow(*fields)

@@ -1,0 +1,282 @@
+"""The state file as an open database: one connection that writes, one that reads, all of SQLite's errors.
+
+Writers share commits. Each hands in an operation and waits; one thread runs all operations that have gathered
+in one transaction and syncs once. While it syncs, the next ones gather.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from engine.errors import Location, StateError
+from engine.state.location import identity, locate
+from engine.state.schema import APPLICATION, TABLES, VERSION
+from engine.state.store import StateLimits
+
+T = TypeVar("T")
+Operation = Callable[[sqlite3.Connection], T]
+
+_POLL_SECONDS = 0.001
+"""Between two tries for another process's lock. SQLite's own waiting sleeps up to 100 times as long and
+loses against a process that commits without a pause."""
+
+_WAL_BYTES = 16 << 20
+"""What the write-ahead log is cut to when it starts over: a burst does not keep its disk space."""
+
+_FINAL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+"""Errors after which nothing more is tried: a sync that failed once may succeed with the data lost (fsync(2))."""
+
+_REASONS = {
+    sqlite3.SQLITE_BUSY: ("another process holds it", "end the process that writes to the state and does not go on"),
+    sqlite3.SQLITE_FULL: ("the disk is full", "make room"),
+    sqlite3.SQLITE_READONLY: ("it may not be written", "repair the permissions of the state folder"),
+    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "repair the permissions of the state folder"),
+    sqlite3.SQLITE_IOERR: ("the disk failed or is full", "make room or repair the disk, then start the engine again"),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", "restore it from a backup, or move it aside and lose what it counted"),
+    sqlite3.SQLITE_NOTADB: ("it is no state file", "restore it from a backup, or move it aside"),
+}
+
+
+_OWN_FAULTS = (sqlite3.DataError, sqlite3.IntegrityError)
+"""Errors of one statement's values; every other one ends the transaction, whoever else takes part in it."""
+
+_PRAGMAS = (
+    "synchronous = FULL",  # a commit is on disk before anybody is told
+    "foreign_keys = ON",
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    f"journal_size_limit = {_WAL_BYTES}",
+)
+_CLOSED = ("it is closed", "open it again")
+
+
+class _Job:
+    """An operation, what became of it, and the lock that its caller waits for."""
+
+    __slots__ = ("done", "error", "operation", "result")
+
+    def __init__(self, operation: Operation[Any]) -> None:
+        self.operation = operation
+        self.result: Any = None
+        self.error: Exception | None = None
+        self.done = threading.Lock()
+        self.done.acquire()
+
+
+class Database:
+    """An open state file; threads may share it. Every method raises StateError, never a sqlite3 error."""
+
+    def __init__(self, folder: Path, limits: StateLimits) -> None:
+        self._limits = limits
+        self._path = folder
+        self._closed = False
+        self._failure: tuple[str, str] | None = None
+        self._owner = os.getpid()
+        self._waiting: SimpleQueue[_Job | None] = SimpleQueue()
+        self._handing_in, self._reading = threading.Lock(), threading.Lock()
+        try:
+            self._path = locate(folder, _create)
+            self._identity = identity(self._path)
+            self._writer = self._connect()
+            self._reader = self._connect()
+            self._prepare()
+            self._committer = threading.Thread(target=self._commit_all, name="engine-state", daemon=True)
+            self._committer.start()
+        except BaseException as error:
+            self._let_go()
+            if isinstance(error, sqlite3.Error):
+                raise self._wrapped(error) from error
+            if isinstance(error, RuntimeError):
+                raise self._unusable("no thread can be started", "let the engine have more threads") from error
+            raise
+
+    def read(self, operation: Operation[T]) -> T:
+        """Run an operation that only reads; it sees what was committed before, by any process."""
+        self._check()
+        with self._reading:
+            try:
+                return operation(self._reader)
+            except sqlite3.Error as error:
+                raise self._wrapped(error) from error
+
+    def write(self, operation: Operation[T]) -> T:
+        """Run an operation in a transaction; what it gives is durable. What it raises undoes only its own writes."""
+        self._check()
+        job = _Job(operation)
+        with self._handing_in:
+            if self._closed:
+                raise self._unusable(*_CLOSED)
+            self._waiting.put(job)
+        job.done.acquire()
+        if job.error is not None:
+            raise job.error
+        result: T = job.result
+        return result
+
+    def close(self) -> None:
+        """Finish what was handed in and close both connections.
+
+        Nothing in a forked process, which would drop what is the parent's.
+        """
+        if os.getpid() != self._owner:
+            return
+        with self._handing_in:
+            self._closed = True
+            self._waiting.put(None)
+        self._committer.join()
+        with self._reading:
+            self._let_go()
+
+    def _commit_all(self) -> None:
+        """What the committing thread does until the store is closed."""
+        while (job := self._waiting.get()) is not None:
+            jobs = [job]
+            with suppress(Empty):
+                while len(jobs) < self._limits.batch:
+                    more = self._waiting.get_nowait()
+                    if more is None:
+                        self._waiting.put(None)  # nothing is handed in after it
+                        break
+                    jobs.append(more)
+            self._commit(jobs)
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        try:
+            self._begin()
+            for job in jobs:
+                self._run(job)
+            self._writer.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001  (each of those that wait is told)
+            with suppress(sqlite3.Error):
+                self._writer.rollback()
+            for job in jobs:
+                job.error = self._wrapped(error) if isinstance(error, sqlite3.Error) else error
+        finally:
+            for job in jobs:
+                job.done.release()
+
+    def _begin(self) -> None:
+        if self._failure is not None:
+            raise self._unusable(*self._failure)
+        deadline = time.monotonic() + self._limits.busy_seconds
+        while True:
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL_SECONDS)
+            else:
+                return
+
+    def _run(self, job: _Job) -> None:
+        self._writer.execute("SAVEPOINT job")
+        try:
+            job.result = job.operation(self._writer)
+        except Exception as error:
+            if isinstance(error, sqlite3.Error) and not isinstance(error, _OWN_FAULTS):
+                raise
+            job.error = self._wrapped(error) if isinstance(error, sqlite3.Error) else error
+            self._writer.execute("ROLLBACK TO job")
+        self._writer.execute("RELEASE job")
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"file:{quote(str(self._path.absolute()))}?mode=rw",  # never made anew
+            uri=True,
+            timeout=self._limits.busy_seconds,
+            isolation_level=None,  # transactions are begun and ended here
+            check_same_thread=False,  # the locks see to that
+        )
+        try:
+            for pragma in _PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self) -> None:
+        """See that the file is one of ours and whole, before anything in it is believed."""
+        reader = self._reader
+        application, version = _pragma(reader, "application_id"), _pragma(reader, "user_version")
+        if application != APPLICATION:
+            raise self._unusable(*_REASONS[sqlite3.SQLITE_NOTADB])
+        if version != VERSION:
+            raise self._unusable(
+                f"it has version {version}, this engine knows version {VERSION}",
+                "use the engine that wrote it, or move it aside",
+            )
+        with sqlite3.connect(":memory:") as wanted:
+            wanted.executescript(TABLES)
+            whole = _schema(wanted) == _schema(reader) and _pragma(reader, "journal_mode") == "wal"
+        wanted.close()
+        size = _pragma(reader, "page_count") * _pragma(reader, "page_size")
+        if whole and size <= self._limits.checked_bytes:
+            whole = _pragma(reader, "quick_check(1)") == "ok"
+        if not whole:
+            raise self._unusable(*_REASONS[sqlite3.SQLITE_CORRUPT])
+        reader.execute("PRAGMA query_only = ON")
+        self._writer.execute("PRAGMA busy_timeout = 0")  # `_begin` waits
+
+    def _check(self) -> None:
+        if os.getpid() != self._owner:  # a fork shares the file's locks: two writers would break it
+            raise self._unusable("it was opened in another process", "open a store in each process, after the fork")
+        if self._closed:
+            raise self._unusable(*_CLOSED)
+        if self._failure is not None:
+            raise self._unusable(*self._failure)
+        if identity(self._path) != self._identity:
+            raise self._unusable("the file was moved or replaced", "start the engine again")
+
+    def _wrapped(self, error: sqlite3.Error) -> StateError:
+        code = _code(error)
+        reason = _REASONS.get(code, ("SQLite refused", "start the engine again; if that does not help, report this"))
+        if code in _FINAL:
+            self._failure = reason
+        return self._unusable(*reason)
+
+    def _unusable(self, message: str, remedy: str) -> StateError:
+        return StateError(f"the state cannot be used: {message}", remedy=remedy, where=Location(str(self._path)))
+
+    def _let_go(self) -> None:
+        for name in ("_reader", "_writer"):
+            connection: sqlite3.Connection | None = getattr(self, name, None)
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
+
+
+def _create(path: Path) -> None:
+    """Make a whole, empty state file at this path. Raises sqlite3.Error."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.executescript(
+            f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; {TABLES} COMMIT;"
+        )
+    finally:
+        connection.close()
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary result code of SQLite; 0 for what Python's module itself refused."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> Any:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def _schema(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()

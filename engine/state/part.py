@@ -1,0 +1,49 @@
+"""What the parts of the SQLite store share: the open database, and the arguments that no caller gives."""
+
+from __future__ import annotations
+
+import json
+
+from engine.errors import StateError
+from engine.state.database import Database
+from engine.state.store import LARGEST, LONGEST_TEXT, StateLimits
+
+
+class Part:
+    """One part of the store, on a database that all parts share."""
+
+    def __init__(self, database: Database, limits: StateLimits) -> None:
+        self._database = database
+        self._limits = limits
+
+
+def whole(name: str, value: object) -> int:
+    """An amount or a time: an integer, no bool, from 0 to 2^53. Raises ValueError."""
+    if type(value) is not int or not 0 <= value <= LARGEST:
+        raise ValueError(f"{name} is an integer from 0 to 2^53")
+    return value
+
+
+def text(name: str, value: object, *, empty: bool = False) -> str:
+    """A name, key or id: not long, with a UTF-8 form. Raises ValueError."""
+    if type(value) is not str or not (0 if empty else 1) <= len(value) <= LONGEST_TEXT:
+        raise ValueError(f"{name} is text of at most {LONGEST_TEXT} characters")
+    return encodable(name, value)
+
+
+def encodable(name: str, value: object) -> str:
+    """Text of any length that has a UTF-8 form. Raises ValueError."""
+    if type(value) is not str or any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError(f"{name} is text without half surrogate pairs")
+    return value
+
+
+def names(stored: str) -> tuple[str, ...]:
+    """Names as they were kept, a JSON list. Raises StateError for anything else: no engine wrote it."""
+    try:
+        found = json.loads(stored)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise StateError("the state cannot be used: it is damaged", remedy="restore it from a backup, or move it aside")
+    return tuple(found)

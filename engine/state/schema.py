@@ -1,0 +1,84 @@
+"""The tables of the state file, version 1."""
+
+from __future__ import annotations
+
+VERSION = 1
+"""`user_version` of the file. A file of any other version is refused, never guessed at."""
+
+APPLICATION = 0x41454E47
+"""`application_id` of the file: what tells it from the database of another program."""
+
+TABLES = """
+CREATE TABLE budgets (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    key TEXT NOT NULL,
+    window INTEGER NOT NULL CHECK (window >= 0),
+    start INTEGER NOT NULL,
+    used INTEGER NOT NULL CHECK (typeof(used) = 'integer' AND used >= 0),
+    UNIQUE (name, key, window, start)
+) STRICT;
+CREATE INDEX budgets_by_end ON budgets (start + window) WHERE window > 0;
+CREATE TABLE holds (
+    hold TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    budget INTEGER NOT NULL REFERENCES budgets (id),
+    amount INTEGER NOT NULL CHECK (amount >= 0),
+    before INTEGER NOT NULL,
+    settled INTEGER NOT NULL DEFAULT 0 CHECK (settled IN (0, 1)),
+    reserved_at INTEGER NOT NULL,
+    PRIMARY KEY (hold, position)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX holds_by_age ON holds (settled, reserved_at);
+CREATE INDEX holds_by_budget ON holds (budget);
+CREATE TABLE approvals (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    point TEXT NOT NULL,
+    input_digest TEXT NOT NULL,
+    rules TEXT NOT NULL,
+    "values" TEXT NOT NULL,
+    requester TEXT,
+    codes TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('requested', 'granted', 'refused', 'used')),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    approver TEXT,
+    reason TEXT,
+    resolved_at INTEGER,
+    decision_id TEXT,
+    used_at INTEGER,
+    CHECK ((state = 'requested') = (approver IS NULL)),
+    CHECK ((state = 'used') = (decision_id IS NOT NULL))
+) STRICT;
+CREATE INDEX approvals_by_binding ON approvals (input_digest, state);
+CREATE INDEX approvals_by_state ON approvals (state, number);
+CREATE INDEX approvals_by_expiry ON approvals (expires_at) WHERE state = 'requested';
+CREATE TABLE idempotency (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    body TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    begun_at INTEGER NOT NULL,
+    answer TEXT,
+    rules TEXT,
+    "values" TEXT,
+    PRIMARY KEY (scope, key)
+) STRICT;
+CREATE INDEX idempotency_by_age ON idempotency (begun_at);
+CREATE TABLE tokens (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    principal TEXT NOT NULL,
+    points TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    revoked_at INTEGER
+) STRICT;
+CREATE TABLE probe (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    count INTEGER NOT NULL
+) STRICT;
+INSERT INTO probe (id, count) VALUES (1, 0);
+"""

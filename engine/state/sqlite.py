@@ -1,0 +1,37 @@
+"""The store on SQLite: one file, for one machine. The only implementation today; PostgreSQL would be another."""
+
+# ruff: noqa: D102 - what the methods do stands in the interface
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from engine.errors import StateError
+from engine.state.approvals import Approvals
+from engine.state.budgets import Budgets
+from engine.state.database import Database
+from engine.state.idempotency import Idempotency
+from engine.state.store import StateLimits
+from engine.state.tokens import Tokens
+
+
+class SqliteStore(Budgets, Approvals, Idempotency, Tokens):
+    """All parts of the store on one database."""
+
+    def __init__(self, folder: Path, limits: StateLimits) -> None:
+        super().__init__(Database(folder, limits), limits)
+
+    def writable(self) -> bool:
+        try:
+            self._database.write(_probe)
+        except StateError:
+            return False
+        return True
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _probe(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE probe SET count = count + 1")

@@ -1,0 +1,224 @@
+"""The interface of the engine's state and the rows that pass through it.
+
+Times are whole seconds since 1970 UTC by the engine's clock, given by whoever calls. Every method may be
+called by many threads, and several processes may have the same state open. What is returned is durable.
+
+Every method may raise StateError, and then nothing may be taken for granted: a reservation may count and a
+claim may stand, but nobody was told so. Arguments that no correct caller gives (a negative amount, a text
+longer than `LONGEST_TEXT`) are ValueErrors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from engine.errors import Exit, StateError
+
+ApprovalState = Literal["requested", "granted", "refused", "used"]
+BegunKind = Literal["new", "pending", "done", "conflict"]
+
+LONGEST_TEXT = 1_024
+"""Characters of a name, key, principal or id: longer than any subject of a certificate in use."""
+
+LARGEST = 2**53 - 1
+"""The largest amount, total or time: what every JSON reader takes for the same number."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateLimits:
+    """How long things are waited for or kept, in seconds, and how much is done in one step."""
+
+    busy_seconds: float = 5.0  # for another process that writes; a commit takes milliseconds
+    open_hold_seconds: int = 86_400  # a reservation that nobody settled can be until then; it counts on
+    settled_hold_seconds: int = 3_600  # for how long a settled reservation is known again
+    idempotency_seconds: int = 86_400  # of a key; callers that retry do so within hours
+    unanswered_seconds: int = 30 * 86_400  # an approval nobody decided on is kept after it expired
+    batch: int = 1_024  # operations that share one commit
+    sweep: int = 64  # rows too old to matter that one writing operation removes
+    checked_bytes: int = 64 << 20  # a larger file is not read whole when it is opened
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One budget that a request draws on: what is counted, for whom, over how long, and how much.
+
+    `key` may be empty, for what is counted for all together. `window` is in seconds and begins at multiples
+    of itself since 1970; 0 counts for ever.
+    """
+
+    name: str
+    key: str
+    window: int
+    amount: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NewApproval:
+    """What somebody is asked to approve. All but the times and `codes` is the binding."""
+
+    point: str
+    input_digest: str
+    rules: str
+    values: str
+    requester: str | None
+    codes: tuple[str, ...]
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRow:
+    """One request for approval, what became of it and who decided; `codes` are what has to be approved.
+
+    `decision_id` and `used_at` are those of the decision that used it up.
+    """
+
+    id: str
+    point: str
+    input_digest: str
+    rules: str
+    values: str
+    requester: str | None
+    codes: tuple[str, ...]
+    state: ApprovalState
+    created_at: int
+    expires_at: int
+    approver: str | None = None
+    reason: str | None = None
+    resolved_at: int | None = None
+    decision_id: str | None = None
+    used_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Whether a request with an idempotency key is the first of its kind.
+
+    `new`: go on, and say `finish` or `abandon`. `pending`: another one is under way, or was when its engine
+    ended; it may have had its effect and is not run again before the key expires. `done`: `answer` is what
+    the first one got, under the revisions `rules` and `values`. `conflict`: the key was used for another body.
+    """
+
+    kind: BegunKind
+    answer: str | None = None
+    rules: str | None = None
+    values: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """What is known of a token: whom it speaks for and the points it may ask about; never the token."""
+
+    id: str
+    principal: str
+    points: tuple[str, ...]
+    created_at: int
+    expires_at: int
+    revoked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A new token; `text` is the secret itself and cannot be had a second time."""
+
+    id: str
+    text: str = field(repr=False)
+
+
+class ApprovalUnknownError(StateError):
+    """There is no approval of this id."""
+
+    code = "engine.approval_unknown"
+    exit = Exit.UNREADABLE
+
+
+class ApprovalClosedError(StateError):
+    """The approval was resolved before, or has expired."""
+
+    code = "engine.approval_closed"
+    exit = Exit.DENY
+
+
+class Store(Protocol):
+    """The state of one installation. Made by `engine.state.open_store`."""
+
+    def used(self, counter: Counter, now: int) -> int:
+        """How much of a budget is used or held in the window of `now`."""
+
+    def reserve(self, hold: str, counters: Sequence[Counter], now: int) -> tuple[int, ...]:
+        """Count the amounts of all counters at once; gives, for each, what was used or held before.
+
+        Whether that is still within the budget is for policy to say; what is not wanted is given back with
+        `release`. A hold that is known gives its first answer and counts nothing; how long it is known stands
+        in StateLimits. StateError when a total would pass 2^53. A hold that is never settled or released
+        stays counted until its window ends.
+        """
+
+    def settle(self, hold: str, amounts: Mapping[str, int]) -> None:
+        """Put what was really used in the place of what was reserved, by name of counter; others stay.
+
+        Counts in the window of the reservation. Harmless for a hold that is unknown or settled.
+        """
+
+    def release(self, hold: str) -> None:
+        """Give everything a hold reserved back. Harmless for a hold that is unknown or settled."""
+
+    def request_approval(self, new: NewApproval) -> ApprovalRow:
+        """The unexpired row with the same binding that is requested or granted, else a new one."""
+
+    def approval(self, id: str) -> ApprovalRow | None:  # noqa: A002  (what everybody calls it)
+        """The approval of this id, whatever its state and age."""
+
+    def approvals(self, state: ApprovalState | None, limit: int) -> tuple[ApprovalRow, ...]:
+        """The newest approvals, of one state or of all; at most `limit`."""
+
+    def resolve(
+        self,
+        id: str,  # noqa: A002
+        state: Literal["granted", "refused"],
+        approver: str,
+        reason: str | None,
+        now: int,
+    ) -> ApprovalRow:
+        """Grant or refuse what is requested and not expired; gives the row as it is then.
+
+        Raises ApprovalUnknownError or ApprovalClosedError.
+        """
+
+    def claim(self, id: str, decision_id: str, now: int) -> ApprovalRow | None:  # noqa: A002
+        """Use a granted approval up; gives the row as it was before, so that one caller only sees `granted`.
+
+        Does not look at the expiry: whether the row counts is for policy to say. None when it is unknown.
+        """
+
+    def unclaim(self, id: str, decision_id: str) -> None:  # noqa: A002
+        """Make an approval granted again that this decision used up; harmless for all others."""
+
+    def begin(self, scope: str, key: str, body: str, now: int) -> Begun:
+        """Take an idempotency key within a scope, for a body with this digest."""
+
+    def finish(self, scope: str, key: str, answer: str, rules: str, values: str) -> None:
+        """Keep the answer to a request that this store began, and the revisions that made it."""
+
+    def abandon(self, scope: str, key: str) -> None:
+        """Free the key of a request that this store began and that had no effect."""
+
+    def issue(self, principal: str, points: Sequence[str], expires_at: int, now: int) -> IssuedToken:
+        """Make a token for some points; only its digest is kept."""
+
+    def tokens(self) -> tuple[TokenRow, ...]:
+        """Every token ever issued, newest first."""
+
+    def revoke(self, id: str, now: int) -> TokenRow | None:  # noqa: A002
+        """End a token for good; gives its row, None when it is unknown. Twice is once."""
+
+    def token(self, presented: str, now: int) -> TokenRow | None:
+        """The token that was presented; None for anything else, expired or revoked, by the same path."""
+
+    def writable(self) -> bool:
+        """Whether something can be written now; tried, never raises."""
+
+    def close(self) -> None:
+        """Let go of everything; nothing in a forked process. Every later call is a StateError."""

@@ -1,0 +1,38 @@
+# When an approval by a person stands for a confirm: each condition by itself, and all of them.
+package admission.lib.approval
+
+import future.keywords.not
+
+valid(approval) if {
+	granted(approval)
+	for_this_input(approval)
+	under_this_policy(approval)
+	in_time(approval)
+	by_somebody_else(approval)
+}
+
+granted(approval) if approval.state == "granted"
+
+for_this_input(approval) if {
+	is_string(approval.input_digest)
+	approval.input_digest == approval.asked.input_digest
+}
+
+under_this_policy(approval) if {
+	is_string(approval.rules)
+	is_string(approval.values)
+	approval.rules == approval.asked.rules
+	approval.values == approval.asked.values
+}
+
+in_time(approval) if {
+	is_number(approval.expires_at)
+	is_number(input.now)
+	input.now < approval.expires_at
+}
+
+by_somebody_else(approval) if {
+	is_string(approval.requester)
+	is_string(approval.approver)
+	approval.requester != approval.approver
+}

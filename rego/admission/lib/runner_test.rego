@@ -1,0 +1,73 @@
+package admission.lib.runner_test
+
+import data.admission.lib.runner
+import future.keywords.not
+
+_policy := {"runners": {
+	"backends": {"here": {"host": "runner"}, "there": {"host": "remote"}},
+	"default_backend": "here",
+	"tools": {"outside": {"runs_on": "client"}, "inside": {"runs_on": "sandbox"}, "beside": {"runs_on": "runner"}},
+	"boundaries": {"network": {"boundary": "egress", "held_by": ["kernel"]}},
+}}
+
+_stated := {"sandbox": "there", "sandbox_stated": true}
+
+_agents := {
+	"stated": _stated,
+	"not stated": {"sandbox_stated": false},
+	"unknown": object.union(_stated, {"sandbox": "nowhere"}),
+	"lost": json.remove(_stated, ["sandbox"]),
+	"no word": json.remove(_stated, ["sandbox_stated"]),
+	"null": {"sandbox_stated": null},
+}
+
+test_backend if {
+	found := {name: backend |
+		some name, agent in _agents
+		backend := runner.backend(agent) with data.policy as _policy
+	}
+	found == {"stated": "there", "not stated": "here", "unknown": "nowhere"}
+}
+
+test_host if {
+	found := {name: host | some name, agent in _agents; host := runner.host(agent) with data.policy as _policy}
+	found == {"stated": "remote", "not stated": "runner"}
+}
+
+_proof := {"backend": "there", "boundary": "egress", "kind": "kernel", "enforced": true}
+
+_requests := {
+	"clean": {"agent": _stated, "boundaries": [_proof]},
+	"among others": {"agent": _stated, "boundaries": [{}, _proof]},
+	"no proof": {"agent": _stated, "boundaries": []},
+	"another backend": {"agent": _stated, "boundaries": [object.union(_proof, {"backend": "here"})]},
+	"another boundary": {"agent": _stated, "boundaries": [object.union(_proof, {"boundary": "jail"})]},
+	"by agreement": {"agent": _stated, "boundaries": [object.union(_proof, {"kind": "bounded"})]},
+	"not enforced": {"agent": _stated, "boundaries": [object.union(_proof, {"enforced": false})]},
+	"enforced by a word": {"agent": _stated, "boundaries": [object.union(_proof, {"enforced": "yes"})]},
+	"no agent": {"boundaries": [_proof]},
+	"no boundaries": {"agent": _stated},
+}
+
+test_proven if {
+	held := {name |
+		some name, request in _requests
+		runner.proven(request, "network") with data.policy as _policy
+	}
+	held == {"clean", "among others"}
+}
+
+test_off_runner if {
+	kinds := ["outside", "inside", "beside", "unknown", null]
+	{kind | some kind in kinds; runner.off_runner(kind) with data.policy as _policy} == {"outside", "inside"}
+}
+
+test_values_missing if {
+	every policy in [{}, {"runners": {}}, json.remove(_policy, ["runners/boundaries/network/held_by"])] {
+		not runner.proven(_requests.clean, "network") with data.policy as policy
+	}
+	not runner.backend({"sandbox_stated": false}) with data.policy as {}
+	not runner.host(_stated) with data.policy as {}
+	not runner.boundary("network") with data.policy as {}
+	not runner.off_runner("outside") with data.policy as {}
+}

@@ -1,0 +1,75 @@
+# What a run may use: this harness, within this sandbox, exactly these tools and servers.
+package admission.limits.runner_request
+
+import data.admission.lib.runner
+import future.keywords.not
+
+# METADATA
+# custom:
+#   proof: a comprehension drops what is not complete, and then its count differs from the list's
+limits := {
+	"harness": input.agent.harness,
+	"sandbox": {
+		"backend": runner.backend(input.agent),
+		"network": input.sandbox_permission.network,
+		"filesystem": _filesystem,
+		"proven": array.concat(_network_proof, _filesystem_proof),
+	},
+	"permission_policy": _permission_policy,
+	"tools": tools,
+	"mcp_servers": servers,
+	"endpoints": endpoints,
+} if {
+	is_string(input.agent.harness)
+	is_array(input.tools)
+	tools := [{"name": tool.id, "kind": tool.kind, "permission": _permission_policy} |
+		some tool in input.tools
+		is_string(tool.id)
+		is_string(tool.kind)
+	]
+	count(tools) == count(input.tools)
+	is_array(input.mcp_servers)
+	servers := [server | some stated in input.mcp_servers; server := _server(stated)]
+	count(servers) == count(input.mcp_servers)
+	is_array(input.endpoints)
+	endpoints := [endpoint.origin | some endpoint in input.endpoints; is_string(endpoint.origin)]
+	count(endpoints) == count(input.endpoints)
+	count(input.carried) == count(input.tools) + count(input.mcp_servers)
+}
+
+_server(stated) := {
+	"name": stated.id,
+	"transport": stated.transport,
+	"host": stated.url.host,
+	"port": stated.url.port,
+	"permission": _permission_policy,
+} if {
+	is_string(stated.id)
+	is_string(stated.transport)
+	is_string(stated.url.host)
+	is_number(stated.url.port)
+}
+
+_permission_policy := input.agent.permission_policy if {
+	input.agent.permission_policy_stated == true
+	is_string(input.agent.permission_policy)
+}
+
+_permission_policy := data.policy.runners.default_permission_policy if {
+	input.agent.permission_policy_stated == false
+}
+
+_filesystem := "undeclared" if input.sandbox_permission.filesystem_stated == false
+
+_filesystem := input.sandbox_permission.filesystem if {
+	input.sandbox_permission.filesystem_stated == true
+	is_string(input.sandbox_permission.filesystem)
+}
+
+_network_proof := [] if input.sandbox_permission.network == "unrestricted"
+
+_network_proof := [runner.boundary("network")] if input.sandbox_permission.network == "restricted"
+
+_filesystem_proof := [] if input.sandbox_permission.filesystem_stated == false
+
+_filesystem_proof := [runner.boundary("filesystem")] if input.sandbox_permission.filesystem_stated == true

@@ -1,0 +1,89 @@
+package admission.limits.runner_request_test
+
+import data.admission.limits.runner_request
+import future.keywords.not
+
+_policy := {"runners": {
+	"default_backend": "here",
+	"default_permission_policy": "deny",
+	"boundaries": {"network": {"boundary": "egress"}, "filesystem": {"boundary": "jail"}},
+}}
+
+_bare := {
+	"agent": {"harness": "own", "sandbox_stated": false, "permission_policy_stated": false},
+	"sandbox_permission": {"network": "unrestricted", "filesystem_stated": false, "enforcement": "undeclared"},
+	"tools": [],
+	"mcp_servers": [],
+	"carried": [],
+	"endpoints": [],
+}
+
+_full := {
+	"agent": {
+		"harness": "own",
+		"sandbox_stated": true,
+		"sandbox": "there",
+		"permission_policy_stated": true,
+		"permission_policy": "ask",
+	},
+	"sandbox_permission": {
+		"network": "restricted",
+		"filesystem_stated": true,
+		"filesystem": "off",
+		"enforcement": "strict",
+	},
+	"tools": [{"id": "search", "kind": "gateway", "code": false}],
+	"mcp_servers": [{"id": "docs", "transport": "http", "url": {"host": "a.example.com", "port": 443}}],
+	"carried": [{"id": "tools/search"}, {"id": "mcp_servers/docs"}],
+	"endpoints": [{"id": "trace", "origin": "https://a.example.com"}],
+}
+
+test_bare if {
+	limits := runner_request.limits with input as _bare with data.policy as _policy
+	limits == {
+		"harness": "own",
+		"sandbox": {"backend": "here", "network": "unrestricted", "filesystem": "undeclared", "proven": []},
+		"permission_policy": "deny",
+		"tools": [],
+		"mcp_servers": [],
+		"endpoints": [],
+	}
+}
+
+test_full if {
+	limits := runner_request.limits with input as _full with data.policy as _policy
+	limits == {
+		"harness": "own",
+		"sandbox": {"backend": "there", "network": "restricted", "filesystem": "off", "proven": ["egress", "jail"]},
+		"permission_policy": "ask",
+		"tools": [{"name": "search", "kind": "gateway", "permission": "ask"}],
+		"mcp_servers": [{
+			"name": "docs",
+			"transport": "http",
+			"host": "a.example.com",
+			"port": 443,
+			"permission": "ask",
+		}],
+		"endpoints": ["https://a.example.com"],
+	}
+}
+
+test_incomplete if {
+	paths := [
+		"agent", "agent/harness", "agent/sandbox_stated", "agent/sandbox", "agent/permission_policy_stated",
+		"agent/permission_policy", "sandbox_permission", "sandbox_permission/network",
+		"sandbox_permission/filesystem_stated", "sandbox_permission/filesystem", "tools", "tools/0/id",
+		"tools/0/kind", "mcp_servers", "mcp_servers/0/id", "mcp_servers/0/transport", "mcp_servers/0/url/host",
+		"mcp_servers/0/url/port", "carried", "endpoints", "endpoints/0/origin",
+	]
+	every path in paths {
+		not runner_request.limits with input as json.remove(_full, [path]) with data.policy as _policy
+	}
+	not runner_request.limits with input as object.union(_full, {"carried": []}) with data.policy as _policy
+}
+
+test_values_missing if {
+	every request in [_bare, _full] {
+		not runner_request.limits with input as request with data.policy as {}
+	}
+}

@@ -1,0 +1,30 @@
+package admission.limits.runner_uri_test
+
+import data.admission.limits.runner_uri
+import future.keywords.not
+
+_policy := {"runners": {"uri": {"default": "https://a.example.com/"}}}
+
+test_complete if {
+	every source in ["override", "inherited"] {
+		request := {"uri": {"source": source, "text": "https://b.example.com/"}}
+		limits := runner_uri.limits with input as request with data.policy as _policy
+		limits == {"uri": "https://b.example.com/"}
+	}
+	default_limits := runner_uri.limits with input as {"uri": {"source": "default"}} with data.policy as _policy
+	default_limits == {"uri": "https://a.example.com/"}
+}
+
+test_incomplete if {
+	requests := [
+		{}, {"uri": {}}, {"uri": {"text": "https://b.example.com/"}}, {"uri": {"source": "override"}},
+		{"uri": {"source": "override", "text": null}}, {"uri": {"source": null}},
+	]
+	every request in requests {
+		not runner_uri.limits with input as request with data.policy as _policy
+	}
+}
+
+test_values_missing if {
+	not runner_uri.limits with input as {"uri": {"source": "default"}} with data.policy as {}
+}

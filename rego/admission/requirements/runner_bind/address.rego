@@ -1,0 +1,24 @@
+package admission.requirements.runner_bind.address
+
+import future.keywords.not
+
+# METADATA
+# title: The listener is bound where we admit listeners
+# description: By who can reach the address. The kinds are values in policy/runners.yaml.
+# custom:
+#   code: bind_address_not_admitted
+#   remedy: Bind to 127.0.0.1 or to the private address of the cluster
+#   reads: [runners.listeners.addresses]
+# labels:
+#   row: D01, D02
+address_admitted if input.listener.reach in data.policy.runners.listeners.addresses
+
+# METADATA
+# title: The port of the runner is not published
+# description: A published port is reachable from outside of the deployment, whatever the address says.
+# custom:
+#   code: port_published
+#   remedy: Take the port out of what the deployment publishes
+# labels:
+#   row: D02
+port_kept_inside if input.listener.published == false

@@ -1,0 +1,20 @@
+package admission.requirements.runner_bind.guard
+
+import future.keywords.not
+
+# METADATA
+# title: A listener that others can reach has a guard
+# description: A token, or certificates of both sides. What counts, and which addresses need none, are values in
+#   policy/runners.yaml.
+# custom:
+#   code: bind_without_token
+#   remedy: Set a token for the listener, or bind it to 127.0.0.1
+#   reads: [runners.listeners.unguarded, runners.listeners.guards]
+# labels:
+#   row: H04, D02
+guarded if input.listener.reach in data.policy.runners.listeners.unguarded
+
+guarded if {
+	some guard in data.policy.runners.listeners.guards
+	input.gate[guard] == true
+}

@@ -1,0 +1,44 @@
+package admission.requirements.runner_request.agent
+
+import data.admission.lib.runner
+import future.keywords.not
+
+# METADATA
+# title: The harness of the run is one we admit
+# description: Harnesses are rows in policy/runners.yaml.
+# custom:
+#   code: harness_not_admitted
+#   remedy: State a harness that has a row in policy/runners.yaml, or ask for one
+#   reads: ["runners.harnesses.{agent.harness}"]
+# labels:
+#   row: D20
+harness_admitted if is_object(data.policy.runners.harnesses[input.agent.harness])
+
+# METADATA
+# title: The backend of the run is one we admit
+# description: Backends are rows in policy/runners.yaml. An engine inside the runner's own process is none, because
+#   nothing would stand between it and the runner.
+# custom:
+#   code: backend_not_admitted
+#   remedy: State a sandbox that has a row in policy/runners.yaml, or leave it out to use the default
+#   reads: ["runners.backends.{agent.sandbox}", runners.default_backend]
+# labels:
+#   row: D21
+backend_admitted if runner.host(input.agent) in {"runner", "remote"}
+
+# METADATA
+# title: The runner address that the run states is on the allowlist
+# description: Looked at before tools, MCP servers and credentials. Origins are values in policy/runners.yaml.
+# custom:
+#   code: uri_not_allowlisted
+#   remedy: Use a runner that is listed in policy/runners.yaml, or leave out uri
+#   reads: [runners.uri.allowlist]
+# labels:
+#   row: D41
+uri_allowlisted if input.agent.uri.stated == false
+
+uri_allowlisted if {
+	input.agent.uri.stated == true
+	input.agent.uri.canonical == true
+	input.agent.uri.origin in data.policy.runners.uri.allowlist
+}

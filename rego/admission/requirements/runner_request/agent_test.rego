@@ -1,0 +1,79 @@
+package admission.requirements.runner_request.agent_test
+
+import data.admission.requirements.runner_request.agent
+import future.keywords.not
+
+_policy := {"runners": {
+	"harnesses": {"known": {"custom_tools": "native"}},
+	"backends": {"here": {"host": "runner"}, "there": {"host": "remote"}},
+	"default_backend": "here",
+	"uri": {"allowlist": ["https://runner.example.com"]},
+}}
+
+_agent := {
+	"harness": "known",
+	"sandbox_stated": true,
+	"sandbox": "there",
+	"uri": {"stated": true, "canonical": true, "origin": "https://runner.example.com"},
+}
+
+_with(change) := {"agent": object.union(_agent, change)}
+
+_without(field) := {"agent": json.remove(_agent, [field])}
+
+_requests := {
+	"clean": {"agent": _agent},
+	"default backend": _with({"sandbox_stated": false}),
+	"other harness": _with({"harness": "other"}),
+	"harness is null": _with({"harness": null}),
+	"no harness": _without("harness"),
+	"other backend": _with({"sandbox": "inside"}),
+	"no backend": _without("sandbox"),
+	"no word on the backend": _without("sandbox_stated"),
+	"no address": _with({"uri": {"stated": false}}),
+	"other address": _with({"uri": {"origin": "https://runner.example.org"}}),
+	"not canonical": _with({"uri": {"canonical": false}}),
+	"no word on canonical": _without("uri/canonical"),
+	"no origin": _without("uri/origin"),
+	"no word on the address": _without("uri/stated"),
+	"no facts of the address": _without("uri"),
+	"no agent": {},
+}
+
+test_harness_admitted if {
+	held := {name |
+		some name, request in _requests
+		agent.harness_admitted with input as request with data.policy as _policy
+	}
+	held == object.keys(_requests) - {"other harness", "harness is null", "no harness", "no agent"}
+}
+
+test_backend_admitted if {
+	held := {name |
+		some name, request in _requests
+		agent.backend_admitted with input as request with data.policy as _policy
+	}
+	held == object.keys(_requests) - {"other backend", "no backend", "no word on the backend", "no agent"}
+}
+
+test_uri_allowlisted if {
+	held := {name |
+		some name, request in _requests
+		agent.uri_allowlisted with input as request with data.policy as _policy
+	}
+	refused := {
+		"other address", "not canonical", "no word on canonical", "no origin", "no word on the address",
+		"no facts of the address", "no agent",
+	}
+	held == object.keys(_requests) - refused
+}
+
+test_values_missing if {
+	every policy in [{}, {"runners": {}}, {"runners": {"uri": {"allowlist": []}, "harnesses": {}, "backends": {}}}] {
+		not agent.harness_admitted with input as _requests.clean with data.policy as policy
+		not agent.backend_admitted with input as _requests.clean with data.policy as policy
+		not agent.uri_allowlisted with input as _requests.clean with data.policy as policy
+	}
+	without_default := json.remove(_policy, ["runners/default_backend"])
+	not agent.backend_admitted with input as _requests["default backend"] with data.policy as without_default
+}

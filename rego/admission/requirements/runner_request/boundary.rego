@@ -1,0 +1,69 @@
+package admission.requirements.runner_request.boundary
+
+import data.admission.lib.runner
+import future.keywords.not
+
+# METADATA
+# title: The enforcement of the declared boundaries is one we admit
+# description: The words are values in policy/runners.yaml.
+# custom:
+#   code: enforcement_not_admitted
+#   remedy: Declare the boundaries with an enforcement that is listed in policy/runners.yaml
+#   reads: [runners.enforcements]
+# labels:
+#   row: D10, D20
+enforcement_admitted if input.sandbox_permission.enforcement == "undeclared"
+
+enforcement_admitted if input.sandbox_permission.enforcement in data.policy.runners.enforcements
+
+# METADATA
+# title: A run on the runner's own machine declares no restricted network
+# description: The machine has no network control of one run alone, so the declaration would hold nothing back,
+#   whatever enforcement is asked for.
+# custom:
+#   code: LOCAL_NETWORK_UNSUPPORTED_MESSAGE
+#   after: [backend_not_admitted]
+#   remedy: Use a remote backend that was shown to control its network, or leave out the network
+#   reads: ["runners.backends.{agent.sandbox}", runners.default_backend]
+# labels:
+#   row: D07, D10
+network_open_on_runner if input.sandbox_permission.network == "unrestricted"
+
+network_open_on_runner if {
+	input.sandbox_permission.network == "restricted"
+	runner.host(input.agent) == "remote"
+}
+
+# METADATA
+# title: A restricted network is declared only where it was shown to be held
+# description: The proof is this engine's own, of this backend. What counts as one is a value in policy/runners.yaml.
+# custom:
+#   code: egress_not_proven
+#   after: [backend_not_admitted, LOCAL_NETWORK_UNSUPPORTED_MESSAGE]
+#   remedy: Use a backend that was shown to control its network, or leave out the network
+#   reads: [runners.boundaries.network]
+# labels:
+#   row: D08, D10, H22
+network_held if input.sandbox_permission.network == "unrestricted"
+
+network_held if {
+	input.sandbox_permission.network == "restricted"
+	runner.proven(input, "network")
+}
+
+# METADATA
+# title: A file system boundary is declared only where a jail was shown to hold it
+# description: The proof is this engine's own, of this backend, whatever enforcement is asked for.
+# custom:
+#   code: FILESYSTEM_UNSUPPORTED_MESSAGE
+#   after: [backend_not_admitted]
+#   remedy: Leave out the file system, or use a backend that was shown to hold a file system jail
+#   reads: [runners.boundaries.filesystem]
+# labels:
+#   row: D09, D10, H22
+filesystem_held if input.sandbox_permission.filesystem_stated == false
+
+filesystem_held if {
+	input.sandbox_permission.filesystem_stated == true
+	runner.proven(input, "filesystem")
+}

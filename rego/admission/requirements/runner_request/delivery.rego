@@ -1,0 +1,66 @@
+package admission.requirements.runner_request.delivery
+
+import future.keywords.not
+
+# METADATA
+# title: Nothing that the run carries needs an MCP server process on the runner
+# description: An MCP server is reached over a transport we admit and starts no command; a tool goes to a harness
+#   that takes it in a way we have. Both are values in policy/runners.yaml. Otherwise it would be missing silently.
+# custom:
+#   code: MCP_UNSUPPORTED_MESSAGE
+#   each: carried
+#   empty: allowed
+#   after: [uri_not_allowlisted, harness_not_admitted]
+#   remedy: Leave out MCP servers that are started by a command, and tools where the harness takes them over MCP only
+#   reads: ["runners.harnesses.{agent.harness}", runners.tool_delivery, runners.mcp_transports]
+# labels:
+#   row: D16, D21, D57
+delivered(item) if {
+	item.kind == "mcp_server"
+	item.starts_process == false
+	item.transport in data.policy.runners.mcp_transports
+}
+
+delivered(item) if {
+	item.kind == "tool"
+	data.policy.runners.harnesses[input.agent.harness].custom_tools in data.policy.runners.tool_delivery
+}
+
+# METADATA
+# title: The address of every MCP server is one canonical HTTPS URL
+# description: An address that two parsers could read differently is none. Schemes and ports are values in
+#   policy/networks.yaml.
+# custom:
+#   code: mcp_url_not_canonical
+#   each: mcp_servers
+#   empty: allowed
+#   after: [uri_not_allowlisted]
+#   remedy: Write one plain https URL, without user name, odd port, trailing dot or characters outside ASCII
+#   reads: [networks.schemes, networks.ports]
+# labels:
+#   row: D20
+addressed(server) if server.transport == "stdio"
+
+addressed(server) if {
+	server.transport == "http"
+	server.url.canonical == true
+	server.url.scheme in data.policy.networks.schemes
+	server.url.port in data.policy.networks.ports
+}
+
+# METADATA
+# title: The runner posts only to origins we admit
+# description: It shows a token of the run there. Origins are values in policy/runners.yaml.
+# custom:
+#   code: endpoint_not_allowlisted
+#   each: endpoints
+#   empty: allowed
+#   after: [uri_not_allowlisted]
+#   remedy: Use an endpoint whose origin is listed in policy/runners.yaml, or ask for this one
+#   reads: [runners.endpoints]
+# labels:
+#   row: D29
+endpoint_allowlisted(endpoint) if {
+	endpoint.canonical == true
+	endpoint.origin in data.policy.runners.endpoints
+}

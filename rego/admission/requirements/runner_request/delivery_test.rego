@@ -1,0 +1,89 @@
+package admission.requirements.runner_request.delivery_test
+
+import data.admission.requirements.runner_request.delivery
+import future.keywords.not
+
+_policy := {
+	"runners": {
+		"harnesses": {"own": {"custom_tools": "native"}, "other": {"custom_tools": "mcp"}},
+		"tool_delivery": ["native"],
+		"mcp_transports": ["http"],
+		"endpoints": ["https://gateway.example.com"],
+	},
+	"networks": {"schemes": ["https"], "ports": [443]},
+}
+
+_carried := {
+	"tool": {"id": "tools/a", "kind": "tool"},
+	"http": {"id": "mcp_servers/a", "kind": "mcp_server", "transport": "http", "starts_process": false},
+	"stdio": {"id": "mcp_servers/a", "kind": "mcp_server", "transport": "stdio", "starts_process": true},
+	"stdio without a command": {"kind": "mcp_server", "transport": "stdio", "starts_process": false},
+	"http with a command": {"kind": "mcp_server", "transport": "http", "starts_process": true},
+	"no transport": {"kind": "mcp_server", "starts_process": false},
+	"no word on a process": {"kind": "mcp_server", "transport": "http"},
+	"no kind": {"transport": "http", "starts_process": false},
+	"kind is null": {"kind": null, "transport": "http", "starts_process": false},
+}
+
+_run(harness) := {"agent": {"harness": harness}}
+
+test_delivered if {
+	held := {name |
+		some name, item in _carried
+		delivery.delivered(item) with input as _run("own") with data.policy as _policy
+	}
+	held == {"tool", "http"}
+}
+
+test_delivered_to_a_harness_without_own_tools if {
+	every run in [_run("other"), _run("unknown"), _run(null), {}] {
+		held := {name |
+			some name, item in _carried
+			delivery.delivered(item) with input as run with data.policy as _policy
+		}
+		held == {"http"}
+	}
+}
+
+_server := {"transport": "http", "url": {"canonical": true, "scheme": "https", "host": "a.example.com", "port": 443}}
+
+_servers := {
+	"clean": _server,
+	"stdio": {"transport": "stdio"},
+	"no transport": json.remove(_server, ["transport"]),
+	"no url": json.remove(_server, ["url"]),
+	"not canonical": object.union(_server, {"url": {"canonical": false}}),
+	"no word on canonical": json.remove(_server, ["url/canonical"]),
+	"other scheme": object.union(_server, {"url": {"scheme": "http"}}),
+	"no scheme": json.remove(_server, ["url/scheme"]),
+	"other port": object.union(_server, {"url": {"port": 8443}}),
+	"no port": json.remove(_server, ["url/port"]),
+}
+
+test_addressed if {
+	held := {name | some name, server in _servers; delivery.addressed(server) with data.policy as _policy}
+	held == {"clean", "stdio"}
+}
+
+_endpoint := {"id": "trace", "canonical": true, "origin": "https://gateway.example.com"}
+
+_endpoints := {
+	"clean": _endpoint,
+	"other origin": object.union(_endpoint, {"origin": "https://gateway.example.com.evil.org"}),
+	"not canonical": object.union(_endpoint, {"canonical": false}),
+	"no word on canonical": json.remove(_endpoint, ["canonical"]),
+	"no origin": json.remove(_endpoint, ["origin"]),
+}
+
+test_endpoint_allowlisted if {
+	held := {name | some name, item in _endpoints; delivery.endpoint_allowlisted(item) with data.policy as _policy}
+	held == {"clean"}
+}
+
+test_values_missing if {
+	every item in [_carried.tool, _carried.http] {
+		not delivery.delivered(item) with input as _run("own") with data.policy as {}
+	}
+	not delivery.addressed(_server) with data.policy as {}
+	not delivery.endpoint_allowlisted(_endpoint) with data.policy as {}
+}

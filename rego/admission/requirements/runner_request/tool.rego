@@ -1,0 +1,57 @@
+package admission.requirements.runner_request.tool
+
+import data.admission.lib.runner
+import future.keywords.not
+
+# METADATA
+# title: No tool of the run is code
+# description: Code of a request would run on the runner's machine. That counts for every kind of tool that brings
+#   code, and no value admits it.
+# custom:
+#   code: CODE_TOOL_UNSUPPORTED_MESSAGE
+#   each: tools
+#   empty: allowed
+#   after: [uri_not_allowlisted]
+#   remedy: Leave out the code, and offer the tool through the gateway
+# labels:
+#   row: D14
+code_free(tool) if tool.code == false
+
+# METADATA
+# title: Every tool is of a kind we admit
+# description: Kinds are rows in policy/runners.yaml.
+# custom:
+#   code: tool_kind_not_admitted
+#   each: tools
+#   empty: allowed
+#   after: [uri_not_allowlisted, CODE_TOOL_UNSUPPORTED_MESSAGE]
+#   remedy: Leave out the tool, or ask for its kind in policy/runners.yaml
+#   reads: ["runners.tools.{kind}"]
+# labels:
+#   row: D21
+kind_admitted(tool) if is_object(data.policy.runners.tools[tool.kind])
+
+# METADATA
+# title: A remote run under strict enforcement has no tool on the runner's machine
+# description: Such a tool acts outside of the sandbox that was declared. Where calls of a kind are carried out, and
+#   under which enforcement that is admitted, are values in policy/runners.yaml.
+# custom:
+#   code: runner_host_tool
+#   each: tools
+#   empty: allowed
+#   after: [uri_not_allowlisted, backend_not_admitted]
+#   remedy: Leave out the tool, or declare the boundaries with enforcement best_effort
+#   reads: ["runners.tools.{kind}", runners.runner_host_tools]
+# labels:
+#   row: D11
+within_sandbox(tool) if {
+	is_string(tool.kind)
+	runner.host(input.agent) == "runner"
+}
+
+within_sandbox(tool) if {
+	is_string(tool.kind)
+	input.sandbox_permission.enforcement in data.policy.runners.runner_host_tools
+}
+
+within_sandbox(tool) if runner.off_runner(tool.kind)

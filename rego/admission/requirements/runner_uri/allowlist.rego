@@ -1,0 +1,21 @@
+package admission.requirements.runner_uri.allowlist
+
+import future.keywords.not
+
+# METADATA
+# title: The runner that is asked for is on the allowlist
+# description: A run takes its secrets there. The exact origins are values in policy/runners.yaml, and so is the
+#   runner that is used when none is asked for.
+# custom:
+#   code: uri_not_allowlisted
+#   remedy: Ask for a runner that is listed in policy/runners.yaml by its plain URL, or for none to use the default
+#   reads: [runners.uri.allowlist]
+# labels:
+#   row: D41, D42, D43
+allowlisted if {
+	input.uri.source in {"override", "inherited"}
+	input.uri.canonical == true
+	input.uri.origin in data.policy.runners.uri.allowlist
+}
+
+allowlisted if input.uri.source == "default"

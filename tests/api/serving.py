@@ -1,0 +1,221 @@
+"""A serving engine as a user has it, a process of its own, and the plainest client to speak to it with."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import selectors
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.command import lines
+from tests.conftest import ROOT
+
+SECONDS = 60.0
+"""For a start or an end on a busy machine; a hang fails."""
+
+LICENSE: dict[str, Any] = {
+    "purpose": "train",
+    "export_license": None,
+    "license": "MIT",
+    "sha256": "a" * 64,
+    "decisions": [],
+}
+"""A request that can be read and is denied: nobody decided on this content."""
+
+DECIDED = {"sha256": "a" * 64, "decision": "accepted", "decided_at": "2026-11-02T10:00:00Z"}
+ALLOWED: dict[str, Any] = {**LICENSE, "decisions": [DECIDED]}
+"""The same, decided on: allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(slots=True)
+class Serving:
+    """A running `engine serve`."""
+
+    process: subprocess.Popen[bytes]
+    state: Path
+    log: Path
+    host: str
+    port: int
+    context: ssl.SSLContext | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        control: bool = False,
+        context: ssl.SSLContext | None = None,
+    ) -> Reply:
+        """One request on a connection of its own; `body` is bytes, or a value to send as JSON."""
+        connection = self._connection(control=control, context=context)
+        sent = dict(self.headers)
+        data = body
+        if body is not None and not isinstance(body, bytes):
+            data = json.dumps(body).encode()
+        if data is not None:
+            sent["Content-Type"] = "application/json"
+        sent.update(headers or {})
+        try:
+            connection.request(method, path, data, {name: value for name, value in sent.items() if value})
+            answer = connection.getresponse()
+            return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def decide(self, point: str, body: Any, query: str = "", **headers: str) -> Reply:
+        """POST to a decision point; `X_Run_ID="…"` is a header."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.ask("POST", f"/v1/decide/{point}{query}", body, named)
+
+    def raw(self, data: bytes, seconds: float = 15.0) -> bytes:
+        """Send bytes as they are and give everything that comes until the other end closes."""
+        with socket.create_connection((self.host, self.port), timeout=seconds) as connection:
+            connection.sendall(data)
+            return read_all(connection)
+
+    def records(self) -> list[dict[str, Any]]:
+        """What the record has, once this engine has ended."""
+        return lines(self.state)
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """The operational log so far."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def stop(self, name: signal.Signals = signal.SIGTERM) -> int:
+        """End it and give its exit code."""
+        self.process.send_signal(name)
+        return self.process.wait(SECONDS)
+
+    def _connection(self, *, control: bool, context: ssl.SSLContext | None) -> http.client.HTTPConnection:
+        context = context or self.context
+        if control:
+            unix = _Unix("localhost", timeout=SECONDS)
+            unix.path = self.state / "run" / "control.sock"
+            return unix
+        if context is not None:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=SECONDS, context=context)
+        return http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
+
+
+class _Unix(http.client.HTTPConnection):
+    path: Path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self.path))
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Everything until the end; a reset is an end too."""
+    found = b""
+    with suppress(ConnectionResetError):
+        while part := connection.recv(65536):
+            found += part
+    return found
+
+
+def environment(cache: Path, changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Nothing of whoever runs the tests but where programs are."""
+    own = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT) + ":/tmp/api/site", "HOME": "/nonexistent"}
+    return own | {"XDG_CACHE_HOME": str(cache.parent)} | dict(changes or {})
+
+
+_WITH_LIMITS = """
+import json, sys
+from pathlib import Path
+from engine.api.limits import ApiLimits
+from engine.api.server import Listen, run
+from engine.settings import Settings
+limits = ApiLimits(**json.loads(sys.argv[2]))
+sys.exit(run(Settings(state=Path(sys.argv[1]), root=Path("/dev/null")), Listen(port=0, limits=limits), lambda _: None))
+"""
+
+
+@contextmanager
+def serving(
+    folder: Path,
+    cache: Path,
+    *arguments: str | Path,
+    env: Mapping[str, str] | None = None,
+    limits: Mapping[str, float] | None = None,
+) -> Iterator[Serving]:
+    """Start `engine serve` on any free port of this machine, and end it afterwards.
+
+    With `limits` the same server is started with smaller limits than the command line can set.
+    """
+    state = folder / "state"
+    log = folder / "log"
+    command = [sys.executable, "-m", "engine", "serve", "--port", "0", "--state", str(state), *map(str, arguments)]
+    if limits is not None:
+        command = [sys.executable, "-c", _WITH_LIMITS, str(state), json.dumps(limits)]
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stderr=file, env=environment(cache, env))
+    try:
+        line = _listening(process, log)
+        yield Serving(process, state, log, line["host"], line["port"])
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def refused(folder: Path, cache: Path, *arguments: str | Path, env: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Exit code and standard error of an `engine serve` that should not start."""
+    command = [sys.executable, "-m", "engine", "serve", "--state", str(folder / "state"), *map(str, arguments)]
+    done = subprocess.run(
+        command, env=environment(cache, env), capture_output=True, timeout=SECONDS, check=False, text=True
+    )
+    return done.returncode, done.stderr
+
+
+def _listening(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        for line in log.read_text().splitlines():
+            if line.startswith("{") and (found := json.loads(line))["event"] == "listening":
+                return dict(found)
+        _pause()
+    raise AssertionError(f"no engine listens: {log.read_text()}")
+
+
+def _pause() -> None:
+    with selectors.DefaultSelector() as nothing:
+        nothing.select(0.05)
+
+
+def until(what: Any, seconds: float = 30.0) -> Any:
+    """The first true value of `what()`; fails when there is none in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := what():
+            return found
+        _pause()
+    raise AssertionError("it did not happen in time")

@@ -1,0 +1,179 @@
+"""AuthZEN 1.0: the same decisions in the words of the standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.api.serving import ALLOWED, LICENSE, Serving
+
+REVIEWED = {**ALLOWED, "license": "GPL-3.0-only"}
+"""A person has to approve this one."""
+
+
+def asked(request: Any, point: str = "license", **more: Any) -> dict[str, Any]:
+    return {
+        "subject": {"type": "user", "id": "alice"},
+        "action": {"name": point},
+        "resource": {"type": "request", "id": "1", "properties": {"request": request}},
+        **more,
+    }
+
+
+def evaluate(api: Serving, body: Any) -> Any:
+    reply = api.ask("POST", "/access/v1/evaluation", body)
+    assert reply.status == 200, reply.body
+    return reply.json
+
+
+def test_an_allow_is_true_with_its_limits_as_obligations(api: Serving) -> None:
+    found = evaluate(api, asked(ALLOWED))
+    assert found["decision"] is True
+    assert found["context"]["obligations"] == [
+        {"id": "license.limits", "type": "limits", "properties": {"purpose": "train", "export": {"allowed": False}}}
+    ]
+
+
+def test_a_deny_is_false_with_its_reasons(api: Serving) -> None:
+    found = evaluate(api, asked(LICENSE))
+    assert found["decision"] is False
+    assert found["context"]["reasons"] == ["license_decision_missing"]
+    assert "obligations" not in found["context"]
+
+
+def test_a_confirm_is_false_with_an_access_request(api: Serving) -> None:
+    found = evaluate(api, asked(REVIEWED))
+    assert (found["decision"], found["context"]["outcome"]) == (False, "confirm")
+    assert set(found["context"]["access_request"]) == {"id", "expires_at"}
+
+
+def test_the_request_may_stand_in_the_context_and_unknown_fields_are_ignored(api: Serving) -> None:
+    body = asked(None, context={"request": ALLOWED, "time": "now"}, extra=1)
+    body["resource"] = {"type": "request", "id": "1", "etag": "x"}
+    assert evaluate(api, body)["decision"] is True
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "list": ([], "body"),
+    "no_subject": ({"action": {"name": "license"}, "resource": {"type": "a", "id": "b"}}, "subject"),
+    "empty_id": (asked(ALLOWED, subject={"type": "user", "id": ""}), "subject.id"),
+    "numeric_id": (asked(ALLOWED, subject={"type": "user", "id": 5}), "subject.id"),
+    "no_action_name": (asked(ALLOWED, action={}), "action.name"),
+    "unknown_point": (asked(ALLOWED, "nothing"), "action.name"),
+    "no_resource_id": (asked(ALLOWED, resource={"type": "request"}), "resource.id"),
+    "properties_no_object": (asked(ALLOWED, resource={"type": "a", "id": "b", "properties": 1}), "resource.properties"),
+    "context_no_object": (asked(ALLOWED, context=[]), "context"),
+    "no_request": (asked(None), "resource.properties.request"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_missing_or_ill_typed_is_400_by_name(api: Serving, name: str) -> None:
+    body, field = BAD[name]
+    reply = api.ask("POST", "/access/v1/evaluation", body)
+    assert (reply.status, reply.json["errors"][0]["field"]) == (400, field)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff"])
+def test_what_is_no_json_is_400(api: Serving, body: bytes) -> None:
+    assert api.ask("POST", "/access/v1/evaluation", body).status == 400
+    assert api.ask("POST", "/access/v1/evaluations", body).status == 400
+
+
+def test_a_request_that_does_not_fit_is_a_recorded_deny(api: Serving) -> None:
+    reply = api.ask("POST", "/access/v1/evaluation", asked({"nobody": 1}))
+    assert (reply.status, reply.json["code"]) == (422, "engine.request_invalid")
+
+
+def many(api: Serving, *items: dict[str, Any], **more: Any) -> list[Any]:
+    defaults = {key: value for key, value in asked(ALLOWED).items() if key not in more}
+    reply = api.ask("POST", "/access/v1/evaluations", {**defaults, "evaluations": list(items), **more})
+    assert reply.status == 200, reply.body
+    return list(reply.json["evaluations"])
+
+
+def resource(request: Any) -> dict[str, Any]:
+    return {"resource": {"type": "request", "id": "1", "properties": {"request": request}}}
+
+
+def decisions(found: list[Any]) -> list[bool]:
+    return [one["decision"] for one in found]
+
+
+def test_execute_all_answers_every_item_in_order(api: Serving) -> None:
+    items: tuple[dict[str, Any], ...] = (
+        resource(LICENSE),
+        {},
+        resource({"nobody": 1}),
+        {"action": {"name": "nothing"}},
+        resource(ALLOWED),
+    )
+    found = many(api, *items)
+    assert decisions(found) == [False, True, False, False, True]
+    assert found[2]["context"]["error"]["status"] == 422
+    assert found[3]["context"]["error"]["status"] == 400
+
+
+@pytest.mark.parametrize(
+    ("semantic", "wanted"),
+    [
+        ("execute_all", [True, False, True]),
+        ("deny_on_first_deny", [True, False]),
+        ("permit_on_first_permit", [True]),
+    ],
+)
+def test_the_three_semantics(api: Serving, semantic: str, wanted: list[bool]) -> None:
+    items = (resource(ALLOWED), resource(LICENSE), resource(ALLOWED))
+    assert decisions(many(api, *items, options={"evaluations_semantic": semantic})) == wanted
+
+
+def test_permit_on_first_permit_goes_past_denies_and_failures(api: Serving) -> None:
+    items = (resource(LICENSE), resource(5), resource(ALLOWED), resource(ALLOWED))
+    options = {"evaluations_semantic": "permit_on_first_permit"}
+    assert decisions(many(api, *items, options=options)) == [False, False, True]
+
+
+def test_a_default_is_replaced_by_the_whole_key(api: Serving) -> None:
+    bare = {"resource": {"type": "request", "id": "2"}}  # without the properties of the default
+    assert decisions(many(api, bare, {})) == [False, True]
+
+
+def test_without_evaluations_it_is_a_single_one(api: Serving) -> None:
+    for body in (asked(ALLOWED), asked(ALLOWED, evaluations=[])):
+        reply = api.ask("POST", "/access/v1/evaluations", body)
+        assert (reply.status, reply.json["decision"]) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"evaluations": {}}, "evaluations"),
+        ({"evaluations": [5]}, "evaluations"),
+        ({"evaluations": [{}] * 1001}, "evaluations"),
+        ({"evaluations": [{}], "options": []}, "options"),
+        ({"evaluations": [{}], "options": {"evaluations_semantic": "any"}}, "options.evaluations_semantic"),
+    ],
+)
+def test_a_broken_list_is_400_by_name(api: Serving, more: dict[str, Any], field: str) -> None:
+    reply = api.ask("POST", "/access/v1/evaluations", asked(ALLOWED, **more))
+    assert (reply.status, reply.json["errors"][0]["field"]) == (400, field)
+
+
+def test_the_metadata_says_where_the_endpoints_are(api: Serving) -> None:
+    found = api.ask("GET", "/.well-known/authzen-configuration").json
+    base = f"http://{api.host}:{api.port}"
+    assert found == {
+        "policy_decision_point": base,
+        "access_evaluation_endpoint": f"{base}/access/v1/evaluation",
+        "access_evaluations_endpoint": f"{base}/access/v1/evaluations",
+    }
+
+
+def test_at_the_control_socket_the_subject_is_the_user_or_it_is_refused(api: Serving) -> None:
+    me = api.ask("GET", "/health", control=True).json["caller"]["principal"]
+    kind, _, name = me.partition(":")
+    good = asked(ALLOWED, subject={"type": kind, "id": name})
+    assert api.ask("POST", "/access/v1/evaluation", good, control=True).json["decision"] is True
+    reply = api.ask("POST", "/access/v1/evaluation", asked(ALLOWED), control=True)
+    assert (reply.status, reply.json["code"]) == (403, "engine.subject_mismatch")

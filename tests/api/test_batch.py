@@ -1,0 +1,93 @@
+"""The batch entry: EOPA's shape, each item for itself, one question to OPA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.api.batch import _merged
+from tests.api.serving import ALLOWED, LICENSE, Reply, Serving
+
+MOST = 1_000
+
+
+def ask(api: Serving, inputs: Any, common: Any = None, query: str = "") -> Reply:
+    body = {"inputs": inputs} if common is None else {"inputs": inputs, "common_input": common}
+    return api.ask("POST", f"/v1/decide/license/batch{query}", body)
+
+
+def test_all_decided_is_200_and_each_is_the_decision_of_its_own(api: Serving) -> None:
+    reply = ask(api, {"good": ALLOWED, "bad": LICENSE})
+    assert reply.status == 200
+    assert reply.json["batch_decision_id"] == reply.headers["x-request-id"]
+    answers = reply.json["responses"]
+    assert {name: answer["outcome"] for name, answer in answers.items()} == {"good": "allow", "bad": "deny"}
+    for name, request in (("good", ALLOWED), ("bad", LICENSE)):
+        alone = api.decide("license", request).json
+        assert {**answers[name], "decision_id": ""} == {**alone, "decision_id": ""}
+
+
+def test_one_bad_item_is_207_and_hurts_nobody_else(api: Serving) -> None:
+    reply = ask(api, {"good": ALLOWED, "bad": {"nobody": 1}, "text": "x", "null": None})
+    assert reply.status == 207
+    answers = reply.json["responses"]
+    assert (answers["good"]["outcome"], answers["good"]["http_status_code"]) == ("allow", "200")
+    for name in ("bad", "text", "null"):
+        assert (answers[name]["code"], answers[name]["http_status_code"]) == ("engine.request_invalid", "422")
+        assert answers[name]["decision"]["outcome"] == "deny"
+    assert "nobody" in {error["field"] for error in answers["bad"]["errors"]}
+
+
+def test_none_decided_is_500(api: Serving) -> None:
+    reply = ask(api, {"a": {}, "b": 5})
+    assert reply.status == 500
+    assert {answer["decision"]["outcome"] for answer in reply.json["responses"].values()} == {"deny"}
+
+
+def test_the_common_input_lies_below_each_and_the_item_wins(api: Serving) -> None:
+    common = {**ALLOWED, "license": "no such licence"}
+    reply = ask(api, {"own": {"license": "MIT"}, "common": {}}, common)
+    answers = reply.json["responses"]
+    assert (answers["own"]["outcome"], answers["common"]["outcome"]) == ("allow", "deny")
+
+
+def test_objects_are_merged_below_and_lists_are_not() -> None:
+    assert _merged({"a": {"x": 1, "y": [1]}, "b": 2}, {"a": {"y": [2], "z": 3}}) == {
+        "a": {"x": 1, "y": [2], "z": 3},
+        "b": 2,
+    }
+
+
+def test_zero_items_are_an_empty_answer(api: Serving) -> None:
+    reply = ask(api, {})
+    assert (reply.status, reply.json["responses"]) == (200, {})
+
+
+def test_the_most_is_taken_and_one_more_is_not(api: Serving) -> None:
+    reply = ask(api, {str(number): {} for number in range(MOST)}, LICENSE, "?mode=check")
+    assert reply.status == 200
+    assert len(reply.json["responses"]) == MOST
+    assert {answer["mode"] for answer in reply.json["responses"].values()} == {"check"}
+    reply = ask(api, {str(number): {} for number in range(MOST + 1)}, LICENSE)
+    assert (reply.status, reply.json["code"]) == (400, "engine.batch_invalid")
+    assert str(MOST) in reply.json["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ([], "inputs"),
+        ({}, "inputs"),
+        ({"inputs": []}, "inputs"),
+        ({"inputs": {}, "common_input": []}, "common_input"),
+        ({"inputs": {}, "more": 1}, "more"),
+        ({"inputs": {"x" * 257: {}}}, "inputs"),
+        (b'{"inputs":{"a":1,"a":2}}', "a"),
+    ],
+)
+def test_what_is_no_batch_is_one_recorded_deny(api: Serving, body: Any, field: str) -> None:
+    reply = api.ask("POST", "/v1/decide/license/batch", body)
+    assert reply.status == 400
+    assert reply.json["errors"][0]["field"] == field
+    assert reply.json["decision"]["outcome"] == "deny"

@@ -1,0 +1,166 @@
+"""The typed client: a decision comes back whatever the server, the network or a liar does, and failures are denies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.client import AsyncClient, Client
+from engine.model import Decision, Outcome
+from tests.api.serving import ALLOWED, LICENSE, Serving, read_all
+
+
+def codes(decision: Decision) -> list[str]:
+    return [finding.code for finding in decision.findings]
+
+
+def test_it_gives_the_decision_with_its_typed_limits(api: Serving) -> None:
+    with Client(f"http://{api.host}:{api.port}") as client:
+        allowed = client.decide("license", ALLOWED, run="run-1", request_id="client-test")
+        denied = client.decide("license", LICENSE)
+    assert (allowed.outcome, codes(allowed)) == ("allow", [])
+    assert allowed.limits is not None
+    assert allowed.limits.model_dump() == {"purpose": "train", "export": {"allowed": False}}
+    assert (denied.outcome, codes(denied)) == ("deny", ["license_decision_missing"])
+
+
+def test_it_asks_over_the_control_socket_and_from_an_event_loop(api: Serving) -> None:
+    async def ask() -> list[Decision]:
+        async with AsyncClient(f"unix:{api.state}/run/control.sock") as client:
+            return list(await asyncio.gather(*(client.decide("license", ALLOWED) for _ in range(20))))
+
+    decisions = asyncio.run(ask())
+    assert {decision.outcome for decision in decisions} == {Outcome.ALLOW}
+    assert len({decision.decision_id for decision in decisions}) == 20
+
+
+def test_what_the_server_refuses_is_its_deny(api: Serving) -> None:
+    with Client(f"http://{api.host}:{api.port}") as client:
+        assert codes(client.decide("license", {"purpose": "train"})) == ["engine.request_invalid"]
+        assert client.decide("nowhere", {}).outcome == "deny"
+        assert client.decide("license", {"purpose": float("nan")}).outcome == "deny"
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        with Client(f"http://127.0.0.1:{free.getsockname()[1]}") as client:
+            assert codes(client.decide("license", ALLOWED)) == ["engine.unreachable"]
+    with Client(f"unix:{tmp_path}/nothing.sock") as client:
+        assert codes(client.decide("license", ALLOWED)) == ["engine.unreachable"]
+
+
+def good(**changes: Any) -> dict[str, Any]:
+    """What a server would answer to an allowed request, with fields changed."""
+    return {
+        "decision_id": "d",
+        "point": "license",
+        "mode": "enforce",
+        "outcome": "allow",
+        "findings": [],
+        "limits": {"purpose": "train", "export": {"allowed": False}},
+        "policy": None,
+        "input_digest": None,
+        "approval": None,
+    } | changes
+
+
+def response(body: Any, status: str = "200 OK") -> bytes:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return b"HTTP/1.1 %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (status.encode(), len(data), data)
+
+
+DENYING = {"code": "x", "level": "deny", "message": "", "subject": None, "remedy": ""}
+
+LIES: dict[str, bytes] = {
+    "nothing": b"",
+    "no_http": b"allow\r\n\r\n",
+    "half": response(good())[:-20],
+    "no_json": response(b"{"),
+    "null": response(b"null"),
+    "empty": response({}),
+    "another_point": response(good(point="source")),
+    "a_dry_run": response(good(mode="check")),
+    "without_limits": response(good(limits=None)),
+    "limits_of_another_shape": response(good(limits={"purpose": "train"})),
+    "a_denying_finding": response(good(findings=[DENYING])),
+    "an_unknown_field": response(good(more=1)),
+    "an_unknown_outcome": response(good(outcome="permit")),
+    "an_allow_inside_a_problem": response({"decision": good(), "code": "x"}, "503 Busy"),
+    "an_allow_with_another_status": response(good(), "500 Broken"),
+    "a_redirect": b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1/\r\ncontent-length: 0\r\n\r\n",
+}
+
+
+@contextmanager
+def answering(data: bytes, *, slowly: bool = False) -> Iterator[str]:
+    """A server that says this to everybody; slowly, a byte at a time for as long as anybody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection, suppress(OSError):
+                    connection.recv(65536)
+                    if not slowly:
+                        connection.sendall(data)
+                        connection.shutdown(socket.SHUT_WR)
+                        read_all(connection)
+                    for byte in data if slowly else b"":
+                        connection.sendall(bytes([byte]))
+                        threading.Event().wait(0.05)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_the_control_is_believed() -> None:
+    with answering(response(good())) as address, Client(address) as client:
+        assert client.decide("license", ALLOWED).outcome == "allow"
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_an_answer_that_is_none_is_a_deny(name: str) -> None:
+    with answering(LIES[name]) as address, Client(address) as client:
+        assert client.decide("license", ALLOWED).outcome == "deny"
+
+        async def ask() -> Decision:
+            async with AsyncClient(address) as other:
+                return await other.decide("license", ALLOWED)
+
+        assert asyncio.run(ask()).outcome == "deny"
+
+
+def test_a_drip_of_bytes_does_not_outlast_the_deadline() -> None:
+    with answering(response(good()), slowly=True) as address, Client(address, seconds=0.3) as client:
+        assert codes(client.decide("license", ALLOWED)) == ["engine.unreachable"]
+
+        async def ask() -> Decision:
+            async with AsyncClient(address, seconds=0.3) as other:
+                return await other.decide("license", ALLOWED)
+
+        assert codes(asyncio.run(ask())) == ["engine.unreachable"]
+
+
+def test_a_proxy_of_the_environment_is_not_asked(api: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    with Client(f"http://{api.host}:{api.port}") as client:
+        assert client.decide("license", ALLOWED).outcome == "allow"
+
+
+def test_an_unknown_argument_is_the_callers_mistake(api: Serving) -> None:
+    with Client(f"http://{api.host}:{api.port}") as client, pytest.raises(TypeError):
+        client.decide("license", ALLOWED, aproval="typo")

@@ -1,0 +1,192 @@
+"""What a client may do to a connection: break it, drip, hang up, flood; others are served all the while."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.api.serving import ALLOWED, Serving, read_all, until
+
+BODY = json.dumps(ALLOWED).encode()
+HEAD = b"POST /v1/decide/license HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+WHOLE = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+
+
+def connect(api: Serving) -> socket.socket:
+    return socket.create_connection((api.host, api.port), timeout=30)
+
+
+def alive(api: Serving) -> None:
+    assert api.decide("license", ALLOWED).json["outcome"] == "allow"
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+BROKEN = {
+    "no_http": (b"hello\r\n\r\n", 400),
+    "tls_hello": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 100, 400),
+    "two_lengths": (HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ", 400),
+    "length_and_chunks": (HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+    "negative_length": (HEAD + b"Content-Length: -1\r\n\r\n", 400),
+    "space_before_colon": (b"GET /health HTTP/1.1\r\nHost : localhost\r\n\r\n", 400),
+    "bare_newline_in_header": (b"GET /health HTTP/1.1\r\nX-A: a\nX-B: b\r\n\r\n", 400),
+    "long_header": (b"GET /health HTTP/1.1\r\nX-A: " + b"x" * (17 << 10) + b"\r\n\r\n", 431),
+    "endless_header": (b"GET /health HTTP/1.1\r\nX-A: " + b"x" * (400 << 10), 431),
+    "long_target": (b"GET /" + b"x" * (400 << 10), 431),
+    "many_headers": (
+        b"GET /health HTTP/1.1\r\n" + b"".join(b"X-%d: 1\r\n" % number for number in range(65)) + b"\r\n",
+        431,
+    ),
+    "chunked_for_ever": (CHUNKED + b"10000\r\n" + (b"x" * 65536 + b"\r\n10000\r\n") * 70, 413),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_no_request_within_bounds_is_refused_and_the_connection_closed(api: Serving, name: str) -> None:
+    data, wanted = BROKEN[name]
+    with connect(api) as connection:
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+        except OSError:  # it was told and closed before it had sent all
+            assert name in {"endless_header", "long_target", "chunked_for_ever"}
+        answer = read_all(connection)
+    if answer:
+        assert status(answer) == wanted
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["status"] == wanted
+        assert b"connection: close" in answer
+    else:
+        assert name in {"endless_header", "long_target", "chunked_for_ever"}
+    alive(api)
+
+
+def test_repeated_headers_that_matter_are_refused(api: Serving) -> None:
+    for header in (b"Content-Type: application/json", b"X-Run-ID: a", b"X-Request-ID: a"):
+        twice = WHOLE.replace(b"\r\n", b"\r\n" + header + b"\r\n" + header + b"\r\n", 1).replace(
+            b"\r\nContent-Length", b"\r\nConnection: close\r\nContent-Length"
+        )
+        answer = api.raw(twice)
+        assert status(answer) == 400, header
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["decision"]["outcome"] == "deny"
+
+
+def test_requests_sent_ahead_are_answered_in_order(api: Serving) -> None:
+    ahead = b"".join(WHOLE.replace(b"Host:", b"X-Request-ID: n%d\r\nHost:" % number) for number in range(20))
+    last = WHOLE.replace(b"Host:", b"X-Request-ID: end\r\nConnection: close\r\nHost:")
+    answer = api.raw(ahead + last)
+    ids = [line for line in answer.split(b"\r\n") if line.startswith(b"x-request-id")]
+    assert ids == [b"x-request-id: n%d" % number for number in range(20)] + [b"x-request-id: end"]
+    assert answer.count(b'"outcome":"allow"') == 21
+
+
+def test_more_sent_ahead_than_is_taken_cuts_the_connection(api: Serving) -> None:
+    with connect(api) as connection:
+        connection.sendall(WHOLE * 200)
+        assert read_all(connection).count(b'"outcome"') < 200
+    alive(api)
+
+
+def test_http_1_0_and_connection_close_end_the_connection(api: Serving) -> None:
+    for data in (WHOLE.replace(b"HTTP/1.1", b"HTTP/1.0"), WHOLE.replace(b"Host:", b"Connection: close\r\nHost:")):
+        answer = api.raw(data)
+        assert status(answer) == 200
+        assert b"connection: close" in answer
+
+
+def test_a_chunked_body_is_a_body(api: Serving) -> None:
+    chunks = b"".join(b"%x\r\n%b\r\n" % (1, BODY[at : at + 1]) for at in range(len(BODY)))
+    answer = api.raw(CHUNKED.replace(b"Host:", b"Connection: close\r\nHost:") + chunks + b"0\r\n\r\n")
+    assert b'"outcome":"allow"' in answer
+
+
+def test_expect_100_is_answered_for_a_body_that_is_taken_and_only_then(api: Serving) -> None:
+    with connect(api) as connection:
+        connection.sendall(HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY))
+        assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(BODY)
+        assert b'"outcome":"allow"' in connection.recv(10_000)
+    with connect(api) as connection:
+        connection.sendall(HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % (5 << 20))
+        assert status(connection.recv(10_000)) == 413
+
+
+def test_an_upgrade_is_not_taken_up(api: Serving) -> None:
+    upgrade = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    assert status(api.raw(upgrade)) == 200
+
+
+HANG_UPS = {
+    "at_once": b"",
+    "in_the_request_line": b"POST /v1/dec",
+    "in_the_headers": HEAD,
+    "before_the_body": HEAD + b"Content-Length: 100\r\n\r\n",
+    "in_the_body": HEAD + b"Content-Length: 100\r\n\r\n{",
+    "in_a_chunk": CHUNKED + b"5\r\nab",
+    "before_the_answer": WHOLE,
+    "in_an_archive": HEAD.replace(b"license", b"source").replace(b"application/json", b"application/zip")
+    + b"Content-Length: 9000000\r\n\r\n"
+    + b"x" * 3_000_000,
+}
+
+
+@pytest.mark.parametrize("name", HANG_UPS)
+@pytest.mark.parametrize("reset", [False, True], ids=["end", "reset"])
+def test_a_client_that_hangs_up_harms_nobody(api: Serving, name: str, reset: object) -> None:
+    for _ in range(3):
+        with connect(api) as connection:
+            connection.sendall(HANG_UPS[name])
+            if reset:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    alive(api)
+    until(lambda: _metric(api, "engine_http_connections") <= 1)
+    assert _metric(api, "engine_http_body_bytes") == 0
+    assert _metric(api, "engine_decisions_in_flight") == 0
+    until(lambda: not (api.state / "uploads").exists() or not list((api.state / "uploads").iterdir()))
+
+
+def _metric(api: Serving, name: str) -> float:
+    lines = api.ask("GET", "/metrics").body.decode().splitlines()
+    return float(next(line for line in lines if line.startswith(f"{name} ")).split()[1])
+
+
+def test_half_closed_clients_get_their_answer(api: Serving) -> None:
+    with connect(api) as connection:
+        connection.sendall(WHOLE)
+        connection.shutdown(socket.SHUT_WR)
+        assert b'"outcome":"allow"' in read_all(connection)
+
+
+def test_a_thousand_connections_are_held_and_others_served(api: Serving) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4_096:
+        pytest.skip(f"THIS MACHINE LACKS FILE DESCRIPTORS: {hard} a process, 4096 are needed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4_096), hard))
+    before = _resident(api)
+    with ExitStack() as stack:
+        held = [stack.enter_context(connect(api)) for _ in range(1_000)]
+        for connection in held[:500]:
+            connection.sendall(HEAD)
+        for connection in held[500:]:
+            connection.sendall(WHOLE)
+        for connection in held[500:]:
+            assert status(connection.recv(10_000)) == 200
+        alive(api)
+        assert _metric(api, "engine_http_connections") >= 1_000
+        assert _resident(api) - before < 64 << 20
+    until(lambda: _metric(api, "engine_http_connections") <= 1)
+    alive(api)
+
+
+def _resident(api: Serving) -> int:
+    pages = Path(f"/proc/{api.process.pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

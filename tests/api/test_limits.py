@@ -1,0 +1,169 @@
+"""Limits of time, size and number, made small: what is over is refused, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.api.serving import ALLOWED, Serving, read_all, serving, until
+from tests.api.test_connection import CHUNKED, HEAD, WHOLE, status
+
+SMALL = {
+    "connections": 20,
+    "head_seconds": 0.5,
+    "body_seconds": 0.8,
+    "idle_seconds": 0.5,
+    "write_seconds": 0.8,
+    "linger_seconds": 0.5,
+    "body_bytes": 4096,
+    "all_bodies_bytes": 6000,
+    "upload_bytes": 2_000_000,
+    "uploads": 1,
+    "running": 1,
+    "waiting": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("small"), cache, limits=SMALL) as running:
+        yield running
+
+
+def connect(api: Serving) -> socket.socket:
+    return socket.create_connection((api.host, api.port), timeout=20)
+
+
+def drip(connection: socket.socket, data: bytes, each: float = 0.1) -> bytes:
+    """Send byte by byte, slower and slower than allowed, until the other end has enough."""
+    connection.settimeout(each)
+    for at in range(len(data)):
+        try:
+            connection.sendall(data[at : at + 1])
+            if found := connection.recv(65536):
+                connection.settimeout(20)
+                return found + read_all(connection)
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+    return b""
+
+
+def test_headers_that_drip_are_cut_off(small: Serving) -> None:
+    started = time.monotonic()
+    with connect(small) as connection:
+        assert status(drip(connection, HEAD * 3)) == 408
+    assert time.monotonic() - started < 5
+
+
+def test_a_body_that_drips_is_a_recorded_deny(small: Serving) -> None:
+    with connect(small) as connection:
+        connection.sendall(HEAD + b"Content-Length: 500\r\n\r\n")
+        answer = drip(connection, b" " * 500)
+    assert status(answer) == 408
+    document = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert [finding["code"] for finding in document["decision"]["findings"]] == ["engine.body_timeout"]
+
+
+def test_chunks_that_never_end_are_cut_off(small: Serving) -> None:
+    with connect(small) as connection:
+        connection.sendall(CHUNKED)
+        assert status(drip(connection, b"1\r\n \r\n" * 200, 0.02)) in {408, 413}
+
+
+def test_idle_connections_are_closed(small: Serving) -> None:
+    with connect(small) as connection:
+        assert read_all(connection) == b""
+    with connect(small) as connection:
+        connection.sendall(WHOLE)
+        assert status(read_all(connection)) == 200
+
+
+def test_a_client_that_reads_no_answer_is_cut_off(small: Serving) -> None:
+    with connect(small) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        ask = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for _ in range(60):
+            try:
+                connection.sendall(ask)
+            except OSError:
+                break
+        until(lambda: _connections(small) <= 1)
+
+
+def _connections(api: Serving) -> float:
+    lines = api.ask("GET", "/metrics").body.decode().splitlines()
+    return float(next(line for line in lines if line.startswith("engine_http_connections ")).split()[1])
+
+
+def test_more_connections_than_are_taken_are_told_so(small: Serving) -> None:
+    until(lambda: _connections(small) <= 1)
+    held = [connect(small) for _ in range(SMALL["connections"])]  # type: ignore[call-overload]
+    try:
+        with connect(small) as one_more:
+            answer = read_all(one_more)
+        assert status(answer) == 503
+        assert b"engine.overloaded" in answer
+    finally:
+        for connection in held:
+            connection.close()
+    until(lambda: _connections(small) <= 1)
+
+
+def test_bodies_share_one_budget_of_memory(small: Serving) -> None:
+    long = HEAD + b"Content-Length: 4000\r\n\r\n" + b" " * 3500
+    with connect(small) as first, connect(small) as second:
+        first.sendall(long)
+        until(lambda: _bytes(small) == 3500)
+        second.sendall(long)
+        answer = second.recv(65536)
+        assert status(answer) == 503
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["decision"] is None
+        first.sendall(b" " * 500)
+        assert status(first.recv(65536)) in {400, 408}
+    until(lambda: _bytes(small) == 0)
+
+
+def _bytes(api: Serving) -> float:
+    lines = api.ask("GET", "/metrics").body.decode().splitlines()
+    return float(next(line for line in lines if line.startswith("engine_http_body_bytes ")).split()[1])
+
+
+def test_an_archive_over_its_limit_is_refused_and_removed(small: Serving) -> None:
+    head = HEAD.replace(b"license", b"source").replace(b"application/json", b"application/zip")
+    with connect(small) as connection:
+        connection.sendall(head + b"Content-Length: 2000001\r\n\r\n")
+        assert status(connection.recv(65536)) == 413
+    with connect(small) as connection:
+        connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
+        for _ in range(40):
+            connection.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+        assert status(connection.recv(65536)) == 413
+    until(lambda: list((small.state / "uploads").iterdir()) == [])
+
+
+def test_only_so_many_archives_are_received_at_once(small: Serving) -> None:
+    head = HEAD.replace(b"license", b"source").replace(b"application/json", b"application/zip")
+    with connect(small) as first, connect(small) as second:
+        first.sendall(head + b"Content-Length: 1000\r\n\r\n" + b"x")
+        until(lambda: (small.state / "uploads").exists() and list((small.state / "uploads").iterdir()))
+        second.sendall(head + b"Content-Length: 1000\r\n\r\n" + b"x" * 1000)
+        assert status(second.recv(65536)) == 503
+    until(lambda: list((small.state / "uploads").iterdir()) == [])
+
+
+def test_under_more_than_it_may_take_on_the_engine_answers_503_and_stays_right(small: Serving) -> None:
+    with ThreadPoolExecutor(12) as pool:
+        replies = list(pool.map(lambda _: small.decide("license", ALLOWED), range(120)))
+    busy = [reply for reply in replies if reply.status == 503]
+    assert {reply.status for reply in replies} <= {200, 503}
+    assert all(reply.json["outcome"] == "allow" for reply in replies if reply.status == 200)
+    assert all(reply.json["decision"] is None and reply.headers["retry-after"] == "1" for reply in busy)
+    assert small.decide("license", ALLOWED).status == 200

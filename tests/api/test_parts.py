@@ -1,0 +1,259 @@
+"""Parts by themselves: identity, failures, load, trace context, names in certificates."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from engine.api.failures import Failures
+from engine.api.headers import read_trace
+from engine.api.identity import Identity
+from engine.api.limits import ApiLimits
+from engine.api.load import Load
+from engine.api.messages import Head, Peer
+from engine.api.peers import subject
+from engine.errors import EngineError
+from engine.model import Caller, Via
+
+_EMPTY, _SHARED = "", "s3cret"
+HERE = Peer(address="127.0.0.1", loopback=True)
+THERE = Peer(address="192.0.2.7", loopback=False)
+LIMITS = ApiLimits(failures_burst=3, failures_per_second=1.0, all_failures_burst=5, all_failures_per_second=1.0)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    principal: str
+    points: tuple[str, ...]
+
+
+class Tokens:
+    """Scoped tokens in memory, behind the interface of the state's."""
+
+    def __init__(self, rows: dict[str, Row] | None = None) -> None:
+        self.rows = rows or {}
+        self.looked = 0
+
+    def any(self) -> bool:
+        return bool(self.rows)
+
+    def find(self, presented: str) -> Row | None:
+        self.looked += 1
+        return self.rows.get(presented)
+
+
+def identity(shared: str | None = None, tokens: Tokens | None = None, clock: Clock | None = None) -> Identity:
+    clock = clock or Clock()
+    return Identity(shared, tokens or Tokens(), Failures(LIMITS, clock), clock)
+
+
+def head(_repeated: frozenset[bytes] = frozenset(), /, **headers: str) -> Head:
+    named = {name.replace("_", "-").lower().encode(): value.encode() for name, value in headers.items()}
+    return Head("POST", "/v1/decide/license", "", named, _repeated)
+
+
+def code(found: Identity, asked: Head, peer: Peer = HERE) -> str:
+    with pytest.raises(EngineError) as caught:
+        found.caller(asked, peer)
+    return caught.value.code
+
+
+# covers: D03
+def test_without_any_token_whoever_is_on_this_machine_may_ask_and_nobody_else() -> None:
+    assert identity().caller(head(), HERE) == Caller(via=Via.LOOPBACK)
+    assert code(identity(), head(), THERE) == "unauthorized"
+
+
+# covers: D03 D04
+@pytest.mark.parametrize("headers", [{"Authorization": "Bearer s3cret"}, {"X_Agenta_Runner_Token": "s3cret"}])
+def test_both_headers_carry_the_shared_token(headers: dict[str, str]) -> None:
+    assert identity("s3cret").caller(head(**headers), HERE) == Caller(via=Via.SHARED_TOKEN)
+
+
+# covers: D05
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Bearer"},
+        {"Authorization": "s3cret"},
+        {"Authorization": "Basic s3cret"},
+        {"X_Agenta_Runner_Token": ""},
+        {"X_Agenta_Runner_Token": "S3CRET"},
+        {"Authorization": "Bearer s3cret", "X_Agenta_Runner_Token": "other"},
+    ],
+)
+def test_missing_wrong_and_contradicting_tokens_are_unauthorized(headers: dict[str, str]) -> None:
+    assert code(identity("s3cret"), head(**headers)) == "unauthorized"
+
+
+def test_the_same_token_in_both_headers_is_one_token() -> None:
+    both = head(Authorization="Bearer s3cret", X_Agenta_Runner_Token=_SHARED)
+    assert identity("s3cret").caller(both, THERE) == Caller(via=Via.SHARED_TOKEN)
+
+
+def test_a_repeated_header_is_no_token() -> None:
+    assert (
+        code(identity("s3cret"), head(frozenset({b"authorization"}), Authorization="Bearer s3cret")) == "unauthorized"
+    )
+
+
+# covers: D58
+def test_an_empty_token_matches_nothing_even_where_none_is_set() -> None:
+    assert code(identity(None), head(Authorization="Bearer ")) == "unauthorized"
+    assert code(identity(None, Tokens({"": Row("nobody", ())})), head(X_Agenta_Runner_Token=_EMPTY)) == "unauthorized"
+
+
+def test_a_scoped_token_gives_principal_and_points_and_makes_a_token_needed() -> None:
+    tokens = Tokens({"tok": Row("pipeline", ("license",))})
+    found = identity(None, tokens)
+    caller = Caller(via=Via.TOKEN, principal="pipeline", points=("license",))
+    assert found.caller(head(Authorization="Bearer tok"), THERE) == caller
+    assert code(found, head()) == "unauthorized"
+
+
+def test_a_revoked_token_holds_a_second_at_most() -> None:
+    clock, tokens = Clock(), Tokens({"tok": Row("pipeline", ())})
+    found = identity(None, tokens, clock)
+    asked = head(Authorization="Bearer tok")
+    found.caller(asked, HERE)
+    del tokens.rows["tok"]
+    found.caller(asked, HERE)
+    clock.now += 1.1
+    assert code(found, asked) == "unauthorized"
+
+
+# covers: D05
+def test_every_wrong_token_is_looked_up_in_the_same_way() -> None:
+    tokens = Tokens()
+    found = identity("s3cret", tokens)
+    for wrong in ("", "x", "s3cret!", "s3cre", "y" * 4000):
+        before = tokens.looked
+        code(found, head(X_Agenta_Runner_Token=wrong), Peer(address=wrong[:3], loopback=True))
+        assert tokens.looked == before + 1
+
+
+def test_wrong_credentials_are_refused_unread_beyond_the_limit_and_known_ones_still_pass() -> None:
+    clock, tokens = Clock(), Tokens()
+    found = identity("s3cret", tokens, clock)
+    good = head(Authorization="Bearer s3cret")
+    found.caller(good, HERE)
+    codes = [code(found, head(Authorization=f"Bearer {number}")) for number in range(5)]
+    assert codes == ["unauthorized"] * 3 + ["engine.too_many_failures"] * 2
+    assert tokens.looked == 3
+    assert found.caller(good, HERE).via is Via.SHARED_TOKEN
+    assert found.caller(good, THERE).via is Via.SHARED_TOKEN
+    clock.now += 1.0
+    assert code(found, head(Authorization="Bearer x")) == "unauthorized"
+
+
+def test_many_peers_share_one_allowance() -> None:
+    found = identity("s3cret")
+    codes = [
+        code(found, head(Authorization="Bearer x"), Peer(address=f"192.0.2.{number}", loopback=False))
+        for number in range(7)
+    ]
+    assert codes == ["unauthorized"] * 5 + ["engine.too_many_failures"] * 2
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8642", "localhost", "[::1]:8642", "LOCALHOST:1"])
+def test_names_of_this_machine_are_answered(host: str) -> None:
+    assert identity().caller(head(Host=host), HERE).via is Via.LOOPBACK
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8642", "127.0.0.1.evil.example", "[::2]", "localhost.evil"]
+)
+def test_another_name_that_points_here_is_refused_without_a_token_and_taken_with_one(host: str) -> None:
+    assert code(identity(), head(Host=host)) == "engine.host_unknown"
+    assert identity("t").caller(head(Host=host, Authorization="Bearer t"), HERE).via is Via.SHARED_TOKEN
+
+
+def test_a_proven_peer_needs_no_token_and_a_wrong_token_beside_it_is_refused() -> None:
+    peer = Peer(address="uid:0", loopback=False, control=True, caller=Caller(via=Via.CONTROL, principal="user:root"))
+    assert identity("s3cret").caller(head(), peer) == peer.caller
+    assert code(identity("s3cret"), head(Authorization="Bearer x"), peer) == "unauthorized"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-what-comes-later",
+    ],
+)
+def test_a_valid_trace_is_continued_with_a_span_of_ours(value: str) -> None:
+    trace = read_trace(head(traceparent=value))
+    assert (trace.trace_id, trace.flags) == ("4bf92f3577b34da6a3ce929d0e0e4736", "01")
+    assert trace.span_id != "00f067aa0ba902b7"
+    assert trace.header().decode() == f"00-4bf92f3577b34da6a3ce929d0e0e4736-{trace.span_id}-01"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+        "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+        "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+    ],
+)
+def test_an_invalid_trace_is_replaced_by_a_new_one(value: str) -> None:
+    trace = read_trace(head(traceparent=value))
+    assert len(trace.trace_id) == 32
+    assert trace.trace_id not in value.lower()
+
+
+def test_the_load_is_bounded_and_first_come_is_first_served() -> None:
+    async def play() -> list[str]:
+        load, order = Load(running=1, waiting=2, body_bytes=10), []
+
+        async def one(name: str) -> None:
+            await load.enter()
+            order.append(name)
+            await asyncio.sleep(0)
+            load.leave()
+
+        await load.enter()
+        tasks = [asyncio.create_task(one(name)) for name in "abc"]
+        await asyncio.sleep(0)
+        assert load.waiting == 2
+        with pytest.raises(EngineError) as caught:
+            await tasks[2]
+        assert caught.value.code == "engine.overloaded"
+        tasks[0].cancel()
+        await asyncio.sleep(0)
+        load.leave()
+        await tasks[1]
+        assert (load.running, load.waiting, load.refused) == (0, 0, 1)
+        return order
+
+    assert asyncio.run(play()) == ["b"]
+
+
+def test_bytes_of_bodies_are_counted() -> None:
+    load = Load(running=1, waiting=1, body_bytes=10)
+    assert load.hold(10)
+    assert not load.hold(1)
+    load.give(5)
+    assert load.hold(5)
+
+
+def test_a_subject_is_written_last_part_first_and_escaped() -> None:
+    names = ((("countryName", "DE"),), (("organizationName", "A, B"),), (("commonName", "#x+y "), ("userId", "1")))
+    assert subject(names) == "CN=\\#x\\+y\\ +UID=1,O=A\\, B,C=DE"

@@ -1,0 +1,192 @@
+"""`engine approvals`: what waits, what is asked, and who decides on it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.model import Mode, Outcome
+from engine.record.layout import RECORDS
+from engine.record.log import RecordLog
+from engine.state import ApprovalRow, NewApproval, Store, open_store
+from tests.command import Command
+from tests.record.samples import clock, decision
+
+ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    return Command.of(tmp_path, cache)
+
+
+@pytest.fixture
+def store(command: Command) -> Iterator[Store]:
+    """The state as a running server has it open."""
+    store = open_store(command.state)
+    yield store
+    store.close()
+
+
+def ask(store: Store, **changes: Any) -> ApprovalRow:
+    now = int(time.time())
+    wanted: dict[str, Any] = {
+        "point": "source",
+        "input_digest": "sha256:" + "c" * 64,
+        "rules": "sha256:" + "1" * 64,
+        "values": "sha256:" + "2" * 64,
+        "requester": "pipeline-7",
+        "codes": ("license_review_required",),
+        "created_at": now,
+        "expires_at": now + 3600,
+    }
+    return store.request_approval(NewApproval(**(wanted | changes)))
+
+
+def expired(store: Store) -> ApprovalRow:
+    now = int(time.time())
+    return ask(store, requester="late", created_at=now - 100, expires_at=now - 50)
+
+
+def test_what_waits_is_listed_newest_first(command: Command, store: Store) -> None:
+    rows = [ask(store, requester=f"pipeline-{number}") for number in range(3)]
+    late = expired(store)
+    store.resolve(rows[0].id, "refused", "user:lee", "no", rows[0].created_at)
+    every = command("approvals", "list", "--format", "json").json
+    assert [row["id"] for row in every] == [late.id, rows[2].id, rows[1].id, rows[0].id]
+    assert [row["expired"] for row in every] == [True, False, False, False]
+    waiting = command("approvals", "list", "--only", "requested", "--limit", "2", "--format", "json").json
+    assert [row["id"] for row in waiting] == [late.id, rows[2].id]
+    text = command("approvals", "list")
+    assert text.code == 0
+    words = (rows[0].id, "refused", "requested", "expired", "pipeline-2", "license_review_required")
+    assert all(word in text.stdout for word in words)
+    assert "there is no such approval here" in command("approvals", "list", "--only", "used").stdout
+
+
+def test_a_time_without_a_date_is_shown(command: Command, store: Store) -> None:
+    row = ask(store, expires_at=2**53 - 1)
+    for arguments in (["list"], ["show", row.id]):
+        run = command("approvals", *arguments)
+        assert run.code == 0
+        assert "after the year 9999" in run.stdout
+
+
+def test_what_is_asked_is_shown_with_the_way_to_its_input(command: Command, store: Store) -> None:
+    row = ask(store)
+    shown = command("approvals", "show", row.id).stdout
+    for word in (row.id, "REQUESTED", "source", "pipeline-7", *row.codes, row.input_digest, row.rules, row.values):
+        assert word in shown
+    assert "engine record show --point source --outcome confirm" in shown
+    with RecordLog.open(command.state / RECORDS, lock_seconds=5, clock=clock) as log:
+        for number, outcome in ((1, Outcome.CONFIRM), (2, Outcome.DENY), (3, Outcome.CONFIRM)):
+            log.append(decision(number, outcome=outcome, mode=Mode.ENFORCE))
+    ids = command("approvals", "show", row.id, "--format", "json").json["asked_by_decisions"]
+    assert ids == [f"{number:032x}" for number in (3, 1)]
+    way = f"engine record show --decision-id {ids[0]}"
+    assert way in command("approvals", "show", row.id).stdout
+    assert command(*way.split()[1:]).code == 0
+    other = ask(store, input_digest="sha256:" + "d" * 64)
+    assert command("approvals", "show", other.id, "--format", "json").json["asked_by_decisions"] == []
+
+
+def test_an_approval_is_granted_by_the_user_of_the_system(command: Command, store: Store) -> None:
+    row = ask(store)
+    lies = {"USER": "mallory", "LOGNAME": "mallory", "SUDO_USER": "mallory"}
+    run = command("approvals", "grant", row.id, "--reason", "seen the contract", env=lies)
+    assert (run.code, run.stdout) == (0, f"granted by {ME}: {row.id}\n")
+    granted = store.approval(row.id)
+    assert granted is not None
+    assert (granted.state, granted.approver, granted.reason) == ("granted", ME, "seen the contract")
+    shown = command("approvals", "show", row.id).stdout
+    assert all(word in shown for word in ("GRANTED", ME, "seen the contract"))
+
+
+def test_an_approval_is_refused_with_a_reason(command: Command, store: Store) -> None:
+    row = ask(store)
+    assert command("approvals", "refuse", row.id).code == 2
+    for reason in ("", " ", "x" * 1001, "two\nlines", "\udcff"):
+        assert command("approvals", "refuse", row.id, "--reason", reason).code == 2
+    assert store.approval(row.id) == row
+    assert command("approvals", "refuse", row.id, "--reason", "no contract").code == 0
+    refused = store.approval(row.id)
+    assert refused is not None
+    assert (refused.state, refused.approver, refused.reason) == ("refused", ME, "no contract")
+
+
+def test_the_principal_of_a_token_approves(command: Command, store: Store) -> None:
+    now = int(time.time())
+    token = store.issue("officer", ["source"], now + 60, now)
+    row = ask(store)
+    run = command("approvals", "grant", row.id, env={"ENGINE_TOKEN": token.text})
+    assert run.code == 0
+    granted = store.approval(row.id)
+    assert granted is not None
+    assert granted.approver == "officer"
+    assert token.text not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("kind", ["empty", "unknown", "revoked", "expired"])
+def test_a_token_that_does_not_hold_approves_nothing(command: Command, store: Store, kind: str) -> None:
+    now = int(time.time())
+    old = store.issue("officer", ["source"], now - 10, now - 20)
+    gone = store.issue("officer", ["source"], now + 60, now)
+    store.revoke(gone.id, now)
+    text = {"empty": "", "unknown": gone.text[:-1] + "~", "revoked": gone.text, "expired": old.text}[kind]
+    row = ask(store)
+    run = command("approvals", "grant", row.id, env={"ENGINE_TOKEN": text})
+    assert (run.code, run.stdout) == (1, "")
+    assert "unknown, expired or revoked" in run.stderr
+    assert text not in run.stderr or not text
+    assert store.approval(row.id) == row
+
+
+def test_the_one_who_asked_is_told_when_deciding(command: Command, store: Store) -> None:
+    """Whether that counts is for policy to say; the engine records both."""
+    own = command("approvals", "grant", ask(store, requester=ME).id)
+    other = command("approvals", "grant", ask(store).id)
+    assert (own.code, other.code) == (0, 0)
+    assert "the same" in own.stderr
+    assert "the same" not in other.stderr
+
+
+def test_what_is_closed_is_not_decided_again(command: Command, store: Store) -> None:
+    row, late = ask(store), expired(store)
+    assert command("approvals", "grant", row.id).code == 0
+    for id_, word in ((row.id, "was granted before"), (late.id, "has expired")):
+        for arguments in (["grant", id_], ["refuse", id_, "--reason", "no"]):
+            run = command("approvals", *arguments)
+            assert (run.code, run.stdout) == (1, "")
+            assert word in run.stderr
+    assert store.approval(late.id) == late
+    assert command("approvals", "show", late.id).stdout.startswith("EXPIRED")
+
+
+@pytest.mark.parametrize("id_", ["f" * 32, "\udcff", "", "x" * 5000])
+def test_an_unknown_approval_ends_with_2(command: Command, store: Store, id_: str) -> None:
+    ask(store)
+    for arguments in (["show", id_], ["grant", id_], ["refuse", id_, "--reason", "no"]):
+        run = command("approvals", *arguments)
+        assert (run.code, run.stdout) == (2, "")
+        assert "there is no approval" in run.stderr
+
+
+def test_a_state_that_is_missing_or_spoiled_is_told(command: Command) -> None:
+    commands = (["list"], ["show", "f" * 32], ["grant", "f" * 32], ["refuse", "f" * 32, "--reason", "no"])
+    for arguments in commands:
+        run = command("approvals", *arguments)
+        assert (run.code, run.stdout) == (2, "")
+        assert "nothing is kept" in run.stderr
+    assert not command.state.exists()
+    command.state.mkdir(mode=0o700)
+    (command.state / "state.sqlite3").touch(mode=0o600)
+    for arguments in commands:
+        run = command("approvals", *arguments)
+        assert (run.code, run.stdout) == (4, "")
+        assert "the state cannot be used" in run.stderr

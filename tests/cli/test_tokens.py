@@ -1,0 +1,119 @@
+"""`engine tokens`: issued once, listed without the secret, revoked at once."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.points.registry import POINTS
+from engine.state import open_store
+from tests.command import Command, Run
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    return Command.of(tmp_path, cache)
+
+
+def issue(command: Command, *options: str, principal: str = "pipeline-7") -> Run:
+    return command("tokens", "issue", "--principal", principal, "--days", "30", *options)
+
+
+def test_a_token_is_issued_listed_and_revoked(command: Command) -> None:
+    issued = issue(command, "--point", "source", "--point", "license")
+    text = issued.stdout.strip()
+    assert (issued.code, issued.stdout) == (0, f"{text}\n")
+    assert re.fullmatch(r"aet_[0-9a-f]{8}_[A-Za-z0-9_-]{43}", text)
+    id_, secret = text[4:12], text[13:]
+    assert id_ in issued.stderr
+    assert secret not in issued.stderr
+
+    now = int(time.time())
+    store = open_store(command.state)
+    try:
+        row = store.token(text, now)
+        assert row is not None
+        assert (row.principal, row.points) == ("pipeline-7", ("license", "source"))
+        assert now + 29 * 86_400 < row.expires_at <= now + 30 * 86_400
+        listed = command("tokens", "list")
+        assert listed.code == 0
+        assert all(word in listed.stdout for word in (id_, "valid", "pipeline-7", "license, source"))
+        revoked = command("tokens", "revoke", id_)
+        assert (revoked.code, revoked.stdout) == (0, f"token {id_} of pipeline-7 is revoked\n")
+        assert store.token(text, now) is None  # at once, in the process that has it open
+    finally:
+        store.close()
+    rows = command("tokens", "list", "--format", "json")
+    assert [(row["id"], row["state"]) for row in rows.json] == [(id_, "revoked")]
+    for run in (listed, revoked, rows):
+        assert secret not in run.stdout + run.stderr
+    assert not any(secret.encode() in path.read_bytes() for path in command.state.rglob("*") if path.is_file())
+
+
+def test_all_points_are_those_of_today(command: Command) -> None:
+    assert issue(command, "--all-points").code == 0
+    assert command("tokens", "list", "--format", "json").json[0]["points"] == sorted(POINTS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--point", "sources"],
+        ["--point", "*"],
+        ["--point", "source", "--all-points"],
+        ["--point", "source", "--days", "0"],
+        ["--point", "source", "--days", "9999999999"],
+    ],
+    ids=str,
+)
+def test_other_wishes_are_refused_and_issue_nothing(command: Command, options: list[str]) -> None:
+    run = issue(command, *options)
+    assert (run.code, run.stdout) == (2, "")
+    assert not command.state.exists()
+
+
+@pytest.mark.parametrize("principal", ["", " ", "a\nb", "x" * 257, "\udcff"])
+def test_a_name_that_nobody_could_read_is_refused(command: Command, principal: str) -> None:
+    run = issue(command, "--point", "source", principal=principal)
+    assert (run.code, run.stdout) == (2, "")
+
+
+def test_an_expiry_has_to_be_stated(command: Command) -> None:
+    run = command("tokens", "issue", "--principal", "pipeline", "--point", "source")
+    assert (run.code, run.stdout) == (2, "")
+    assert "--days" in run.stderr
+
+
+def test_an_unknown_token_cannot_be_revoked(command: Command) -> None:
+    issue(command, "--point", "source")
+    for id_ in ("00000000", "\udcff", "' OR 1=1 --"):
+        run = command("tokens", "revoke", id_)
+        assert run.code == 2
+        assert "there is no token of this id" in run.stderr
+    assert [row["state"] for row in command("tokens", "list", "--format", "json").json] == ["valid"]
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["revoke", "00000000"]], ids=str)
+def test_looking_makes_no_state(command: Command, arguments: list[str]) -> None:
+    run = command("tokens", *arguments)
+    assert run.code == 2
+    assert "--state" in run.stderr
+    assert not command.state.exists()
+
+
+def test_a_state_that_cannot_be_used_ends_with_4(command: Command) -> None:
+    issue(command, "--point", "source")
+    (command.state / "state.sqlite3").write_bytes(b"no database")
+    for run in (issue(command, "--point", "source"), command("tokens", "list"), command("tokens", "revoke", "0" * 8)):
+        assert (run.code, run.stdout) == (4, "")
+        assert "the state cannot be used" in run.stderr
+
+
+def test_another_state_folder_can_be_named(command: Command, tmp_path: Path) -> None:
+    assert issue(command, "--point", "source", "--state", str(tmp_path / "other")).code == 0
+    assert len(command("tokens", "list", "--state", tmp_path / "other", "--format", "json").json) == 1
+    assert not command.state.exists()

@@ -1,0 +1,195 @@
+"""With a verification key OPA serves what was signed with it, unchanged, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from engine.errors import DecideError
+from engine.model import Revisions
+from engine.opa.binary import find_binary
+from engine.opa.command import OpaCommand
+from engine.opa.server import Server
+from engine.opa.supervisor import Supervisor
+from engine.policy_bundle.build import Archive, PolicyBundle
+from tests.opa.served import DENIED, DOCUMENT, LIMITS, Events, policy_of
+
+Members = dict[str, bytes]
+
+
+def key(folder: Path, name: str) -> tuple[Path, Path]:
+    """A private key and its public one, as PEM files."""
+    private = ec.generate_private_key(ec.SECP256R1())
+    secret, public = folder / f"{name}.key", folder / f"{name}.pem"
+    secret.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return secret, public
+
+
+def members(archive: Path) -> Members:
+    with tarfile.open(archive) as tar:
+        return {member.name: file.read() for member in tar if (file := tar.extractfile(member)) is not None}
+
+
+def pack(found: Members, archive: Path) -> Path:
+    """An archive of exactly these files."""
+    folder = archive.with_suffix("")
+    for name, data in found.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    with tarfile.open(archive, "w:gz") as tar:
+        for name in sorted(found):
+            tar.add(folder / name, name)
+    return archive
+
+
+def signed(archive: Path, secret: Path, into: Path) -> Path:
+    """The same archive with signatures, as `opa sign` makes them."""
+    into.mkdir()
+    options = ("--signing-alg", "ES256", "--signing-key", str(secret), "--output-file-path", str(into))
+    done = OpaCommand(find_binary().path).run("sign", "--bundle", *options, str(archive))
+    assert done.code == 0, done.stderr
+    return pack({**members(archive), ".signatures.json": (into / ".signatures.json").read_bytes()}, into / "a.tar.gz")
+
+
+@dataclass(frozen=True)
+class Release:
+    """A policy that was signed, and the key that says so."""
+
+    rules: Path
+    values: Path
+    revisions: Revisions
+    public: Path
+
+    def start(self) -> Server:
+        return Server.start(find_binary(), self.rules, self.values, self.revisions, LIMITS, self.public)
+
+
+@pytest.fixture(scope="module")
+def policy(cache: Path) -> PolicyBundle:
+    return policy_of(cache)
+
+
+@pytest.fixture(scope="module")
+def release(policy: PolicyBundle, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    folder = tmp_path_factory.mktemp("release")
+    secret, public = key(folder, "release")
+    rules = signed(policy.rules.path, secret, folder / "rules")
+    values = signed(policy.values.path, secret, folder / "values")
+    return Release(rules, values, policy.revisions, public)
+
+
+def test_what_is_signed_is_served(release: Release) -> None:
+    server = release.start()
+    try:
+        server.ready()
+        assert server.ask("decision", DOCUMENT).result == DENIED
+    finally:
+        server.close()
+
+
+def edited(release: Release, folder: Path, edit: Callable[[Members], object]) -> Release:
+    found = members(release.values)
+    edit(found)
+    return replace(release, values=pack(found, folder / "edited.tar.gz"))
+
+
+def of_another_key(release: Release, folder: Path) -> Release:
+    return replace(release, public=key(folder, "other")[1])
+
+
+def stripped(release: Release, folder: Path) -> Release:
+    return edited(release, folder, lambda found: found.pop(".signatures.json"))
+
+
+def tampered(release: Release, folder: Path) -> Release:
+    def edit(found: Members) -> None:
+        before = found["policy/data.json"]
+        found["policy/data.json"] = before.replace(b"false", b"true", 1)
+        assert found["policy/data.json"] != before
+
+    return edited(release, folder, edit)
+
+
+def added_to(release: Release, folder: Path) -> Release:
+    return edited(release, folder, lambda found: found.update({"policy/more/data.json": b'{"more": true}'}))
+
+
+def taken_from(release: Release, folder: Path) -> Release:
+    return edited(release, folder, lambda found: found.pop("policy/data.json"))
+
+
+def with_another_revision(release: Release, folder: Path) -> Release:
+    """The revision stands in the manifest, and that is signed too."""
+
+    def edit(found: Members) -> None:
+        found[".manifest"] = found[".manifest"].replace(release.revisions.values.encode(), b"sha256:" + b"0" * 64)
+
+    return edited(release, folder, edit)
+
+
+def without_a_key(release: Release, folder: Path) -> Release:
+    (folder / "empty.pem").write_bytes(b"")
+    return replace(release, public=folder / "empty.pem")
+
+
+FAULTS = (of_another_key, stripped, tampered, added_to, taken_from, with_another_revision, without_a_key)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_not_signed_as_it_is_is_refused(
+    fault: Callable[[Release, Path], Release], release: Release, tmp_path: Path
+) -> None:
+    server = fault(release, tmp_path).start()
+    try:
+        with pytest.raises(DecideError) as caught:
+            server.ready()
+        assert caught.value.code == "policy_unavailable"
+        assert "the signature of the policy does not hold" in caught.value.message
+        assert not server.alive
+    finally:
+        server.close()
+
+
+def test_without_the_key_the_same_archives_are_served(policy: PolicyBundle) -> None:
+    """The control of `stripped`: it is the key that has them refused."""
+    server = Server.start(find_binary(), policy.rules.path, policy.values.path, policy.revisions, LIMITS)
+    try:
+        server.ready()
+        assert server.ask("decision", DOCUMENT).result == DENIED
+    finally:
+        server.close()
+
+
+def test_a_supervisor_keeps_to_its_key(policy: PolicyBundle, release: Release, tmp_path: Path) -> None:
+    ours = replace(
+        policy,
+        rules=Archive(release.rules, policy.rules.revision),
+        values=Archive(release.values, policy.values.revision),
+    )
+    public = Path(shutil.copyfile(release.public, tmp_path / "key.pem"))
+    events = Events()
+    supervisor = Supervisor.start(find_binary(), ours, LIMITS, events, verification_key=public)
+    try:
+        with pytest.raises(DecideError) as caught:
+            supervisor.activate(policy, lambda _: None)
+        assert "signature" in caught.value.message
+        assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
+        public.unlink()
+        pid = supervisor.current.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        events.wait("opa_restarted")  # with the key that it was started with
+        assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
+        assert b"--verification-key" in Path(f"/proc/{supervisor.current.pid}/cmdline").read_bytes()
+    finally:
+        supervisor.close()

@@ -1,0 +1,138 @@
+"""Who can reach a listener is read from its address alone, and no default ever listens everywhere."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.cases import Runner
+from engine.facts.addresses import address_facts
+from engine.files import load
+from engine.model import Gate
+from engine.points import World
+from engine.points.runner_bind import BindInput, BindRequest, gather
+from engine.settings import ReadLimits
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize(
+    ("text", "reach"),
+    [
+        ("127.0.0.1", "loopback"),
+        ("127.255.0.9", "loopback"),
+        ("::1", "loopback"),
+        ("0:0:0:0:0:0:0:1", "loopback"),
+        ("::ffff:127.0.0.1", "loopback"),
+        ("localhost", "loopback"),
+        ("0.0.0.0", "unspecified"),  # noqa: S104
+        ("::", "unspecified"),
+        ("::ffff:0.0.0.0", "unspecified"),
+        ("10.0.0.1", "private"),
+        ("172.16.0.1", "private"),
+        ("192.168.1.1", "private"),
+        ("fd00::1", "private"),
+        ("::ffff:10.0.0.1", "private"),
+        ("100.64.0.1", "shared"),
+        ("169.254.169.254", "link_local"),
+        ("fe80::1", "link_local"),
+        ("8.8.8.8", "global"),
+        ("2606:4700::1111", "global"),
+        ("::ffff:8.8.8.8", "global"),
+        ("224.0.0.1", "other"),
+        ("ff02::1", "other"),
+        ("240.0.0.1", "other"),
+        ("127.1", "name"),
+        ("127.0.0.1.", "name"),
+        ("0177.0.0.1", "name"),
+        ("0x7f000001", "name"),
+        ("2130706433", "name"),
+        ("0", "name"),
+        ("*", "name"),
+        ("[::1]", "name"),
+        ("127.0.0.1:80", "name"),
+        ("localhost.", "name"),
+        ("LOCALHOST", "name"),
+        ("localhost.example.com", "name"),
+        ("", "name"),
+        (" 127.0.0.1", "name"),
+        ("127.0.0.1\n", "name"),
+        ("\uff11\uff12\uff17.0.0.1", "name"),
+    ],
+)
+def test_reach(text: str, reach: str) -> None:
+    assert address_facts(text).reach == reach
+
+
+def test_an_address_has_one_spelling() -> None:
+    assert address_facts("0:0:0:0:0:0:0:1").host == "::1"
+    assert address_facts("runner.internal").host == "runner.internal"
+
+
+# covers: H22
+def test_the_guard_is_the_engines_own_and_not_the_requests() -> None:
+    request = BindRequest(host="0.0.0.0", port=1, published=False)  # noqa: S104
+    for gate in (Gate(), Gate(shared_token=True)):
+        world = World(clock=lambda: 0, boundaries=lambda: (), gate=gate)
+        gathered = gather(request, world).input
+        assert isinstance(gathered, BindInput)
+        assert gathered.gate == gate
+        assert gathered.listener.reach == "unspecified"
+
+
+@pytest.mark.parametrize("host", ["", " ", "0.0.0.0\n", "a b", "ä", "x" * 254])
+def test_what_no_listener_could_be_given_is_no_request(host: str, runner: Runner) -> None:
+    got = runner.engine({}).check("runner_bind", {"host": host, "port": 1, "published": False})
+    assert [finding.code for finding in got.decision.findings] == ["engine.request_invalid"]
+
+
+@pytest.mark.parametrize("port", [-1, 65_536, True, "80", 1.5, None])
+def test_a_port_is_a_port(port: Any, runner: Runner) -> None:
+    got = runner.engine({}).check("runner_bind", {"host": "127.0.0.1", "port": port, "published": False})
+    assert [finding.code for finding in got.decision.findings] == ["engine.request_invalid"]
+
+
+# covers: D01
+def test_no_default_setting_listens_everywhere() -> None:
+    """Whatever a setting may be by default stands as a text in the sources or in the values."""
+    found = {text for text in _texts_of_the_project() if address_facts(text).reach == "unspecified"}
+    assert not found
+
+
+def test_the_search_for_defaults_finds_an_open_one() -> None:
+    """Positive control: a default of any of these forms would be noticed."""
+    tree = ast.parse('HOST = "0.0.0.0"\n\ndef serve(host: str = "::") -> None:\n    """Not 0.0.0.0."""\n')
+    assert [address_facts(text).reach for text in _constants(tree)] == ["unspecified", "unspecified", "name"]
+    assert [address_facts(text).reach for text in _values({"a": [{"b": "0.0.0.0"}]})] == ["unspecified"]  # noqa: S104
+    assert set(_texts_of_the_project()) >= {"127.0.0.1", "http://127.0.0.1:8765/"}
+
+
+_FORMATS = ROOT / "engine" / "cli" / "formats"
+"""There `::` begins a command of a CI service."""
+
+
+def _texts_of_the_project() -> Iterator[str]:
+    for folder in ("engine", "adapters"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if path.is_relative_to(_FORMATS):
+                continue
+            yield from _constants(ast.parse(path.read_text(encoding="utf-8")))
+    for path in sorted((ROOT / "policy").glob("*.yaml")):
+        yield from _values(load(path.read_bytes(), path.name, ReadLimits()).value)
+
+
+def _constants(tree: ast.AST) -> Iterator[str]:
+    yield from (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _values(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from _values(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _values(inner)
+    elif isinstance(value, str):
+        yield value

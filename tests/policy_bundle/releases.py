@@ -1,0 +1,115 @@
+"""Keys made for one test run, releases of a small policy, and ways to do them harm."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import PublicFormat as Public
+
+from engine.canonical import canonical, digest
+from engine.opa.binary import Binary, find_binary
+from engine.policy_bundle import archives
+from engine.policy_bundle.build import PolicyBundle
+from engine.policy_bundle.packed import pack, unpacked
+from engine.policy_bundle.release import sign_release, write_release
+from engine.policy_bundle.release_folder import RULES, STATEMENT, VALUES, VALUES_DATA, Statement
+from engine.policy_bundle.signing import SIGNATURES
+from tests.policy_bundle.trees import built, write
+
+MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """A private key with its public half, as PEM files; a second, encrypted form of the private one."""
+
+    private: Path
+    public: Path
+    encrypted: Path
+
+    @classmethod
+    def make(cls, folder: Path, form: PrivateFormat = PrivateFormat.PKCS8) -> Keys:
+        folder.mkdir(parents=True)
+        key = ec.generate_private_key(ec.SECP256R1())
+        keys = cls(folder / "private.pem", folder / "public.pem", folder / "encrypted.pem")
+        keys.private.write_bytes(key.private_bytes(Encoding.PEM, form, NoEncryption()))
+        keys.encrypted.write_bytes(key.private_bytes(Encoding.PEM, form, BestAvailableEncryption(b"secret")))
+        keys.public.write_bytes(key.public_key().public_bytes(Encoding.PEM, Public.SubjectPublicKeyInfo))
+        return keys
+
+
+def policy(folder: Path, changes: Mapping[str, str | bytes | None] | None = None) -> PolicyBundle:
+    """The small policy of trees.py, built below a folder."""
+    return built(write(folder / "tree", changes), folder / "cache")
+
+
+def released(bundle: PolicyBundle, folder: Path, keys: Keys | None, sequence: int = 1) -> Path:
+    """A release of a policy, signed where there are keys."""
+    write_release(bundle, folder, sequence, MOMENT)
+    if keys is not None:
+        sign_release(folder, keys.private, opa())
+    return folder
+
+
+def opa() -> Binary:
+    return find_binary()
+
+
+def rewrite(archive: Path, changes: Mapping[str, bytes | None]) -> None:
+    """Change, add or (None) remove members of an archive; whatever signature is in it stays."""
+    files = {**unpacked(archive.read_bytes(), archive.name), **changes}
+    archive.write_bytes(pack({name: data for name, data in files.items() if data is not None}))
+
+
+def restate(folder: Path, **changes: object) -> None:
+    """Make `release.json` say something else, in the form that the engine writes."""
+    statement = Statement.model_validate_json((folder / STATEMENT).read_bytes())
+    (folder / STATEMENT).write_bytes(statement.model_copy(update=changes).written)
+
+
+def forge_values(folder: Path, values: Mapping[str, object]) -> None:
+    """Other values with the right revision everywhere, so that only signatures can tell."""
+    data = canonical(dict(values))
+    manifest, revision = archives.manifest({VALUES_DATA: data}, archives.VALUES_ROOT, {})
+    rewrite(folder / VALUES, {VALUES_DATA: data, archives.MANIFEST: manifest})
+    restate(folder, values=revision)
+
+
+def forge_rules(folder: Path, changes: Mapping[str, bytes | None]) -> None:
+    """Other rules with the right revision everywhere."""
+    files = unpacked((folder / RULES).read_bytes(), RULES)
+    kept = {name: data for name, data in {**files, **changes}.items() if data is not None}
+    content = {name: data for name, data in kept.items() if name not in {archives.MANIFEST, SIGNATURES}}
+    metadata = {"description": "A small policy", "name": "house", "owner": "compliance@example.org"}
+    manifest, revision = archives.manifest(content, archives.RULES_ROOT, metadata)
+    rewrite(folder / RULES, {**changes, archives.MANIFEST: manifest})
+    restate(folder, rules=revision)
+
+
+def forge_file(folder: Path, name: str, data: bytes) -> None:
+    """Another catalogue.json or places.json with its digest in `release.json`."""
+    (folder / name).write_bytes(data)
+    restate(folder, **{Path(name).stem: digest(data)})
+
+
+def tar(members: Iterable[tuple[tarfile.TarInfo, bytes]], form: int = tarfile.USTAR_FORMAT) -> bytes:
+    """An archive as tarfile writes it, with whatever members it is given."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=form) as writer:
+        for member, data in members:
+            member.size = len(data)
+            writer.addfile(member, io.BytesIO(data))
+    return packed.getvalue()
+
+
+def gzipped(data: bytes) -> bytes:
+    stream = zlib.compressobj(9, zlib.DEFLATED, 31)
+    return stream.compress(data) + stream.flush()

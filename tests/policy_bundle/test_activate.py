@@ -1,0 +1,152 @@
+"""`engine policy activate` over a real control socket, with a server at its other end that says what we want."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import UnixStreamServer
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from engine.cli.control import SOCKET, post
+from engine.cli.policy import app
+from engine.errors import EngineError, Exit
+
+OLD, NEW = ({"rules": f"sha256:{one * 64}", "values": f"sha256:{two * 64}"} for one, two in ("ab", "cd"))
+PROBLEM = {"where": "policy/levels.yaml:3", "message": "no such code", "remedy": "remove the row"}
+
+
+@contextmanager
+def server(state: Path, status: int, body: bytes, length: int | None = None) -> Iterator[list[tuple[str, bytes]]]:
+    """A server on the control socket; gives the path and body of what it was asked."""
+    asked: list[tuple[str, bytes]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append((self.path, self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(status)
+            self.send_header("content-length", str(len(body) if length is None else length))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    (state / SOCKET).parent.mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir((state / SOCKET).parent)  # the whole path may be too long to listen on
+        listening = UnixStreamServer(SOCKET.name, Handler)
+    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield asked
+    finally:
+        listening.shutdown()
+        thread.join()
+        listening.server_close()
+
+
+def activate(state: Path) -> Result:
+    return CliRunner().invoke(app, ["activate", "--state", str(state)])
+
+
+def test_the_new_policy_is_told(tmp_path: Path) -> None:
+    with server(tmp_path, 200, json.dumps({**NEW, "previous": OLD}).encode()) as asked:
+        result = activate(tmp_path)
+    assert asked == [("/v1/policy/activate", b"")]
+    assert result.exit_code == Exit.ALLOW
+    assert result.stdout == f"rules   {OLD['rules']} → {NEW['rules']}\nvalues  {OLD['values']} → {NEW['values']}\n"
+    assert result.stderr == ""
+
+
+def test_the_first_policy_is_told(tmp_path: Path) -> None:
+    """A server that had none before, since its policy did not build."""
+    with server(tmp_path, 200, json.dumps({**NEW, "previous": None}).encode()):
+        assert activate(tmp_path).stdout.startswith(f"rules   none → {NEW['rules']}\n")
+
+
+def test_a_refused_policy(tmp_path: Path) -> None:
+    with server(tmp_path, 409, json.dumps({"title": "refused", "problems": [PROBLEM, PROBLEM]}).encode()):
+        result = activate(tmp_path)
+    assert result.exit_code == Exit.POLICY_INVALID
+    assert result.stdout == ""
+    told = "policy/levels.yaml:3: no such code\n  remove the row\n"
+    assert result.stderr.startswith(told * 2)
+    assert "keeps answering from the one it had" in result.stderr
+
+
+@pytest.mark.parametrize("status", [403, 404, 500, 503])
+def test_a_server_that_cannot(status: int, tmp_path: Path) -> None:
+    with server(tmp_path, status, b'{"detail": "the engine\\u001b[31m is busy", "remedy": "try again"}'):
+        result = activate(tmp_path)
+    assert result.exit_code == Exit.FAILED_CLOSED
+    assert result.stderr.startswith("engine: the engine?[31m is busy\n  try again\n")
+    assert f"HTTP {status}" in result.stderr
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"problems": {}}', b'{"problems": [1]}', b'{"problems": [{}]}'])
+def test_a_refusal_without_problems(body: bytes, tmp_path: Path) -> None:
+    with server(tmp_path, 409, body):
+        result = activate(tmp_path)
+    assert result.exit_code == Exit.POLICY_INVALID
+    assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"<html>", b"\xff", b"[" * 100_000])
+def test_an_answer_that_is_none(body: bytes, tmp_path: Path) -> None:
+    with server(tmp_path, 200, body):
+        result = activate(tmp_path)
+    assert isinstance(result.exception, EngineError)
+    assert result.exception.exit == Exit.FAILED_CLOSED
+
+
+def test_half_an_answer(tmp_path: Path) -> None:
+    with server(tmp_path, 200, b'{"rules":', length=100), pytest.raises(EngineError, match="no whole answer"):
+        post(tmp_path, "/v1/policy/activate")
+
+
+def test_no_server(tmp_path: Path) -> None:
+    result = activate(tmp_path)
+    assert isinstance(result.exception, EngineError)
+    assert result.exception.exit == Exit.FAILED_CLOSED
+    assert "no server answers" in result.exception.message
+    assert "engine serve" in result.exception.remedy
+    with server(tmp_path, 200, b"{}"):
+        pass
+    with pytest.raises(EngineError, match="connection refused"):
+        post(tmp_path, "/v1/policy/activate")
+
+
+def test_a_server_that_never_answers(tmp_path: Path) -> None:
+    waiting = threading.Event()
+
+    class Silent(UnixStreamServer):
+        def process_request(self, request: Any, _: Any) -> None:
+            waiting.wait(30)
+            self.shutdown_request(request)
+
+    (tmp_path / SOCKET).parent.mkdir(parents=True)
+    with Silent(str(tmp_path / SOCKET), BaseHTTPRequestHandler) as listening:
+        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            with pytest.raises(EngineError, match="no server answers"):
+                post(tmp_path, "/v1/policy/activate", seconds=0.2)
+        finally:
+            waiting.set()
+            listening.shutdown()
+            thread.join()
+
+
+def test_a_state_folder_with_a_long_path(tmp_path: Path) -> None:
+    """Longer than the address of a unix socket may be."""
+    state = tmp_path / ("long" * 40)
+    assert len(str(state)) > 107
+    with server(state, 200, json.dumps({**NEW, "previous": OLD}).encode()):
+        assert activate(state).exit_code == Exit.ALLOW

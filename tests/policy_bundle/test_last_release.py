@@ -1,0 +1,99 @@
+"""What was served last is remembered for good, and never replaced by something older."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from engine.errors import PolicyError, StateError
+from engine.policy_bundle.last_release import LastRelease, read_last, write_last
+
+FILE = "policy/last_release.json"
+
+
+def last(sequence: int, name: str = "house", letter: str = "a") -> LastRelease:
+    return LastRelease(name=name, sequence=sequence, digest=f"sha256:{letter * 64}")
+
+
+def test_nothing_then_something(tmp_path: Path) -> None:
+    assert read_last(tmp_path) is None
+    write_last(tmp_path, last(1))
+    write_last(tmp_path, last(1))
+    assert read_last(tmp_path) == last(1)
+    write_last(tmp_path, last(3, letter="b"))
+    assert read_last(tmp_path) == last(3, letter="b")
+    assert [path.name for path in (tmp_path / "policy").iterdir()] == ["last_release.json"]
+    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "policy").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("new", [last(4), last(5, letter="b"), last(6, name="home")])
+def test_what_must_not_follow(new: LastRelease, tmp_path: Path) -> None:
+    write_last(tmp_path, last(5))
+    with pytest.raises(PolicyError):
+        write_last(tmp_path, new)
+    assert read_last(tmp_path) == last(5)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"null", b'{"format": 1}', b"\xff", b"[" * 5000])
+def test_a_damaged_file_refuses(data: bytes, tmp_path: Path) -> None:
+    """Or damaging it would be the way back to an old release."""
+    write_last(tmp_path, last(5))
+    (tmp_path / FILE).write_bytes(data)
+    with pytest.raises(PolicyError, match="cannot be told which release"):
+        read_last(tmp_path)
+    with pytest.raises(PolicyError, match="cannot be told which release"):
+        write_last(tmp_path, last(6))
+
+
+def test_what_is_no_file_refuses(tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir(parents=True)
+    with pytest.raises(PolicyError):
+        read_last(tmp_path)
+    (tmp_path / "policy").rename(tmp_path / "old")
+    (tmp_path / "policy").write_bytes(b"")
+    with pytest.raises(PolicyError):
+        read_last(tmp_path)
+    with pytest.raises(StateError):
+        write_last(tmp_path, last(6))
+    (tmp_path / "policy").unlink()
+    (tmp_path / "policy").mkdir()
+    (tmp_path / FILE).symlink_to("nowhere")
+    with pytest.raises(PolicyError):
+        read_last(tmp_path)
+
+
+def test_an_unfinished_write_is_nothing(tmp_path: Path) -> None:
+    write_last(tmp_path, last(5))
+    (tmp_path / "policy/.last_release.json.partial").write_bytes(b'{"format"')
+    assert read_last(tmp_path) == last(5)
+    write_last(tmp_path, last(6))
+    assert read_last(tmp_path) == last(6)
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old one stays when the new one cannot be made durable."""
+    write_last(tmp_path, last(5))
+
+    def full(_: int) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(StateError, match="no space left"):
+            write_last(tmp_path, last(6))
+    assert read_last(tmp_path) == last(5)
+
+
+def test_engines_at_once_keep_the_highest(tmp_path: Path) -> None:
+    def write(sequence: int) -> None:
+        with suppress(PolicyError):  # a higher one was faster
+            write_last(tmp_path, last(sequence))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, [7, 3, 9, 1, 8, 2, 6, 4, 5] * 4))
+    assert read_last(tmp_path) == last(9)

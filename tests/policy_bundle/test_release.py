@@ -1,0 +1,530 @@
+"""Releases: what was built and signed is served without its sources, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from engine import __version__
+from engine.canonical import canonical, digest
+from engine.errors import DecideError, GatherError, PolicyError
+from engine.opa.server import Server
+from engine.policy_bundle import archives
+from engine.policy_bundle.build import PolicyBundle
+from engine.policy_bundle.packed import PACKED_BYTES, pack, unpacked
+from engine.policy_bundle.release import Release, load_release, sign_release, verify_release, write_release
+from engine.policy_bundle.release_folder import CATALOGUE, PLACES, RULES, STATEMENT, VALUES, VALUES_DATA
+from engine.policy_bundle.signing import SIGNATURES
+from engine.settings import OpaLimits
+from tests.policy_bundle.releases import (
+    MOMENT,
+    Keys,
+    forge_file,
+    forge_rules,
+    forge_values,
+    gzipped,
+    opa,
+    policy,
+    released,
+    restate,
+    rewrite,
+)
+from tests.policy_bundle.trees import source
+
+SIGNED = (CATALOGUE, PLACES, RULES, STATEMENT, VALUES, SIGNATURES)
+LAX = {"levels": {"levels": {}}, "licenses": {"licenses": {"MIT": "admit"}, "most": 9, "note": None}}
+RULE = "admission/requirements/source/license.rego"
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    return Keys.make(tmp_path_factory.mktemp("keys") / "one")
+
+
+@pytest.fixture(scope="module")
+def other_keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    return Keys.make(tmp_path_factory.mktemp("keys") / "other")
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> PolicyBundle:
+    return policy(tmp_path_factory.mktemp("policy"))
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory, bundle: PolicyBundle, keys: Keys, other_keys: Keys) -> Path:
+    """Signed releases that the tests copy: with our key, with another, and a later one of another policy."""
+    folder = tmp_path_factory.mktemp("releases")
+    released(bundle, folder / "ours", keys, 7)
+    released(bundle, folder / "foreign", other_keys, 7)
+    changed = policy(folder / "changed", {"policy/licenses.yaml": "licenses: {}\nmost: 9\n"})
+    released(changed, folder / "later", keys, 8)
+    return folder
+
+
+@pytest.fixture
+def release(originals: Path, tmp_path: Path) -> Path:
+    """A release signed with our key, to be harmed."""
+    return Path(shutil.copytree(originals / "ours", tmp_path / "release"))
+
+
+def loaded(folder: Path, keys: Keys | None, tmp_path: Path) -> Release:
+    return load_release(folder, None if keys is None else keys.public, opa(), tmp_path / "cache", None)
+
+
+def refused(folder: Path, keys: Keys | None, tmp_path: Path) -> str:
+    """All that both doors say of a release; they say the same, and nothing of it is kept."""
+    with pytest.raises(PolicyError) as caught:
+        loaded(folder, keys, tmp_path)
+    assert not (tmp_path / "cache").exists()
+    assert all(problem.remedy for problem in caught.value.problems)
+    if keys is not None:
+        with pytest.raises(PolicyError) as verified:
+            verify_release(folder, keys.public, opa())
+        assert str(verified.value) == str(caught.value)
+    return str(caught.value)
+
+
+def serve(policy: PolicyBundle, key: Path | None) -> str:
+    """What an OPA with this key does with these archives: the outcome of a clean request, or why it does not start."""
+    server = Server.start(
+        opa(), policy.rules.path, policy.values.path, policy.revisions, OpaLimits(), verification_key=key
+    )
+    try:
+        server.ready()
+        return str(server.ask("decision", source()).result["outcome"])
+    except DecideError as error:
+        return error.message
+    finally:
+        server.close()
+
+
+def test_a_release_gives_what_was_built(release: Path, bundle: PolicyBundle, keys: Keys, tmp_path: Path) -> None:
+    got = loaded(release, keys, tmp_path)
+    assert (got.name, got.revisions, got.catalogue) == (bundle.name, bundle.revisions, bundle.catalogue)
+    assert (got.data, got.places, got.metadata) == (bundle.data, bundle.places, bundle.metadata)
+    assert got.level("source", "admitted") == bundle.level("source", "admitted")
+    assert got.module("source") == bundle.module("source")
+    assert str(got.where("rego/admission/requirements/source/license.rego", 3)) == (
+        "rego/admission/requirements/source/license.rego:3"
+    )
+    assert str(got.row(("licenses", "licenses", "MIT")).where) == "policy/licenses.yaml:2 (licenses.MIT)"
+    for archive, built in ((got.rules, bundle.rules), (got.values, bundle.values)):
+        files = archives.read(archive.path)
+        assert files.pop(SIGNATURES)
+        assert files == archives.read(built.path)
+        assert archive.path.is_relative_to(tmp_path / "cache")
+
+
+# covers: H13
+def test_a_signed_release_is_served_by_an_opa_with_the_key(release: Path, keys: Keys, tmp_path: Path) -> None:
+    assert serve(loaded(release, keys, tmp_path), keys.public) == "allow"
+
+
+# covers: H13
+def test_opa_itself_takes_no_unsigned_archive(bundle: PolicyBundle, keys: Keys) -> None:
+    """The control: the same archives are served where no key is demanded."""
+    assert "signature" in serve(bundle, keys.public)
+    assert serve(bundle, None) == "allow"
+
+
+# covers: H13
+def test_opa_itself_takes_no_archive_of_another_key(
+    originals: Path, keys: Keys, other_keys: Keys, tmp_path: Path
+) -> None:
+    got = loaded(originals / "foreign", other_keys, tmp_path)
+    assert "signature" in serve(got, keys.public)
+    assert serve(got, other_keys.public) == "allow"
+
+
+def test_the_same_policy_gives_the_same_release(bundle: PolicyBundle, tmp_path: Path) -> None:
+    """But for the time when it was built."""
+
+    def files(moment: datetime) -> dict[str, bytes]:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        write_release(bundle, folder, 3, moment)
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    first, later = files(MOMENT), files(datetime(2027, 1, 1, tzinfo=UTC))
+    assert files(MOMENT) == first
+    assert {name for name, data in later.items() if first[name] != data} == {STATEMENT}
+    statement = json.loads(first[STATEMENT])
+    assert statement["catalogue"] == digest(first[CATALOGUE])
+    assert statement["places"] == digest(first[PLACES])
+    assert {name: statement[name] for name in ("format", "name", "sequence", "created_at", "engine")} == {
+        "format": 1,
+        "name": "house",
+        "sequence": 3,
+        "created_at": "2026-11-21T00:00:00Z",
+        "engine": __version__,
+    }
+    assert (statement["rules"], statement["values"]) == (bundle.rules.revision, bundle.values.revision)
+
+
+def test_signing_changes_no_revision_and_may_be_repeated(
+    release: Path, bundle: PolicyBundle, other_keys: Keys, keys: Keys, tmp_path: Path
+) -> None:
+    before = (release / STATEMENT).read_bytes()
+    sign_release(release, other_keys.private, opa())
+    assert (release / STATEMENT).read_bytes() == before
+    assert sorted(path.name for path in release.parent.iterdir()) == ["release"]
+    assert loaded(release, other_keys, tmp_path).revisions == bundle.revisions
+    with pytest.raises(PolicyError, match="does not hold"):
+        verify_release(release, keys.public, opa())
+
+
+def _strip_all(folder: Path) -> None:
+    (folder / SIGNATURES).unlink()
+    for name in (RULES, VALUES):
+        rewrite(folder / name, {SIGNATURES: None})
+
+
+def _of_other_release(name: str) -> Callable[[Path, Path], None]:
+    def change(folder: Path, originals: Path) -> None:
+        shutil.copyfile(originals / "later" / name, folder / name)
+
+    return change
+
+
+def _catalogue(folder: Path) -> None:
+    text = (folder / CATALOGUE).read_bytes()
+    forge_file(folder, CATALOGUE, text.replace(b"What must hold", b"Nothing at all"))
+
+
+def _values_without_signature(folder: Path) -> None:
+    forge_values(folder, LAX)
+    rewrite(folder / VALUES, {SIGNATURES: None})
+
+
+ATTACKS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
+    "unsigned": (_strip_all, ("missing .signatures.json",)),
+    "stripped_of_the_folder": (lambda f: (f / SIGNATURES).unlink(), ("missing .signatures.json",)),
+    "stripped_of_an_archive": (lambda f: rewrite(f / RULES, {SIGNATURES: None}), (RULES, "missing .signatures.json")),
+    "other_values": (lambda f: forge_values(f, LAX), (VALUES, "digest mismatch")),
+    "other_values_unsigned": (_values_without_signature, (VALUES, "missing .signatures.json")),
+    "other_rule": (
+        lambda f: forge_rules(f, {RULE: b"package admission.requirements.source.license\n"}),
+        (RULES, "digest mismatch"),
+    ),
+    "added_rule": (
+        lambda f: forge_rules(f, {"admission/added/a.rego": b"package admission.added.a\n"}),
+        (RULES, "digest mismatch"),
+    ),
+    "removed_rule": (lambda f: forge_rules(f, {RULE: None}), (RULES, "digest mismatch")),
+    "other_words": (_catalogue, (CATALOGUE, "digest mismatch")),
+    "other_places": (lambda f: forge_file(f, PLACES, b"[]"), (PLACES, "digest mismatch")),
+    "other_sequence": (lambda f: restate(f, sequence=8), (STATEMENT, "digest mismatch")),
+    "other_name": (lambda f: restate(f, name="home"), (STATEMENT, "digest mismatch")),
+    "other_time": (lambda f: restate(f, created_at="2027-01-01T00:00:00Z"), (STATEMENT, "digest mismatch")),
+    "signature_of_an_archive": (
+        lambda f: (f / SIGNATURES).write_bytes(unpacked((f / RULES).read_bytes(), RULES)[SIGNATURES]),
+        ("digest mismatch",),
+    ),
+}
+
+
+# covers: H13
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_what_only_a_signature_tells(
+    attack: tuple[Callable[[Path], object], tuple[str, ...]], release: Path, keys: Keys, tmp_path: Path
+) -> None:
+    """Every digest fits, so without a key it would be served: that is the control."""
+    harm, words = attack
+    harm(release)
+    told = refused(release, keys, tmp_path)
+    assert "the signature does not hold" in told
+    assert all(word in told for word in words), told
+    assert loaded(release, None, tmp_path).statement.format == 1
+
+
+# covers: H13
+def test_another_key(release: Path, other_keys: Keys, tmp_path: Path) -> None:
+    told = refused(release, other_keys, tmp_path)
+    assert told.count("failed to verify JWT signature") == 3
+
+
+# covers: H13
+@pytest.mark.parametrize("name", [RULES, VALUES, SIGNATURES])
+def test_one_part_of_another_key(name: str, release: Path, originals: Path, keys: Keys, tmp_path: Path) -> None:
+    shutil.copyfile(originals / "foreign" / name, release / name)
+    assert "the signature does not hold" in refused(release, keys, tmp_path)
+
+
+# covers: H13
+@pytest.mark.parametrize("name", [name for name in SIGNED if name not in {RULES, CATALOGUE}])
+def test_one_part_of_another_release_of_the_same_key(
+    name: str, release: Path, originals: Path, keys: Keys, tmp_path: Path
+) -> None:
+    assert verify_release(originals / "later", keys.public, opa()).sequence == 8
+    shutil.copyfile(originals / "later" / name, release / name)
+    refused(release, keys, tmp_path)
+
+
+# covers: H13
+@pytest.mark.parametrize("name", SIGNED)
+def test_every_file_is_vouched_for(name: str, release: Path, keys: Keys, tmp_path: Path) -> None:
+    good = (release / name).read_bytes()
+    for at in range(0, len(good), max(len(good) // 6, 1)):
+        (release / name).write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
+        refused(release, keys, tmp_path)
+    longer = () if name == SIGNATURES else (good + b"x",)  # what stands after the signature says nothing
+    for harmed in (b"", good[:-10], good[: len(good) // 2], *longer):
+        (release / name).write_bytes(harmed)
+        refused(release, keys, tmp_path)
+    (release / name).unlink()
+    assert str(release) in refused(release, keys, tmp_path)
+    (release / name).write_bytes(good)
+    assert loaded(release, keys, tmp_path).statement.sequence == 7
+
+
+@pytest.mark.parametrize("name", ["extra.rego", "data.json", ".manifest", "release.json.bak", "a\nb"])
+def test_a_file_too_many(name: str, release: Path, keys: Keys, tmp_path: Path) -> None:
+    (release / name).write_bytes(b"{}")
+    told = refused(release, keys, tmp_path)
+    assert "does not belong to the release" in told
+    assert "a\nb" not in told
+
+
+def test_links_pipes_and_folders(release: Path, keys: Keys, tmp_path: Path) -> None:
+    path = release / VALUES
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert "this is a link" in refused(release, keys, tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    assert "not a regular file" in refused(release, keys, tmp_path)
+    path.unlink()
+    path.mkdir()
+    refused(release, keys, tmp_path)
+
+
+def test_no_release_at_all(keys: Keys, tmp_path: Path) -> None:
+    assert "there is no release here" in refused(tmp_path / "none", keys, tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    assert "there is no release here" in refused(tmp_path / "file", keys, tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert "the file is missing" in refused(tmp_path / "empty", keys, tmp_path)
+
+
+def test_too_large(release: Path, keys: Keys, tmp_path: Path) -> None:
+    with (release / VALUES).open("r+b") as file:
+        file.truncate(PACKED_BYTES + 1)
+    assert f"larger than {PACKED_BYTES} bytes" in refused(release, keys, tmp_path)
+    (release / VALUES).write_bytes(gzipped(bytes(80 << 20)))
+    assert "unpacks to more than" in refused(release, keys, tmp_path)
+
+
+def _signed(folder: Path, keys: Keys) -> None:
+    """Sign what our own `sign_release` would refuse to sign, so that only the other checks are left."""
+    from engine.opa.command import OpaCommand
+    from engine.policy_bundle.signing import sign
+
+    command = OpaCommand(opa().path)
+    for name in (RULES, VALUES):
+        files = unpacked((folder / name).read_bytes(), name)
+        files.pop(SIGNATURES, None)
+        (folder / name).write_bytes(pack({**files, SIGNATURES: sign(files, keys.private, command)}))
+    (folder / SIGNATURES).unlink(missing_ok=True)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    manifest = {archives.MANIFEST: canonical({"roots": ["release"]})}
+    (folder / SIGNATURES).write_bytes(sign({**files, **manifest}, keys.private, command))
+
+
+def _manifest(revision: str, root: str = "policy") -> bytes:
+    return canonical({"roots": [root], "rego_version": 2, "revision": revision})
+
+
+def _list_for_values(folder: Path) -> None:
+    manifest, revision = archives.manifest({VALUES_DATA: b"[]"}, archives.VALUES_ROOT, {})
+    rewrite(folder / VALUES, {VALUES_DATA: b"[]", archives.MANIFEST: manifest})
+    restate(folder, values=revision)
+
+
+WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
+    "rules_revision": (lambda f: restate(f, rules="sha256:" + "0" * 64), "not the digest of its content"),
+    "values_revision": (lambda f: restate(f, values="sha256:" + "0" * 64), "not the digest of its content"),
+    "manifest_revision": (
+        lambda f: rewrite(f / VALUES, {".manifest": _manifest("sha256:" + "0" * 64)}),
+        "not the digest of its content",
+    ),
+    "no_manifest": (lambda f: rewrite(f / RULES, {".manifest": None}), "not the digest of its content"),
+    "more_roots": (
+        lambda f: rewrite(f / VALUES, {".manifest": _manifest("x", "policy/licenses")}),
+        "not the digest of its content",
+    ),
+    "changed_values": (lambda f: rewrite(f / VALUES, {VALUES_DATA: b"{}"}), "not the digest of its content"),
+    "rego_in_values": (
+        lambda f: rewrite(f / VALUES, {"policy/a.rego": b"package policy.a\n"}),
+        "holds something else than",
+    ),
+    "data_in_rules": (lambda f: forge_rules(f, {"admission/data.json": b"{}"}), "is no rule"),
+    "rule_outside_its_root": (lambda f: forge_rules(f, {"policy/a.rego": b"package policy.a\n"}), "is no rule"),
+    "values_that_are_no_object": (_list_for_values, "no JSON object"),
+    "catalogue_digest": (lambda f: (f / CATALOGUE).write_bytes(b"{}"), "its digest is not the one"),
+    "places_digest": (lambda f: (f / PLACES).write_bytes(b"[[]]"), "its digest is not the one"),
+    "catalogue_of_another_engine": (lambda f: forge_file(f, CATALOGUE, b'{"points":{},"new":1}'), "cannot read it"),
+    "places_of_another_engine": (lambda f: forge_file(f, PLACES, b"[[1]]"), "cannot read it"),
+    "statement_with_a_key_twice": (
+        lambda f: _say(f, b'"name":"house"', b'"name":"home","name":"house"'),
+        "another way",
+    ),
+    "statement_with_more": (lambda f: _say(f, b'"format":1', b'"format":1,"more":1'), "no statement"),
+    "statement_of_another_format": (lambda f: _say(f, b'"format":1', b'"format":2'), "no statement"),
+    "statement_with_odd_name": (lambda f: _say(f, b'"house"', b'"../house"'), "no statement"),
+    "sequence_zero": (lambda f: _say(f, b'"sequence":7', b'"sequence":0'), "no statement"),
+    "sequence_as_text": (lambda f: _say(f, b'"sequence":7', b'"sequence":"7"'), "no statement"),
+}
+
+
+def _say(folder: Path, old: bytes, new: bytes) -> None:
+    data = (folder / STATEMENT).read_bytes()
+    assert old in data
+    (folder / STATEMENT).write_bytes(data.replace(old, new))
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_a_signature_alone_is_not_enough(
+    wrong: tuple[Callable[[Path], object], str], release: Path, keys: Keys, tmp_path: Path
+) -> None:
+    harm, words = wrong
+    harm(release)
+    _signed(release, keys)
+    assert words in refused(release, keys, tmp_path)
+    assert words in refused(release, None, tmp_path)
+    with pytest.raises(PolicyError):
+        sign_release(release, keys.private, opa())
+
+
+def test_our_own_way_to_sign_in_these_tests_is_accepted(release: Path, keys: Keys, tmp_path: Path) -> None:
+    """The control of the test above."""
+    _signed(release, keys)
+    assert loaded(release, keys, tmp_path).statement.sequence == 7
+
+
+# covers: H13
+def test_a_release_that_is_swapped_after_it_was_verified(
+    release: Path, bundle: PolicyBundle, originals: Path, keys: Keys, tmp_path: Path
+) -> None:
+    got = loaded(release, keys, tmp_path)
+    shutil.rmtree(release)
+    shutil.copytree(originals / "later", release)
+    assert serve(got, keys.public) == "allow"
+    assert got.revisions == bundle.revisions
+    assert got.data == bundle.data
+    assert loaded(release, keys, tmp_path).revisions != bundle.revisions
+
+
+def test_a_kept_release_that_was_changed_is_not_served(
+    release: Path, originals: Path, keys: Keys, tmp_path: Path
+) -> None:
+    """Damage is mended; a change whose note was changed with it is told."""
+    got = loaded(release, keys, tmp_path)
+    good, other = got.values.path.read_bytes(), (originals / "later" / VALUES).read_bytes()
+    got.values.path.write_bytes(other)
+    assert loaded(release, keys, tmp_path).values.path.read_bytes() == good
+    note = got.values.path.with_name("note.json")
+    digests = json.loads(note.read_bytes())
+    got.values.path.write_bytes(other)
+    note.write_text(json.dumps(digests | {VALUES: sha256(other).hexdigest()}), encoding="utf-8")
+    with pytest.raises(DecideError, match="something else than was verified"):
+        loaded(release, keys, tmp_path)
+
+
+def test_what_was_kept_long_ago_is_used_again(release: Path, keys: Keys, tmp_path: Path) -> None:
+    got = loaded(release, keys, tmp_path)
+    os.utime(got.values.path.parent, (1, 1))
+    assert loaded(release, keys, tmp_path).values.path.read_bytes() == got.values.path.read_bytes()
+
+
+# covers: H13
+def test_no_rollback(release: Path, originals: Path, keys: Keys, tmp_path: Path) -> None:
+    def after(folder: Path, last: Release) -> Release:
+        return load_release(folder, keys.public, opa(), tmp_path / "cache", last.statement.last)
+
+    older, later = loaded(release, keys, tmp_path), loaded(originals / "later", keys, tmp_path)
+    assert after(release, older).revisions == older.revisions
+    assert after(originals / "later", older).revisions == later.revisions
+    with pytest.raises(PolicyError, match="rollback: release 7 is older than 8"):
+        after(release, later)
+
+
+def test_the_same_sequence_with_other_content(release: Path, keys: Keys, tmp_path: Path) -> None:
+    last = loaded(release, keys, tmp_path).statement.last
+    harms: tuple[Callable[[Path], object], ...] = (
+        lambda folder: restate(folder, created_at="2027-01-01T00:00:00Z"),
+        lambda folder: forge_values(folder, LAX),
+    )
+    for harm in harms:
+        harm(release)
+        sign_release(release, keys.private, opa())
+        with pytest.raises(PolicyError, match="another release with the sequence 7"):
+            load_release(release, keys.public, opa(), tmp_path / "cache", last)
+
+
+def test_a_release_of_another_policy(release: Path, keys: Keys, tmp_path: Path) -> None:
+    last = loaded(release, keys, tmp_path).statement.last
+    restate(release, name="home", sequence=9)
+    sign_release(release, keys.private, opa())
+    with pytest.raises(PolicyError, match="of the policy `home`; `house` was served last"):
+        load_release(release, keys.public, opa(), tmp_path / "cache", last)
+
+
+def test_a_private_key_is_refused_where_releases_are_verified(release: Path, keys: Keys, tmp_path: Path) -> None:
+    with pytest.raises(GatherError, match="holds a private key"):
+        load_release(release, keys.private, opa(), tmp_path / "cache", None)
+    with pytest.raises(GatherError, match="holds a private key"):
+        verify_release(release, keys.private, opa())
+    with pytest.raises(GatherError, match="holds no private key"):
+        sign_release(release, keys.public, opa())
+
+
+def test_the_folder_of_a_new_release(bundle: PolicyBundle, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    released(bundle, tmp_path / "empty", None)
+    released(bundle, tmp_path / "new" / "deep", None)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "empty").iterdir()}
+    with pytest.raises(GatherError, match="cannot write the release"):
+        released(bundle, tmp_path / "empty", None, 2)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "empty").iterdir()} == before
+    (tmp_path / "file").write_bytes(b"")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(GatherError, match="cannot write the release"):
+            released(bundle, path, None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "new"]
+
+
+def test_a_cache_that_cannot_be_used_is_told(release: Path, keys: Keys, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_bytes(b"")
+    with pytest.raises(DecideError, match="cannot be used"):
+        loaded(release, keys, tmp_path)
+
+
+def test_a_real_policy_fits(keys: Keys, cache: Path, tmp_path: Path) -> None:
+    """The repository's own policy, far below every limit."""
+    from engine.points.registry import POINTS
+    from engine.policy_bundle.build import build
+    from engine.policy_bundle.sources import PolicySources
+    from engine.settings import Settings
+
+    settings = Settings(cache=cache)
+    built = build(PolicySources(settings.rego, settings.policy, settings.recipe), frozenset(POINTS), opa(), cache)
+    folder = released(built, tmp_path / "release", keys)
+    got = loaded(folder, keys, tmp_path)
+    assert (got.revisions, got.data, got.places) == (built.revisions, built.data, built.places)
+    assert max(path.stat().st_size for path in folder.iterdir()) < PACKED_BYTES // 10
+    server = Server.start(
+        opa(), got.rules.path, got.values.path, got.revisions, OpaLimits(), verification_key=keys.public
+    )
+    try:
+        server.ready()
+        assert server.ask("decision", {"point": "nowhere"}).result == {"outcome": "deny", "findings": []}
+    finally:
+        server.close()

@@ -1,0 +1,129 @@
+"""`engine policy build --output`, `sign` and `verify`: from sources to a release that may be trusted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine.errors import Exit
+from engine.policy_bundle import archives
+from engine.policy_bundle.release_folder import STATEMENT, VALUES
+from engine.policy_bundle.signing import SIGNATURES
+from tests.command import Command, Run
+from tests.policy_bundle.releases import Keys, forge_values, restate
+
+NOW = "2026-11-21T00:00:00Z"
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    return Command.of(tmp_path, cache)
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Keys:
+    return Keys.make(tmp_path / "keys")
+
+
+@pytest.fixture
+def build(command: Command) -> Run:
+    """The first release of the repository's own policy, not signed."""
+    return command("policy", "build", "--output", command.home / "one", "--sequence", "1", "--now", NOW)
+
+
+# covers: H13
+def test_build_sign_verify(command: Command, build: Run, keys: Keys) -> None:
+    folder = command.home / "one"
+    assert (build.code, build.stderr) == (0, "")
+    statement = json.loads((folder / STATEMENT).read_bytes())
+    told = f"release 1 of default, built {NOW}\nrules    {statement['rules']}\nvalues   {statement['values']}\n"
+    assert build.stdout == f"written  {told}"
+    unsigned = command("policy", "verify", folder, "--key", keys.public)
+    assert unsigned.code == Exit.POLICY_INVALID
+    assert unsigned.stdout == ""
+    assert "missing .signatures.json" in unsigned.stderr
+    assert unsigned.stderr.endswith("3 problems\n")
+    signed = command("policy", "sign", folder, "--key", keys.private)
+    assert (signed.code, signed.stdout, signed.stderr) == (0, f"signed   {told}", "")
+    verified = command("policy", "verify", folder, "--key", keys.public)
+    assert (verified.code, verified.stdout, verified.stderr) == (0, f"verified {told}", "")
+    manifest = json.loads(archives.read(folder / VALUES)[archives.MANIFEST])
+    assert manifest["revision"] == statement["values"]
+
+
+# covers: H13
+def test_verify_names_what_does_not_hold(command: Command, build: Run, keys: Keys, tmp_path: Path) -> None:
+    assert build.code == 0
+    folder = command.home / "one"
+    assert command("policy", "sign", folder, "--key", keys.private).code == 0
+    other = command("policy", "verify", folder, "--key", Keys.make(tmp_path / "other").public)
+    assert other.code == Exit.POLICY_INVALID
+    assert "failed to verify JWT signature" in other.stderr
+    forge_values(folder, {"levels": {}})
+    forged = command("policy", "verify", folder, "--key", keys.public)
+    assert forged.code == Exit.POLICY_INVALID
+    assert f"{folder / VALUES}: the signature does not hold" in forged.stderr
+    restate(folder, values="sha256:" + "0" * 64)
+    wrong = command("policy", "verify", folder, "--key", keys.public)
+    assert wrong.code == Exit.POLICY_INVALID
+    assert "is not the digest of its content" in wrong.stderr
+    (folder / SIGNATURES).write_bytes(b"")
+    shutil.rmtree(folder)
+    assert command("policy", "verify", folder, "--key", keys.public).code == Exit.POLICY_INVALID
+
+
+def test_the_number_follows_that_of_the_release_before(command: Command, build: Run) -> None:
+    assert build.code == 0
+    one, two = command.home / "one", command.home / "two"
+    assert command("policy", "build", "--output", two, "--after", one, "--now", NOW).code == 0
+    first, second = (json.loads((folder / STATEMENT).read_bytes()) for folder in (one, two))
+    assert second == first | {"sequence": 2}
+    restate(one, name="home")
+    other = command("policy", "build", "--output", command.home / "three", "--after", one)
+    assert other.code == Exit.UNREADABLE
+    assert "of the policy `home`, not of `default`" in other.stderr
+    (one / STATEMENT).write_bytes(b"{}")
+    damaged = command("policy", "build", "--output", command.home / "three", "--after", one)
+    assert damaged.code == Exit.POLICY_INVALID
+    assert not (command.home / "three").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--output", "x"),
+        ("--output", "x", "--sequence", "1", "--after", "y"),
+        ("--output", "x", "--sequence", "0"),
+        ("--output", "x", "--sequence", "1", "--now", "today"),
+        ("--sequence", "1"),
+        ("--after", "y"),
+    ],
+)
+def test_numbers_that_say_nothing(command: Command, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    run = command("policy", "build", *arguments, cwd=tmp_path)
+    assert run.code == Exit.UNREADABLE
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_folder_that_is_not_empty_stays_as_it_is(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_bytes(b"")
+    run = command("policy", "build", "--output", tmp_path / "full", "--sequence", "1")
+    assert run.code == Exit.UNREADABLE
+    assert "cannot write the release" in run.stderr
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]
+
+
+def test_keys_of_the_wrong_kind(command: Command, build: Run, keys: Keys, tmp_path: Path) -> None:
+    assert build.code == 0
+    folder = command.home / "one"
+    for wrong in (keys.public, keys.encrypted, tmp_path / "none.pem"):
+        run = command("policy", "sign", folder, "--key", wrong)
+        assert run.code == Exit.UNREADABLE
+        assert not (folder / SIGNATURES).exists()
+    for wrong in (keys.private, tmp_path / "none.pem"):
+        assert command("policy", "verify", folder, "--key", wrong).code == Exit.UNREADABLE
+    assert command("policy", "verify", folder).code == Exit.UNREADABLE

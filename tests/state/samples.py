@@ -1,0 +1,98 @@
+"""What the tests of the state share: a moment, an approval, threads and processes that start together."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.state import NewApproval, StateLimits, Store, open_store
+from tests.conftest import ROOT
+
+NOW = 1_800_000_000
+DIGEST = "sha256:" + "c" * 64
+SECONDS = 120.0
+"""Far more than any of these processes needs."""
+
+
+@contextmanager
+def opened(folder: Path, limits: StateLimits | None = None) -> Iterator[Store]:
+    store = open_store(folder, limits)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def asked(**changes: Any) -> NewApproval:
+    """A request for approval at NOW that expires an hour later."""
+    new = NewApproval(
+        point="source",
+        input_digest=DIGEST,
+        rules="sha256:" + "1" * 64,
+        values="sha256:" + "2" * 64,
+        requester="pipeline",
+        codes=("license_review_required", "second"),
+        created_at=NOW,
+        expires_at=NOW + 3600,
+    )
+    return replace(new, **changes)
+
+
+def together(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """What `count` threads give that start at the same moment, in any order; an error in one is raised here."""
+    barrier, results, errors = threading.Barrier(count), [], []
+
+    def run(number: int) -> None:
+        try:
+            barrier.wait(SECONDS)
+            results.append(work(number))
+        except BaseException as error:  # noqa: BLE001  (raised again below)
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert not any(thread.is_alive() for thread in threads)
+    if errors:
+        raise errors[0]
+    return results
+
+
+@contextmanager
+def process(text: str, *arguments: str | Path | int) -> Iterator[subprocess.Popen[str]]:
+    """A Python process that runs this text; killed in the end, whatever it does."""
+    running = subprocess.Popen(
+        [sys.executable, "-c", text, *map(str, arguments)],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def line(running: subprocess.Popen[str]) -> str:
+    """The next line it says."""
+    assert running.stdout is not None
+    return running.stdout.readline().strip()
+
+
+def go(running: subprocess.Popen[str]) -> None:
+    """Let a process go on that waits for a line."""
+    assert running.stdin is not None
+    running.stdin.write("\n")
+    running.stdin.flush()

@@ -1,0 +1,226 @@
+"""Approvals: requested once, decided on once, used once."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from engine.errors import Exit, StateError
+from engine.state import ApprovalClosedError, ApprovalUnknownError, StateLimits
+from tests.state.samples import DIGEST, NOW, asked, go, line, opened, process, together
+
+
+def test_a_request_waits_with_what_is_asked(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        row = store.request_approval(asked())
+        assert len(row.id) == 32
+        assert int(row.id, 16)
+        assert asdict(row).items() >= asdict(asked()).items()
+        assert (row.state, row.approver, row.decision_id) == ("requested", None, None)
+        assert store.approval(row.id) == row
+        assert store.approval("0" * 32) is None
+        assert store.approval("\ud800") is None
+
+
+@pytest.mark.parametrize("state", ["requested", "granted"])
+def test_asking_again_gives_the_open_request(tmp_path: Path, state: str) -> None:
+    with opened(tmp_path / "state") as store:
+        row = store.request_approval(asked())
+        if state == "granted":
+            row = store.resolve(row.id, "granted", "user:lee", None, NOW)
+        assert store.request_approval(asked(created_at=NOW + 60, expires_at=NOW + 9000)) == row
+        assert store.request_approval(asked(codes=("other",))) == row
+        assert len(store.approvals(None, 10)) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"point": "license"},
+        {"input_digest": "sha256:" + "d" * 64},
+        {"rules": "sha256:" + "3" * 64},
+        {"values": "sha256:" + "3" * 64},
+        {"requester": "another"},
+        {"requester": None},
+        {"created_at": NOW + 3600, "expires_at": NOW + 7200},
+    ],
+    ids=str,
+)
+def test_another_binding_is_another_request(tmp_path: Path, changes: dict[str, Any]) -> None:
+    with opened(tmp_path / "state") as store:
+        row = store.request_approval(asked())
+        other = store.request_approval(asked(**changes))
+        assert other.id != row.id
+        assert store.request_approval(asked(**changes)) == other  # also without a requester
+
+
+@pytest.mark.parametrize("state", ["granted", "refused"])
+def test_a_request_is_decided_once(tmp_path: Path, state: Literal["granted", "refused"]) -> None:
+    with opened(tmp_path / "state") as store:
+        row = store.request_approval(asked())
+        done = store.resolve(row.id, state, "user:lee", "seen the contract", NOW + 5)
+        assert done == replace(row, state=state, approver="user:lee", reason="seen the contract", resolved_at=NOW + 5)
+        for again in ("granted", "refused"):
+            with pytest.raises(ApprovalClosedError, match=f"was {state} before") as caught:
+                store.resolve(row.id, again, "user:kim", None, NOW + 6)
+        assert (caught.value.code, caught.value.exit) == ("engine.approval_closed", Exit.DENY)
+        assert store.approval(row.id) == done
+
+
+def test_an_expired_request_is_not_decided(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        row = store.request_approval(asked())
+        with pytest.raises(ApprovalClosedError, match="has expired"):
+            store.resolve(row.id, "granted", "user:lee", None, row.expires_at)
+        assert store.approval(row.id) == row
+        assert store.resolve(row.id, "granted", "user:lee", None, row.expires_at - 1).state == "granted"
+
+
+def test_an_unknown_request_is_not_decided(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        with pytest.raises(ApprovalUnknownError) as caught:
+            store.resolve("f" * 32, "granted", "user:lee", None, NOW)
+        assert (caught.value.code, caught.value.exit) == ("engine.approval_unknown", Exit.UNREADABLE)
+        assert isinstance(caught.value, StateError)
+        with pytest.raises(ValueError, match="granted or refused"):
+            store.resolve("f" * 32, "used", "user:lee", None, NOW)  # type: ignore[arg-type]
+
+
+def test_a_granted_approval_is_used_once(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        row = store.request_approval(asked())
+        granted = store.resolve(row.id, "granted", "user:lee", None, NOW)
+        assert store.claim(row.id, "d1", NOW + 1) == granted
+        used = replace(granted, state="used", decision_id="d1", used_at=NOW + 1)
+        assert store.claim(row.id, "d2", NOW + 2) == used
+        assert store.claim(row.id, "d1", NOW + 2) == used
+        store.unclaim(row.id, "d2")
+        assert store.approval(row.id) == used
+        assert store.request_approval(asked()).id != row.id  # what is used up is not open
+        store.unclaim(row.id, "d1")
+        store.unclaim("unknown", "d1")
+        assert store.approval(row.id) == granted
+        assert store.claim(row.id, "d3", NOW + 3) == granted
+
+
+@pytest.mark.parametrize("state", ["requested", "refused"])
+def test_what_is_not_granted_is_not_used(tmp_path: Path, state: str) -> None:
+    with opened(tmp_path / "state") as store:
+        row = store.request_approval(asked())
+        if state == "refused":
+            row = store.resolve(row.id, "refused", "user:lee", "no", NOW)
+        assert store.claim(row.id, "d1", NOW) == row
+        assert store.approval(row.id) == row
+        assert store.claim("f" * 32, "d1", NOW) is None
+        assert store.claim("\ud800", "d1", NOW) is None
+
+
+def test_the_newest_come_first(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        rows = [store.request_approval(asked(requester=str(number))) for number in range(5)]
+        refused = store.resolve(rows[3].id, "refused", "user:lee", "no", NOW)
+        assert store.approvals(None, 10) == (rows[4], refused, rows[2], rows[1], rows[0])
+        assert store.approvals("requested", 2) == (rows[4], rows[2])
+        assert store.approvals("refused", 2) == (refused,)
+        assert store.approvals("used", 2) == ()
+
+
+def test_what_nobody_decided_on_goes_and_what_somebody_did_stays(tmp_path: Path) -> None:
+    with opened(tmp_path / "state", StateLimits(unanswered_seconds=100, sweep=2)) as store:
+        rows = [store.request_approval(asked(requester=str(number))) for number in range(5)]
+        store.resolve(rows[0].id, "granted", "user:lee", None, NOW)
+        store.resolve(rows[1].id, "refused", "user:lee", "no", NOW)
+        expired = NOW + 3600
+        store.request_approval(asked(requester="later", created_at=expired + 100, expires_at=expired + 200))
+        assert len(store.approvals("requested", 10)) == 4
+        for number in range(2):
+            new = asked(requester=f"last {number}", created_at=expired + 101, expires_at=expired + 200)
+            store.request_approval(new)
+        assert {row.requester for row in store.approvals(None, 10)} == {"0", "1", "later", "last 0", "last 1"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"point": ""},
+        {"input_digest": None},
+        {"requester": ""},
+        {"requester": "x" * 2000},
+        {"codes": ("",)},
+        {"created_at": True},
+        {"expires_at": NOW},
+        {"expires_at": 2**60},
+    ],
+    ids=str,
+)
+def test_no_other_request_is_kept(tmp_path: Path, changes: dict[str, Any]) -> None:
+    with opened(tmp_path / "state") as store:
+        with pytest.raises(ValueError, match=r"text|2\^53|expires"):
+            store.request_approval(asked(**changes))
+        assert store.approvals(None, 10) == ()
+
+
+def test_threads_that_ask_at_once_get_one_request(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        assert len({row.id for row in together(32, lambda _: store.request_approval(asked()))}) == 1
+
+
+def test_of_two_people_one_decides(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        rows = [store.request_approval(asked(requester=str(number))) for number in range(20)]
+
+        def decide(number: int) -> list[bool]:
+            return [_decided(store, row.id, number) for row in rows]
+
+        tally = [sum(pair) for pair in zip(*together(2, decide), strict=True)]
+        assert tally == [1] * 20
+
+
+def _decided(store: Any, id_: str, number: int) -> bool:
+    try:
+        store.resolve(id_, ("granted", "refused")[number], f"user:{number}", None, NOW)
+    except ApprovalClosedError:
+        return False
+    return True
+
+
+CLAIMER = """
+import sys
+from pathlib import Path
+from tests.state.samples import NOW, opened
+
+with opened(Path(sys.argv[1])) as store:
+    ids = [row.id for row in reversed(store.approvals("granted", 1000))]
+    print("ready", flush=True)
+    input()
+    print(*(id for id in ids if store.claim(id, sys.argv[2], NOW).state == "granted"), flush=True)
+"""
+
+
+def test_of_two_processes_one_uses_an_approval(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with opened(state) as store:
+        ids = [store.request_approval(asked(requester=str(number))).id for number in range(200)]
+        for id_ in ids:
+            store.resolve(id_, "granted", "user:lee", None, NOW)
+    with process(CLAIMER, state, "one") as one, process(CLAIMER, state, "two") as two:
+        assert [line(one), line(two)] == ["ready", "ready"]
+        go(one)
+        go(two)
+        won = {"one": line(one).split(), "two": line(two).split()}
+    assert Tally([*won["one"], *won["two"]]) == Tally(ids)  # each once
+    with opened(state) as store:
+        rows = store.approvals("used", 1000)
+        assert {row.id: row.decision_id for row in rows} == {id_: name for name in won for id_ in won[name]}
+
+
+def test_looking_first_and_using_then_would_use_twice(tmp_path: Path) -> None:
+    """Positive control: with two steps in the place of one, both see `granted`."""
+    with opened(tmp_path / "state") as store:
+        id_ = store.request_approval(asked(input_digest=DIGEST)).id
+        store.resolve(id_, "granted", "user:lee", None, NOW)
+        assert [row.state for row in together(2, lambda _: store.approval(id_))] == ["granted", "granted"]

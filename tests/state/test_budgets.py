@@ -1,0 +1,208 @@
+"""Budgets: what is counted when, what can be given back, and what stays counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import StateError
+from engine.state import Counter, StateLimits, Store
+from engine.state.store import LARGEST, LONGEST_TEXT
+from tests.state.samples import NOW, go, line, opened, process, together
+
+HOURLY = Counter("source.principal", "pipeline", 3600)
+EVER = Counter("source.all", "", 0, 5)
+
+
+def test_a_reservation_tells_what_was_taken_before(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        assert store.used(HOURLY, NOW) == 0
+        assert store.reserve("first", (HOURLY, EVER), NOW) == (0, 0)
+        assert store.reserve("second", (EVER, HOURLY), NOW + 1) == (5, 1)
+        assert (store.used(HOURLY, NOW), store.used(EVER, NOW)) == (2, 10)
+        assert store.reserve("none", (), NOW) == ()
+
+
+def test_counters_are_told_apart_by_name_key_and_window(tmp_path: Path) -> None:
+    others = (Counter("source.run", "pipeline", 3600), Counter("source.principal", "x", 3600))
+    with opened(tmp_path / "state") as store:
+        store.reserve("first", (HOURLY,), NOW)
+        for other in (*others, Counter("source.principal", "pipeline", 60)):
+            assert store.used(other, NOW) == 0
+            assert store.reserve(repr(other), (other,), NOW) == (0,)
+
+
+def test_the_same_hold_counts_once(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        store.reserve("other", (HOURLY,), NOW)
+        first = store.reserve("hold", (HOURLY, EVER), NOW)
+        store.reserve("third", (HOURLY,), NOW)
+        assert store.reserve("hold", (HOURLY, EVER), NOW + 7200) == first == (1, 0)
+        assert store.used(HOURLY, NOW) == 3
+        store.settle("hold", {})
+        assert store.reserve("hold", (HOURLY, EVER), NOW) == first
+        assert store.used(HOURLY, NOW) == 3
+        with pytest.raises(ValueError, match="the counters it was made for"):
+            store.reserve("hold", (HOURLY,), NOW)
+
+
+def test_a_window_begins_at_a_multiple_of_itself(tmp_path: Path) -> None:
+    start = NOW - NOW % 3600
+    with opened(tmp_path / "state") as store:
+        store.reserve("hold", (HOURLY,), start + 3599)
+        assert [store.used(HOURLY, start + at) for at in (-1, 0, 3599, 3600)] == [0, 1, 1, 0]
+
+
+def test_what_is_given_back_is_free_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        store.reserve("hold", (HOURLY, EVER), NOW)
+        store.release("hold")
+        store.release("hold")
+        store.release("unknown")
+        assert (store.used(HOURLY, NOW), store.used(EVER, NOW)) == (0, 0)
+        assert store.reserve("hold", (HOURLY, EVER), NOW) == (0, 0)
+
+
+def test_what_was_used_takes_the_place_of_what_was_reserved(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        store.reserve("hold", (HOURLY, EVER), NOW)
+        store.settle("hold", {EVER.name: 2})
+        store.settle("hold", {EVER.name: 900})
+        store.release("hold")
+        store.settle("unknown", {EVER.name: 900})
+        assert (store.used(HOURLY, NOW), store.used(EVER, NOW)) == (1, 2)
+        store.reserve("more", (EVER,), NOW)
+        store.settle("more", {EVER.name: 50})
+        assert store.used(EVER, NOW) == 52
+        store.reserve("wrong", (EVER,), NOW)
+        with pytest.raises(ValueError, match="names of its counters"):
+            store.settle("wrong", {EVER.name: 0, "source.al": 0})
+        assert store.used(EVER, NOW) == 57
+
+
+def test_what_nobody_settled_stays_counted(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        store.reserve("crashed", (HOURLY, EVER), NOW)
+    with opened(tmp_path / "state") as store:
+        assert (store.used(HOURLY, NOW), store.used(EVER, NOW + 10**9)) == (1, 5)
+
+
+def test_old_windows_go_and_what_counts_for_ever_stays(tmp_path: Path) -> None:
+    limits = StateLimits(open_hold_seconds=100, settled_hold_seconds=10, sweep=3)
+    minutely = Counter("minute", "", 60)
+    with opened(tmp_path / "state", limits) as store:
+        for number in range(20):
+            store.reserve(f"open {number}", (minutely, EVER), NOW + number)
+            store.reserve(f"settled {number}", (minutely,), NOW + number)
+            store.settle(f"settled {number}", {})
+        for number in range(60):
+            store.reserve(f"later {number}", (minutely,), NOW + 5000)
+        assert _rows(store, "holds") == 60
+        assert _rows(store, "budgets") == 2
+        assert store.used(EVER, NOW + 5000) == 100
+        store.release("open 1")  # too late: it counts on
+        assert store.used(EVER, NOW + 5000) == 100
+
+
+def test_sweeping_is_done_in_small_steps(tmp_path: Path) -> None:
+    with opened(tmp_path / "state", StateLimits(open_hold_seconds=100, sweep=3)) as store:
+        for number in range(20):
+            store.reserve(f"open {number}", (HOURLY,), NOW)
+        store.reserve("later", (HOURLY,), NOW + 5000)
+        assert _rows(store, "holds") == 20 - 3 + 1
+
+
+def _rows(store: Any, table: str) -> int:
+    query = f"SELECT count(*) FROM {table}"  # noqa: S608
+    count: int = store._database.read(lambda connection: connection.execute(query).fetchone())[0]
+    return count
+
+
+def test_a_total_that_cannot_be_told_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        large = Counter("bytes", "", 0, LARGEST)
+        assert store.reserve("first", (large,), NOW) == (0,)
+        with pytest.raises(StateError) as caught:
+            store.reserve("second", (HOURLY, Counter("bytes", "", 0, 1)), NOW)
+        assert caught.value.code == "engine.state_unavailable"
+        assert store.used(large, NOW) == LARGEST
+        assert store.used(HOURLY, NOW) == 0  # all counters of a hold or none
+        store.reserve("other", (EVER,), NOW)
+        store.settle("other", {EVER.name: LARGEST})
+        assert store.used(EVER, NOW) == LARGEST
+
+
+@pytest.mark.parametrize("bad", [-1, True, 1.0, 2**53, 10**400, "1", None])
+@pytest.mark.parametrize("where", ["amount", "window", "now", "settled"])
+def test_no_other_number_is_counted(tmp_path: Path, bad: Any, where: str) -> None:
+    with opened(tmp_path / "state") as store:
+        store.reserve("hold", (HOURLY,), NOW)
+        with pytest.raises(ValueError, match="2\\^53"):
+            _count(store, bad, where)
+        assert store.used(HOURLY, NOW) == 1
+
+
+def _count(store: Store, bad: Any, where: str) -> None:
+    if where == "settled":
+        store.settle("hold", {HOURLY.name: bad})
+    elif where == "now":
+        store.reserve("bad", (HOURLY,), bad)
+    else:
+        store.reserve("bad", (HOURLY, Counter("n", "k", **({"window": 60} | {where: bad}))), NOW)
+
+
+@pytest.mark.parametrize("bad", ["", "x" * (LONGEST_TEXT + 1), "\ud800", b"x", None, 7])
+def test_no_other_name_is_counted(tmp_path: Path, bad: Any) -> None:
+    with opened(tmp_path / "state") as store:
+        for hold, counter in (
+            (bad, HOURLY),
+            ("hold", Counter(bad, "k", 60)),
+            ("hold", Counter("n", bad or "\ud800", 60)),
+        ):
+            with pytest.raises(ValueError, match="text"):
+                store.reserve(hold, (counter,), NOW)
+        with pytest.raises(ValueError, match="once in a hold"):
+            store.reserve("hold", (HOURLY, HOURLY), NOW)
+
+
+SPENDER = """
+import sys
+from pathlib import Path
+from engine.state import Counter
+from tests.state.samples import NOW, opened, together
+
+with opened(Path(sys.argv[1])) as store:
+    print("ready", flush=True)
+    input()
+    counter = Counter("spend", "all", 0)
+    def spend(thread):
+        return [store.reserve(f"{sys.argv[2]} {thread} {n}", (counter,), NOW)[0] for n in range(int(sys.argv[3]))]
+    print(*(before for befores in together(32, spend) for before in befores), flush=True)
+"""
+
+
+def test_a_thousand_spend_a_hundred(tmp_path: Path) -> None:
+    """32 threads in each of two processes: exactly 100 of 1,024 see less than 100 before them."""
+    state = tmp_path / "state"
+    with process(SPENDER, state, "a", 16) as one, process(SPENDER, state, "b", 16) as two:
+        assert [line(one), line(two)] == ["ready", "ready"]
+        go(one)
+        go(two)
+        outputs = [[int(word) for word in line(running).split()] for running in (one, two)]
+    befores = [before for output in outputs for before in output]
+    assert [len(output) for output in outputs] == [512, 512]
+    assert sum(before < 100 for before in befores) == 100
+    assert sorted(befores) == list(range(1024))
+    with opened(state) as store:
+        assert store.used(Counter("spend", "all", 0), NOW) == 1024
+
+
+def test_looking_first_and_counting_then_would_overspend(tmp_path: Path) -> None:
+    """Positive control: the same threads with two steps in the place of one."""
+    counter = Counter("spend", "all", 0)
+    with opened(tmp_path / "state") as store:
+        befores = together(8, lambda _: store.used(counter, NOW))
+        together(8, lambda number: store.reserve(str(number), (counter,), NOW))
+        assert sum(before < 1 for before in befores) == 8

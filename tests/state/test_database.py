@@ -1,0 +1,430 @@
+"""The state file: ours alone, of one version, whole, or not used at all; and never an error of SQLite."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import EngineError, Exit, StateError
+from engine.state import Counter, StateLimits, Store, exists, open_store
+from engine.state.database import Database
+from engine.state.sqlite import SqliteStore
+from tests.state.samples import NOW, asked, opened, together
+
+ONE = Counter("n", "k", 60)
+NAME = "state.sqlite3"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state that holds something of everything."""
+    folder = tmp_path / "state"
+    with opened(folder) as store:
+        _use(store)
+    return folder
+
+
+def _use(store: Store) -> None:
+    tag = os.urandom(8).hex()
+    store.reserve(tag, (ONE, Counter("all", "", 0)), NOW)
+    store.settle(tag, {"n": 3})
+    row = store.request_approval(asked(requester=tag))
+    store.resolve(row.id, "granted", "user:lee", None, NOW)
+    store.claim(row.id, tag, NOW)
+    store.begin("scope", tag, "body", NOW)
+    store.finish("scope", tag, "answer" * 500, "r", "v")
+    issued = store.issue("pipeline", ["source"], NOW + 9, NOW)
+    assert store.token(issued.text, NOW) is not None
+    assert store.used(ONE, NOW) >= 3
+    store.approvals(None, 100)
+    store.tokens()
+
+
+def refusal(folder: Path) -> StateError:
+    with pytest.raises(StateError) as caught:
+        open_store(folder)
+    error = caught.value
+    assert (error.code, error.exit) == ("engine.state_unavailable", Exit.FAILED_CLOSED)
+    assert error.remedy
+    assert error.where is not None
+    return error
+
+
+def test_folder_and_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "state"
+    before = os.umask(0)
+    try:
+        assert not exists(folder)
+        with opened(folder) as store:
+            _use(store)
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+        (tmp_path / "control").touch()
+    finally:
+        os.umask(before)
+    assert modes == {NAME: 0o600, f"{NAME}-wal": 0o600, f"{NAME}-shm": 0o600}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "control").stat().st_mode) == 0o666  # positive control
+    assert exists(folder)
+    assert [path.name for path in folder.iterdir()] == [NAME]
+
+
+def test_a_commit_is_synced_and_the_schema_guarded(state: Path) -> None:
+    with opened(state) as store:
+        assert isinstance(store, SqliteStore)
+        for connection in (store._database._writer, store._database._reader):
+            for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
+                assert connection.execute(f"PRAGMA {pragma}").fetchone()[0] == value
+        with pytest.raises(StateError):
+            store._database.read(lambda reader: reader.execute("DELETE FROM tokens"))
+
+
+def test_many_first_uses_at_once_make_one_file(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+
+    def use(number: int) -> int:
+        with opened(folder) as store:
+            return store.reserve(str(number), (ONE,), NOW)[0]
+
+    assert sorted(together(12, use)) == list(range(12))
+    assert [path.name for path in folder.iterdir()] == [NAME]
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def _dangling(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _readable(path: Path) -> None:
+    path.chmod(0o640)
+
+
+def _writable_folder(path: Path) -> None:
+    path.parent.chmod(0o777)
+
+
+def _linked_wal(path: Path) -> None:
+    Path(f"{path}-wal").symlink_to(path.with_name("elsewhere"))
+
+
+def _lonely_wal(path: Path) -> None:
+    path.unlink()
+    Path(f"{path}-wal").write_bytes(b"left over")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (_link, "not a regular file"),
+        (_dangling, "not a regular file"),
+        (_folder, "not a regular file"),
+        (_pipe, "not a regular file"),
+        (_readable, "others may read"),
+        (_writable_folder, "others may change"),
+        (_linked_wal, "not a regular file"),
+        (_lonely_wal, "but not what belongs to it"),
+    ],
+)
+def test_a_file_that_is_not_ours_alone_is_refused(state: Path, spoil: Callable[[Path], None], message: str) -> None:
+    spoil(state / NAME)
+    assert message in refusal(state).message
+    assert exists(state) == (spoil is not _lonely_wal)
+    assert not (state / "nowhere").exists()
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize(("name", "message"), [(NAME, "another user"), ("", "others may change")])
+def test_a_file_of_somebody_else_is_refused(state: Path, name: str, message: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away: a state file of somebody else was NOT tried on this machine")
+    os.chown(state / name, 12345, -1)
+    assert message in refusal(state).message
+
+
+SPOILED: dict[str, tuple[bytes | str, str]] = {
+    "empty": (b"", "no state file"),
+    "cut": (b"SQLite format 3\0", "no state file"),
+    "noise": (random.Random(5).randbytes(20_000), "no state file"),  # noqa: S311
+    "later version": ("PRAGMA user_version = 2", "version 2, this engine knows version 1"),
+    "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 1"),
+    "another program": ("PRAGMA application_id = 7", "no state file"),
+    "table gone": ("DROP TABLE tokens", "damaged"),
+    "trigger": ("CREATE TRIGGER t AFTER INSERT ON holds BEGIN DELETE FROM holds; END", "damaged"),
+    "column more": ("ALTER TABLE tokens ADD COLUMN more TEXT", "damaged"),
+    "another journal": ("PRAGMA journal_mode = DELETE", "damaged"),
+}
+
+
+def _spoil(path: Path, how: bytes | str) -> None:
+    if isinstance(how, bytes):
+        path.write_bytes(how)
+        return
+    with sqlite3.connect(path) as connection:
+        connection.executescript(how)
+    connection.close()
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_file_that_is_not_a_whole_state_is_refused(state: Path, name: str) -> None:
+    how, message = SPOILED[name]
+    _spoil(state / NAME, how)
+    before = (state / NAME).read_bytes()
+    assert message in refusal(state).message
+    assert (state / NAME).read_bytes() == before  # nothing is repaired by guessing
+
+
+def test_the_database_of_another_program_is_refused(state: Path) -> None:
+    (state / NAME).unlink()
+    _spoil(state / NAME, "CREATE TABLE t (x)")
+    (state / NAME).chmod(0o600)
+    assert "no state file" in refusal(state).message
+
+
+def test_a_damaged_file_is_refused_or_serves_but_never_raises_anything_else(state: Path) -> None:
+    whole = (state / NAME).read_bytes()
+    chance = random.Random(7)  # noqa: S311
+    refused = 0
+    for _ in range(60):
+        data = bytearray(whole)
+        at = chance.randrange(len(data))
+        data[at : at + chance.choice([1, 40, 4096])] = chance.randbytes(chance.choice([1, 40, 4096]))
+        if chance.random() < 0.2:
+            del data[chance.randrange(len(data)) :]
+        (state / NAME).write_bytes(data)
+        refused += _refused(state)
+    assert refused > 20
+    (state / NAME).write_bytes(whole)
+    assert not _refused(state)  # positive control
+
+
+def _refused(state: Path) -> bool:
+    try:
+        with opened(state) as store:
+            _use(store)
+    except StateError:
+        return True
+    finally:
+        for end in ("-wal", "-shm"):
+            Path(f"{state / NAME}{end}").unlink(missing_ok=True)
+    return False
+
+
+@pytest.mark.parametrize("stored", ["", "[", "{}", "[1]", '"source"', "null"])
+def test_names_that_no_engine_wrote_are_refused(state: Path, stored: str) -> None:
+    with opened(state) as store:
+        text = store.issue("pipeline", ["source"], NOW + 9, NOW).text
+        id_ = store.request_approval(asked()).id
+    with sqlite3.connect(state / NAME) as connection:
+        connection.execute("UPDATE tokens SET points = ?", (stored,))
+        connection.execute("UPDATE approvals SET codes = ?", (stored,))
+    connection.close()
+    with opened(state) as store:
+        for use in (lambda: store.token(text, NOW), store.tokens, lambda: store.claim(id_, "d", NOW)):
+            with pytest.raises(StateError, match="damaged"):
+                use()
+        assert store.used(ONE, NOW) == 3
+
+
+def test_a_constraint_that_fails_harms_nobody_else(state: Path) -> None:
+    with opened(state) as store:
+        store.reserve("hold", (ONE,), NOW)
+    with sqlite3.connect(state / NAME) as connection:
+        connection.execute("UPDATE budgets SET used = 0")  # less than is held
+    connection.close()
+    with opened(state) as store:
+        with pytest.raises(StateError):
+            store.release("hold")
+        assert store.used(ONE, NOW) == 0
+        assert store.reserve("other", (ONE,), NOW) == (0,)
+
+
+def test_damage_found_in_use_ends_the_store(state: Path) -> None:
+    with opened(state, StateLimits(checked_bytes=0)) as store:
+        data = bytearray((state / NAME).read_bytes())
+        data[4096:] = b"\xff" * (len(data) - 4096)
+        with (state / NAME).open("r+b") as file:
+            file.write(data)
+        with pytest.raises(StateError, match="damaged"):
+            store.approvals(None, 100)
+        with pytest.raises(StateError, match="damaged"):
+            store.reserve("hold", (ONE,), NOW)
+        assert not store.writable()
+
+
+def test_a_file_that_was_replaced_is_used_no_more(state: Path) -> None:
+    """A store that went on with the old file would count apart from everybody else."""
+    with opened(state) as store:
+        assert store.writable()
+        copy = state / "copy"
+        shutil.copyfile(state / NAME, copy)
+        copy.replace(state / NAME)
+        for use in (lambda: store.used(ONE, NOW), lambda: store.reserve("h", (ONE,), NOW), lambda: store.token("", 1)):
+            with pytest.raises(StateError, match="moved or replaced"):
+                use()
+        assert not store.writable()
+        (state / NAME).unlink()
+        with pytest.raises(StateError, match="moved or replaced"):
+            store.used(ONE, NOW)
+
+
+def test_a_closed_store_is_used_no_more(state: Path) -> None:
+    store = open_store(state)
+    assert store.writable()
+    store.close()
+    store.close()
+    for use in (lambda: store.used(ONE, NOW), lambda: store.release("h"), lambda: store.token("", NOW)):
+        with pytest.raises(StateError, match="closed"):
+            use()
+    assert not store.writable()
+
+
+def test_closing_finishes_what_was_handed_in(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "state")
+
+    def work(number: int) -> int:
+        if number == 0:
+            store.close()
+            return 0
+        done = 0
+        try:
+            for count in range(200):
+                store.reserve(f"{number} {count}", (ONE,), NOW)
+                done += 1
+        except StateError:
+            pass
+        return done
+
+    done = sum(together(8, work))
+    with opened(tmp_path / "state") as again:
+        assert again.used(ONE, NOW) == done
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_store_does_nothing_and_leaves_the_parents_whole(state: Path) -> None:
+    with opened(state) as store:
+        pid = os.fork()
+        if pid == 0:
+            os._exit(_tried_in_child(store))
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        before = store.used(ONE, NOW)
+        store.reserve("parent", (ONE,), NOW)
+        assert store.used(ONE, NOW) == before + 1
+    with opened(state) as store:
+        assert store.used(ONE, NOW) == before + 1
+
+
+def _tried_in_child(store: Store) -> int:
+    try:
+        for use in (lambda: store.used(ONE, NOW), lambda: store.reserve("child", (ONE,), NOW)):
+            try:
+                use()
+            except StateError as error:
+                if "another process" not in error.message:
+                    return 1
+            else:
+                return 2
+        store.close()
+        return 3 if store.writable() else 0
+    except BaseException:  # noqa: BLE001  (nothing of pytest may run in the child)
+        return 4
+
+
+def test_another_writer_is_waited_for_and_then_refused(state: Path) -> None:
+    other = sqlite3.connect(state / NAME, isolation_level=None)
+    try:
+        with opened(state, StateLimits(busy_seconds=0.05)) as store:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StateError, match="another process holds it"):
+                store.reserve("hold", (ONE,), NOW)
+            assert store.used(ONE, NOW) == 3  # reading goes on
+            other.execute("ROLLBACK")
+            assert store.reserve("hold", (ONE,), NOW) == (3,)
+    finally:
+        other.close()
+
+
+def test_an_operation_that_fails_undoes_only_its_own_writes(tmp_path: Path) -> None:
+    """Operations that share a commit do not share their errors."""
+    (tmp_path / "state").mkdir(mode=0o700)
+    database = Database(tmp_path / "state", StateLimits())
+
+    def operation(number: int) -> Callable[[sqlite3.Connection], int]:
+        def run(connection: sqlite3.Connection) -> int:
+            connection.execute("UPDATE probe SET count = count + 1")
+            if number % 2:
+                raise StateError("odd", remedy="none")
+            return number
+
+        return run
+
+    def work(number: int) -> bool:
+        try:
+            return database.write(operation(number)) == number
+        except StateError as error:
+            return error.message == "odd" and number % 2 == 1
+
+    try:
+        assert together(32, work) == [True] * 32
+        assert database.read(lambda reader: reader.execute("SELECT count FROM probe").fetchone()) == (16,)
+    finally:
+        database.close()
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 300)
+    assert exists(long)  # perhaps
+    assert "too long" in refusal(long).message
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    assert "cannot be opened" in refusal(tmp_path / "file" / "state").message
+
+
+@pytest.mark.machine
+@pytest.mark.skipif(
+    shutil.which("chattr") is None, reason="chattr is missing: a read-only state was NOT tried on this machine"
+)
+def test_a_read_only_state_denies(state: Path) -> None:
+    path = state / NAME
+    made = subprocess.run(["chattr", "+i", str(path)], capture_output=True, check=False)  # noqa: S607
+    if made.returncode != 0:
+        pytest.skip("chattr +i is not permitted: a read-only state was NOT tried on this machine")
+    errors: list[EngineError] = []
+    try:
+        _attempt(state, errors)
+    finally:
+        subprocess.run(["chattr", "-i", str(path)], check=True)  # noqa: S607
+    assert [error.code for error in errors] == ["engine.state_unavailable"]
+    with opened(state) as store:
+        assert store.writable()
+
+
+def _attempt(state: Path, errors: list[Any]) -> None:
+    try:
+        with opened(state) as store:
+            assert not store.writable()
+            store.reserve("hold", (ONE,), NOW)
+    except EngineError as error:
+        errors.append(error)

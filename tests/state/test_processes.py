@@ -1,0 +1,157 @@
+"""What `kill -9`, full disks and failing system calls do to the state: what was told stands, or nothing was told."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.state import Counter, Store
+from tests.conftest import ROOT
+from tests.state.samples import NOW, SECONDS, asked, opened
+
+EVER = Counter("writes", "", 0)
+
+WRITER = """
+import resource, sys
+from pathlib import Path
+from engine.errors import StateError
+from engine.state import Counter
+from tests.state.samples import NOW, asked, opened
+
+first, count, room = map(int, sys.argv[2:5])
+with opened(Path(sys.argv[1])) as store:
+    print("open", flush=True)
+    if room:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+    for number in range(first, first + count):
+        name = str(number)
+        try:
+            store.reserve(name, (Counter("writes", "", 0),), NOW)
+            print("reserved", name, flush=True)
+            row = store.request_approval(asked(requester=name))
+            store.resolve(row.id, "granted", "user:lee", None, NOW)
+            print("granted", row.id, flush=True)
+            store.claim(row.id, name, NOW)
+            print("used", row.id, flush=True)
+            store.begin("scope", name, "body", NOW)
+            print("begun", name, flush=True)
+            store.finish("scope", name, "answer", "r", "v")
+            print("done", name, flush=True)
+        except StateError as error:
+            print("failed", error.code, error.message, flush=True)
+"""
+
+
+@contextmanager
+def writing(
+    state: Path, first: int, count: int = 1_000_000, room: int = 0, prefix: tuple[str, ...] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    command = [*prefix, sys.executable, "-c", WRITER, str(state), str(first), str(count), str(room)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={"PATH": os.environ["PATH"]}
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def hold_what_was_told(store: Store, told: list[str]) -> None:
+    """Everything acknowledged is there, and nothing is counted less than that."""
+    words = [line.split() for line in told if " " in line]
+    reserved = {name for what, name, *_ in words if what == "reserved"}
+    assert store.used(EVER, NOW) >= len(reserved)
+    for what, name, *_ in words:
+        if what == "reserved":
+            assert store.reserve(name, (EVER,), NOW)[0] < store.used(EVER, NOW)
+        elif what in {"granted", "used"}:
+            row = store.approval(name)
+            assert row is not None
+            assert row.state == "used" or what == "granted"
+        elif what in {"begun", "done"}:
+            begun = store.begin("scope", name, "body", NOW)
+            assert begun.kind == "done" or (what == "begun" and begun.kind == "pending")
+    assert store.used(EVER, NOW) <= len(reserved) + sum(line == "open" for line in told)  # one in flight a process
+
+
+@pytest.mark.slow
+def test_kill_at_any_moment_loses_nothing_that_was_told(tmp_path: Path) -> None:
+    state, told = tmp_path / "state", []
+    chance = random.Random(11)  # noqa: S311 (when to kill is no secret)
+    for round_ in range(12):
+        with writing(state, round_ * 100_000) as process:
+            assert process.stdout is not None
+            said = [process.stdout.readline().strip() for _ in range(1 + chance.randrange(1, 150))]
+            process.kill()
+            said += process.communicate(timeout=SECONDS)[0].splitlines()
+        assert "open" in said
+        told += said
+        with opened(state) as store:
+            hold_what_was_told(store, told)
+    assert len(told) > 300
+
+
+@pytest.mark.parametrize("room", [8_000, 40_000, 150_000])
+def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(tmp_path: Path, room: int) -> None:
+    """A limit on file size stands for a full disk: the kernel refuses the write the same way."""
+    state = tmp_path / "state"
+    with opened(state) as store:
+        store.request_approval(asked())
+    with writing(state, 0, 60, room) as process:
+        told = process.communicate(timeout=SECONDS)[0].splitlines()
+    failed = [line for line in told if line.startswith("failed")]
+    assert failed
+    assert set(failed) == {"failed engine.state_unavailable the state cannot be used: the disk failed or is full"}
+    first = told.index(failed[0])
+    assert told[first:] == failed  # after a failed write nothing more is tried
+    with opened(state) as store:
+        hold_what_was_told(store, told[:first])
+        assert store.writable()
+
+
+needs_strace = pytest.mark.skipif(
+    shutil.which("strace") is None
+    or subprocess.run(["strace", "-f", "-e", "trace=none", "true"], capture_output=True, check=False).returncode != 0,  # noqa: S607
+    reason="strace is missing or may not trace: failing system calls were NOT injected on this machine",
+)
+
+
+@pytest.mark.machine
+@needs_strace
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "fsync,fdatasync:error=EIO:when=4",
+        "pwrite64:error=ENOSPC:when=9",
+        "pwrite64:error=EROFS:when=12",
+        "fsync,fdatasync:signal=KILL:when=5",
+        "pwrite64:signal=KILL:when=40",
+    ],
+)
+def test_a_failing_system_call_denies_and_nothing_that_was_told_is_lost(tmp_path: Path, fault: str) -> None:
+    state = tmp_path / "state"
+    with opened(state) as store:
+        store.request_approval(asked())
+    calls = fault.partition(":")[0]
+    path = str(state / "state.sqlite3-wal")
+    prefix = ("strace", "-f", "-qq", "-o", "/dev/null", "-P", path, "-e", f"trace={calls}", "-e", f"inject={fault}")
+    with writing(state, 0, 20, prefix=prefix) as process:
+        told = process.communicate(timeout=SECONDS)[0].splitlines()
+    good = [line for line in told if not line.startswith("failed")]
+    assert 1 < len(good) < 1 + 20 * 5
+    if "signal" not in fault:
+        assert any(line.startswith("failed engine.state_unavailable") for line in told)
+    if "EIO" in fault:
+        assert told[: len(good)] == good  # a failed sync is final
+    with opened(state) as store:
+        hold_what_was_told(store, good)
+        assert store.writable()

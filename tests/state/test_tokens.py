@@ -1,0 +1,148 @@
+"""Tokens: shown once, known by their digest, gone when they expire or are revoked."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.state import IssuedToken, Store, TokenRow
+from engine.state import tokens as tokens_module
+from tests.state.samples import NOW, opened, together
+
+LATER = NOW + 3600
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with opened(tmp_path / "state") as store:
+        yield store
+
+
+def test_a_token_is_what_it_says(store: Store) -> None:
+    issued = store.issue("pipeline", ["source", "license", "source"], LATER, NOW)
+    assert re.fullmatch(r"aet_[0-9a-f]{8}_[A-Za-z0-9_-]{43}", issued.text)
+    row = TokenRow(issued.id, "pipeline", ("license", "source"), NOW, LATER)
+    assert store.token(issued.text, NOW) == row
+    assert store.token(issued.text, LATER - 1) == row
+    assert store.token(issued.text, LATER) is None
+    assert store.tokens() == (row,)
+
+
+def test_a_revoked_token_is_none(tmp_path: Path, store: Store) -> None:
+    issued, other = (store.issue(name, ["source"], LATER, NOW) for name in ("one", "two"))
+    assert store.token(issued.text, NOW) is not None
+    with opened(tmp_path / "state") as another:  # as the command line beside a running server
+        row = another.revoke(issued.id, NOW + 1)
+    assert row is not None
+    assert row.revoked_at == NOW + 1
+    assert store.token(issued.text, NOW + 1) is None
+    assert store.token(issued.text, NOW) is None
+    assert store.token(other.text, NOW) is not None
+    assert store.revoke(issued.id, NOW + 9) == row
+    assert store.revoke("00000000", NOW) is None
+    assert [row.revoked_at for row in store.tokens()] == [None, NOW + 1]
+
+
+def test_whatever_else_is_presented_is_none(store: Store) -> None:
+    issued, other = (store.issue(name, ["source"], LATER, NOW) for name in ("one", "two"))
+    text = issued.text
+    changed = [text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :] for at in range(len(text))]
+    mixed = text[:13] + other.text[13:]
+    for wrong in (*changed, mixed, text[:-1], f"{text}\n", f" {text}", text.upper(), text * 3, text + "x" * 10**6):
+        assert store.token(wrong, NOW) is None
+    for wrong in ("", "aet_", "aet_%_", "\ud800" * 60, "é" * 10**6, "aet_\udcff\x00' OR 1=1 --", issued.id):
+        assert store.token(wrong, NOW) is None
+    assert store.token(text, NOW) is not None
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.characters(), max_size=200))
+def test_any_text_is_none(shared: Store, presented: str) -> None:
+    assert shared.token(presented, NOW) is None
+    assert shared.token(f"aet_{presented}", NOW) is None
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with opened(tmp_path_factory.mktemp("tokens") / "state") as store:
+        store.issue("pipeline", ["source"], LATER, NOW)
+        yield store
+
+
+def test_every_text_is_compared_once_in_constant_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same path for a right token, a wrong secret, an unknown id, an expired or revoked one, and no token."""
+    good, old, gone = (store.issue(name, ["source"], LATER, NOW) for name in ("good", "old", "gone"))
+    store.revoke(gone.id, NOW)
+    compared: list[tuple[int, int]] = []
+
+    def compare(one: Any, two: Any) -> bool:
+        compared.append((len(one), len(two)))
+        return hmac.compare_digest(one, two)
+
+    monkeypatch.setattr(tokens_module, "hmac", type("spied", (), {"compare_digest": staticmethod(compare)}))
+    presented = [good.text, good.text[:-1] + "~", "aet_00000000_" + "x" * 43, gone.text, "", "x" * 10**6, old.text]
+    found = [store.token(text, NOW) is not None for text in presented]
+    assert found == [True, False, False, False, False, False, True]
+    assert compared == [(32, 32)] * len(presented)
+
+
+def test_no_secret_is_kept_or_shown(tmp_path: Path, store: Store) -> None:
+    issued = store.issue("pipeline", ["source"], LATER, NOW)
+    secret = issued.text[13:]
+    assert issued.id in repr(issued)
+    assert secret not in repr(issued) + str(issued) + repr(store.token(issued.text, NOW)) + repr(store.tokens())
+    files = [path.read_bytes() for path in (tmp_path / "state").iterdir()]
+    assert any(issued.id.encode() in data for data in files)  # positive control: the row is there
+    assert not any(secret.encode() in data for data in files)
+    with pytest.raises(ValueError, match="now") as caught:
+        store.token(issued.text, -1)
+    assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"principal": ""},
+        {"principal": "\ud800"},
+        {"points": []},
+        {"points": "source"},
+        {"points": [""]},
+        {"expires_at": NOW},
+        {"expires_at": None},
+        {"expires_at": float(LATER)},
+        {"now": True},
+    ],
+    ids=str,
+)
+def test_no_other_token_is_issued(store: Store, changes: dict[str, Any]) -> None:
+    asked: dict[str, Any] = {"principal": "pipeline", "points": ["source"], "expires_at": LATER, "now": NOW} | changes
+    with pytest.raises(ValueError, match=r"text|point|expires|2\^53"):
+        store.issue(**asked)
+    assert store.tokens() == ()
+
+
+def test_an_id_that_is_taken_is_not_used_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = store.issue("one", ["source"], LATER, NOW)
+    fresh = IssuedToken("0badcafe", f"aet_0badcafe_{'s' * 43}")
+    offered = iter([replace(first, text=f"aet_{first.id}_{'t' * 43}"), fresh])
+    monkeypatch.setattr(tokens_module, "_new", lambda: next(offered))
+    assert store.issue("two", ["source"], LATER, NOW) == fresh
+    assert store.token(first.text, NOW) is not None
+
+
+def test_many_threads_know_their_own_tokens(store: Store) -> None:
+    def work(number: int) -> bool:
+        issued = store.issue(str(number), ["source"], LATER, NOW)
+        rows = [store.token(issued.text, NOW) for _ in range(20)]
+        store.revoke(issued.id, NOW)
+        return {row and row.principal for row in rows} == {str(number)} and store.token(issued.text, NOW) is None
+
+    assert together(16, work) == [True] * 16

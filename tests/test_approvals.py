@@ -1,0 +1,232 @@
+"""An approval stands for exactly one request, under one policy, once, in time, and never by whoever asked."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.engine import Engine
+from engine.flow import Answer, Context
+from engine.model import Caller, Permit, Result, Via
+from engine.record.verify import verify
+from engine.settings import Settings
+from engine.state import Store, open_store
+from engine.state.store import ApprovalRow
+from engine.work import Job
+from tests.command import decisions
+from tests.conftest import CASES
+
+PIPELINE = Caller(via=Via.PROCESS, principal="pipeline")
+REVIEWED = next(file.case.request for file in CASES if file.path.stem == "review_required")
+
+
+class Clock:
+    """The engine's clock, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 11, 21, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    @property
+    def seconds(self) -> int:
+        return int(self.now.timestamp())
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def engine(settings: Settings, clock: Clock) -> Iterator[Engine]:
+    with Engine(settings, now=clock) as running:
+        yield running
+
+
+@pytest.fixture
+def store(settings: Settings, engine: Engine) -> Iterator[Store]:
+    """The state as the command `engine approvals` opens it beside a running engine."""
+    assert engine.parts is not None
+    opened = open_store(settings.state)
+    yield opened
+    opened.close()
+
+
+def ask(engine: Engine, approval: str | None = None, request: Any = REVIEWED, caller: Caller = PIPELINE) -> Answer:
+    return engine.decide("license", request, context=Context(caller=caller, approval=approval))
+
+
+def codes(answer: Answer) -> list[str]:
+    return [finding.code for finding in answer.decision.findings]
+
+
+def approved(engine: Engine, store: Store, clock: Clock, approver: str = "user:ana") -> ApprovalRow:
+    """An approval that was asked for and granted."""
+    first = ask(engine)
+    assert (first.decision.outcome, codes(first)) == ("confirm", ["license_review_required"])
+    assert first.decision.approval is not None
+    assert (first.decision.approval.state, first.decision.limits) == ("requested", None)
+    return store.resolve(first.decision.approval.id, "granted", approver, "seen the contract", clock.seconds)
+
+
+def test_a_granted_approval_turns_the_confirm_into_an_allow_once(engine: Engine, store: Store, clock: Clock) -> None:
+    row = approved(engine, store, clock)
+    ran: list[str] = []
+
+    def hand(permit: Permit, _: Job) -> Result:
+        ran.append(permit.decision_id)
+        return Result("done", {})
+
+    got = engine.decide("license", REVIEWED, hand, Context(caller=PIPELINE, approval=row.id))
+    assert (got.decision.outcome, codes(got)) == ("allow", ["license_review_required"])
+    assert got.decision.approval is not None
+    assert (got.decision.approval.id, got.decision.approval.state) == (row.id, "used")
+    assert ran == [got.decision.decision_id]
+    again = engine.decide("license", REVIEWED, hand, Context(caller=PIPELINE, approval=row.id))
+    assert (again.decision.outcome, codes(again)) == ("deny", ["approval_used", "license_review_required"])
+    assert len(ran) == 1
+    recorded = [one for one in decisions(engine.settings.state) if one["approval"] == row.id]
+    assert [one["outcome"] for one in recorded] == ["confirm", "allow", "deny"]
+    assert recorded[1]["input"]["approvals"][0]["approver"] == "user:ana"
+
+
+def test_before_anybody_decided_it_is_pending(engine: Engine) -> None:
+    first = ask(engine)
+    assert first.decision.approval is not None
+    got = ask(engine, first.decision.approval.id)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["approval_pending", "license_review_required"])
+
+
+def test_a_refused_one_refuses(engine: Engine, store: Store, clock: Clock) -> None:
+    first = ask(engine)
+    assert first.decision.approval is not None
+    store.resolve(first.decision.approval.id, "refused", "user:ana", "no contract", clock.seconds)
+    got = ask(engine, first.decision.approval.id)
+    assert got.decision.outcome == "deny"
+    assert "approval_refused" in codes(got)
+
+
+def test_an_unknown_one_refuses(engine: Engine) -> None:
+    got = ask(engine, "0" * 32)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["approval_unknown", "license_review_required"])
+
+
+def test_a_changed_input_is_another_request(engine: Engine, store: Store, clock: Clock) -> None:
+    row = approved(engine, store, clock)
+    got = ask(engine, row.id, {**REVIEWED, "purpose": "eval"})
+    assert got.decision.outcome == "deny"
+    assert "approval_input_changed" in codes(got)
+    assert ask(engine, row.id).decision.outcome == "allow"  # the control: it was not used up by that
+
+
+def test_another_caller_is_another_request(engine: Engine, store: Store, clock: Clock) -> None:
+    row = approved(engine, store, clock)
+    got = ask(engine, row.id, caller=Caller(via=Via.PROCESS, principal="somebody"))
+    assert "approval_input_changed" in codes(got)
+
+
+def test_after_its_time_it_does_not_count(engine: Engine, store: Store, clock: Clock) -> None:
+    row = approved(engine, store, clock)
+    clock.now += timedelta(days=1)
+    got = ask(engine, row.id)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["approval_expired", "license_review_required"])
+
+
+def test_just_before_its_time_is_over_it_counts(engine: Engine, store: Store, clock: Clock) -> None:
+    row = approved(engine, store, clock)
+    clock.now += timedelta(days=1, seconds=-1)
+    assert ask(engine, row.id).decision.outcome == "allow"
+
+
+def test_under_another_policy_it_does_not_count(engine: Engine, store: Store, clock: Clock, settings: Settings) -> None:
+    row = approved(engine, store, clock)
+    engine.__exit__()
+    with Engine(settings, values=("approvals.valid_seconds=3600",), now=clock) as other:
+        got = ask(other, row.id)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["approval_policy_changed", "license_review_required"])
+    engine.__enter__()
+
+
+def test_who_asks_does_not_approve(engine: Engine, store: Store, clock: Clock) -> None:
+    row = approved(engine, store, clock, approver="pipeline")
+    got = ask(engine, row.id)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["approval_by_requester", "license_review_required"])
+
+
+def test_who_is_not_known_gets_no_approval(engine: Engine, store: Store, clock: Clock) -> None:
+    nobody = Caller(via=Via.PROCESS)
+    first = ask(engine, caller=nobody)
+    assert first.decision.approval is not None
+    store.resolve(first.decision.approval.id, "granted", "user:ana", None, clock.seconds)
+    got = ask(engine, first.decision.approval.id, caller=nobody)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["approval_by_requester", "license_review_required"])
+
+
+def test_the_same_request_asks_for_the_same_approval(engine: Engine) -> None:
+    ids = {answer.decision.approval and answer.decision.approval.id for answer in (ask(engine), ask(engine))}
+    assert len(ids) == 1
+    assert None not in ids
+
+
+def test_a_dry_run_neither_asks_for_an_approval_nor_uses_one(engine: Engine, store: Store, clock: Clock) -> None:
+    assert engine.check("license", REVIEWED, Context(caller=PIPELINE)).decision.approval is None
+    assert store.approvals(None, 10) == ()
+    row = approved(engine, store, clock)
+    dry = engine.check("license", REVIEWED, Context(caller=PIPELINE, approval=row.id))
+    assert dry.decision.outcome == "allow"
+    found = store.approval(row.id)
+    assert found is not None
+    assert found.state == "granted"
+
+
+def test_an_approval_that_was_not_needed_is_not_used_up(engine: Engine, store: Store, clock: Clock) -> None:
+    row = approved(engine, store, clock)
+    accepted = next(file.case.request for file in CASES if file.path.stem == "accepted")
+    ask(engine, row.id, accepted)
+    found = store.approval(row.id)
+    assert found is not None
+    assert found.state == "granted"
+
+
+def test_of_many_who_use_one_approval_at_once_one_is_allowed(engine: Engine, store: Store, clock: Clock) -> None:
+    row = approved(engine, store, clock)
+    together = threading.Barrier(8)
+
+    def race(_: int) -> str:
+        together.wait()
+        return ask(engine, row.id).decision.outcome
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = sorted(pool.map(race, range(8)))
+    assert outcomes == ["allow", *["deny"] * 7]
+    assert verify(engine.settings.state).ok
+
+
+def test_without_the_state_a_confirm_is_a_deny(settings: Settings, clock: Clock) -> None:
+    settings.state.mkdir()
+    (settings.state / "state.sqlite3").write_text("no database", encoding="utf-8")
+    with Engine(settings, now=clock) as engine:
+        got = ask(engine)
+        assert (got.decision.outcome, codes(got), got.exit) == ("deny", ["engine.state_unavailable"], 4)
+        assert got.decision.approval is None
+        allowed = next(file.case.request for file in CASES if file.path.stem == "accepted")
+        assert ask(engine, request=allowed).decision.outcome == "allow"  # the control: this one needs no state
+
+
+def test_without_the_values_nothing_can_be_approved(settings: Settings, clock: Clock, tmp_path: Path) -> None:
+    policy = tmp_path / "policy"
+    shutil.copytree(settings.policy, policy)
+    (policy / "approvals.yaml").unlink()
+    with Engine(replace(settings, policy=policy), now=clock) as engine:
+        got = ask(engine)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.policy_invalid"])
