@@ -50,6 +50,13 @@ class CaseWorld(Model):
     gate: Gate = Gate()
     capabilities: dict[str, ProbedHarness] = Field(default_factory=dict)
 
+    def over(self, own: World) -> World:
+        """A machine's own world with what the case says in its place."""
+        harnesses = {name: Probed(one.capabilities, one.source) for name, one in self.capabilities.items()}
+        shown = self.boundaries
+        boundaries = own.boundaries if shown is None else lambda: shown
+        return replace(own, boundaries=boundaries, gate=self.gate, capabilities=harnesses.get)
+
 
 class Case(Model):
     """One case file. `bundle` names a source bundle beside it, `drop` and `set` change its document.
@@ -122,9 +129,13 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def overlay(self, values: dict[str, Any]) -> tuple[str, ...]:
+        """These values as `key=value`, over those of every case."""
+        return (*self._values, *_flat(values))
+
     def engine(self, values: dict[str, Any]) -> Engine:
         """The engine whose policy has these values laid over it."""
-        overlay = (*self._values, *_flat(values))
+        overlay = self.overlay(values)
         if overlay not in self._engines:
             state = self._scratch / f"state-{len(self._engines)}"
             engine = Engine(replace(self._settings, state=state), values=overlay, now=lambda: self._now)
@@ -146,12 +157,8 @@ class Runner:
         self._now = datetime.strptime(file.case.now, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
         engine = self.engine(file.case.values)
         if engine.parts is not None:
-            world, given = engine.parts.world, file.case.world
-            own = self._worlds.setdefault(id(engine), world)
-            harnesses = {name: Probed(one.capabilities, one.source) for name, one in given.capabilities.items()}
-            shown = own.boundaries if given.boundaries is None else lambda: given.boundaries or ()
-            world = replace(own, boundaries=shown, gate=given.gate, capabilities=harnesses.get)
-            engine.parts = replace(engine.parts, world=world)
+            own = self._worlds.setdefault(id(engine), engine.parts.world)
+            engine.parts = replace(engine.parts, world=file.case.world.over(own))
         return engine
 
     def answer(self, file: CaseFile) -> Answer:

@@ -154,8 +154,9 @@ class _Open:
             _answers(generation)
             self._accept(generation)
 
-        self._supervisor.activate(self._build(), check)
-        return self._supervisor.current.policy.revisions
+        fresh = self._build()
+        self._supervisor.activate(fresh, check)
+        return fresh.revisions
 
     def _status(self) -> Status:
         up = isinstance(self._supervisor, Supervisor)
@@ -338,6 +339,8 @@ class AsyncEngine(_Open):
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if isinstance(self._supervisor, Supervisor):
+            await self._supervisor.leave()
         await asyncio.to_thread(self._close)
 
     async def check(self, point: str, request: Any, context: Context = _ANYBODY) -> Answer:

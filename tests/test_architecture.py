@@ -27,12 +27,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.record": BASE | RECORD,
     "engine.policy_bundle": BASE | BUNDLE | {"engine.opa", "engine.report"},
     "engine.points": BASE | RECORD | {"engine.points", "engine.facts", "engine.policy_bundle.catalogue"},
-    "engine.decide": BASE | {"engine.points", "engine.policy_bundle.catalogue"},
+    "engine.drive": BASE,
+    "engine.state": BASE | {"engine.state"},
+    "engine.decide": BASE | {"engine.drive", "engine.points", "engine.policy_bundle.catalogue"},
     "engine.enforce": BASE,
     "engine.work": BASE,
     "engine.flow": BASE
     | RECORD
-    | {"engine.points", "engine.decide", "engine.enforce", "engine.work", "engine.policy_bundle.catalogue"},
+    | {"engine.drive", "engine.points", "engine.decide", "engine.enforce", "engine.work", "engine.state.store"}
+    | {"engine.policy_bundle.catalogue"},
+    "engine.once": BASE | RECORD | {"engine.drive", "engine.flow", "engine.points", "engine.state.store", "engine.work"},
+    "engine.serving": BASE | BUNDLE | {"engine.opa"},
+    "engine.client": BASE | {"engine.points"},
+    "engine.api": BASE | RECORD | {"engine.api", "engine.engine", "engine.flow", "engine.points", "engine.state"},
     "engine.report": BASE,
 }
 """The rooms whose arrows are held; cli, engine.engine, explain and cases stand above them all."""
@@ -42,11 +49,16 @@ THIRD_PARTY: dict[str, set[str]] = {
     "opa_client": {"engine.opa.client"},
     "requests": {"engine.opa.client"},
     "urllib3": {"engine.opa.client"},
-    "httpx": {"engine.facts.urls"},
+    "httpx": {"adapters.runner", "engine.client", "engine.facts.urls"},
+    "httptools": {"engine.api", "engine.opa"},
+    "orjson": {"engine.canonical"},
+    "prometheus_client": {"engine.api"},
+    "swagger_ui_bundle": {"engine.api"},
+    "uvloop": {"engine.api"},
     "license_expression": {"engine.facts.licenses"},
     "boolean": {"engine.facts.licenses"},
     "typer": {"engine.cli"},
-    "pydantic_core": {"engine.values"},
+    "pydantic_core": {"engine.api", "engine.values"},
 }
 """One package, one file or one folder. pydantic is the language of the models and may be anywhere."""
 

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
-from engine.opa.server import Server
+from engine.opa.generation import Generation
 from engine.record.layout import DECISIONS, EVENTS
 from engine.settings import OpaLimits, Settings
 from tests.command import Command, decisions, edited
@@ -249,9 +249,9 @@ def test_nothing_reaches_the_log_of_opa_even_when_it_fails(tmp_path: Path, cache
         for engine in (late, running):
             for path in (bundle, named):
                 engine.decide("source", {"path": str(path), "digest": None})
-        assert isinstance(running.opa, Server)
+        assert isinstance(running.opa, Generation)
         running.opa.ask("decision", {"point": "source", "now": WORD, "bundle": WORD})
         for engine in (late, running):
-            assert isinstance(engine.opa, Server)
-            absent(WORD, (engine.opa.folder / "opa.log").read_text(encoding="utf-8"))
+            assert isinstance(engine.opa, Generation)
+            absent(WORD, (engine.opa.server.folder / "opa.log").read_text(encoding="utf-8"))
     assert WORD in kept(tmp_path / "other")  # the control: it did go through OPA

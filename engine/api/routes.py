@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from adapters.runner import ForwardLimits
     from engine.api.app import Api
     from engine.api.messages import Exchange, Response
 
@@ -47,9 +48,10 @@ class Operation:
 Routes = Mapping[str, Mapping[str, Operation]]
 
 
-def routes() -> Routes:
-    """Everything that is served, by path and method."""
+def routes(forward: ForwardLimits | None = None) -> Routes:
+    """Everything that is served, by path and method; `forward` bounds what a runner may take and send."""
     from engine.api import authzen, batch, control, decide, docs, health, metrics
+    from engine.api.run import Runs
     from engine.points.registry import POINTS
 
     mode = frozenset({"mode"})
@@ -66,6 +68,7 @@ def routes() -> Routes:
         "/metrics": {"GET": Operation("metrics", metrics.metrics, Access.LOCAL)},
         "/openapi.json": {"GET": Operation("openapi", docs.openapi, Access.OPEN)},
         "/docs": {"GET": Operation("docs", docs.page, Access.OPEN)},
+        "/run": {"POST": Operation("run", Runs(forward).run, body=Body.JSON, point="runner_request")},
         "/v1/policy/activate": {"POST": Operation("activate", control.activate, Access.CONTROL)},
     }
     for name in docs.ASSETS:

@@ -33,6 +33,7 @@ from engine.model import Gate, Limits
 from engine.points.runner_bind import BindLimits
 
 if TYPE_CHECKING:
+    from adapters.runner import ForwardLimits
     from engine.engine import AsyncEngine
     from engine.settings import Settings
 
@@ -42,7 +43,10 @@ _SWEEP_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where to listen and how. `payload_days` is how long a log with payloads is kept; None for one without."""
+    """Where to listen and how. `payload_days` is how long a log with payloads is kept; None for one without.
+
+    `forward` bounds what a runner may take and send; None for what is usual.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8642
@@ -53,6 +57,7 @@ class Listen:
     payload_days: int | None = None
     watch: bool = False
     limits: ApiLimits = field(default_factory=ApiLimits)
+    forward: ForwardLimits | None = None
 
 
 class RefusedError(EngineError):
@@ -106,7 +111,7 @@ async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], 
             log=log,
             gate=gate,
             loopback=leave.loopback,
-            routes=routes(),
+            routes=routes(listen.forward),
             uploads=settings.state / "uploads",
         )
         remove_left_over(api.uploads)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
+from engine.canonical import parse
 from engine.errors import DecideError
 from engine.model import Revisions
 
@@ -50,7 +50,7 @@ def bundles(revisions: Revisions) -> dict[str, Any]:
 def decode(text: bytes) -> Reply:
     """A reply from the body of a response. Raises DecideError when it is no JSON object."""
     try:
-        body = json.loads(text.decode("utf-8"))
+        body = parse(text)
     except (ValueError, RecursionError) as error:
         raise malformed("is not JSON") from error
     return accept(body)

@@ -50,9 +50,13 @@ class Events:
 
     def wait(self, name: str, count: int = 1) -> dict[str, Any]:
         """The fields of the event of this name that comes as the `count`-th; fails when it never comes."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: len(self.of(name)) >= count, 60), self.told
+        assert self.comes(name, count, 60), self.told
         return self.of(name)[count - 1]
+
+    def comes(self, name: str, count: int, seconds: float) -> bool:
+        """Whether so many events of this name come within so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self.of(name)) >= count, seconds)
 
 
 @contextmanager

@@ -1,0 +1,130 @@
+"""The hand of a run: takes exactly the admitted run to exactly the admitted runner, once, and its answer back.
+
+Headers are made here and none comes from a caller (D20). No redirect is followed, no proxy of the
+environment and no cookie is used, nothing is sent again. What is sent is never kept or told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import httpx
+
+from adapters.runner_answer import RunAnswer, RunnerError, not_an_answer, read_answer
+from engine.errors import WorkError
+from engine.model import Limits, Permit, Result
+
+_HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": "admission-engine",
+}
+_THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
+_MOVED = range(300, 400)
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardLimits:
+    """How long a runner may take, and how much it may send."""
+
+    seconds: float = 600.0  # from connecting to the last byte of the answer; agents work for minutes
+    connect_seconds: float = 5.0  # of them for the connection, TLS included
+    answer_bytes: int = 8 << 20  # a transcript with the results of its tools
+
+
+@runtime_checkable
+class UriGrant(Protocol):
+    """What is read of the limits of point `runner_uri`."""
+
+    @property
+    def uri(self) -> str:
+        """The address of the runner; the run is posted to `run` below it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A permit, and what it must have been sealed for."""
+
+    permit: Permit
+    input_digest: str
+    limits: type[Limits]
+
+    def demand(self, point: str) -> Limits:
+        """The limits of the permit. Raises WorkError `engine.permit_missing`."""
+        return self.permit.demand(point, self.input_digest, self.limits)
+
+
+class Runner:
+    """Takes runs to runners; threads may share it."""
+
+    def __init__(self, limits: ForwardLimits = ForwardLimits()) -> None:
+        self._limits = limits
+
+    def forward(self, run: Grant, address: Grant, body: bytes) -> tuple[Result, RunAnswer]:
+        """Post `body`, the JSON of the run that was decided on, to the runner; blocks until it has answered.
+
+        The result has facts without content. Raises WorkError: `engine.permit_missing`;
+        `engine.limit_unenforceable` for an address that is neither HTTPS nor HTTP on this machine;
+        `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`.
+        """
+        run.demand("runner_request")
+        granted = address.demand("runner_uri")
+        if not isinstance(granted, UriGrant):
+            raise _unenforceable()
+        status, data = asyncio.run(self._post(_target(granted.uri), body))
+        answer = read_answer(status, data, body)
+        went_well = answer.error is None
+        facts = {"http_status": status, "bytes": len(data), "ok": went_well}
+        return Result("forwarded" if went_well else "run_failed", facts), answer
+
+    async def _post(self, url: httpx.URL, body: bytes) -> tuple[int, bytes]:
+        limits = self._limits
+        timeout = httpx.Timeout(limits.seconds, connect=min(limits.connect_seconds, limits.seconds))
+        try:
+            async with (
+                asyncio.timeout(limits.seconds),
+                httpx.AsyncClient(timeout=timeout, trust_env=False, follow_redirects=False) as client,
+                client.stream("POST", url, content=body, headers=_HEADERS) as response,
+            ):
+                if response.status_code in _MOVED:
+                    raise not_an_answer("it points elsewhere")
+                if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+                    raise not_an_answer("it is packed")
+                data = bytearray()
+                async for chunk in response.aiter_raw():
+                    data += chunk
+                    if len(data) > limits.answer_bytes:
+                        raise not_an_answer(f"it is larger than {limits.answer_bytes} bytes")
+                return response.status_code, bytes(data)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise RunnerError(
+                "the runner did not answer in time", remedy="see what the run is doing there", code="engine.runner_late"
+            ) from error
+        except (httpx.HTTPError, OSError) as error:
+            raise RunnerError(
+                "the runner cannot be reached, or broke off", remedy="see that it runs and listens there"
+            ) from error
+
+
+def _target(address: str) -> httpx.URL:
+    """Where to post. What is sent is secret: it leaves this machine over TLS only."""
+    try:
+        url = httpx.URL(address)
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise _unenforceable() from error
+    private = url.scheme == "https" or (url.scheme == "http" and url.host in _THIS_MACHINE)
+    if not private or not url.host or url.userinfo or url.query or url.fragment:
+        raise _unenforceable()
+    return url.copy_with(raw_path=url.raw_path.rstrip(b"/") + b"/run")
+
+
+def _unenforceable() -> WorkError:
+    return WorkError(
+        "a run is taken to an https address, or over http to this machine, and to nothing else",
+        remedy="give the runner such an address in policy/runners.yaml",
+        code="engine.limit_unenforceable",
+    )

@@ -1,0 +1,392 @@
+"""The hand of a run: one place, one body, one answer, and nothing without two permits. Real sockets."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from adapters.runner import ForwardLimits, Grant, Runner
+from adapters.runner_answer import ERROR_CHARACTERS, RunAnswer, clean, run_result, secrets_of
+from engine.errors import WorkError
+from engine.model import Limits, Permit, Result
+from tests.runners import OUTPUT, Behavior, LoopbackRunner, answering, dripping, flooding, holding, raw, running
+
+RUN, ADDRESS = "sha256:" + "ab" * 32, "sha256:" + "cd" * 32
+BODY = b'{ "messages": [{"role": "user", "content": "h\xc3\xa9"}],  "agent": {"harness": "pi_core"} }'
+SOON = ForwardLimits(seconds=1.0, connect_seconds=0.5, answer_bytes=4096)
+
+
+class RunLimits(Limits):
+    harness: str
+
+
+class AddressLimits(Limits):
+    uri: str
+
+
+class OtherLimits(Limits):
+    seconds: int
+
+
+@pytest.fixture
+def runner() -> Iterator[LoopbackRunner]:
+    with running() as found:
+        yield found
+
+
+def sealed(point: str, digest: str, limits: Limits) -> Permit:
+    return Permit.seal(decision_id="d-1", point=point, input_digest=digest, limits=limits)
+
+
+def run_grant() -> Grant:
+    return Grant(sealed("runner_request", RUN, RunLimits(harness="pi_core")), RUN, RunLimits)
+
+
+def address_grant(uri: str) -> Grant:
+    return Grant(sealed("runner_uri", ADDRESS, AddressLimits(uri=uri)), ADDRESS, AddressLimits)
+
+
+def forward(uri: str, limits: ForwardLimits = SOON, body: bytes = BODY) -> tuple[Result, RunAnswer]:
+    return Runner(limits).forward(run_grant(), address_grant(uri), body)
+
+
+def refusal(uri: str, limits: ForwardLimits = SOON) -> WorkError:
+    with pytest.raises(WorkError) as caught:
+        forward(uri, limits)
+    assert "127.0.0.1" not in str(caught.value)
+    return caught.value
+
+
+def test_exactly_the_body_is_posted_with_headers_made_here(runner: LoopbackRunner) -> None:
+    result, answer = forward(runner.address)
+    (one,) = runner.received
+    assert (one.method, one.path, one.body) == ("POST", "/run", BODY)
+    assert {name.lower(): value for name, value in one.headers} == {
+        "host": f"127.0.0.1:{runner.port}",
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        "connection": "keep-alive",
+        "content-length": str(len(BODY)),
+        "content-type": "application/json",
+        "user-agent": "admission-engine",
+    }
+    data = json.dumps(OUTPUT).encode()
+    assert answer == RunAnswer(data)
+    assert result == Result("forwarded", {"http_status": 200, "bytes": len(data), "ok": True})
+
+
+@pytest.mark.parametrize(("below", "path"), [("", "/run"), ("agents/7", "/agents/7/run"), ("a/", "/a/run")])
+def test_a_run_is_posted_below_the_address(runner: LoopbackRunner, below: str, path: str) -> None:
+    forward(runner.address + below)
+    assert [one.path for one in runner.received] == [path]
+
+
+def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(runner: LoopbackRunner) -> None:
+    uri, own = AddressLimits(uri=runner.address), RunLimits(harness="pi_core")
+    good, to = run_grant(), address_grant(runner.address)
+    wrong_runs = (
+        Grant(sealed("runner_uri", RUN, own), RUN, RunLimits),
+        Grant(sealed("runner_request", ADDRESS, own), RUN, RunLimits),
+        Grant(sealed("runner_request", RUN, OtherLimits(seconds=1)), RUN, RunLimits),
+        Grant(Permit("d-1", "runner_request", RUN, own, object()), RUN, RunLimits),
+    )
+    wrong_addresses = (
+        Grant(sealed("runner_request", ADDRESS, uri), ADDRESS, AddressLimits),
+        Grant(sealed("runner_uri", RUN, uri), ADDRESS, AddressLimits),
+        Grant(Permit("d-1", "runner_uri", ADDRESS, uri, object()), ADDRESS, AddressLimits),
+    )
+    pairs = [(run, to) for run in wrong_runs] + [(good, address) for address in wrong_addresses]
+    for run, address in pairs:
+        with pytest.raises(WorkError) as refused:
+            Runner().forward(run, address, BODY)
+        assert refused.value.code == "engine.permit_missing"
+    assert runner.received == []
+    Runner().forward(good, to, BODY)  # the control: with both it is sent
+    assert len(runner.received) == 1
+
+
+def test_limits_without_an_address_are_not_enforced_somehow() -> None:
+    other = Grant(sealed("runner_uri", ADDRESS, OtherLimits(seconds=1)), ADDRESS, OtherLimits)
+    with pytest.raises(WorkError) as refused:
+        Runner().forward(run_grant(), other, BODY)
+    assert refused.value.code == "engine.limit_unenforceable"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *("http://192.0.2.1/", "http://10.0.0.8:8765/", "http://runner.example.com/", "http://127.0.0.1.example.com/"),
+        *("http://0.0.0.0:1/", "http://localhost.:1/", "http://[::2]:1/", "http://127.1:1/", "http://2130706433:1/"),
+        *("ftp://127.0.0.1/", "unix:/run/docker.sock", "file:///etc/passwd", "127.0.0.1:8765", "", "/", "https://"),
+        *("http://me:secret@127.0.0.1:1/", "http://127.0.0.1:1/?to=x", "http://127.0.0.1:1/#x", "http://127.0.0.1:x/"),
+    ],
+)
+def test_a_run_leaves_this_machine_over_tls_only(uri: str) -> None:
+    assert refusal(uri).code == "engine.limit_unenforceable"
+
+
+def certificate(folder: Path) -> ssl.SSLContext:
+    """The context of a server whose certificate nobody knows."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), dt.datetime.now(dt.UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "runner")])
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(address, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / "runner.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
+
+
+def test_a_runner_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path: Path) -> None:
+    with running(context=certificate(tmp_path)) as found:
+        assert refusal(found.address).code == "engine.runner_unreachable"
+        assert found.received == []
+        trusting = ssl.create_default_context(cafile=str(tmp_path / "runner.pem"))
+        assert httpx.post(found.address, verify=trusting, trust_env=False).json() == OUTPUT  # the control
+        assert len(found.received) == 1
+
+
+def test_no_redirect_is_followed(runner: LoopbackRunner) -> None:
+    for status in (301, 302, 303, 307, 308):
+        with running(answering(OUTPUT, status, Location=f"{runner.address}run")) as moved:
+            assert refusal(moved.address).code == "engine.runner_answer"
+            assert len(moved.received) == 1
+            assert runner.received == []
+            httpx.post(moved.address, content=BODY, follow_redirects=True, trust_env=False)  # the control
+            assert len(runner.received) == 1
+            runner.received.clear()
+
+
+def test_no_proxy_of_the_environment_is_used(runner: LoopbackRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.origin)
+        forward(runner.address)
+        assert (len(runner.received), len(proxy.received)) == (1, 0)
+        httpx.post(f"{runner.address}run", content=BODY)  # the control: who asks the environment ends there
+        assert (len(runner.received), len(proxy.received)) == (1, 1)
+
+
+def test_no_cookie_comes_back(runner: LoopbackRunner) -> None:
+    runner.behavior = answering(OUTPUT, Set_Cookie="session=1; Path=/")
+    hand = Runner()
+    for _ in range(2):
+        hand.forward(run_grant(), address_grant(runner.address), BODY)
+    assert [name for one in runner.received for name, _ in one.headers if name.lower() == "cookie"] == []
+    assert len(runner.received) == 2
+
+
+def test_a_runner_that_is_not_there_is_told_so() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        assert refusal(f"http://127.0.0.1:{taken.getsockname()[1]}/").code == "engine.runner_unreachable"
+
+
+SLOW: dict[str, Behavior] = {
+    "never": holding,
+    "headers_that_drip": dripping(b"HTTP/1.1 200 OK\r\nX-Long: "),
+    "a_body_that_drips": dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n"),
+    "status_that_drips": dripping(b"HTTP/1.1 200 "),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_the_deadline_is_one_for_the_whole_answer(runner: LoopbackRunner, name: str) -> None:
+    runner.behavior = SLOW[name]
+    started = time.monotonic()
+    assert refusal(runner.address).code == "engine.runner_late"
+    assert time.monotonic() - started < 5
+
+
+def test_a_listener_that_never_accepts_is_late() -> None:
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        held = [socket.socket() for _ in range(3)]
+        for one in held:
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        found = refusal(f"http://127.0.0.1:{full.getsockname()[1]}/")
+        for one in held:
+            one.close()
+    assert found.code == "engine.runner_late"
+
+
+def whole(length: int) -> bytes:
+    start, end = b'{"ok": true, "output": "', b'"}'
+    return start + b"x" * (length - len(start) - len(end)) + end
+
+
+def test_the_cap_of_an_answer_is_exact(runner: LoopbackRunner) -> None:
+    runner.behavior = answering(whole(4096))
+    assert len(forward(runner.address)[1].data) == 4096
+    runner.behavior = answering(whole(4097))
+    assert refusal(runner.address).code == "engine.runner_answer"
+
+
+def test_an_answer_without_end_is_cut_off(runner: LoopbackRunner) -> None:
+    runner.behavior = flooding
+    assert refusal(runner.address).code == "engine.runner_answer"
+
+
+GARBAGE: dict[str, bytes] = {
+    "empty": b"",
+    "text": b"done",
+    "list": b'[{"ok": true}]',
+    "no_ok": b'{"output": "done"}',
+    "ok_as_text": b'{"ok": "true"}',
+    "ok_as_number": b'{"ok": 1}',
+    "ok_null": b'{"ok": null}',
+    "ok_twice": b'{"ok": false, "error": "no", "ok": true}',
+    "twice_within": b'{"ok": true, "usage": {"a": 1, "a": 2}}',
+    "not_a_number": b'{"ok": true, "usage": NaN}',
+    "endless": b'{"ok": true, "usage": -Infinity}',
+    "two_documents": b'{"ok": true}{"ok": true}',
+    "not_utf_8": b'{"ok": true, "output": "\xff"}',
+    "byte_order_mark": b'\xef\xbb\xbf{"ok": true}',
+    "utf_16": '{"ok": true}'.encode("utf-16"),
+    "deep": b'{"ok": true, "output": ' + b"[" * 1500 + b"]" * 1500 + b"}",
+    "half": b'{"ok": true, "output": "do',
+}
+
+
+@pytest.mark.parametrize("name", [name for name in GARBAGE if name != "deep"])
+def test_an_answer_that_readers_could_take_differently_is_none(runner: LoopbackRunner, name: str) -> None:
+    runner.behavior = answering(GARBAGE[name])
+    found = refusal(runner.address)
+    assert found.code == "engine.runner_answer"
+    assert "done" not in str(found)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + whole(90),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
+    ],
+    ids=["another_protocol", "nothing", "too_short", "bad_chunks", "long_header"],
+)
+def test_what_is_no_whole_answer_is_none(runner: LoopbackRunner, sent: bytes) -> None:
+    runner.behavior = raw(sent)
+    assert refusal(runner.address).code == "engine.runner_unreachable"
+
+
+def test_a_packed_answer_is_refused(runner: LoopbackRunner) -> None:
+    runner.behavior = answering(OUTPUT, Content_Encoding="gzip")
+    assert refusal(runner.address).code == "engine.runner_answer"
+
+
+@pytest.mark.parametrize("status", [201, 204, 401, 404, 500, 503])
+def test_only_200_says_that_a_run_went_well(runner: LoopbackRunner, status: int) -> None:
+    runner.behavior = answering(b"" if status == 204 else OUTPUT, status)
+    assert f"it answered {status}" in str(refusal(runner.address))
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_a_run_that_failed_there_is_an_error_and_nothing_more(runner: LoopbackRunner, status: int) -> None:
+    runner.behavior = answering({"ok": False, "error": "the model is not known", "stack": "at x"}, status)
+    result, answer = forward(runner.address)
+    assert answer == RunAnswer(error="the model is not known")
+    assert (result.status, result.facts["ok"], result.facts["http_status"]) == ("run_failed", False, status)
+
+
+# covers: D44
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("the model is not known", "the model is not known"),
+        ("Error: no model\n    at run (/app/src/run.ts:10:5)\n    at main (/app/x.ts:1:1)", "Error: no model"),
+        ("Error: no model    at run (/app/src/run.ts:10:5) at async main (/app/x.ts:1:1)", "Error: no model"),
+        (
+            'Traceback (most recent call last):\n  File "/app/x.py", line 1\nValueError: no model',
+            "ValueError: no model",
+        ),
+        ("ENOENT: no such file, open '/home/me/.keys/id'", "ENOENT: no such file, open '[path]'"),
+        ("cannot read C:\\Users\\me\\key.txt today", "cannot read [path] today"),
+        ("cannot read ../keys/id, ~/keys or file:///etc/x", "cannot read [path], [path] or [path]"),
+        ("ask https://models.example.org/help and/or try 3/4", "ask https://models.example.org/help and/or try 3/4"),
+        ("bad key c4nary-Key and Bearer c4nary-callback", "bad key [secret] and [secret]"),
+        ("bad token c4nary-callback", "bad token [secret]"),
+        ("a\x1b[31mb\x00", "a [31mb"),
+        ("", "the runner gave no reason"),
+        (" \n ", "the runner gave no reason"),
+        ("x" * 9000, "x" * ERROR_CHARACTERS),
+    ],
+)
+def test_no_stack_path_or_secret_of_the_run_gets_back(runner: LoopbackRunner, said: str, told: str) -> None:
+    carried = {
+        "secrets": {"MODEL": "c4nary-Key"},
+        "toolCallback": {"endpoint": "https://a.example.com/", "authorization": "Bearer c4nary-callback"},
+    }
+    runner.behavior = answering({"ok": False, "error": said})
+    assert forward(runner.address, body=json.dumps(carried).encode())[1].error == told
+
+
+@pytest.mark.parametrize("error", [None, 5, {"message": "x"}, ["x"]])
+def test_an_error_that_is_no_text_is_not_passed_on(runner: LoopbackRunner, error: object) -> None:
+    runner.behavior = answering({"ok": False, "error": error})
+    assert forward(runner.address)[1].error == "the runner gave no reason"
+
+
+def test_secrets_are_found_wherever_a_run_carries_them() -> None:
+    body = {
+        "secrets": {"A": "one"},
+        "mcp_servers": [{"name": "a", "env": {"B": "two-long"}}],
+        "trace": {"authorization": "Bearer three"},
+        "messages": [{"role": "user", "content": "not one"}],
+    }
+    assert secrets_of(json.dumps(body).encode()) == ("Bearer three", "two-long", "three", "one")
+    assert clean("two-long Bearer three", ("two-long", "Bearer three")) == "[secret] [secret]"
+
+
+# covers: D44
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"ok": False, "error": "no model"}, "Agent run failed: no model"),
+        ({"ok": False, "error": "no model", "output": "x"}, "Agent run failed: no model"),
+        ({"detail": "the engine is busy", "status": 503}, "Agent run failed: the engine is busy"),
+        ({"ok": "true"}, "Agent run failed: there was no answer to the run"),
+        ({"ok": 1, "error": " "}, "Agent run failed: there was no answer to the run"),
+        (None, "Agent run failed: there was no answer to the run"),
+        ([OUTPUT], "Agent run failed: there was no answer to the run"),
+    ],
+)
+def test_a_caller_is_shown_that_the_run_failed(answer: object, text: str) -> None:
+    with pytest.raises(WorkError) as caught:
+        run_result(answer)
+    assert (str(caught.value), caught.value.code) == (text, "engine.run_failed")
+
+
+def test_a_run_that_went_well_is_its_own_result() -> None:
+    assert run_result(OUTPUT) is OUTPUT
