@@ -14,6 +14,7 @@ from urllib.error import URLError
 from benchmarks.bare import Bare, as_anybody_starts_it, as_the_engine_starts_it, post
 from benchmarks.measure import Bench, NotMeasuredError
 from benchmarks.processes import environment, free_port, serving
+from benchmarks.served import Served
 from benchmarks.served_engine import ENGINE, UNSYNCED, engine_served
 from benchmarks.workload import Workload
 
@@ -25,6 +26,7 @@ class Kind(StrEnum):
     DEFAULT = "default opa run"  # without any setting, asked for the bare decision
     WRITTEN = "engine, record written"  # and not waited for
     DURABLE = "engine, record on disk"  # the product
+    FORWARDER = "forwarding alone"  # what Python leaves before anything is checked or recorded
     FASTAPI = "FastAPI + opa-python-client"  # what one would write in an afternoon; records nothing
 
 
@@ -77,6 +79,8 @@ class _Starting:
         if kind is Kind.FASTAPI:
             behind = self._bare(as_the_engine_starts_it, "behind")
             return self._application(behind)
+        if kind is Kind.FORWARDER:
+            return self._forwarder()
         module = UNSYNCED if kind is Kind.WRITTEN else ENGINE
         name = f"{self.name}/{kind.name.lower()}"
         served = self.stack.enter_context(engine_served(self.bench, name, self.work, module))
@@ -95,6 +99,17 @@ class _Starting:
         surroundings = environment(self.bench.scratch) | own
         process = self.stack.enter_context(serving(command, port, folder, surroundings, self.bench.root))
         return self._target(f"http://127.0.0.1:{port}/decide", "document", process.pid, behind.pid)
+
+    def _forwarder(self) -> Target:
+        """The bare way to an OPA on a unix socket and back."""
+        port = free_port()
+        folder = self.bench.folder(f"{self.name}/forwarder")
+        opa = self.stack.enter_context(Served(self.bench.binary.path, self.bench.archives, folder))
+        own = {"BENCH_OPA_SOCKET": str(folder / "opa.sock"), "BENCH_PORT": str(port)}
+        surroundings = environment(self.bench.scratch, self.bench.cache) | own
+        command = [sys.executable, "-m", "benchmarks.forwarder"]
+        process = self.stack.enter_context(serving(command, port, folder, surroundings, self.bench.root))
+        return self._target(f"http://127.0.0.1:{port}/", "document", process.pid, opa.process.pid)
 
     def _target(self, url: str, body: str, *pids: int) -> Target:
         return Target(url, self.bench.scratch / self.name / body, pids)

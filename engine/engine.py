@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from engine.state.store import Store
 
 _ANYBODY = Context()
+_PROBE_SECONDS = 0.5
+"""For a decision of a fraction of a millisecond, on a loaded machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +161,12 @@ class _Open:
         return fresh.revisions
 
     def _status(self) -> Status:
-        up = isinstance(self._supervisor, Supervisor)
         revisions = pid = None
         opa, restarts = False, 0
         if isinstance(self._supervisor, Supervisor):
             generation = self._supervisor.current
             revisions, pid, restarts = generation.policy.revisions, generation.pid, self._supervisor.restarts
-            opa = up and generation.alive
+            opa = _proves_itself(generation)
         record = isinstance(self._log, RecordLog) and self._log.usable
         try:
             state = self._open_store().writable()
@@ -380,6 +381,15 @@ class AsyncEngine(_Open):
     async def status(self) -> Status:
         """`Engine.status`."""
         return await asyncio.to_thread(self._status)
+
+
+def _proves_itself(generation: Generation[PolicyBundle]) -> bool:
+    """Whether OPA answers, soon and from its revisions."""
+    try:
+        generation.server.probe(_PROBE_SECONDS)
+    except EngineError:
+        return False
+    return True
 
 
 def _not_open() -> EngineError:

@@ -36,3 +36,10 @@ def gone(pid: int, seconds: float = 5) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def opa_of(pid: int) -> int:
+    """The OPA that an engine started."""
+    tasks = Path(f"/proc/{pid}/task")
+    (child,) = {child for task in tasks.iterdir() for child in (task / "children").read_text().split()}
+    return int(child)

@@ -57,7 +57,8 @@ class Handler(BaseHTTPRequestHandler):
             self.runner.behavior(self)
         self.close_connection = True
 
-    do_GET = do_POST
+    def do_GET(self) -> None:
+        self.do_POST()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (its name there)
         """Say nothing."""
@@ -119,12 +120,15 @@ class _Quiet(ThreadingHTTPServer):
 @contextmanager
 def running(behavior: Behavior | None = None, context: ssl.SSLContext | None = None) -> Iterator[LoopbackRunner]:
     """A runner on any free port of this machine."""
-    own = type("Own", (Handler,), {})
-    server = _Quiet(("127.0.0.1", 0), own)
+
+    class Own(Handler):
+        pass
+
+    server = _Quiet(("127.0.0.1", 0), Own)
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     runner = LoopbackRunner(server.server_address[1], behavior or answering(), "http" if context is None else "https")
-    own.runner = runner
+    Own.runner = runner
     thread = threading.Thread(target=lambda: server.serve_forever(0.01), daemon=True)
     thread.start()
     try:

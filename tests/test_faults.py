@@ -34,7 +34,7 @@ from engine.record.verify import verify
 from engine.settings import OpaLimits, Settings, bundled
 from tests.command import Command, codes, decisions, events
 from tests.conftest import BUNDLES, NOW, ROOT
-from tests.processes import alive, gone, stop
+from tests.processes import alive, gone, opa_of, stop
 from tests.record.samples import decision
 
 GOOD = BUNDLES / "offline_fixture"
@@ -164,13 +164,6 @@ def checking(command: Command, short: Path, count: int = MANY) -> Iterator[subpr
     finally:
         process.kill()
         process.communicate()
-
-
-def opa_of(pid: int) -> int:
-    """The OPA that an engine started."""
-    tasks = Path(f"/proc/{pid}/task")
-    (child,) = {child for task in tasks.iterdir() for child in (task / "children").read_text().split()}
-    return int(child)
 
 
 def test_opa_killed_in_the_middle_of_many_checks_denies_until_another_one_answers(command: Command, short: Path) -> None:

@@ -65,6 +65,8 @@ class Runs:
         """Decide a run, take it to its runner when it is allowed, and answer what came of it."""
         body = _take(api, exchange)
         try:
+            if exchange.refusal is not None:  # who may not ask is told so however much is under way
+                return await _refuse(api, exchange, exchange.refusal)
             await self._turns.enter()
             try:
                 return await self._answer(api, exchange, body)
@@ -83,10 +85,10 @@ class Runs:
     async def _answer(self, api: Api, exchange: Exchange, body: bytes) -> Response:
         context = context_of(exchange)
         try:
-            asked = _read(api, exchange, body)
+            asked = _read(api, body)
             await _bind_key(api, context, asked)
         except EngineError as error:
-            return await _respond(await _ask(api, "runner_request", error, context), exchange)
+            return await _refuse(api, exchange, error)
         address = await _ask(api, "runner_uri", asked.address, replace(context, approval=None))
         sealed = permit(address.decision) if address.exit is Exit.ALLOW else None
         if sealed is None:
@@ -128,6 +130,11 @@ async def _respond(answer: Answer, exchange: Exchange, kept: RunAnswer | None = 
     return run_answers.went_well(kept.data, decision)
 
 
+async def _refuse(api: Api, exchange: Exchange, error: EngineError) -> Response:
+    """Record the deny of a run that cannot be decided on."""
+    return await _respond(await _ask(api, "runner_request", error, context_of(exchange)), exchange)
+
+
 async def _undecided(fault: EngineError, exchange: Exchange, decision: Decision | None) -> Response:
     await _tell(fault)
     return run_answers.undecided(fault, exchange, decision)
@@ -154,10 +161,8 @@ def _take(api: Api, exchange: Exchange) -> bytes:
     return body
 
 
-def _read(api: Api, exchange: Exchange, body: bytes) -> _Asked:
+def _read(api: Api, body: bytes) -> _Asked:
     """The run as strict JSON, of which nothing but the presence and text of `agent.uri` is looked at here."""
-    if exchange.refusal is not None:
-        raise exchange.refusal
     value = parse_json(body, api.limits)
     agent = value.get("agent") if isinstance(value, dict) else None
     stated = {"override": agent["uri"]} if isinstance(agent, dict) and "uri" in agent else {}
@@ -169,7 +174,10 @@ async def _bind_key(api: Api, context: Context, asked: _Asked) -> None:
     key, caller = context.idempotency_key, context.caller
     if key is None:
         return
-    body = digest(canonical([asked.value, context.approval]))
+    try:
+        body = digest(canonical([asked.value, context.approval]))
+    except (ValueError, TypeError, RecursionError):
+        return  # it has no canonical form: its point will say so
     scope = f"run/{caller.via}/{caller.principal or ''}"
     begun = await asyncio.to_thread(lambda: api.engine.store().begin(scope, key, body, int(time.time())))
     if begun.kind == "conflict":

@@ -60,6 +60,10 @@ def serve(
     watch: Annotated[
         bool, typer.Option("--watch", help="Activate the policy again when its folders change; for development.")
     ] = False,
+    deadline: Annotated[
+        float,
+        typer.Option("--deadline", metavar="SECONDS", min=0.05, max=60, help="How long OPA may take for an answer."),
+    ] = 5.0,
     state: options.State = None,
     policy: options.Policy = None,
     rego: options.Rego = None,
@@ -90,5 +94,5 @@ def serve(
         watch=watch,
     )
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
-    settings = replace(chosen, root=root or Path(os.devnull))
+    settings = replace(chosen, root=root or Path(os.devnull), opa=replace(chosen.opa, answer_seconds=deadline))
     raise typer.Exit(run(settings, listen, lambda url: typer.echo(f"engine: answering at {url}", err=True)))

@@ -49,7 +49,9 @@ def test_what_the_server_refuses_is_its_deny(api: Serving) -> None:
         assert client.decide("license", {"purpose": float("nan")}).outcome == "deny"
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_nobody_there(tmp_path: Path) -> None:
+    """The HTTP client leaves a unix socket that could not connect to the garbage collector, which warns."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         with Client(f"http://127.0.0.1:{free.getsockname()[1]}") as client:

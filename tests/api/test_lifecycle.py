@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -42,9 +44,9 @@ def refuse_mit(api: Serving) -> None:
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_0_and_leaves_no_socket(own: Serving, name: signal.Signals) -> None:
-    idle = socket.create_connection((own.host, own.port), timeout=30)
-    assert own.stop(name) == 0
-    assert idle.recv(10) == b""
+    with socket.create_connection((own.host, own.port), timeout=30) as idle:
+        assert own.stop(name) == 0
+        assert idle.recv(10) == b""
     assert not (own.state / "run" / "control.sock").exists()
     assert [line["event"] for line in own.log_lines()][-2:] == ["stopping", "stopped"]
     assert own.records()
@@ -105,11 +107,13 @@ def test_a_second_signal_does_not_wait(own: Serving) -> None:
 
 
 def test_the_end_is_bounded_in_time(tmp_path: Path, cache: Path) -> None:
-    with serving(tmp_path, cache, limits={"stop_seconds": 0.5}) as running:
-        with socket.create_connection((running.host, running.port), timeout=30) as connection:
-            connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n")
-            until(lambda: running.ask("GET", "/health").status == 200)
-            assert running.stop() == 4
+    with (
+        serving(tmp_path, cache, limits={"stop_seconds": 0.5}) as running,
+        socket.create_connection((running.host, running.port), timeout=30) as connection,
+    ):
+        connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n")
+        until(lambda: running.ask("GET", "/health").status == 200)
+        assert running.stop() == 4
 
 
 def test_a_changed_policy_is_activated_over_the_control_socket(own: Serving) -> None:
@@ -190,8 +194,6 @@ def test_an_address_in_use_is_told(own: Serving, tmp_path: Path, cache: Path) ->
 def test_ready_says_which_part_is_missing(own: Serving) -> None:
     assert own.ask("GET", "/ready").status == 200
     (pid,) = (line["pid"] for line in own.log_lines() if line["event"] == "opa_started")
-    import os
-
     os.kill(pid, signal.SIGSTOP)
     try:
         reply = until(lambda: (found := own.ask("GET", "/ready")).status == 503 and found, 60)
@@ -200,11 +202,11 @@ def test_ready_says_which_part_is_missing(own: Serving) -> None:
         assert (denied.status, denied.json["code"]) == (503, "policy_unavailable")
         assert denied.json["decision"]["outcome"] == "deny"
     finally:
-        with __import__("contextlib").suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 
 
-def test_a_crash_of_ours_tells_the_caller_nothing_and_the_log_everything(tmp_path: Path, cache: Path) -> None:
+def test_an_archive_that_cannot_be_stored_is_told_without_paths(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         shutil.rmtree(running.state / "uploads", ignore_errors=True)
         (running.state / "uploads").write_text("in the way")
