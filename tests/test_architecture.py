@@ -36,10 +36,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     | RECORD
     | {"engine.drive", "engine.points", "engine.decide", "engine.enforce", "engine.work", "engine.state.store"}
     | {"engine.policy_bundle.catalogue"},
-    "engine.once": BASE | RECORD | {"engine.drive", "engine.flow", "engine.points", "engine.state.store", "engine.work"},
+    "engine.once": BASE
+    | RECORD
+    | {"engine.drive", "engine.flow", "engine.points", "engine.state.store", "engine.work"},
     "engine.serving": BASE | BUNDLE | {"engine.opa"},
     "engine.client": BASE | {"engine.points"},
-    "engine.api": BASE | RECORD | {"engine.api", "engine.engine", "engine.flow", "engine.points", "engine.state"},
+    "engine.api": BASE
+    | RECORD
+    | {"engine.api", "engine.drive", "engine.engine", "engine.enforce", "engine.flow", "engine.once"}
+    | {"engine.points", "engine.state", "engine.work"}
+    | {"adapters.runner", "adapters.runner_answer", "adapters.runner_errors"},
     "engine.report": BASE,
 }
 """The rooms whose arrows are held; cli, engine.engine, explain and cases stand above them all."""

@@ -166,7 +166,7 @@ def checking(command: Command, short: Path, count: int = MANY) -> Iterator[subpr
         process.communicate()
 
 
-def test_opa_killed_in_the_middle_of_many_checks_denies_until_another_one_answers(command: Command, short: Path) -> None:
+def test_opa_killed_in_the_middle_of_many_checks_denies_until_another_answers(command: Command, short: Path) -> None:
     with checking(command, short) as process:
         opa = opa_of(process.pid)
         os.kill(opa, signal.SIGKILL)

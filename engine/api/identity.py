@@ -28,6 +28,7 @@ _REMEMBERED_SECONDS = 1.0
 """How long a scoped token that was looked up holds without another look: the delay of a revocation."""
 
 _KNOWN = 4_096
+_LOOPBACK = Caller(via=Via.LOOPBACK)
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
@@ -115,7 +116,7 @@ class Identity:
                 return peer.caller
             if peer.loopback and not self.required():
                 _check_host(head)
-                return Caller(via=Via.LOOPBACK)
+                return _LOOPBACK
         return self._with_token(presented, peer)
 
     def _with_token(self, presented: Presented, peer: Peer) -> Caller:

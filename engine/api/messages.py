@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from engine.api.routes import Operation
     from engine.api.uploads import Upload
 
+_NOBODY = Caller(via=Via.NONE)
+
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"
 
@@ -109,7 +111,7 @@ class Exchange:
     """Nanoseconds of the monotonic clock."""
     limit: int
     """Bytes of body that this operation takes."""
-    caller: Caller = field(default_factory=lambda: Caller(via=Via.NONE))
+    caller: Caller = _NOBODY
     named: bool = False
     """Whether the caller gave the request id, so that it may be anything."""
     run: str | None = None

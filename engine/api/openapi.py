@@ -47,7 +47,7 @@ def document() -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{}, {"bearer": []}, {"runnerToken": []}, {"mutualTls": []}],
-        "paths": {**_points(), **_authzen(), **_operations()},
+        "paths": {**_points(), **_run(), **_authzen(), **_operations()},
         "components": {
             "schemas": schemas,
             "parameters": _parameters(),
@@ -79,6 +79,11 @@ def _schemas() -> dict[str, Any]:
         schemas[_name(point, "Batch")] = _batch(point)
         schemas[_name(point, "BatchAnswer")] = _batch_answer(point)
     schemas["Problem"] = _problem()
+    schemas["run.Answer"] = {
+        "type": "object",
+        "description": "The runner's own answer; or why there is none, and the decision where that was the reason",
+        "properties": {"ok": {"type": "boolean"}, "error": _TEXT, "replayed": {"const": True}},
+    }
     return schemas | _authzen_schemas()
 
 
@@ -275,7 +280,11 @@ def _operations() -> dict[str, Any]:
     ready = _answers(None)
     ready["503"]["content"] = {"application/json": {"schema": {"type": "object"}}}
     revisions = _answers("Revisions")
+    page, own = _answers(None), _answers(None)
+    page["200"]["content"] = {"text/html": {"schema": _TEXT}}
     return {
+        "/openapi.json": {"get": _operation("openapi", "operations", "This document", own)},
+        "/docs": {"get": _operation("docs", "operations", "This document for people", page)},
         "/health": {"get": _operation("health", "operations", "Whether the process lives", _answers(None))},
         "/ready": {"get": _operation("ready", "operations", "Whether it can allow anything", ready)},
         "/metrics": {"get": _operation("metrics", "operations", "Prometheus metrics", text)},
@@ -283,6 +292,18 @@ def _operations() -> dict[str, Any]:
             "post": _operation("activate", "operations", "Switch to the changed policy; control socket only", revisions)
         },
     }
+
+
+def _run() -> dict[str, Any]:
+    answers = _answers("run.Answer")
+    for status, words in {"502": "The runner gave no answer", "504": "The runner took too long"}.items():
+        answers[status] = {"description": words, "content": answers["200"]["content"]}
+    for status in ("500", "503"):
+        answers[status]["content"] = answers[status]["content"] | answers["200"]["content"]
+    content = {"application/json": {"schema": {"$ref": _REF + "runner_request.Request"}}}
+    parameters = ("request_id", "run_id", "approval", "idempotency_key")
+    summary = "Decide a run and, on an allow, take it to its runner; the answer is the runner's"
+    return {"/run": {"post": _operation("run", "runner", summary, answers, content, parameters)}}
 
 
 def _authzen() -> dict[str, Any]:

@@ -89,7 +89,7 @@ class OperationalLog:
             parts.append(f',"decision_id":{json.dumps(response.decision_id)}')
         if caller.principal is not None:
             parts.append(f',"principal":{self._quoted(caller.principal)}')
-        if self._payload and exchange.chunks:
+        if self._payload and exchange.chunks and _may_be_told(exchange):
             parts.append(f',"payload":{json.dumps(_payload(exchange.body))}')
         parts.append("}")
         self._put("".join(parts))
@@ -161,6 +161,14 @@ class OperationalLog:
         except OSError:  # nobody reads it any more: the engine goes on without
             return False
         return True
+
+
+def _may_be_told(exchange: Exchange) -> bool:
+    """Whether the body is the request of one point, and of one whose requests hold no secrets."""
+    from engine.points.registry import POINTS
+
+    point = POINTS.get(exchange.operation.point or "")
+    return point is not None and not point.secret
 
 
 def _payload(body: bytes) -> Any:

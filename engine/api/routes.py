@@ -20,7 +20,7 @@ class Access(Enum):
 
     OPEN = "open"  # anybody; who shows credentials is told more
     CALLER = "caller"  # whoever can be told, by token, certificate, socket, or being on this machine
-    LOCAL = "local"  # anybody on this machine, elsewhere as CALLER
+    LOCAL = "machine"  # anybody on this machine, elsewhere as CALLER
     CONTROL = "control"  # the user at the control socket
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import takewhile
 from typing import Annotated, Any, Literal
 
@@ -38,6 +39,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _MEDIA_NAME = r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}"
 
 
+@lru_cache(maxsize=4096)
 def seconds(timestamp: str) -> int:
     """Seconds since 1970 UTC of `YYYY-MM-DDTHH:MM:SSZ`. Raises ValueError on any other spelling."""
     if (match := _TIMESTAMP.fullmatch(timestamp)) is None:

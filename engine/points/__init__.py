@@ -79,5 +79,7 @@ class Point:
     gather: Callable[[Any, World], Gathered]
     blocking: bool = False
     """Whether gather reads files, so that a server must not do it between other requests."""
+    secret: bool = False
+    """Whether requests hold secrets that no pattern knows, so that no log may have them (D29)."""
     events: Callable[[Gathered, Decision, Catalogue], tuple[SourceEvent, ...]] | None = None
     """The narrow view of a decision for data governance, where the point has one."""

@@ -226,4 +226,4 @@ def _endpoints(request: RunRequest) -> list[EndpointFacts]:
     return [EndpointFacts(id=name, canonical=facts.canonical, origin=facts.origin) for name, facts in found]
 
 
-POINT = Point("runner_request", RunRequest, RunnerInput, RunnerLimits, gather)
+POINT = Point("runner_request", RunRequest, RunnerInput, RunnerLimits, gather, secret=True)

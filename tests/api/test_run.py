@@ -759,7 +759,11 @@ def test_what_a_run_carries_gets_to_its_runner_and_nowhere_else(tmp_path: Path, 
         (one,) = runner.received  # the control: they are what is sent, and what could be told
         assert all(word.encode() in one.body for word in CANARIES.values())
         replies = [allowed, found.run(SECRET_RUN, Idempotency_Key="secret-1")]
-        for behavior in (answering({"ok": False, "error": one.body.decode()}), answering(one.body), raw(one.body)):
+        for behavior in (
+            answering({"ok": False, "error": one.body.decode()}),
+            answering(one.body),
+            raw(one.body + b"\r\n\r\n"),
+        ):
             runner.behavior = behavior
             replies.append(found.run(SECRET_RUN))
         changes: tuple[dict[str, Any], ...] = (
@@ -773,6 +777,9 @@ def test_what_a_run_carries_gets_to_its_runner_and_nowhere_else(tmp_path: Path, 
         replies += [found.run({**SECRET_RUN, **change}) for change in changes]
         replies.append(found.run(json.dumps(SECRET_RUN).encode()[:-1]))
         replies.append(found.run(SECRET_RUN, Authorization=f"Bearer {CANARIES['trace']}"))
+        for path in ("/v1/decide/runner_request", "/access/v1/evaluation"):  # the same body at other doors
+            replies.append(found.engine.ask("POST", path, SECRET_RUN))
+        replies.append(found.engine.ask("POST", "/v1/decide/runner_request/batch", {"inputs": {"a": SECRET_RUN}}))
         replies.append(found.engine.ask("GET", "/metrics"))
         seen = found.engine.decide("license", {"purpose": "told-in-payloads"})
         assert found.engine.stop() == 0

@@ -105,7 +105,7 @@ def test_killed_under_load_nothing_that_was_acknowledged_is_missing(tmp_path: Pa
         folder.mkdir()
         with serving(folder, cache, "--state", tmp_path / "state") as api, load(api) as running:
             count = len(running.seen) + 40 + 7 * (round_ % 23)
-            until(lambda count=count, running=running: len(running.seen) >= count)  # type: ignore[misc]
+            until(lambda count=count, running=running: len(running.seen) >= count)
             api.process.kill()
             api.process.wait()
         assert {outcome(one) for one in running.seen} == {"allow"}
@@ -129,7 +129,7 @@ def test_opa_killed_and_stopped_under_load_gives_only_reserved_denies_and_recove
             pid = opa_of(api.process.pid)
             moment = time.monotonic()
             os.kill(pid, signal.SIGKILL) if fault == "killed" else stop(pid)
-            until(lambda moment=moment: any(outcome(one) == "deny" for one in running.since(moment)))  # type: ignore[misc]
+            until(lambda moment=moment: any(outcome(one) == "deny" for one in running.since(moment)))
             until(lambda: outcome(running.seen[-1]) == "allow" and api.ask("GET", "/ready").status == 200)
             after = running.since(moment)
             denied = [one for one in after if outcome(one) == "deny"]

@@ -599,14 +599,17 @@ def test_10_every_decision_asks_opa(file: CaseFile, runner: Runner) -> None:
 
 def test_a_dry_run_never_gives_a_permit(runner: Runner) -> None:
     ran: list[Permit] = []
+
+    def hand(permit: Permit, _: Any) -> Result:
+        ran.append(permit)
+        return Result("done", {})
+
     file = next(file for file in ALLOWED if file.case.bundle)
     engine, _, _ = taken(runner, file)
-    dry = answer(
-        POINTS["source"], runner.request(file), Mode.CHECK, parts(engine), Context(), lambda p, _: ran.append(p)
-    )  # type: ignore[arg-type,return-value]
-    got = run(dry)
-    assert got.decision.outcome is Outcome.ALLOW
-    assert not ran
+    for mode in (Mode.CHECK, Mode.ENFORCE):
+        got = run(answer(POINTS["source"], runner.request(file), mode, parts(engine), Context(), hand))
+        assert got.decision.outcome is Outcome.ALLOW
+        assert len(ran) == (mode is Mode.ENFORCE)  # the control: enforced, it runs
 
 
 def test_a_forged_permit_is_refused() -> None:

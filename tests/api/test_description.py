@@ -1,0 +1,195 @@
+"""The API describes itself: what OpenAPI says holds for whatever is sent, and the page works in a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from jsonschema_rs import Draft202012Validator, meta
+
+from engine.api.docs import ASSETS
+from engine.api.openapi import document
+from engine.api.routes import routes
+from engine.api.uploads import ARCHIVES
+from engine.points.registry import POINTS
+from tests.api.serving import ALLOWED, LICENSE, Serving
+
+SCHEMA = schemathesis.openapi.from_dict(document())
+NOT_ASKED = {"/run"}  # it would forward; asked in tests of its own
+
+
+@schemathesis.serializer(*(kind.decode("ascii") for kind in ARCHIVES))
+def _archive(_: Any, value: Any) -> bytes:
+    """Whatever was thought of, as the bytes of an archive."""
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def test_every_route_is_described_and_nothing_else() -> None:
+    served = {(path, method.lower()) for path, methods in routes().items() for method in methods}
+    served -= {(f"/docs/{name}", "get") for name in ASSETS}
+    assert {(path, method) for path, methods in document()["paths"].items() for method in methods} == served
+
+
+def test_the_document_is_served_and_names_the_ways_to_say_who_asks(api: Serving) -> None:
+    found = api.ask("GET", "/openapi.json").json
+    assert found == document()
+    assert found["openapi"] == "3.1.0"
+    assert set(found["components"]["securitySchemes"]) == {"bearer", "runnerToken", "mutualTls"}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_the_schema_of_every_point_is_served(api: Serving, point: str) -> None:
+    reply = api.ask("GET", f"/v1/schemas/{point}")
+    assert reply.headers["content-type"] == "application/schema+json"
+    meta.validate(reply.json)
+    assert reply.json["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("request_", [ALLOWED, LICENSE, {**ALLOWED, "license": "GPL-3.0-only"}])
+def test_decisions_are_as_the_document_says(api: Serving, request_: dict[str, Any]) -> None:
+    schema = {"$ref": "#/components/schemas/license.Decision", "components": document()["components"]}
+    Draft202012Validator(schema).validate(api.decide("license", request_).json)
+
+
+@SCHEMA.exclude(path=sorted(NOT_ASKED)).parametrize()
+@settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_whatever_is_asked_the_answer_is_as_described(api: Serving, case: schemathesis.Case[Any]) -> None:
+    response = case.call(base_url=f"http://{api.host}:{api.port}", headers={"Host": "localhost"}, timeout=30)
+    all_failed = case.path.endswith("/batch") and response.status_code == 500
+    assert response.status_code < 500 or all_failed, response.text
+    case.validate_response(
+        response,
+        checks=[
+            schemathesis.checks.status_code_conformance,
+            schemathesis.checks.content_type_conformance,
+            schemathesis.checks.response_schema_conformance,
+        ],
+    )
+
+
+def test_nothing_on_the_page_comes_from_elsewhere_or_is_inline(api: Serving) -> None:
+    page = api.ask("GET", "/docs")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert b"http://" not in page.body
+    assert b"https://" not in page.body
+    assert b" style=" not in page.body
+    assert b"onclick" not in page.body
+    for name in ASSETS:
+        assert api.ask("GET", f"/docs/{name}").status == 200
+
+
+class Browser:
+    """A headless Chromium, spoken to over two pipes."""
+
+    def __init__(self, to: int, answers: int) -> None:
+        self._to = to
+        self._answers = answers
+        self._left = b""
+        self._number = 0
+        self.told: list[dict[str, Any]] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Runtime", "Log", "Page"):
+            self.call(f"{domain}.enable", page=True)
+
+    def call(self, method: str, *, page: bool = False, **parameters: Any) -> dict[str, Any]:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if page:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        while True:
+            found = self._next()
+            if found.get("id") == self._number:
+                assert "error" not in found, found
+                return dict(found["result"])
+            self.told.append(found)
+
+    def run(self, script: str) -> Any:
+        """The value of a script in the page, which may be awaited."""
+        result = self.call("Runtime.evaluate", page=True, expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._left:
+            part = os.read(self._answers, 1 << 16)
+            assert part, "the browser ended"
+            self._left += part
+        line, _, self._left = self._left.partition(b"\0")
+        return dict(json.loads(line))
+
+
+@contextmanager
+def browser(folder: Path) -> Iterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("THIS MACHINE LACKS chromium: the docs page was not opened in a browser")
+    read_in, write_in = os.pipe()
+    read_out, write_out = os.pipe()
+    command = f'exec "$@" 3<&{read_in} 4>&{write_out}'
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe"]
+    process = subprocess.Popen(
+        ["/bin/bash", "-c", command, "bash", program, *options, f"--user-data-dir={folder}"],
+        pass_fds=(read_in, write_out),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
+    )
+    try:
+        yield Browser(write_in, read_out)
+    finally:
+        process.kill()
+        process.wait()
+        for descriptor in (read_in, write_in, read_out, write_out):
+            os.close(descriptor)
+
+
+_SEND = """
+(async () => {
+  const form = document.querySelector('form[data-path="/v1/decide/license"]');
+  form.closest('details').open = true;
+  form.querySelector('textarea').value = %s;
+  form.querySelector('button').click();
+  const told = form.querySelector('output');
+  for (let turn = 0; turn < 200 && !/^[0-9]/.test(told.textContent); turn++)
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  return told.textContent;
+})()
+"""
+
+
+@pytest.mark.machine
+def test_in_a_browser_a_person_can_read_the_page_and_get_a_decision(api: Serving, tmp_path: Path) -> None:
+    with browser(tmp_path / "profile") as chromium:
+        chromium.call("Page.navigate", page=True, url=f"http://{api.host}:{api.port}/docs")
+        end = time.monotonic() + 30
+        loaded = "document.readyState === 'complete' && document.forms.length > 0"
+        while not chromium.run(loaded):
+            assert time.monotonic() < end
+        assert "decision API" in chromium.run("document.querySelector('h1').textContent")
+        assert chromium.run("getComputedStyle(document.body).maxWidth") == "960px"  # its style sheet was taken
+        answer = chromium.run(_SEND % json.dumps(json.dumps(ALLOWED)))
+        assert answer.startswith("200")
+        assert json.loads(answer.partition("\n")[2])["outcome"] == "allow"
+        entries = [one["params"]["entry"] for one in chromium.told if one.get("method") == "Log.entryAdded"]
+        assert [one for one in entries if one["level"] != "verbose"] == []  # nothing is against its own policy
+        assert not [one for one in chromium.told if one.get("method") == "Runtime.exceptionThrown"]
