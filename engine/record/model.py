@@ -212,8 +212,8 @@ class RecoveryRecord(Model):
 class RetentionRecord(Model):
     """Whole segments removed for their age; written before the first of them goes.
 
-    Every line of the segments `first` to `last` was from before `before`; `seq` and `hash` are of the last
-    of these lines, so that what remains goes on from there.
+    Every line of the segments `first_segment` to `last_segment` was from before `before`; `last_seq` and
+    `last_hash` are of the last of these lines, so that what remains goes on from there.
     """
 
     kind: Literal["retention"] = "retention"
@@ -221,10 +221,10 @@ class RetentionRecord(Model):
     keep_days: Count
     floor_days: Count
     before: Time
-    first: Annotated[int, Field(ge=1)]
-    last: Annotated[int, Field(ge=1)]
-    seq: Annotated[int, Field(ge=1)]
-    hash: Sha256
+    first_segment: Annotated[int, Field(ge=1)]
+    last_segment: Annotated[int, Field(ge=1)]
+    last_seq: Annotated[int, Field(ge=1)]
+    last_hash: Sha256
 
 
 Body = DecisionRecord | ResultRecord | ReplayRecord | RecoveryRecord | RetentionRecord

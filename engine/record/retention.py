@@ -84,10 +84,10 @@ def retain_in(log: RecordLog, keep_days: int, floor_days: int, now: datetime) ->
         keep_days=keep_days,
         floor_days=floor_days,
         before=before,
-        first=first,
-        last=last.segment,
-        seq=last.seq,
-        hash=last.hash,
+        first_segment=first,
+        last_segment=last.segment,
+        last_seq=last.seq,
+        last_hash=last.hash,
     )
     told = log.append(line)
     log.between_batches(lambda writer: _remove(writer, old, told, timestamp(now)))

@@ -207,7 +207,11 @@ class _Watch:
         """Compare the line that tells of the last removal with the anchor."""
         anchor, body = self._found.anchor, entry.body
         if anchor is not None and isinstance(body, RetentionRecord):
-            self.told = (body.last + 1, body.seq, body.hash) == (anchor.segment, anchor.seq, anchor.hash)
+            self.told = (body.last_segment + 1, body.last_seq, body.last_hash) == (
+                anchor.segment,
+                anchor.seq,
+                anchor.hash,
+            )
 
 
 def _walk(storage: Storage, identity: Identity, segments: Segments, found: _Found) -> None:

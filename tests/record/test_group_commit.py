@@ -1,0 +1,387 @@
+"""Many callers, one sync: batches form while the one before is on its way, and every caller gets its own answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import RecordError
+from engine.record import commit as commit_module
+from engine.record import log as log_module
+from engine.record.chain import parse
+from engine.record.layout import DECISIONS, EVENTS
+from engine.record.log import RecordLog
+from engine.record.model import DecisionRecord
+from engine.record.storage import DiskStorage
+from engine.record.verify import verify
+from tests.record.samples import clock, decision, event, open_log
+
+PATIENCE = 20.0  # seconds until something that never comes is called a failure
+
+
+def still_usable(log: RecordLog) -> bool:
+    """What the log says now; read in place, mypy takes it for a constant."""
+    return log.usable
+
+
+class Gated(DiskStorage):
+    """Holds up the sync of decisions while the gate is shut; counts what is done to each file."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.gate = threading.Event()
+        self.gate.set()
+        self.waiting = threading.Event()
+        self.syncs: list[str] = []
+        self.writes: list[tuple[str, int]] = []
+        self.error: OSError | None = None
+
+    def append(self, path: str, data: bytes) -> None:
+        super().append(path, data)
+        self.writes.append((path, data.count(b"\n")))
+
+    def sync(self, path: str) -> None:
+        if path == DECISIONS:
+            self.waiting.set()
+            assert self.gate.wait(PATIENCE)
+            if self.error is not None:
+                raise self.error
+        super().sync(path)
+        self.syncs.append(path)
+
+
+@contextmanager
+def gated(state: Path) -> Iterator[tuple[RecordLog, Gated]]:
+    storage = Gated(state)
+    log = RecordLog.on(storage, lock_seconds=1, clock=clock, place="state")
+    storage.syncs.clear()
+    storage.writes.clear()
+    try:
+        yield log, storage
+    finally:
+        storage.gate.set()
+        log.close()
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        os.sched_yield()
+
+
+def queued(log: RecordLog) -> int:
+    return len(log._commits._queue)
+
+
+class Caller(threading.Thread):
+    """A thread that appends one decision and keeps what came of it."""
+
+    def __init__(self, log: RecordLog, number: int, events: int = 0) -> None:
+        super().__init__(daemon=True)
+        self.log, self.number, self.events = log, number, events
+        self.seq: int | None = None
+        self.error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.seq = self.log.append(decision(self.number), (event(self.number),) * self.events)
+        except BaseException as error:  # noqa: BLE001 (looked at by the test)
+            self.error = error
+
+
+def numbers(state: Path) -> list[int]:
+    bodies = [parse(line).body for line in (state / DECISIONS).read_bytes().splitlines()]
+    return [int(body.decision_id, 16) for body in bodies if isinstance(body, DecisionRecord)]
+
+
+def test_callers_that_wait_share_one_write_and_one_sync(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        first = Caller(log, 1)
+        assert storage.waiting.wait(PATIENCE)
+        others = [Caller(log, number, events=number % 2) for number in range(2, 42)]
+        until(lambda: queued(log) == 40)
+        assert all(one.seq is None for one in (first, *others))
+        storage.gate.set()
+        for one in (first, *others):
+            one.join(PATIENCE)
+    assert sorted(one.seq or 0 for one in (first, *others)) == list(range(1, 42))
+    assert storage.syncs[:3] == [DECISIONS, EVENTS, DECISIONS]
+    assert storage.writes[:3] == [(DECISIONS, 1), (EVENTS, 20), (DECISIONS, 40)]
+    assert verify(tmp_path / "state").records == 41
+
+
+def test_threads_and_tasks_share_one_queue_and_the_loop_goes_on(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+
+        async def tasks() -> list[int]:
+            storage.gate.clear()
+            waiting = [asyncio.create_task(log.append_async(decision(1)))]
+            await asyncio.sleep(0)
+            assert await asyncio.to_thread(storage.waiting.wait, PATIENCE)
+            waiting += [asyncio.create_task(log.append_async(decision(number), (event(1),))) for number in range(2, 12)]
+            callers = [Caller(log, number) for number in range(20, 30)]
+            await asyncio.to_thread(until, lambda: queued(log) == 20)
+            assert not any(task.done() for task in waiting)
+            storage.gate.set()  # said by the loop itself, which therefore was not held up
+            told = await asyncio.gather(*waiting)
+            for one in callers:
+                await asyncio.to_thread(one.join, PATIENCE)
+            return told + [one.seq or 0 for one in callers]
+
+        assert sorted(asyncio.run(tasks())) == list(range(1, 22))
+    assert storage.syncs[:3] == [DECISIONS, EVENTS, DECISIONS]
+    assert sorted(numbers(tmp_path / "state")) == [*range(1, 12), *range(20, 30)]
+    assert verify(tmp_path / "state").ok
+
+
+def test_a_single_thread_needs_no_other(tmp_path: Path) -> None:
+    with open_log(tmp_path / "state") as log:
+        before = threading.active_count()
+        for number in range(1, 20):
+            log.append(decision(number))
+        assert threading.active_count() == before
+        asyncio.run(log.append_async(decision(20)))
+        assert threading.active_count() == before + 1  # the one worker, from the first event loop on
+    assert threading.active_count() == before
+
+
+def test_a_batch_has_an_upper_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_module, "BATCH_RECORDS", 4)
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        callers = [Caller(log, 1)]
+        assert storage.waiting.wait(PATIENCE)
+        callers += [Caller(log, number) for number in range(2, 12)]
+        until(lambda: queued(log) == 10)
+        storage.gate.set()
+        for one in callers:
+            one.join(PATIENCE)
+    assert [lines for path, lines in storage.writes if path == DECISIONS] == [1, 4, 4, 2]
+    assert verify(tmp_path / "state").records == 11
+
+
+def test_a_batch_has_an_upper_end_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_module, "BATCH_BYTES", 2_000)
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        callers = [Caller(log, 1)]
+        assert storage.waiting.wait(PATIENCE)
+        callers += [Caller(log, number) for number in range(2, 8)]
+        until(lambda: queued(log) == 6)
+        storage.gate.set()
+        for one in callers:
+            one.join(PATIENCE)
+    sizes = [lines for path, lines in storage.writes if path == DECISIONS]
+    assert sum(sizes) == 7
+    assert max(sizes) < 4
+    assert verify(tmp_path / "state").records == 7
+
+
+def test_a_failed_sync_fails_every_waiter_and_closes_the_log(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+
+        async def tasks() -> list[Any]:
+            storage.gate.clear()
+            first = asyncio.create_task(log.append_async(decision(1)))
+            await asyncio.sleep(0)
+            assert await asyncio.to_thread(storage.waiting.wait, PATIENCE)
+            more = [asyncio.create_task(log.append_async(decision(number))) for number in (2, 3)]
+            callers = [Caller(log, number) for number in (4, 5)]
+            await asyncio.to_thread(until, lambda: queued(log) == 4)
+            storage.error = OSError(5, "Input/output error")
+            storage.gate.set()
+            told = await asyncio.gather(first, *more, return_exceptions=True)
+            for one in callers:
+                await asyncio.to_thread(one.join, PATIENCE)
+            return [*told, *(one.error for one in callers)]
+
+        assert log.usable
+        told = asyncio.run(tasks())
+        assert [type(error) for error in told] == [RecordError] * 5
+        assert all("cannot be written: input/output error" in str(error) for error in told)
+        assert not still_usable(log)
+        storage.error = None
+        before = list(storage.writes)
+        with pytest.raises(RecordError, match="closed after a failure"):
+            log.append(decision(6))
+        with pytest.raises(RecordError, match="closed after a failure"):
+            asyncio.run(log.append_async(decision(7)))
+        assert storage.writes == before
+    with open_log(tmp_path / "state") as again:
+        again.append(decision(8))
+    assert verify(tmp_path / "state").ok
+
+
+def test_a_cancelled_waiter_neither_loses_nor_doubles_its_record(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+
+        async def tasks() -> None:
+            storage.gate.clear()
+            first = asyncio.create_task(log.append_async(decision(1)))
+            await asyncio.sleep(0)
+            assert await asyncio.to_thread(storage.waiting.wait, PATIENCE)
+            second, third = (asyncio.create_task(log.append_async(decision(number))) for number in (2, 3))
+            await asyncio.sleep(0)
+            first.cancel()
+            second.cancel()
+            storage.gate.set()
+            assert await third == 3
+            assert first.cancelled()
+            assert second.cancelled()
+
+        asyncio.run(tasks())
+        assert log.append(decision(4)) == 4
+    assert numbers(tmp_path / "state") == [1, 2, 3, 4]
+    assert verify(tmp_path / "state").ok
+
+
+def test_a_loop_that_is_gone_holds_nobody_up(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+
+        async def leave() -> None:
+            storage.gate.clear()
+            task = asyncio.create_task(log.append_async(decision(1)))
+            await asyncio.sleep(0)
+            assert await asyncio.to_thread(storage.waiting.wait, PATIENCE)
+            task.cancel()
+
+        asyncio.run(leave())
+        caller = Caller(log, 2)
+        until(lambda: queued(log) == 1)
+        storage.gate.set()
+        caller.join(PATIENCE)
+        assert caller.seq == 2
+    assert numbers(tmp_path / "state") == [1, 2]
+
+
+def test_a_body_that_cannot_be_written_fails_only_its_own_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "LINE_BYTES", 2_000)
+
+    async def tasks(log: RecordLog) -> list[Any]:
+        bodies = [decision(1), decision(2, {"a": float("nan")}), decision(3, {"words": ["word"] * 1000}), decision(4)]
+        return await asyncio.gather(*(log.append_async(body) for body in bodies), return_exceptions=True)
+
+    with open_log(tmp_path / "state") as log:
+        told = asyncio.run(tasks(log))
+        assert told[0::3] == [1, 2]
+        assert ["no JSON form" in str(told[1]), "longer than 2000 bytes" in str(told[2])] == [True, True]
+        assert log.usable
+    assert numbers(tmp_path / "state") == [1, 4]
+
+
+def test_closing_waits_for_what_is_queued_and_refuses_the_rest(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        callers = [Caller(log, 1)]
+        assert storage.waiting.wait(PATIENCE)
+        callers.append(Caller(log, 2))
+        until(lambda: queued(log) == 1)
+        closing = threading.Thread(target=log.close)
+        closing.start()
+        until(lambda: not log.usable)
+        with pytest.raises(RecordError):
+            log.append(decision(3))
+        storage.gate.set()
+        closing.join(PATIENCE)
+        for one in callers:
+            one.join(PATIENCE)
+        assert [one.seq for one in callers] == [1, 2]
+    assert numbers(tmp_path / "state") == [1, 2]
+
+
+def test_a_waiting_thread_that_is_interrupted_leaves_and_the_others_go_on(tmp_path: Path) -> None:
+    class Interrupted(BaseException):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    main = threading.main_thread().ident
+    assert main is not None
+    try:
+        with gated(tmp_path / "state") as (log, storage):
+            storage.gate.clear()
+            first = Caller(log, 1)
+            assert storage.waiting.wait(PATIENCE)
+
+            def send() -> None:
+                until(lambda: queued(log) == 1 and log._commits._queue[0].held is not None)
+                signal.pthread_kill(main, signal.SIGUSR1)
+
+            sender = threading.Thread(target=send)
+            sender.start()
+            with pytest.raises(Interrupted):
+                log.append(decision(2))
+            sender.join(PATIENCE)
+            storage.gate.set()
+            first.join(PATIENCE)
+            assert log.append(decision(3)) == 3
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert numbers(tmp_path / "state") == [1, 2, 3]
+    assert verify(tmp_path / "state").ok
+
+
+@pytest.mark.parametrize("how", ["thread", "task"])
+def test_a_fork_may_not_write(tmp_path: Path, how: str) -> None:
+    with open_log(tmp_path / "state") as log:
+        log.append(decision(1))
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                if how == "thread":
+                    log.append(decision(2))
+                else:
+                    log.append_async(decision(2)).send(None)
+            except RecordError as error:
+                os.write(theirs, error.message.encode())
+            log.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.close(theirs)
+        with os.fdopen(ours) as pipe:
+            assert pipe.read() == "this record was opened in another process"
+        assert log.append(decision(3)) == 2
+    assert verify(tmp_path / "state").ok
+
+
+@pytest.mark.slow
+def test_many_threads_and_tasks_at_once(tmp_path: Path) -> None:
+    with open_log(tmp_path / "state") as log:
+        told: list[int] = []
+
+        def thread(start: int) -> None:
+            told.extend([log.append(decision(start + step)) for step in range(50)])
+
+        async def tasks() -> None:
+            async def one(start: int) -> None:
+                for step in range(50):
+                    told.extend([await log.append_async(decision(start + step))])
+
+            await asyncio.gather(*(one(10_000 + 100 * task) for task in range(16)))
+
+        threads = [threading.Thread(target=thread, args=(100 * index,)) for index in range(8)]
+        for worker in threads:
+            worker.start()
+        asyncio.run(tasks())
+        for worker in threads:
+            worker.join()
+    assert sorted(told) == list(range(1, 24 * 50 + 1))
+    assert len(set(numbers(tmp_path / "state"))) == 24 * 50
+    assert verify(tmp_path / "state").ok
