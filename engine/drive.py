@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -16,8 +18,11 @@ from engine.errors import DecideError
 
 T = TypeVar("T")
 
-BATCH_ITEMS = 256
+BATCH_ITEMS = 128
 """Inputs in one question to OPA: its answer is one piece, and others wait for the connection."""
+
+SIDE_BY_SIDE = 4
+"""Questions of many inputs that OPA is asked at once; it evaluates each on one core."""
 
 
 class Reply(Protocol):
@@ -53,6 +58,10 @@ class Log(Protocol):
         """Write one line and the source events it covers. Raises RecordError."""
         ...
 
+    def append_many(self, bodies: Sequence[tuple[Any, tuple[Any, ...]]]) -> Sequence[Any]:
+        """`append` for many lines together; for each, anything, or the RecordError."""
+        ...
+
     async def append_async(self, body: Any, events: tuple[Any, ...] = ()) -> object:
         """`append` from an event loop."""
         ...
@@ -84,6 +93,7 @@ class Call:
 
 Step = Ask | Append | Call
 Steps = Generator[Step, Any, T]
+_Asked = tuple[Opa, Sequence[tuple[int, Ask]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,18 +141,26 @@ def run_all(paths: Sequence[Steps[T]]) -> list[T]:
     walk = _Walk(paths)
     while waiting := walk.waiting():
         asked, others = _sorted(waiting)
-        for opa, batch in asked:
-            try:
-                outcomes: list[Any] = _items(opa.ask("decisions", _batch(batch)), len(batch))
-            except Exception as error:  # noqa: BLE001  (each path decides what it means)
-                outcomes = [error] * len(batch)
-            walk.advance(batch, outcomes)
+        with ThreadPoolExecutor(SIDE_BY_SIDE) if len(asked) > 1 else nullcontext() as pool:
+            answered = map(_ask, asked) if pool is None else pool.map(_ask, asked)
+            for (_, batch), outcomes in zip(asked, answered, strict=True):
+                walk.advance(batch, outcomes)
+        lines: dict[int, tuple[Log, list[tuple[int, Append]]]] = {}
         for index, step in others:
+            if isinstance(step, Append):
+                lines.setdefault(id(step.log), (step.log, []))[1].append((index, step))
+                continue
             try:
                 outcome = _perform(step)
             except Exception as error:  # noqa: BLE001
                 outcome = error
             walk.advance([(index, step)], [outcome])
+        for log, appended in lines.values():
+            try:
+                outcomes = list(log.append_many([(step.body, step.events) for _, step in appended]))
+            except Exception as error:  # noqa: BLE001
+                outcomes = [error] * len(appended)
+            walk.advance(appended, outcomes)
     return walk.results()
 
 
@@ -151,15 +169,28 @@ async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
     walk = _Walk(paths)
     while waiting := walk.waiting():
         asked, others = _sorted(waiting)
-        for opa, batch in asked:
-            try:
-                outcomes: list[Any] = _items(await opa.ask_async("decisions", _batch(batch)), len(batch))
-            except Exception as error:  # noqa: BLE001
-                outcomes = [error] * len(batch)
+        for (_, batch), outcomes in zip(asked, await asyncio.gather(*map(_ask_async, asked)), strict=True):
             walk.advance(batch, outcomes)
         outcomes = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
         walk.advance(others, outcomes)
     return walk.results()
+
+
+def _ask(asked: _Asked) -> list[Any]:
+    """What OPA says to each question of a batch, or what went wrong for all of them."""
+    opa, batch = asked
+    try:
+        return _items(opa.ask("decisions", _batch(batch)), len(batch))
+    except Exception as error:  # noqa: BLE001  (each path decides what it means)
+        return [error] * len(batch)
+
+
+async def _ask_async(asked: _Asked) -> list[Any]:
+    opa, batch = asked
+    try:
+        return _items(await opa.ask_async("decisions", _batch(batch)), len(batch))
+    except Exception as error:  # noqa: BLE001
+        return [error] * len(batch)
 
 
 def _perform(step: Step) -> Any:
@@ -209,9 +240,7 @@ class _Walk:
             self._waiting[index] = step
 
 
-def _sorted(
-    waiting: list[tuple[int, Step]],
-) -> tuple[list[tuple[Opa, list[tuple[int, Ask]]]], list[tuple[int, Step]]]:
+def _sorted(waiting: list[tuple[int, Step]]) -> tuple[list[_Asked], list[tuple[int, Step]]]:
     """Questions by the OPA they go to, in pieces of a size; and everything else."""
     asked: dict[int, tuple[Opa, list[tuple[int, Ask]]]] = {}
     others: list[tuple[int, Step]] = []
@@ -220,7 +249,7 @@ def _sorted(
             asked.setdefault(id(step.opa), (step.opa, []))[1].append((index, step))
         else:
             others.append((index, step))
-    pieces = [
+    pieces: list[_Asked] = [
         (opa, batch[start : start + BATCH_ITEMS])
         for opa, batch in asked.values()
         for start in range(0, len(batch), BATCH_ITEMS)

@@ -68,6 +68,10 @@ class Down:
         """No line."""
         raise self.fault
 
+    def append_many(self, _bodies: Any) -> NoReturn:
+        """No line."""
+        raise self.fault
+
     async def append_async(self, _body: Any, _events: tuple[Any, ...] = ()) -> NoReturn:
         """No line."""
         raise self.fault

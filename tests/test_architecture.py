@@ -59,7 +59,6 @@ THIRD_PARTY: dict[str, set[str]] = {
     "httptools": {"engine.api", "engine.opa"},
     "orjson": {"engine.canonical"},
     "prometheus_client": {"engine.api"},
-    "swagger_ui_bundle": {"engine.api"},
     "uvloop": {"engine.api"},
     "license_expression": {"engine.facts.licenses"},
     "boolean": {"engine.facts.licenses"},

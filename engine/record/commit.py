@@ -14,7 +14,7 @@ import asyncio
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -90,13 +90,22 @@ class GroupCommit:
         """Wait until a line with this body is durable; its seq. Raises RecordError."""
         return self._wait(_Ticket(body, events))
 
+    def commit_many(self, lines: Sequence[tuple[bytes, bytes]]) -> list[int | RecordError]:
+        """`commit` for many lines in as few batches as they fit; the seq or the failure of each."""
+        tickets = [_Ticket(body, events) for body, events in lines]
+        if tickets:
+            with suppress(RecordError):
+                self._wait(tickets[-1], tickets[:-1])
+        return [one.seq if one.error is None else one.error for one in tickets]
+
     def run(self, action: Callable[[], None]) -> None:
         """Run `action` between two batches; an OSError from it closes the log, a RecordError is only raised here."""
         self._wait(_Ticket(action=action))
 
-    def _wait(self, ticket: _Ticket) -> int:
+    def _wait(self, ticket: _Ticket, before: Sequence[_Ticket] = ()) -> int:
+        """Wait for a line; those `before` it have no waiter of their own and are told by it."""
         try:
-            self._join(ticket)
+            self._join(ticket, before)
             held = ticket.held
             if held is not None:
                 held.acquire()
@@ -134,14 +143,18 @@ class GroupCommit:
             self._calls.put(None)
             thread.join()
 
-    def _join(self, ticket: _Ticket) -> None:
+    def _join(self, ticket: _Ticket, before: Sequence[_Ticket] = ()) -> None:
         with self._guard:
             if not self._open:
-                raise self._failure(None)
+                error = self._failure(None)
+                for one in (*before, ticket):
+                    one.error = error
+                raise error
             ticket.joining = True
-            if ticket.action is None:
-                self._chain(ticket)
-            self._queue.append(ticket)
+            for one in (*before, ticket):
+                if one.action is None:
+                    self._chain(one)
+                self._queue.append(one)
             if self._leader is None:
                 self._lead_with(ticket if ticket.future is None else self._worker)
             elif ticket.future is None:

@@ -128,6 +128,19 @@ class RecordLog:
         """
         return self._commits.commit(*self._encoded(body, events))
 
+    def append_many(self, bodies: Sequence[tuple[Body, Sequence[SourceEvent]]]) -> list[int | RecordError]:
+        """`append` for many lines at once: the seq of each, or why it was not recorded."""
+        outcomes: list[int | RecordError] = []
+        encoded: list[tuple[bytes, bytes]] = []
+        for body, events in bodies:
+            try:
+                encoded.append(self._encoded(body, events))
+                outcomes.append(0)
+            except RecordError as error:
+                outcomes.append(error)
+        written = iter(self._commits.commit_many(encoded))
+        return [next(written) if one == 0 else one for one in outcomes]
+
     async def append_async(self, body: Body, events: Sequence[SourceEvent] = ()) -> int:
         """`append` that holds up no event loop. Cancelled, it leaves the line to be written all the same."""
         return await self._commits.commit_async(*self._encoded(body, events))

@@ -224,7 +224,7 @@ class _Walk:
 
     def _short(self, vouched: Position) -> BrokenError:
         size = self._at.size + len(self._rest)
-        if size >= vouched.size:
+        if self._at.segment == vouched.segment and size >= vouched.size:
             return self._break(BreakKind.BAD_JSON, "a record", "a line without its newline")
         return self._break(BreakKind.BEFORE_CHECKPOINT, f"{vouched.size} bytes", f"{size} bytes")
 

@@ -28,11 +28,6 @@ from tests.record.samples import clock, decision, event, open_log
 PATIENCE = 20.0  # seconds until something that never comes is called a failure
 
 
-def still_usable(log: RecordLog) -> bool:
-    """What the log says now; read in place, mypy takes it for a constant."""
-    return log.usable
-
-
 class Gated(DiskStorage):
     """Holds up the sync of decisions while the gate is shut; counts what is done to each file."""
 
@@ -207,11 +202,11 @@ def test_a_failed_sync_fails_every_waiter_and_closes_the_log(tmp_path: Path) -> 
                 await asyncio.to_thread(one.join, PATIENCE)
             return [*told, *(one.error for one in callers)]
 
-        assert log.usable
+        usable = [log.usable]
         told = asyncio.run(tasks())
         assert [type(error) for error in told] == [RecordError] * 5
         assert all("cannot be written: input/output error" in str(error) for error in told)
-        assert not still_usable(log)
+        assert [*usable, log.usable] == [True, False]
         storage.error = None
         before = list(storage.writes)
         with pytest.raises(RecordError, match="closed after a failure"):

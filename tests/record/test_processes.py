@@ -184,6 +184,73 @@ def test_a_failing_system_call_denies_and_nothing_acknowledged_is_lost(tmp_path:
     assert {f"{int(number):032x}" for number in done} <= set(recorded(state))
 
 
+MANY_WRITERS = """
+import asyncio, os, sys, threading
+from pathlib import Path
+from engine.errors import RecordError
+from tests.record.samples import decision, event, open_log
+
+log = open_log(Path(sys.argv[1]))
+
+def told(text):
+    os.write(1, text.encode() + b"\\n")
+
+def thread(start):
+    for number in range(start, start + 6):
+        try:
+            log.append(decision(number), (event(number),) * (number % 3))
+        except RecordError as error:
+            told(error.code)
+        else:
+            told(str(number))
+
+async def task(start):
+    for number in range(start, start + 6):
+        try:
+            await log.append_async(decision(number), (event(number),) * (number % 3))
+        except RecordError as error:
+            told(error.code)
+        else:
+            told(str(number))
+
+async def tasks():
+    await asyncio.gather(*(task(1000 + 100 * index) for index in range(4)))
+
+threads = [threading.Thread(target=thread, args=(100 + 100 * index,)) for index in range(4)]
+for one in threads:
+    one.start()
+asyncio.run(tasks())
+for one in threads:
+    one.join()
+told("usable" if log.usable else "closed")
+"""
+
+
+@pytest.mark.machine
+@needs_strace
+@pytest.mark.parametrize(
+    "fault", ["fdatasync:error=EIO:when=2", "fdatasync:error=ENOSPC:when=2", "write:error=ENOSPC:when=2"]
+)
+@pytest.mark.parametrize("file", [DECISIONS, EVENTS])
+def test_a_failing_system_call_denies_every_thread_and_task(tmp_path: Path, fault: str, file: str) -> None:
+    state = tmp_path / "state"
+    write(state, 3)
+    call = fault.partition(":")[0]
+    strace = ("strace", "-f", "-qq", "-o", "/dev/null", "-P", str(state / file), "-e", f"trace={call}")
+    command = [*strace, "-e", f"inject={fault}", sys.executable, "-c", MANY_WRITERS, str(state)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    done = [line for line in told if line.isdigit()]
+    failed = [line for line in told if line.startswith("engine.")]
+    assert (len(done) + len(failed), told[-1]) == (48, "closed")
+    assert set(failed) == {"engine.record_unavailable"}
+    with open_log(state) as log:
+        log.append(decision(9999))
+    assert verify(state).ok
+    there = recorded(state)
+    assert {f"{int(number):032x}" for number in done} <= set(there)
+    assert len(there) == len(set(there))
+
+
 @pytest.mark.machine
 @pytest.mark.skipif(
     shutil.which("chattr") is None, reason="chattr is missing: a read-only record was NOT tried on this machine"

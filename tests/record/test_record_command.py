@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
+from datetime import datetime, tzinfo
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from typer.testing import CliRunner, Result
 
 from engine.cli.record import _MEANINGS, Modes, Outcomes, app
-from engine.errors import RecordError
+from engine.errors import GatherError, RecordError
 from engine.model import Mode, Outcome
 from engine.record.layout import CHECKPOINT, DECISIONS, EVENTS, BreakKind
-from tests.record.samples import decision, event, open_log, result, write
+from engine.record.model import DecisionRecord, ReplayRecord
+from engine.record.verify import verify
+from tests.record.samples import VERSIONS, decision, event, open_log, result, taken, write
 
 SECRET = "sk-proj-0a1b2c3d4e5f6g7h8i9j"  # noqa: S105 (opens nothing)
 
@@ -98,6 +103,154 @@ def test_show_for_programs(state: Path) -> None:
     assert told["fitting"] == 4
     assert [entry["seq"] for entry in told["entries"]] == [4]
     assert set(told["entries"][0]) == {"seq", "prev", *json.loads(decision(3).model_dump_json())}
+
+
+@pytest.fixture
+def told_state(tmp_path: Path) -> Path:
+    """Decisions by different callers at different times, one of them given again, one with a hostile name."""
+    state = tmp_path / "told"
+    fields: list[dict[str, Any]] = [
+        {"principal": "pipeline-1", "request_id": "r-1", "trace": "1" * 32},
+        {"principal": "pipeline-2", "request_id": "r-2", "trace": "2" * 32, "approval": "approval-7"},
+        {"principal": "=HYPERLINK(1)", "run": "@SUM(A1)", "request_id": "-2+3", "approval": "\t=1"},
+    ]
+    with open_log(state) as log:
+        for number, more in enumerate(fields, start=1):
+            made = taken(number, outcome=Outcome.ALLOW if number == 1 else Outcome.DENY)
+            time = f"2026-11-2{number}T00:00:00.000000Z"
+            log.append(
+                DecisionRecord.of(
+                    made, time=time, document={"point": "source"}, versions=VERSIONS, durations={"gather": 5}, **more
+                )
+            )
+        log.append(ReplayRecord(time="2026-11-24T00:00:00.000000Z", decision_id=f"{1:032x}", trace="4" * 32))
+    return state
+
+
+@pytest.mark.parametrize(
+    ("filters", "numbers"),
+    [
+        (("--principal", "pipeline-1"), [1]),
+        (("--request-id", "r-2"), [2]),
+        (("--trace", "2" * 32), [2]),
+        (("--trace", "4" * 32), [4]),
+        (("--code", "license_unknown"), [2, 3]),
+        (("--code", "license_unknown", "--principal", "pipeline-2"), [2]),
+        (("--code", "license"), []),
+        (("--since", "2026-11-22T00:00:00Z"), [2, 3, 4]),
+        (("--since", "2026-11-22T01:00:00+01:00"), [2, 3, 4]),
+        (("--since", "2026-11-22T00:00:00.000001Z"), [3, 4]),
+        (("--since", "1s"), []),
+        (("--since", "520w"), [1, 2, 3, 4]),
+        (("--decision-id", f"{1:032x}"), [1, 4]),
+    ],
+)
+def test_show_filters_by_who_when_and_why(
+    told_state: Path, filters: tuple[str, ...], numbers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return cls(2026, 12, 1, tzinfo=tz)
+
+    monkeypatch.setattr("engine.cli.record.datetime", Clock)
+    told = run("show", "--state", told_state, "--format", "json", *filters)
+    assert [entry["seq"] for entry in json.loads(told.stdout)["entries"]] == numbers
+
+
+@pytest.mark.parametrize(
+    "since", ["yesterday", "7", "7y", "2026-11-22", "2026-11-22T00:00:00", "2026-13-01T00:00:00Z", ""]
+)
+def test_a_time_that_cannot_be_read_is_refused(told_state: Path, since: str) -> None:
+    for name in ("show", "export"):
+        told = run(name, "--state", told_state, "--since", since)
+        assert told.exit_code == 2
+        assert "--since" in told.stderr
+
+
+def test_show_tells_who_asked_and_what_was_given_again(told_state: Path, snapshot: SnapshotAssertion) -> None:
+    assert run("show", "--state", told_state).stdout == snapshot
+    assert run("show", "--state", told_state, "--decision-id", f"{1:032x}").stdout == snapshot
+    assert run("show", "--state", told_state, "--decision-id", f"{2:032x}").stdout == snapshot
+
+
+def test_export_gives_cloudevents(told_state: Path) -> None:
+    told = run("export", "--state", told_state)
+    assert told.exit_code == 0
+    events = [json.loads(line) for line in told.stdout.splitlines()]
+    installation = json.loads((told_state / "installation.json").read_bytes())["id"]
+    assert [event["id"] for event in events] == [f"{installation}-{seq}" for seq in (1, 2, 3, 4)]
+    assert [event["type"] for event in events] == ["admission.decision"] * 3 + ["admission.replay"]
+    assert {event["source"] for event in events} == {f"urn:admission-engine:{installation}"}
+    assert {(event["specversion"], event["datacontenttype"]) for event in events} == {("1.0", "application/json")}
+    lines = [json.loads(line) for line in (told_state / DECISIONS).read_bytes().splitlines()]
+    assert [event["data"] for event in events] == lines
+    assert [event["time"] for event in events] == [line["time"] for line in lines]
+    assert [event["subject"] for event in events] == [line["decision_id"] for line in lines]
+    late = run("export", "--state", told_state, "--since", "2026-11-23T00:00:00Z").stdout.splitlines()
+    assert [json.loads(line)["data"]["seq"] for line in late] == [3, 4]
+
+
+def test_export_gives_csv_that_no_spreadsheet_runs(told_state: Path, tmp_path: Path) -> None:
+    output = tmp_path / "decisions.csv"
+    assert run("export", "--state", told_state, "--format", "csv", "--output", output).exit_code == 0
+    with output.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["seq"] for row in rows] == ["1", "2", "3"]
+    assert [row["codes"] for row in rows] == ["", "license_unknown", "license_unknown"]
+    assert (rows[2]["principal"], rows[2]["run"], rows[2]["request_id"]) == ("'=HYPERLINK(1)", "'@SUM(A1)", "'-2+3")
+    assert rows[2]["approval"] == "'\t=1"
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for row in rows for cell in row.values())
+    plain = json.loads((told_state / DECISIONS).read_bytes().splitlines()[2])
+    assert plain["principal"] == "=HYPERLINK(1)"  # the control: the record has it as it was
+
+
+def test_export_writes_over_nothing_and_passes_what_is_no_record(told_state: Path, tmp_path: Path) -> None:
+    output = tmp_path / "there"
+    output.write_text("mine")
+    told = run("export", "--state", told_state, "--output", output)
+    assert isinstance(told.exception, GatherError)
+    assert output.read_text() == "mine"
+    with (told_state / DECISIONS).open("ab") as file:
+        file.write(b"{}\n")
+    broken = run("export", "--state", told_state)
+    assert (len(broken.stdout.splitlines()), broken.stderr) == (
+        4,
+        f"{DECISIONS}:5 is no record; run `engine record verify`\n",
+    )
+    assert run("export", "--state", tmp_path / "nowhere").stdout == ""
+
+
+def test_retain_tells_what_it_removed_and_refuses_below_the_floor(
+    told_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.policy_bundle.sources.retention_floor", lambda _: 3)
+    before = verify(told_state).records
+    refused = run("retain", "--state", told_state, "--keep-days", "2")
+    assert isinstance(refused.exception, RecordError)
+    assert refused.exception.code == "engine.record_retention"
+    nothing = run("retain", "--state", told_state, "--keep-days", "100000")
+    assert nothing.stdout == "nothing to remove: no whole segment is older than 100000 days\n"
+    assert verify(told_state).records == before
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return cls(2026, 12, 31, tzinfo=tz)
+
+    monkeypatch.setattr("engine.cli.record.datetime", Clock)
+    told = run("retain", "--state", told_state, "--keep-days", "3")
+    assert told.stdout.startswith("removed segment 1: 4 lines, ")
+    found = run("verify", "--state", told_state)
+    assert found.exit_code == 0
+    assert "removed     4 records before these, by retention; told by line 5" in found.stdout
+    assert "retention: segments 1 to 1 removed" in run("show", "--state", told_state).stdout
+
+
+def test_retain_takes_its_floor_from_policy(told_state: Path) -> None:
+    refused = run("retain", "--state", told_state, "--keep-days", "0")
+    assert isinstance(refused.exception, RecordError)
+    assert refused.exception.code == "engine.record_retention"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,179 @@
+"""The quick look that spares most records the walk: when it says clean, the walk replaces nothing."""
+
+from __future__ import annotations
+
+import json
+import string
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from engine.canonical import canonical
+from engine.model import Finding, Level
+from engine.record import prefilter
+from engine.record.chain import encode, parse
+from engine.record.model import DecisionRecord
+from engine.record.prefilter import clean
+from engine.record.redaction import DEPTH, TEXT_CHARACTERS, redact
+from tests.record.samples import TIME, VERSIONS, decision, taken
+from tests.record.test_redaction import ORDINARY, SECRETS
+
+DIGEST = "9f86d081" * 8
+UUID = "00000000-0000-4000-8000-411111111111"
+
+PIECES = [
+    *SECRETS.values(),
+    *ORDINARY,
+    *(DIGEST, UUID, f"sha256:{DIGEST}", f"sha1:{DIGEST[:40]}", f"sha512:{DIGEST * 2}"),
+    *("4111111111111111", "4111 1111 1111 1111", "3782-822463-10005", "411111111111", "1111"),
+    *("password", "secret", "token", "access", "api", "key", "_key"),
+    *("Authorization", "Cookie", "X-Api-Key", "credentials"),
+    *("Bearer ", "bearer", "Basic ", "basic", "sk-", "eyJ", "AKIA", "Q~", "glpat-", "xoxb-", "hf_", "SG."),
+    *("=", ":", " ", "-", "/", "+", ".", "@", "://", '"', "'", "\\", "\n", "\t"),
+    *(",", ";", "&", "[redacted:0123456789ab]"),
+    *("a", "Z", "7", "abc1", "é", "\u017f", "\u212a", "contacts-2026-11", "aB3x9Q", "x" * 40, "aZ9" * 11),
+]  # fmt: skip
+TEXT = st.lists(st.sampled_from(PIECES) | st.text(string.printable, max_size=6), max_size=5).map("".join)
+NUMBERS = st.integers() | st.sampled_from([4111111111111111, 378282246310005, -4111111111111111, 10**18]) | st.floats(
+    allow_nan=False, allow_infinity=False
+)  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(JSON)
+@example({"a": f"4111111111111111.{UUID}"})
+@example({"a": f"{DIGEST}/aB3x9QaB3x9QaB3x9QaB3x9QaB3x9QaB3x9Q"})
+@example({"a": f"sha256:{DIGEST}/aB3x9QaB3x9QaB3x9QaB3x9QaB3x9QaB3x9Q"})
+@example({"db_password": 5})
+@example({"X-Api-Key": ["short"]})
+@example([4111111111111111])
+@example({"coo\u212aie": "a: b"})
+def test_what_is_called_clean_the_walk_leaves_as_it_is(value: Any) -> None:
+    prefilter._inert.clear()
+    for _ in range(2):  # the second time with what the first one remembered
+        if clean(canonical(value)):
+            assert redact(value) == (json.loads(json.dumps(value)), ())
+
+
+@given(st.lists(JSON, min_size=2, max_size=6))
+def test_what_other_texts_left_in_memory_makes_nothing_clean(values: list[Any]) -> None:
+    for value in values:
+        if clean(canonical(value)):
+            assert redact(value)[1] == ()
+
+
+@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda secret: secret,
+        lambda secret: {secret: 1},
+        lambda secret: {"note": f"see {secret} there"},
+        lambda secret: [{"a": [secret]}],
+    ],
+    ids=["alone", "key", "within", "deep"],
+)
+def test_no_known_secret_is_called_clean(name: str, place: Any) -> None:
+    value = place(SECRETS[name])
+    assert redact(value)[1]  # the control: there is something to find
+    assert not clean(canonical(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"password": 5},
+        {"password": "x"},
+        {"a": {"api_key": ["x"]}},
+        {"card": 4111111111111111},
+        "x " * TEXT_CHARACTERS,
+    ],
+    ids=["number", "word", "list", "card", "long"],
+)
+def test_what_is_secret_for_its_name_form_or_length_is_not_called_clean(value: Any) -> None:
+    assert redact(value)[1]
+    assert not clean(canonical(value))
+
+
+def test_what_is_too_deep_is_not_called_clean_whatever_strings_say() -> None:
+    for opening in ("", "]" * 100, "}" * 100):
+        value: Any = opening
+        for _ in range(DEPTH + 1):
+            value = [opening, value]
+        assert redact(value)[1]
+        assert not clean(canonical(value))
+    wide: Any = [[{}] for _ in range(300)]
+    assert clean(canonical(wide))
+
+
+def test_most_ordinary_records_are_spared_the_walk() -> None:
+    """Not safety but the reason for it all: were it never to say clean, it would be of no use."""
+    spared = [value for value in ORDINARY if value.isascii() and clean(canonical({"value": value}))]
+    assert len(spared) > 0.7 * len(ORDINARY)
+    assert clean(encode(1, "a" * 64, decision(1)))
+
+
+def slow(value: dict[str, Any], **more: Any) -> DecisionRecord:
+    """The record as pydantic and the walk make it, every value checked and walked over."""
+    made = taken(1).model_copy(update=more)
+    return DecisionRecord.model_validate(
+        {
+            "time": TIME,
+            "decision_id": made.decision_id,
+            "point": made.point,
+            "mode": made.mode,
+            "input_digest": made.input_digest,
+            "input": value,
+            "outcome": made.outcome,
+            "findings": [{"code": one.code, "level": one.level, "subject": one.subject} for one in made.findings],
+            "limits": None,
+            "policy": made.policy,
+            "versions": VERSIONS,
+            "durations": {"gather": 1200, "decide": 3400},
+        }
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(TEXT, JSON, max_size=4), TEXT)
+def test_the_quick_way_makes_the_same_record_as_the_slow_one(value: dict[str, Any], subject: str) -> None:
+    finding = Finding(code="license_unknown", level=Level.DENY, message="m", subject=subject, remedy="r")
+    quick = DecisionRecord.of(
+        taken(1).model_copy(update={"findings": (finding,)}),
+        time=TIME,
+        document=value,
+        versions=VERSIONS,
+        durations={"gather": 1200, "decide": 3400},
+    )
+    assert quick == slow(value, findings=(finding,))
+    try:
+        line = encode(1, "a" * 64, quick)
+    except ValueError:
+        return  # lone surrogates have no form
+    assert encode(1, "a" * 64, parse(line).body) == line
+
+
+@pytest.mark.parametrize("field", ["principal", "run", "request_id", "approval"])
+def test_a_secret_in_a_field_of_its_own_is_taken_out(field: str) -> None:
+    secret = SECRETS["github"]
+    fields: dict[str, Any] = {field: secret}
+    made = DecisionRecord.of(taken(1), time=TIME, document=None, versions=VERSIONS, durations={}, **fields)
+    assert secret not in made.model_dump_json()
+    assert made.redactions == (field,)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"time": "2026"}, {"trace": "f" * 31}, {"trace": "F" * 32}, {"trace": "f" * 32 + "\n"}]
+)
+def test_a_time_or_trace_of_another_form_is_refused(wrong: dict[str, str]) -> None:
+    fields: dict[str, Any] = {"time": TIME, "trace": "f" * 32}
+    DecisionRecord.of(taken(1), document=None, versions=VERSIONS, durations={}, **fields)
+    with pytest.raises(ValueError, match=r"time|trace"):
+        DecisionRecord.of(taken(1), document=None, versions=VERSIONS, durations={}, **fields | wrong)

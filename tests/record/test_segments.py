@@ -1,0 +1,331 @@
+"""Segments and retention: what begins a new one, what removes old ones, and that nobody else may do either."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sys
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from engine.errors import RecordError
+from engine.record.chain import encode, parse
+from engine.record.layout import ANCHOR, CHECKPOINT, EVENTS, BreakKind, segment_file
+from engine.record.log import RecordLog
+from engine.record.model import RetentionRecord
+from engine.record.reader import Filter, select
+from engine.record.retention import Retained, retain, retain_in
+from engine.record.segments import open_segments
+from engine.record.verify import Verification, verify, verify_storage
+from tests.record.disk import SimulatedDisk, Tree
+from tests.record.samples import clock, decision, event, open_log
+
+SEGMENT = 12_000  # bytes, some 17 lines
+MADE = 100
+YEAR_LATER = datetime(2027, 11, 21, tzinfo=UTC)  # the samples are from a year before
+IN_A_LINE = {"bad_json", "bad_keys", "seq_gap", "chain_break", "checkpoint_mismatch", "before_checkpoint"}
+
+
+def opened(state: Path) -> RecordLog:
+    return RecordLog.open(state / "records", lock_seconds=1, clock=clock, segment_bytes=SEGMENT)
+
+
+def write(state: Path, count: int, first: int = 1) -> None:
+    with opened(state) as log:
+        for number in range(first, first + count):
+            log.append(decision(number), (event(number),) * (number % 3 == 0))
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    state = tmp_path_factory.mktemp("segments") / "state"
+    write(state, MADE)
+    return state
+
+
+@pytest.fixture
+def state(original: Path, tmp_path: Path) -> Path:
+    shutil.copytree(original, tmp_path / "state")
+    return tmp_path / "state"
+
+
+@pytest.fixture(scope="module")
+def removed(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A record from which retention has removed the first segments, and that went on."""
+    state = tmp_path_factory.mktemp("removed") / "state"
+    shutil.copytree(original, state)
+    retain(state, 200, 180, YEAR_LATER)
+    write(state, 40, first=500)
+    return state
+
+
+def tree_of(state: Path) -> Tree:
+    paths = sorted(path for path in state.rglob("*") if path.name != "lock")
+    return {str(path.relative_to(state)): path.read_bytes() if path.is_file() else None for path in paths}
+
+
+def content(tree: Tree, path: str) -> bytes:
+    data = tree[path]
+    assert data is not None
+    return data
+
+
+def segments(tree: Tree) -> list[str]:
+    return sorted(path for path in tree if path.startswith("records/decisions."))
+
+
+def checked(tree: Tree, changes: dict[str, bytes | None]) -> Verification:
+    """Verify with some files changed; None takes a file away."""
+    changed = {path: data for path, data in (tree | changes).items() if data is not None or tree.get(path) is None}
+    return verify_storage(SimulatedDisk(changed))
+
+
+def test_a_full_segment_is_followed_by_the_next_and_the_chain_goes_on(original: Path) -> None:
+    tree = tree_of(original)
+    files = segments(tree)
+    assert files == [segment_file(number) for number in range(1, len(files) + 1)]
+    assert len(files) > 5
+    entries = [parse(line) for path in files for line in content(tree, path).splitlines()]
+    assert [entry.seq for entry in entries] == list(range(1, MADE + 1))
+    assert all(SEGMENT <= len(content(tree, path)) < SEGMENT + 1_000 for path in files[:-1])
+    found = verify(original)
+    assert (found.ok, found.records, found.segments) == (True, MADE, len(files))
+    assert found.size == sum(len(content(tree, path)) for path in files)
+    assert found.checkpoint is not None
+    assert found.checkpoint.segment == len(files)
+    assert oct((original / files[-1]).stat().st_mode & 0o777) == "0o600"
+
+
+def test_the_record_goes_on_in_its_last_segment(state: Path) -> None:
+    before = verify(state).segments
+    write(state, 1, first=200)
+    found = verify(state)
+    assert (found.ok, found.records, found.segments) == (True, MADE + 1, before)
+
+
+def test_every_flipped_byte_of_every_segment_is_found_in_its_line(original: Path) -> None:
+    tree = tree_of(original)
+    chance = random.Random(5)  # noqa: S311 (where to change a byte is no secret)
+    for path in segments(tree):
+        data = content(tree, path)
+        newlines = [index for index, byte in enumerate(data) if byte == 10]
+        for index in sorted({*newlines, *chance.sample(range(len(data)), 120)}):
+            changed = bytearray(data)
+            changed[index] ^= 1 << chance.randrange(8)
+            found = checked(tree, {path: bytes(changed)})
+            (broken,) = found.breaks
+            assert (broken.file, broken.line) == (path, data[:index].count(b"\n") + 1), (path, index)
+            assert broken.kind in IN_A_LINE
+            assert not found.repairable
+
+
+def test_every_deletion_duplicate_and_swap_is_found(original: Path) -> None:
+    tree = tree_of(original)
+    files = segments(tree)
+    for number, path in enumerate(files):
+        lines = content(tree, path).splitlines(keepends=True)
+        for index in range(len(lines)):
+            without = checked(tree, {path: b"".join(lines[:index] + lines[index + 1 :])})
+            twice = checked(tree, {path: b"".join(lines[: index + 1] + lines[index:])})
+            assert not without.ok
+            assert not twice.ok
+            assert without.breaks[0].line == (index + 1 if index < len(lines) - 1 or path == files[-1] else 1)
+        if path != files[-1]:  # the last line of one and the first of the next
+            after = content(tree, files[number + 1]).splitlines(keepends=True)
+            changes: dict[str, bytes | None] = {
+                path: b"".join([*lines[:-1], after[0]]),
+                files[number + 1]: b"".join([lines[-1], *after[1:]]),
+            }
+            found = checked(tree, changes)
+            assert (found.breaks[0].file, found.breaks[0].kind) == (path, BreakKind.SEQ_GAP)
+
+
+def test_every_truncated_segment_is_found_and_is_no_torn_tail(original: Path) -> None:
+    tree = tree_of(original)
+    for path in segments(tree):
+        data = content(tree, path)
+        ends = [index + 1 for index, byte in enumerate(data) if byte == 10][:-1]
+        for size in (0, *ends, *(end + 5 for end in ends), len(data) - 1):
+            found = checked(tree, {path: data[:size]})
+            assert not found.ok
+            assert not found.repairable
+
+
+def test_a_missing_swapped_or_extra_segment_is_found(original: Path) -> None:
+    tree = tree_of(original)
+    files = segments(tree)
+    for path in files:
+        found = checked(tree, {path: None})
+        assert [(broken.file, broken.kind) for broken in found.breaks] == [(path, BreakKind.MISSING_SEGMENT)]
+    for one, other in pairwise(files):
+        swapped = checked(tree, {one: content(tree, other), other: content(tree, one)})
+        assert (swapped.breaks[0].file, swapped.breaks[0].line) == (one, 1)
+    following = segment_file(len(files) + 1)
+    for extra in (content(tree, files[0]), content(tree, files[-1]), b"{}\n"):
+        assert not checked(tree, {following: extra}).ok
+    beyond = checked(tree, {segment_file(len(files) + 2): b""})
+    assert [broken.kind for broken in beyond.breaks] == [BreakKind.UNKNOWN_SEGMENT]
+
+
+def test_a_segment_after_a_missing_stretch_of_the_one_before_is_found(original: Path) -> None:
+    """A checkpoint comes before every new segment, so nothing between them can be added either."""
+    tree = tree_of(original)
+    last = segments(tree)[-1]
+    end = parse(content(tree, last).splitlines()[-1])
+    line = encode(MADE + 1, verify(original).head or "", end.body)
+    found = checked(tree, {last: content(tree, last) + line + b"\n", segment_file(len(segments(tree)) + 1): b""})
+    assert [broken.kind for broken in found.breaks] == [BreakKind.CHECKPOINT_MISMATCH]
+
+
+def test_a_verifier_that_stops_at_the_first_segment_does_not_call_the_record_whole(
+    original: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tree_of(original)
+    assert checked(tree, {}).ok
+    lazy = lambda storage, start, last: open_segments(storage, start, min(last, 1))  # noqa: E731 (used once)
+    monkeypatch.setattr(sys.modules["engine.record.verify"], "open_segments", lazy)
+    assert [broken.kind for broken in checked(tree, {}).breaks] == [BreakKind.BEFORE_CHECKPOINT]
+
+
+def test_retention_removes_whole_old_segments_and_tells(state: Path) -> None:
+    before = segments(tree_of(state))
+    told = retain(state, 200, 180, YEAR_LATER)
+    assert told == Retained(1, len(before), MADE, told.size if told else 0)
+    found = verify(state)
+    assert (found.ok, found.removed, found.records) == (True, MADE, 1)
+    assert found.source_events == MADE // 3
+    (entry,) = select(state, Filter(), 10).entries
+    assert isinstance(entry.body, RetentionRecord)
+    assert (entry.body.first_segment, entry.body.last_segment, entry.body.last_seq) == (1, len(before), MADE)
+    assert (entry.body.keep_days, entry.body.floor_days) == (200, 180)
+    write(state, 50, first=300)
+    again = verify(state)
+    assert (again.ok, again.records) == (True, 51)
+
+
+def test_retention_keeps_what_is_not_old_enough(state: Path) -> None:
+    before = tree_of(state)
+    assert retain(state, 366, 180, YEAR_LATER) is None
+    assert tree_of(state) == before
+    assert retain(state, 364, 180, YEAR_LATER) is not None
+
+
+def test_one_young_line_keeps_its_segment(state: Path) -> None:
+    with opened(state) as log:
+        log.append(decision(200).model_copy(update={"time": "2027-11-20T00:00:00.000000Z"}))
+        for number in range(201, 230):
+            log.append(decision(number))
+    young = segments(tree_of(state))
+    told = retain(state, 200, 180, YEAR_LATER)
+    assert told is not None
+    assert told.last < len(young) - 1
+    assert "2027-11-20" in (state / segment_file(told.last + 1)).read_text()
+    assert verify(state).ok
+
+
+def test_retention_refuses_below_the_floor(state: Path) -> None:
+    before = tree_of(state)
+    for keep, floor in ((179, 180), (0, 1), (-1, 0)):
+        with pytest.raises(RecordError) as caught:
+            retain(state, keep, floor, YEAR_LATER)
+        assert caught.value.code == "engine.record_retention"
+    assert tree_of(state) == before
+
+
+def test_retention_removes_nothing_from_a_broken_record(state: Path) -> None:
+    path = state / segment_file(2)
+    path.write_bytes(path.read_bytes().replace(b"contacts", b"kontacts", 1))
+    before = segments(tree_of(state))
+    with pytest.raises(RecordError) as caught:
+        retain(state, 200, 180, YEAR_LATER)
+    assert caught.value.code == "engine.record_broken"
+    assert set(before) <= set(segments(tree_of(state)))
+
+
+def test_retention_of_a_record_in_use_goes_through_its_own_log(state: Path) -> None:
+    with opened(state) as log:
+        log.append(decision(200))
+        with pytest.raises(RecordError) as caught:
+            retain(state, 200, 180, YEAR_LATER, lock_seconds=0.1)
+        assert caught.value.code == "engine.record_locked"
+        assert retain_in(log, 200, 180, YEAR_LATER) is not None
+        log.append(decision(201))
+    assert verify(state).ok
+
+
+def test_nothing_recorded_has_nothing_to_remove(tmp_path: Path) -> None:
+    assert retain(tmp_path / "nowhere", 200, 180, YEAR_LATER) is None
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_removal_by_anybody_else_is_tampering(original: Path, removed: Path) -> None:
+    assert verify(removed).ok
+    tree, whole = tree_of(removed), tree_of(original)
+    first = segments(tree)[0]
+    further = checked(tree, {first: None})
+    assert [(broken.file, broken.kind) for broken in further.breaks] == [(first, BreakKind.MISSING_SEGMENT)]
+    unsigned = checked(whole, {segment_file(1): None, segment_file(2): None})
+    assert [broken.kind for broken in unsigned.breaks] == [BreakKind.MISSING_SEGMENT]
+    assert checked(tree, {ANCHOR: None}).breaks[0].kind is BreakKind.MISSING_SEGMENT
+    assert (
+        checked(whole, {ANCHOR: content(tree, ANCHOR)}).breaks[0].kind is BreakKind.BAD_SIGNATURE
+        or not checked(whole, {ANCHOR: content(tree, ANCHOR)}).ok
+    )
+    assert not checked(tree, {CHECKPOINT: content(whole, CHECKPOINT)}).ok
+
+
+def test_every_flipped_byte_of_the_anchor_is_found(removed: Path) -> None:
+    tree = tree_of(removed)
+    data = content(tree, ANCHOR)
+    for index in range(len(data)):
+        changed = bytearray(data)
+        changed[index] ^= 1
+        found = checked(tree, {ANCHOR: bytes(changed)})
+        assert [broken.kind for broken in found.breaks] == [BreakKind.BAD_SIGNATURE]
+
+
+def test_every_flipped_byte_after_a_removal_is_found(removed: Path) -> None:
+    tree = tree_of(removed)
+    chance = random.Random(6)  # noqa: S311 (where to change a byte is no secret)
+    for path in (*segments(tree), EVENTS):
+        data = content(tree, path)
+        for index in chance.sample(range(len(data)), min(250, len(data))):
+            changed = bytearray(data)
+            changed[index] ^= 1 << chance.randrange(8)
+            found = checked(tree, {path: bytes(changed)})
+            assert [broken.file for broken in found.breaks] == [path], (path, index)
+            assert not found.repairable
+
+
+def test_an_older_anchor_put_back_is_found(removed: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    shutil.copytree(removed, state)
+    before = (state / ANCHOR).read_bytes()
+    assert retain(state, 200, 180, datetime(2029, 1, 1, tzinfo=UTC)) is not None
+    assert verify(state).ok
+    (state / ANCHOR).write_bytes(before)
+    assert verify(state).breaks[0].kind is BreakKind.MISSING_SEGMENT
+
+
+def test_a_segment_left_by_a_crash_is_removed_by_the_next_start(removed: Path, original: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    shutil.copytree(removed, state)
+    shutil.copy(original / segment_file(1), state / segment_file(1))
+    found = verify(state)
+    assert [(broken.kind, broken.repairable) for broken in found.breaks] == [(BreakKind.LEFT_SEGMENT, True)]
+    opened(state).close()
+    assert not (state / segment_file(1)).exists()
+    assert verify(state).ok
+
+
+def test_a_record_written_to_seldom_ends_its_segment_when_it_is_old(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with open_log(state) as log:
+        log.append(decision(1))
+    assert retain(state, 200, 180, YEAR_LATER) is not None
+    assert json.loads((state / segment_file(2)).read_bytes().splitlines()[0])["kind"] == "retention"
+    assert verify(state).ok
