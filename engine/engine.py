@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import tempfile
 import threading
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -71,7 +71,7 @@ class _Open:
         *,
         values: tuple[str, ...] = (),
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
         progress: Callable[[str, int, int], None] = lambda *_: None,
         gate: Gate = Gate(),  # noqa: B008  (frozen)
         on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,

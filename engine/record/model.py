@@ -35,7 +35,7 @@ def utc_now() -> datetime:
 
 def timestamp(moment: datetime) -> str:
     """The one form of time in the record. `moment` must be aware of its time zone."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 class RecordedFinding(Model):
@@ -168,7 +168,7 @@ class DecisionRecord(_Redacted):
             "durations": Durations(gather=durations.get("gather"), decide=durations.get("decide")),
         }
         if _closed(time, trace) and _harmless(free):
-            return cls.model_construct(None, redactions=(), **fields)
+            return _made(cls, {"kind": "decision", **fields, "redactions": (), "source_events": None})
         return cls.model_validate(fields)
 
 
@@ -291,6 +291,19 @@ def _harmless(free: dict[str, Any]) -> bool:
     except (ValueError, TypeError, RecursionError):
         return False
     return prefilter.clean(b",".join((*texts, *objects, *findings)))
+
+
+def _made(model: type[DecisionRecord], fields: dict[str, Any]) -> DecisionRecord:
+    """What `model_construct` does, in a tenth of its time: all fields are there and of their types."""
+    record = model.__new__(model)
+    for name, value in (
+        ("__dict__", fields),
+        ("__pydantic_fields_set__", set(fields)),
+        ("__pydantic_extra__", None),
+        ("__pydantic_private__", None),
+    ):
+        object.__setattr__(record, name, value)
+    return record
 
 
 def _of(value: Any, kind: type) -> Any:
