@@ -58,6 +58,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "httpx": {"adapters.runner", "engine.client", "engine.facts.urls"},
     "httptools": {"engine.api", "engine.opa"},
     "orjson": {"engine.canonical"},
+    "opentelemetry": {"engine.api"},
     "prometheus_client": {"engine.api"},
     "uvloop": {"engine.api"},
     "license_expression": {"engine.facts.licenses"},

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from engine.api.load import Load
     from engine.api.metrics import Metrics
     from engine.api.oplog import OperationalLog
+    from engine.api.tracing import Tracing
     from engine.engine import AsyncEngine, Status
 
 _DECIDE = "/v1/decide/"
@@ -49,6 +50,7 @@ class Api:
     loopback: bool
     routes: Routes
     uploads: Path
+    tracing: Tracing | None = None
     connections: set[Connection] = field(default_factory=set)
     active: int = 0
     """Calls being answered, also of clients that are gone."""
@@ -101,6 +103,8 @@ class Api:
         nanoseconds = time.monotonic_ns() - exchange.started
         self.metrics.answered(exchange.operation.name, response.status, nanoseconds)
         self.log.answered(exchange, response, nanoseconds)
+        if self.tracing is not None:
+            self.tracing.answered(exchange, response, nanoseconds)
         return response
 
     @property

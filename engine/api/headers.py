@@ -42,7 +42,7 @@ def read_trace(head: Head) -> Trace:
         if found is not None and found[1] != b"ff" and not (found[1] == b"00" and found[5]):
             trace_id = found[2].decode("ascii")
             if trace_id.strip("0") and found[3].strip(b"0"):
-                return Trace(trace_id, os.urandom(8).hex(), found[4].decode("ascii"))
+                return Trace(trace_id, os.urandom(8).hex(), found[4].decode("ascii"), found[3].decode("ascii"))
     random = os.urandom(24).hex()
     return Trace(random[:32], random[32:])
 

@@ -51,11 +51,15 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The W3C trace that a request belongs to, and the span of its handling; `flags` as they came in."""
+    """The W3C trace that a request belongs to, and the span of its handling; `flags` as they came in.
+
+    `parent_id` is the span of the caller, where it gave one.
+    """
 
     trace_id: str
     span_id: str
     flags: str = "00"
+    parent_id: str | None = None
 
     def header(self) -> bytes:
         """The value of the header `traceparent`."""

@@ -129,6 +129,8 @@ class _Everything(Collector):
             "engine_log_lines_dropped": ("Lines of the operational log nobody read in time.", api.log.dropped),
             "engine_opa_restarts": ("Restarts of OPA.", status.opa_restarts),
         }
+        if api.tracing is not None:
+            counts["engine_spans_lost"] = ("Spans that no collector took.", api.tracing.lost)
         for name, (words, count) in counts.items():
             yield CounterMetricFamily(name, words, float(count))
         yield InfoMetricFamily("engine_build", "Version of the engine.", {"version": __version__})

@@ -45,7 +45,8 @@ _SWEEP_SECONDS = 0.25
 class Listen:
     """Where to listen and how. `payload_days` is how long a log with payloads is kept; None for one without.
 
-    `forward` bounds what a runner may take and send; None for what is usual.
+    `forward` bounds what a runner may take and send; None for what is usual. `otlp` is the address of the
+    collector that gets a span of every request; None for none.
     """
 
     host: str = "127.0.0.1"
@@ -58,6 +59,7 @@ class Listen:
     watch: bool = False
     limits: ApiLimits = field(default_factory=ApiLimits)
     forward: ForwardLimits | None = None
+    otlp: str | None = None
 
 
 class RefusedError(EngineError):
@@ -93,6 +95,12 @@ async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], 
     )
     async with AsyncExitStack() as stack:
         stack.callback(log.close)
+        tracing = None
+        if listen.otlp is not None:
+            from engine.api.tracing import Tracing
+
+            tracing = Tracing(listen.otlp, log)
+            stack.callback(tracing.close)
         await stack.enter_async_context(engine)
         leave = await _ask_leave(engine, listen)
         limits = listen.limits
@@ -113,6 +121,7 @@ async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], 
             loopback=leave.loopback,
             routes=routes(listen.forward),
             uploads=settings.state / "uploads",
+            tracing=tracing,
         )
         remove_left_over(api.uploads)
         return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, told).serve()

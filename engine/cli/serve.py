@@ -60,6 +60,15 @@ def serve(
     watch: Annotated[
         bool, typer.Option("--watch", help="Activate the policy again when its folders change; for development.")
     ] = False,
+    otlp: Annotated[
+        str | None,
+        typer.Option(
+            "--otlp",
+            metavar="URL",
+            help="Send a span of every request to this OpenTelemetry collector, such as http://127.0.0.1:4318; "
+            "needs the extra `otel`.",
+        ),
+    ] = None,
     deadline: Annotated[
         float,
         typer.Option("--deadline", metavar="SECONDS", min=0.05, max=60, help="How long OPA may take for an answer."),
@@ -92,6 +101,7 @@ def serve(
         log_level=Level(log_level.value),
         payload_days=log_days if log_detail is LogDetail.PAYLOAD else None,
         watch=watch,
+        otlp=otlp,
     )
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
     settings = replace(chosen, root=root or Path(os.devnull), opa=replace(chosen.opa, answer_seconds=deadline))

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from engine.record.model import DecisionRecord
+from engine.record.reader import Filter, select
 from tests.api.serving import ALLOWED, LICENSE, Serving, serving
 from tests.conftest import BUNDLES
 
@@ -229,6 +231,7 @@ def test_an_archive_that_is_none_is_a_problem_and_leaves_nothing(api: Serving) -
     assert list((api.state / "uploads").iterdir()) == []
 
 
+# covers: C70
 def test_every_decision_asked_stands_in_the_record(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         asked = [
@@ -242,5 +245,10 @@ def test_every_decision_asked_stands_in_the_record(tmp_path: Path, cache: Path) 
     recorded = {line["request_id"]: line for line in running.records() if line.get("point") == "license"}
     assert sorted(recorded) == ["r1", "r2", "r3", "r4", "r5"]
     assert (recorded["r1"]["run"], recorded["r1"]["outcome"]) == ("run-1", "allow")
-    assert recorded["r1"]["trace"] == asked[0].headers["traceparent"][3:35]
+    for number, reply in enumerate(asked, start=1):  # each can be followed by its trace
+        trace = reply.headers["traceparent"][3:35]
+        (entry,) = select(running.state, Filter(trace=trace), 10).entries
+        assert recorded[f"r{number}"]["trace"] == trace
+        assert isinstance(entry.body, DecisionRecord)
+        assert entry.body.request_id == f"r{number}"
     assert {recorded[f"r{number}"]["outcome"] for number in range(2, 6)} == {"deny"}
