@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 async def activate(api: Api, exchange: Exchange) -> Response:
     """Switch to the policy as it stands in its folders now; 409 with every problem when it is refused."""
+    before = (await api.engine.status()).revisions
     try:
         revisions = await api.engine.activate()
     except PolicyError as error:
@@ -31,7 +32,9 @@ async def activate(api: Api, exchange: Exchange) -> Response:
         api.log.event("policy_refused", Level.WARNING, code=error.code, detail=error.one_line())
         raise
     api.log.event("policy_activated", rules=revisions.rules, values=revisions.values)
-    return Response(200, json.dumps(revisions.model_dump(mode="json")).encode("ascii"))
+    document = revisions.model_dump(mode="json")
+    document["previous"] = None if before is None else before.model_dump(mode="json")
+    return Response(200, json.dumps(document).encode("ascii"))
 
 
 async def reload(api: Api) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pwd
 import socket
 import struct
 from ipaddress import ip_address
@@ -12,6 +11,7 @@ from typing import Any
 
 from engine.api.messages import Peer
 from engine.model import Caller, Via
+from engine.users import user_of
 
 _SHORT = {
     "commonName": "CN",
@@ -42,7 +42,7 @@ def network_peer(transport: asyncio.BaseTransport) -> Peer:
 def control_peer(transport: asyncio.BaseTransport) -> Peer:
     """The peer of the control socket: the user whom the kernel names, when it is ours or root."""
     uid = _uid(transport)
-    caller = Caller(via=Via.CONTROL, principal=f"user:{_user(uid)}") if uid in {0, os.getuid()} else None
+    caller = Caller(via=Via.CONTROL, principal=user_of(uid)) if uid in {0, os.getuid()} else None
     return Peer(address=f"uid:{uid}", loopback=False, control=caller is not None, caller=caller)
 
 
@@ -76,10 +76,3 @@ def _uid(transport: asyncio.BaseTransport) -> int:
         credentials = own.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     uid: int = struct.unpack("3i", credentials)[1]
     return uid
-
-
-def _user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

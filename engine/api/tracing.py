@@ -122,7 +122,7 @@ class Tracing:
     def _send(self) -> None:
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
-            sent = self._sent([self._span(one) for one in batch])
+            sent = self._sent(batch)
             if not sent:
                 self._failed += len(batch)
             if sent is self._failing:
@@ -130,9 +130,9 @@ class Tracing:
                 name, level = ("spans_sent_again", Level.INFO) if sent else ("spans_not_sent", Level.WARNING)
                 self._log.event(name, level, lost=self.lost)
 
-    def _sent(self, spans: list[ReadableSpan]) -> bool:
+    def _sent(self, batch: list[_Answered]) -> bool:
         try:
-            return self._exporter.export(spans) is SpanExportResult.SUCCESS
+            return self._exporter.export([self._span(one) for one in batch]) is SpanExportResult.SUCCESS
         except Exception:  # noqa: BLE001  (whatever becomes of spans, the thread goes on)
             return False
 

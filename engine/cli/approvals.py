@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
@@ -16,6 +15,7 @@ import typer
 from engine.cli import options, stores
 from engine.errors import EngineError, Exit, GatherError, RecordError
 from engine.files import shown
+from engine.users import user_of
 
 if TYPE_CHECKING:
     from engine.state import ApprovalRow, Store
@@ -111,10 +111,7 @@ def approver(store: Store, environment: Mapping[str, str], now: int) -> str:
     """
     presented = environment.get(TOKEN)
     if presented is None:
-        try:
-            return f"user:{pwd.getpwuid(os.getuid()).pw_name}"
-        except KeyError:
-            return f"user:{os.getuid()}"
+        return user_of(os.getuid())
     row = store.token(presented, now)
     if row is None:
         raise _UnauthorizedError(

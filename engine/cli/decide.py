@@ -41,11 +41,13 @@ def decide(
     Recorded with mode `enforce`; with another value or time to try, it is a dry run (`check`).
     """
     import json
+    import os
 
     from engine.engine import Engine
     from engine.flow import Context
     from engine.model import Caller, Via
     from engine.points.registry import find
+    from engine.users import user_of
 
     if schema:
         typer.echo(json.dumps(find(point).request.model_json_schema(), indent=2))
@@ -55,22 +57,11 @@ def decide(
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
     with Engine(chosen, values=tuple(values or ()), now=lambda: moment) as engine:
         options.tell_recovered(engine)
-        caller = Caller(via=Via.PROCESS, principal=principal or _user())
+        caller = Caller(via=Via.PROCESS, principal=principal or user_of(os.getuid()))
         context = Context(caller=caller, run=run, approval=approval)
         answer = (engine.check if values or now else engine.decide)(point, content, context=context)
     typer.echo(json.dumps(answer.decision.model_dump(mode="json"), indent=2, ensure_ascii=False))
     raise typer.Exit(answer.exit)
-
-
-def _user() -> str:
-    """The user who runs this, from the user database and not from the environment."""
-    import os
-    import pwd
-
-    try:
-        return f"user:{pwd.getpwuid(os.getuid()).pw_name}"
-    except KeyError:
-        return f"user:{os.getuid()}"
 
 
 def _content(request: Path | None) -> Any:

@@ -395,8 +395,8 @@ def _replay(entry: Entry, body: ReplayRecord) -> list[str]:
 
 def _removed(body: RetentionRecord) -> str:
     return (
-        f"segments {body.first_segment} to {body.last_segment} removed, all lines up to {body.last_seq:,}: from before {body.before}, "
-        f"kept for {body.keep_days} days"
+        f"segments {body.first_segment} to {body.last_segment} removed, all lines up to {body.last_seq:,}: "
+        f"from before {body.before}, kept for {body.keep_days} days"
     )
 
 

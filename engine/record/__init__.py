@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from engine.record.log import RecordLog
-from engine.record.model import DecisionRecord, Durations, RecoveryRecord, ResultRecord, Versions, timestamp
+from engine.record.model import (
+    DecisionRecord,
+    Durations,
+    RecoveryRecord,
+    ReplayRecord,
+    ResultRecord,
+    RetentionRecord,
+    Versions,
+    timestamp,
+)
 from engine.record.redaction import redact, redact_text
 from engine.record.source_events import EventName, Hashes, SourceEvent
 from engine.record.verify import Verification, verify
@@ -15,7 +24,9 @@ __all__ = [
     "Hashes",
     "RecordLog",
     "RecoveryRecord",
+    "ReplayRecord",
     "ResultRecord",
+    "RetentionRecord",
     "SourceEvent",
     "Verification",
     "Versions",

@@ -7,13 +7,13 @@ deep nesting. In what is left every string of the value stands verbatim between 
 patterns.py needs to look past a quote.
 
     kind of finding            cannot be there without
-    name of a secret           its letters, when all but letters and digits is dropped
+    name of a secret           its letters, when all but letters, digits and quotes is dropped
     token, key block           the beginning it is known by
     bearer, basic              that word and a space
     header, `password: …`      one of the names of secrets
     assignment                 an equals sign, and a match of its pattern
     user in a URL, mail        an at sign, and a match of their patterns
-    card                       13 digits in a row behind no letter, digit or point; or its groups of digits
+    card                       13 to 19 digits on their own, the first 2 to 6; or its groups of digits
     random text                33 letters and digits in a row, and the same judgment as in the walk
 """
 
@@ -52,14 +52,20 @@ _WORDS = ("bearer ", "basic ")
 
 _RUN_CHARACTERS = frozenset(_LETTERS + _LETTERS.upper() + _DIGITS + b"+/_=-")
 _PLAIN = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))  # noqa: PLR2004 (A to Z)
-_NO_LETTER = bytes(sorted(set(range(256)) - set(_LETTERS + _LETTERS.upper() + _DIGITS)))
+_NO_LETTER = bytes(sorted(set(range(256)) - set(_LETTERS + _LETTERS.upper() + _DIGITS + b'"')))
 _RUNS = bytes(120 if byte in _RUN_CHARACTERS else 32 for byte in range(256))
 _GROUPS = bytes(48 if byte in _DIGITS else 45 if byte in b" -" else 120 for byte in range(256))
 _RUN = b"x" * RANDOM_RUN
 _CARD = b"0" * SHORTEST_CARD
 _CARD_GROUPS = (b"0000-0000-0000-0", b"0000-000000-0000")
+_LONGEST_CARD = 19
+_FIRST = frozenset(b"23456")
 _INSIDE = frozenset(_LETTERS + _LETTERS.upper() + _DIGITS + b".")
+_AFTER = frozenset(bytes([byte]) for byte in _INSIDE - {ord(".")})
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
+_is_id = re.compile(r"(?:sha256:)?[0-9a-f]{64}|[0-9a-f]{32}").fullmatch
+"""Digests and ids, nearly always new: no pattern has so many lower-case hex digits and nothing else."""
+
 _PIECES = re.compile(rb'"[^"]*"|[\[{]|[\]}]')
 _NESTED = DEPTH - 4
 """Less than the depth where the walk stops, because the text may have levels more than the value."""
@@ -69,7 +75,8 @@ def clean(text: bytes) -> bool:
     """Whether redacting the values of this compact JSON text is certain to replace nothing."""
     if len(text) > TEXT_BYTES or b"\\" in text or not text.isascii() or _deep(text) or _card(text):
         return False
-    new = set(text.decode("ascii").split('"')[1::2]) - _inert  # every other piece stands between quotes
+    pieces = set(text.decode("ascii").split('"')[1::2])  # every other piece stands between quotes
+    new = [piece for piece in pieces - _inert if not _is_id(piece)]
     if not new:
         return True
     words = '"'.join(new)
@@ -99,11 +106,12 @@ def _card(text: bytes) -> bool:
     shape = text.translate(_GROUPS)
     at = shape.find(_CARD)
     while at >= 0:
-        if at == 0 or text[at - 1] not in _INSIDE:
-            return True
         end = at + SHORTEST_CARD
         while shape[end : end + 1] == b"0":
             end += 1
+        alone = (at == 0 or text[at - 1] not in _INSIDE) and text[end : end + 1] not in _AFTER
+        if alone and text[at] in _FIRST and end - at <= _LONGEST_CARD:
+            return True
         at = shape.find(_CARD, end)
     return any(groups in shape for groups in _CARD_GROUPS)
 

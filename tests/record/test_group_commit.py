@@ -380,3 +380,18 @@ def test_many_threads_and_tasks_at_once(tmp_path: Path) -> None:
     assert sorted(told) == list(range(1, 24 * 50 + 1))
     assert len(set(numbers(tmp_path / "state"))) == 24 * 50
     assert verify(tmp_path / "state").ok
+
+
+def test_many_lines_of_one_caller_share_one_sync_and_fail_each_for_itself(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        bodies: list[Any] = [(decision(number), (event(number),)) for number in (1, 2)]
+        told = log.append_many([*bodies, (decision(3, {"a": float("nan")}), ()), (decision(4), ())])
+        assert [one if isinstance(one, int) else one.code for one in told] == [1, 2, "engine.record_unavailable", 3]
+        assert storage.writes == [(EVENTS, 2), (DECISIONS, 3)]
+        assert log.append_many([]) == []
+        storage.error = OSError(28, "No space left on device")
+        failed = log.append_many([(decision(5), ()), (decision(6), ())])
+        assert ["no space left" in str(one) for one in failed] == [True, True]
+        later = log.append_many([(decision(7), ()), (decision(8), ())])
+        assert ["closed after a failure" in str(one) for one in later] == [True, True]
+    assert numbers(tmp_path / "state")[:3] == [1, 2, 4]

@@ -26,7 +26,7 @@ UUID = "00000000-0000-4000-8000-411111111111"
 PIECES = [
     *SECRETS.values(),
     *ORDINARY,
-    *(DIGEST, UUID, f"sha256:{DIGEST}", f"sha1:{DIGEST[:40]}", f"sha512:{DIGEST * 2}"),
+    *(DIGEST, DIGEST[:32], "4111" * 8, UUID, f"sha256:{DIGEST}", f"sha1:{DIGEST[:40]}", f"sha512:{DIGEST * 2}"),
     *("4111111111111111", "4111 1111 1111 1111", "3782-822463-10005", "411111111111", "1111"),
     *("password", "secret", "token", "access", "api", "key", "_key"),
     *("Authorization", "Cookie", "X-Api-Key", "credentials"),
@@ -118,6 +118,12 @@ def test_most_ordinary_records_are_spared_the_walk() -> None:
     spared = [value for value in ORDINARY if value.isascii() and clean(canonical({"value": value}))]
     assert len(spared) > 0.7 * len(ORDINARY)
     assert clean(encode(1, "a" * 64, decision(1)))
+
+
+def test_neighbors_do_not_make_a_name_together() -> None:
+    prefilter._inert.clear()
+    assert clean(canonical({"caller": {"via": "token"}, "id": "access", "api": ["auth", "session", "key"]}))
+    assert not clean(canonical({"id-token": "x"}))
 
 
 def slow(value: dict[str, Any], **more: Any) -> DecisionRecord:
