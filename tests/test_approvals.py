@@ -230,3 +230,13 @@ def test_without_the_values_nothing_can_be_approved(settings: Settings, clock: C
     with Engine(replace(settings, policy=policy), now=clock) as engine:
         got = ask(engine)
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.policy_invalid"])
+
+
+def test_the_policy_takes_one_approval_and_no_more(engine: Engine, store: Store, clock: Clock) -> None:
+    row = approved(engine, store, clock)
+    document = ask(engine, row.id).document
+    assert document is not None
+    one = engine.opa.ask("decision", document).result
+    two = engine.opa.ask("decision", {**document, "approvals": document["approvals"] * 2}).result
+    none = engine.opa.ask("decision", {**document, "approvals": []}).result
+    assert [answer["outcome"] for answer in (one, two, none)] == ["allow", "confirm", "confirm"]

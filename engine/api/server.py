@@ -6,6 +6,7 @@ import asyncio
 import signal
 import socket
 import ssl
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from adapters.runner import ForwardLimits
     from engine.engine import AsyncEngine
     from engine.settings import Settings
+
+_SWITCH_SECONDS = 0.0005
+"""How long the thread that syncs the record waits for the interpreter at most; Python's own 5 ms is many answers."""
 
 _SWEEP_SECONDS = 0.25
 """How often deadlines of connections are looked at."""
@@ -73,6 +77,7 @@ def run(settings: Settings, listen: Listen, told: Callable[[str], None], values:
     """Serve until a signal ends it. Raises EngineError when it cannot start."""
     import uvloop
 
+    sys.setswitchinterval(_SWITCH_SECONDS)
     return uvloop.run(_run(settings, listen, told, values))
 
 

@@ -1,6 +1,6 @@
 package admission.requirements.common.approval_test
 
-import data.admission.compiled.common
+import data.admission.lib.approval as lib
 import data.admission.requirements.common.approval
 import future.keywords.not
 
@@ -18,45 +18,46 @@ granted := {
 	"asked": asked,
 }
 
-request(approvals) := {"point": "license", "now": 100, "approvals": approvals}
+holds("approval_unknown", given) if approval.known(given)
 
-codes(given) := found if {
-	found := {one.code | some one in approval._findings} with input as request([given])
+holds("approval_pending", given) if approval.decided(given)
+
+holds("approval_refused", given) if approval.not_refused(given)
+
+holds("approval_used", given) if approval.unused(given)
+
+holds("approval_input_changed", given) if approval.same_input(given)
+
+holds("approval_policy_changed", given) if approval.same_policy(given)
+
+holds("approval_expired", given) if approval.in_time(given)
+
+holds("approval_by_requester", given) if approval.by_somebody_else(given)
+
+every_code := {
+	"approval_unknown",
+	"approval_pending",
+	"approval_refused",
+	"approval_used",
+	"approval_input_changed",
+	"approval_policy_changed",
+	"approval_expired",
+	"approval_by_requester",
 }
+
+refused(given) := {code | some code in every_code; not holds(code, given)}
+
+request := {"point": "license", "now": 100}
 
 test_a_granted_approval_holds if {
-	approval.known(granted)
-	approval.decided(granted)
-	approval.not_refused(granted)
-	approval.unused(granted)
-	approval.same_input(granted)
-	approval.same_policy(granted)
-	approval.in_time(granted) with input as request([granted])
-	approval.by_somebody_else(granted)
-	codes(granted) == set()
-	common.approved with input as request([granted])
+	refused(granted) == set() with input as request
+	lib.valid(granted) with input as request
 }
-
-test_without_an_approval_nothing_is_said_and_nothing_approved if {
-	approval._findings == set() with input as request([])
-	not common.approved with input as request([])
-}
-
-test_two_approvals_approve_nothing if not common.approved with input as request([granted, granted])
 
 test_an_unknown_one if {
 	unknown := {"id": "a1", "asked": asked}
-	codes(unknown) == {
-		"approval_unknown",
-		"approval_pending",
-		"approval_refused",
-		"approval_used",
-		"approval_input_changed",
-		"approval_policy_changed",
-		"approval_expired",
-		"approval_by_requester",
-	}
-	not common.approved with input as request([unknown])
+	refused(unknown) == every_code with input as request
+	not lib.valid(unknown) with input as request
 }
 
 changed := {
@@ -71,32 +72,32 @@ changed := {
 
 test_each_way_not_to_hold_has_its_own_code if {
 	every code, change in changed {
-		codes(object.union(granted, change)) == {code}
-		not common.approved with input as request([object.union(granted, change)])
+		given := object.union(granted, change)
+		refused(given) == {code} with input as request
+		not lib.valid(given) with input as request
 	}
 }
 
 test_other_values_are_another_policy if {
-	codes(object.union(granted, {"values": "sha256:w"})) == {"approval_policy_changed"}
+	refused(object.union(granted, {"values": "sha256:w"})) == {"approval_policy_changed"} with input as request
 }
 
 test_a_missing_fact_never_holds if {
 	every name in {"state", "input_digest", "rules", "values", "requester", "approver", "expires_at"} {
 		given := object.remove(granted, [name])
-		count(codes(given)) > 0
-		not common.approved with input as request([given])
+		refused(given) != set() with input as request
+		not lib.valid(given) with input as request
 	}
 }
 
 test_a_fact_of_another_type_never_holds if {
 	every name in {"state", "input_digest", "rules", "values", "requester", "approver", "expires_at"} {
 		every wrong in [null, true, [], {}] {
-			not common.approved with input as request([object.union(granted, {name: wrong})])
+			not lib.valid(object.union(granted, {name: wrong})) with input as request
 		}
 	}
 }
 
 test_without_a_clock_nothing_is_in_time if {
-	codes_without := {one.code | some one in approval._findings} with input as {"approvals": [granted]}
-	codes_without == {"approval_expired"}
+	refused(granted) == {"approval_expired"} with input as {"point": "license"}
 }

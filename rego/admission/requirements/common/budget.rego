@@ -19,9 +19,9 @@ budgets_stated if {
 _stated(scope) if data.policy.budgets.budgets[input.point][scope] == "unlimited"
 
 _stated(scope) if {
+	is_object(data.policy.budgets.budgets[input.point][scope])
 	some counted in input.budgets
 	counted.id == scope
-	is_object(data.policy.budgets.budgets[input.point][scope])
 }
 
 # METADATA

@@ -7,47 +7,48 @@ ceiling := {"limit": 100, "window_seconds": 60}
 
 row(principal) := {"budgets": {"license": {"principal": principal, "run": "unlimited", "all": "unlimited"}}}
 
-stated(principal, counted) if budget.budgets_stated with input as {"point": "license", "budgets": counted}
-	with data.policy.budgets as row(principal)
-
-codes(counted) := found if {
-	found := {one.code | some one in budget._findings} with input as {"point": "license", "budgets": counted}
-		with data.policy.budgets as row(ceiling)
+counted(scopes) := {
+	"point": "license",
+	"budgets": [{"id": scope, "used": 0, "amount": 1} | some scope in scopes],
 }
 
-test_unlimited_needs_no_count if stated("unlimited", [])
+test_unlimited_needs_no_count if {
+	budget.budgets_stated with input as counted([]) with data.policy.budgets as row("unlimited")
+}
 
 test_a_ceiling_needs_its_count if {
-	stated(ceiling, [{"id": "principal", "used": 0, "amount": 1}])
-	not stated(ceiling, [])
-	not stated(ceiling, [{"id": "run", "used": 0, "amount": 1}])
+	budget.budgets_stated with input as counted(["principal"]) with data.policy.budgets as row(ceiling)
+	not budget.budgets_stated with input as counted([]) with data.policy.budgets as row(ceiling)
+	not budget.budgets_stated with input as counted(["run"]) with data.policy.budgets as row(ceiling)
 }
 
-test_another_word_is_no_budget if not stated("free", [])
+test_another_word_is_no_budget if {
+	not budget.budgets_stated with input as counted([]) with data.policy.budgets as row("free")
+}
 
 test_a_point_without_a_row if {
-	not budget.budgets_stated with input as {"point": "license", "budgets": []} with data.policy.budgets as {"budgets": {}}
+	not budget.budgets_stated with input as counted([]) with data.policy.budgets as {"budgets": {}}
 }
 
 test_one_of_three_missing if {
-	not budget.budgets_stated with input as {"point": "license", "budgets": []}
+	not budget.budgets_stated with input as counted([])
 		with data.policy.budgets as {"budgets": {"license": {"principal": "unlimited", "run": "unlimited"}}}
 }
 
 test_the_last_one_is_left if {
-	codes([{"id": "principal", "used": 99, "amount": 1}]) == set()
-	budget.budget_left({"id": "principal", "used": 99, "amount": 1}) with input as {"point": "license"}
+	budget.budget_left({"id": "principal", "used": 99, "amount": 1}) with input as counted([])
 		with data.policy.budgets as row(ceiling)
 }
 
-test_one_too_many if codes([{"id": "principal", "used": 100, "amount": 1}]) == {"budget_exhausted"}
-
-test_a_count_that_is_missing_or_no_number if {
-	codes([{"id": "principal", "amount": 1}]) == {"budget_exhausted"}
-	codes([{"id": "principal", "used": null, "amount": 1}]) == {"budget_exhausted"}
-	codes([{"id": "principal", "used": 0}]) == {"budget_exhausted"}
-}
-
-test_a_count_of_what_has_no_limit if {
-	codes([{"id": "principal", "used": 0, "amount": 1}, {"id": "run", "used": 0, "amount": 1}]) == {"budget_exhausted"}
+test_nothing_else_is_left if {
+	every one in [
+		{"id": "principal", "used": 100, "amount": 1},
+		{"id": "principal", "amount": 1},
+		{"id": "principal", "used": null, "amount": 1},
+		{"id": "principal", "used": "0", "amount": 1},
+		{"id": "principal", "used": 0},
+		{"id": "run", "used": 0, "amount": 1},
+	] {
+		not budget.budget_left(one) with input as counted([]) with data.policy.budgets as row(ceiling)
+	}
 }
