@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from engine.errors import DecideError
@@ -20,6 +21,9 @@ T = TypeVar("T")
 
 BATCH_ITEMS = 128
 """Inputs in one question to OPA: its answer is one piece, and others wait for the connection."""
+
+SLOW_CALLS = 8
+"""Source bundles read, and pieces of work done, at the same time; they wait for disks and networks."""
 
 SIDE_BY_SIDE = 4
 """Questions of many inputs that OPA is asked at once; it evaluates each on one core."""
@@ -86,9 +90,10 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Something that may take a while: reading files, the state, approved work."""
+    """Something that takes a while: the state, or, where it is `slow`, reading files and approved work."""
 
     run: Callable[[], Any]
+    slow: bool = False
 
 
 Step = Ask | Append | Call
@@ -206,7 +211,15 @@ async def _perform_async(step: Step) -> Any:
         return await step.opa.ask_async("decision", step.document)
     if isinstance(step, Append):
         return await step.log.append_async(step.body, step.events)
+    if step.slow:
+        return await asyncio.get_running_loop().run_in_executor(_slow(), step.run)
     return await asyncio.to_thread(step.run)
+
+
+@cache
+def _slow() -> ThreadPoolExecutor:
+    """Threads of their own for what may take seconds, so that the state is never behind it."""
+    return ThreadPoolExecutor(SLOW_CALLS, thread_name_prefix="engine-slow")
 
 
 class _Walk:

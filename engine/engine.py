@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adapters.artifacts import ArtifactDirectory
 from engine import __version__
@@ -35,6 +36,8 @@ from engine.work import Hand, Job
 
 if TYPE_CHECKING:
     from engine.state.store import Store
+
+T = TypeVar("T")
 
 _ANYBODY = Context()
 _PROBE_SECONDS = 0.5
@@ -96,6 +99,7 @@ class _Open:
         self._log: RecordLog | Down
         self._store: Store | None = None
         self._opening = threading.Lock()
+        self._walking: set[asyncio.Task[Any]] = set()
 
     @property
     def policy(self) -> PolicyBundle | None:
@@ -333,6 +337,8 @@ class AsyncEngine(_Open):
 
     async with AsyncEngine(Settings()) as engine:
         answer = await engine.decide("license", {...})
+
+    A caller that is cancelled leaves its request to be decided and recorded all the same.
     """
 
     async def __aenter__(self) -> Self:
@@ -340,23 +346,26 @@ class AsyncEngine(_Open):
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await asyncio.gather(*self._walking, return_exceptions=True)
         if isinstance(self._supervisor, Supervisor):
             await self._supervisor.leave()
         await asyncio.to_thread(self._close)
 
     async def check(self, point: str, request: Any, context: Context = _ANYBODY) -> Answer:
         """`Engine.check`."""
-        return await run_async(self._steps(point, request, Mode.CHECK, context, None))
+        return await self._walk(run_async(self._steps(point, request, Mode.CHECK, context, None)))
 
     async def decide(self, point: str, request: Any, hand: Hand | None = None, context: Context = _ANYBODY) -> Answer:
         """`Engine.decide`; a hand runs in a thread."""
-        return await run_async(self._steps(point, request, Mode.ENFORCE, context, hand))
+        return await self._walk(run_async(self._steps(point, request, Mode.ENFORCE, context, hand)))
 
     async def decide_many(
         self, point: str, requests: Sequence[Any], context: Context = _ANYBODY, mode: Mode = Mode.ENFORCE
     ) -> list[Answer]:
         """`Engine.decide_many`."""
-        return await run_all_async([self._steps(point, request, mode, context, None) for request in requests])
+        return await self._walk(
+            run_all_async([self._steps(point, request, mode, context, None) for request in requests])
+        )
 
     async def decide_upload(self, path: Path, context: Context = _ANYBODY, mode: Mode = Mode.ENFORCE) -> Answer:
         """Decide a source bundle that this process itself has put at `path`, whatever root requests are held to."""
@@ -364,7 +373,15 @@ class AsyncEngine(_Open):
             raise _not_open()
         parts = replace(self.parts, world=replace(self.parts.world, root=path.parent))
         request = {"path": path.name, "digest": None}
-        return await run_async(answer_once(find("source"), request, mode, parts, context))
+        steps = answer_once(find("source"), request, mode, parts, context, body=lambda: _digest_of(path))
+        return await self._walk(run_async(steps))
+
+    async def _walk(self, path: Coroutine[Any, Any, T]) -> T:
+        """Walk a path to its end, also when the caller is cancelled: what it takes it gives back or records."""
+        walking = asyncio.get_running_loop().create_task(path)
+        self._walking.add(walking)
+        walking.add_done_callback(self._walking.discard)
+        return await asyncio.shield(walking)
 
     async def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
         """`Engine.settle`."""
@@ -390,6 +407,11 @@ def _proves_itself(generation: Generation[PolicyBundle]) -> bool:
     except EngineError:
         return False
     return True
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _not_open() -> EngineError:

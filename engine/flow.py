@@ -164,9 +164,10 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
     try:
         case.revisions, case.catalogue = serving.revisions, serving.catalogue
         if case.point.blocking:
-            yield Call(lambda: _gather(case, request, parts))
+            facts: Facts = yield Call(lambda: gather(case.point, request, parts, case.context), slow=True)
         else:
-            _gather(case, request, parts)
+            facts = gather(case.point, request, parts, case.context)
+        case.gathered, case.document, case.input_digest = facts.gathered, facts.document, facts.input_digest
         started = _lap(case, "gather", started)
         yield from _take(case, serving, parts)
         parts.world.progress("deciding", 0, 0)
@@ -180,16 +181,26 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
         _lap(case, "decide" if "gather" in case.durations else "gather", started)
 
 
-def _gather(case: _Case, request: Any, parts: Parts) -> None:
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a request is decided on, and its digest; approvals and budgets are not in the document yet."""
+
+    gathered: Gathered
+    document: dict[str, Any]
+    input_digest: str
+
+
+def gather(point: Point, request: Any, parts: Parts, context: Context) -> Facts:
+    """Turn a request into the input of its point. Raises GatherError."""
     if isinstance(request, EngineError):
         raise request
     try:
         text = request.data if isinstance(request, RawJson) else canonical(request)
-        parsed = case.point.request.model_validate_json(text)
+        parsed = point.request.model_validate_json(text)
     except ValidationError as error:
         raise GatherError(
-            f"the request does not fit point `{case.point.name}`: {_fields(error)}",
-            remedy=f"`engine decide {case.point.name} --schema` prints the schema of its requests",
+            f"the request does not fit point `{point.name}`: {_fields(error)}",
+            remedy=f"`engine decide {point.name} --schema` prints the schema of its requests",
             code="engine.request_invalid",
         ) from error
     except (ValueError, TypeError, RecursionError) as error:
@@ -198,12 +209,11 @@ def _gather(case: _Case, request: Any, parts: Parts) -> None:
             remedy="send finite numbers and whole characters",
             code="engine.request_invalid",
         ) from error
-    case.gathered = case.point.gather(parsed, parts.world)
-    facts = case.gathered.input.model_dump(mode="json", exclude_none=True)
-    caller = case.context.caller.model_dump(mode="json", exclude_none=True)
-    case.document = {**facts, "caller": caller, "approvals": [], "budgets": []}
-    covered = {key: value for key, value in case.document.items() if key not in _VOLATILE}
-    case.input_digest = digest(canonical(covered))
+    gathered = point.gather(parsed, parts.world)
+    facts = gathered.input.model_dump(mode="json", exclude_none=True)
+    caller = context.caller.model_dump(mode="json", exclude_none=True)
+    covered = {key: value for key, value in {**facts, "caller": caller}.items() if key not in _VOLATILE}
+    return Facts(gathered, {**facts, "caller": caller, "approvals": [], "budgets": []}, digest(canonical(covered)))
 
 
 def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:
@@ -323,7 +333,7 @@ def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Steps[Answ
 def _work(case: _Case, decision: Decision, parts: Parts, do: Callable[[], Result]) -> Steps[Answer]:
     started = time.perf_counter_ns()
     try:
-        result: Result = yield Call(do)
+        result: Result = yield Call(do, slow=True)
     except EngineError as error:
         case.fault, result = error, Result(status=error.code, facts={})
     duration = (time.perf_counter_ns() - started) // 1000

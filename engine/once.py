@@ -1,19 +1,23 @@
 """Idempotency keys: a repeated request gets the first decision, and nothing happens a second time (C69).
 
-The first decision is given again only while OPA answers from the very policy that took it, so that no
-earlier allow outlives its policy (H13). The same key with another body is an error.
+A repetition is the same only with the same body, caller, scopes, run and approval. It is gathered and put to
+the policy again, with the budgets and the approval that the first one took; its decision is given only where
+the facts and the policy are what they were and still say so: no earlier allow outlives them (H13).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
 from engine.canonical import RawJson, canonical, digest
+from engine.decide import read
 from engine.drive import Append, Ask, Call, Steps
 from engine.errors import DecideError, EngineError, GatherError
-from engine.flow import Answer, Context, Parts, answer
+from engine.flow import Answer, Context, Facts, Parts, answer, gather
 from engine.model import Decision, Mode
 from engine.points import Point
 from engine.record.model import ReplayRecord, timestamp
@@ -24,25 +28,37 @@ _NEW_KEY = "use a new idempotency key for a new request"
 
 
 def answer_once(
-    point: Point, request: Any, mode: Mode, parts: Parts, context: Context, hand: Hand | None = None
+    point: Point,
+    request: Any,
+    mode: Mode,
+    parts: Parts,
+    context: Context,
+    hand: Hand | None = None,
+    body: Callable[[], str] | None = None,
 ) -> Steps[Answer]:
-    """`answer`, once for each idempotency key of a principal and point; a dry run has no effect to guard."""
+    """`answer`, once for each idempotency key of a caller and point; a dry run has no effect to guard.
+
+    `body` gives the digest of the request where the request itself only says where it is kept.
+    """
     key = context.idempotency_key
     if key is None or mode is not Mode.ENFORCE or isinstance(request, EngineError):
         return (yield from answer(point, request, mode, parts, context, hand))
+    try:
+        said = _said(request) if body is None else (yield Call(body, slow=True))
+    except (ValueError, TypeError, RecursionError):
+        return (yield from answer(point, request, mode, parts, context, hand))  # no JSON: it will say so
+    caller = context.caller.model_dump(mode="json")
+    same = digest(canonical([said, caller, context.run, context.approval]))
     scope = f"{point.name}/{context.caller.via}/{context.caller.principal or ''}"
     try:
-        body = digest(canonical([_value(request), context.approval]))
         store: Store = yield Call(parts.store)
-        begun: Begun = yield Call(lambda: store.begin(scope, key, body, int(parts.clock().timestamp())))
+        begun: Begun = yield Call(lambda: _begin(store, scope, key, same, int(parts.clock().timestamp())))
         if begun.kind == "done":
-            return (yield from _again(point, begun, parts, context))
+            return (yield from _again(point, request, begun, parts, context))
         if begun.kind != "new":
             raise _refusal(begun)
     except EngineError as error:
         return (yield from answer(point, error, mode, parts, context))
-    except (ValueError, TypeError, RecursionError):
-        return (yield from answer(point, request, mode, parts, context, hand))  # no JSON: it will say so
     first = yield from answer(point, request, mode, parts, context, hand)
     try:
         yield Call(lambda: _keep(store, scope, key, first))
@@ -51,41 +67,68 @@ def answer_once(
     return first
 
 
-def _keep(store: Store, scope: str, key: str, first: Answer) -> None:
-    revisions = first.decision.policy
-    if (first.fault is not None and first.result is None) or revisions is None:
-        store.abandon(scope, key)
-    else:
-        store.finish(scope, key, first.decision.model_dump_json(), revisions.rules, revisions.values)
+def _said(request: Any) -> str:
+    return digest(canonical(json.loads(request.data) if isinstance(request, RawJson) else request))
 
 
-def _again(point: Point, begun: Begun, parts: Parts, context: Context) -> Steps[Answer]:
-    """The first decision again, if OPA still answers from the policy that took it."""
-    serving = parts.serving()
+def _begin(store: Store, scope: str, key: str, same: str, now: int) -> Begun:
     try:
-        yield Ask(serving.opa, {"point": ""})  # raises unless OPA answers from its revisions
-        now = serving.revisions
-    finally:
-        serving.release()
+        return store.begin(scope, key, same, now)
+    except ValueError as error:
+        raise GatherError(
+            "this idempotency key cannot be kept",
+            remedy="use a key of 1 to 255 characters, such as a UUID",
+            code="engine.request_invalid",
+        ) from error
+
+
+def _keep(store: Store, scope: str, key: str, first: Answer) -> None:
+    revisions, document = first.decision.policy, first.document
+    if (first.fault is not None and first.result is None) or revisions is None or document is None:
+        store.abandon(scope, key)
+        return
+    kept = {
+        "decision": first.decision.model_dump(mode="json"),
+        "approvals": document["approvals"],
+        "budgets": document["budgets"],
+    }
+    store.finish(scope, key, canonical(kept).decode("utf-8"), revisions.rules, revisions.values)
+
+
+def _again(point: Point, request: Any, begun: Begun, parts: Parts, context: Context) -> Steps[Answer]:
+    """The first decision again, if it would be taken again."""
+    first: dict[str, Any] = json.loads(begun.answer or "{}")
+    facts: Facts = yield Call(lambda: gather(point, request, parts, context), slow=point.blocking)
+    opened = facts.gathered.opened
+    with nullcontext() if opened is None else closing(opened):
+        document = {**facts.document, "approvals": first["approvals"], "budgets": first["budgets"]}
+        serving = parts.serving()
+        try:
+            verdict = read(point, (yield Ask(serving.opa, document)), serving.catalogue)
+            now = serving.revisions
+        finally:
+            serving.release()
+    fields: dict[str, Any] = first["decision"]
     if now is None or (now.rules, now.values) != (begun.rules, begun.values):
-        raise DecideError(
-            "the policy has changed since this idempotency key was used",
-            remedy=_NEW_KEY,
-            code="engine.idempotency_stale",
-        )
-    fields: dict[str, Any] = json.loads(begun.answer or "{}")
+        raise _stale("the policy has changed")
+    if (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"]):
+        raise _stale("what this request is about, or the time for it, has changed")
     if (limits := fields.pop("limits")) is not None:
         limits = point.limits.model_validate_json(canonical(limits))
     decision = Decision.model_validate_json(canonical({**fields, "limits": None})).model_copy(update={"limits": limits})
-    body = ReplayRecord(
+    line = ReplayRecord(
         time=timestamp(parts.clock()),
         decision_id=decision.decision_id,
         principal=context.caller.principal,
         request_id=context.request_id,
         trace=context.trace,
     )
-    yield Append(parts.log, body)
+    yield Append(parts.log, line)
     return Answer(decision, None, None)
+
+
+def _stale(what: str) -> DecideError:
+    return DecideError(f"{what} since this idempotency key was used", remedy=_NEW_KEY, code="engine.idempotency_stale")
 
 
 def _refusal(begun: Begun) -> GatherError:
@@ -98,7 +141,3 @@ def _refusal(begun: Begun) -> GatherError:
     return GatherError(
         "this idempotency key was used for another request", remedy=_NEW_KEY, code="engine.idempotency_conflict"
     )
-
-
-def _value(request: Any) -> Any:
-    return json.loads(request.data) if isinstance(request, RawJson) else request

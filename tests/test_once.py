@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.canonical import RawJson
-from engine.engine import Engine
+from engine.engine import AsyncEngine, Engine
 from engine.flow import Answer, Context
 from engine.model import Caller, Permit, Result, Via
 from engine.record.verify import verify
 from engine.settings import Settings
 from engine.work import Job
-from tests.conftest import CASES
+from tests.command import decisions
+from tests.conftest import BUNDLES, CASES
 
 ACCEPTED: Any = next(file.case.request for file in CASES if file.path.stem == "accepted")
 KEY = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"), idempotency_key="run-1/license-7")
@@ -98,3 +103,86 @@ def test_a_fault_takes_no_key(engine: Engine, settings: Settings) -> None:
     with Engine(settings) as mended:
         assert mended.decide("license", ACCEPTED, context=KEY).decision.outcome == "allow"
     engine.__enter__()
+
+
+# covers: H13
+@pytest.mark.parametrize(
+    "changed",
+    [
+        Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("source",))),
+        Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("license",)), run="run-2"),
+    ],
+    ids=["a token with another scope", "another run"],
+)
+def test_what_another_scope_or_run_was_allowed_is_not_given(changed: Context, engine: Engine) -> None:
+    first = Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("license",)), run="run-1")
+    allowed = engine.decide("license", ACCEPTED, context=replace(first, idempotency_key="k"))
+    assert allowed.decision.outcome == "allow"
+    got = engine.decide("license", ACCEPTED, context=replace(changed, idempotency_key="k"))
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_conflict"])
+    again = engine.decide("license", ACCEPTED, context=replace(first, idempotency_key="k"))
+    assert again.decision == allowed.decision  # the control
+
+
+# covers: H13
+def test_a_source_bundle_that_changed_is_not_the_one_that_was_allowed(engine: Engine, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(BUNDLES / "offline_fixture", bundle)
+    request = {"path": str(bundle), "digest": None}
+    assert engine.decide("source", request, context=KEY).decision.outcome == "allow"
+    assert engine.decide("source", request, context=KEY).decision.outcome == "allow"  # the control
+    document = bundle / "bundle.yaml"
+    document.write_text(document.read_text().replace("audit_required: true", "audit_required: false"))
+    got = engine.decide("source", request, context=KEY)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
+
+
+def test_the_last_of_a_budget_is_given_again_to_whoever_took_it(settings: Settings) -> None:
+    ceiling = json.dumps({"limit": 1, "window_seconds": 0})
+    with Engine(settings, values=(f"budgets.budgets.license.all={ceiling}",)) as engine:
+        first = engine.decide("license", ACCEPTED, context=KEY)
+        assert engine.decide("license", ACCEPTED, context=KEY).decision == first.decision
+        assert codes(engine.decide("license", ACCEPTED)) == ["budget_exhausted"]
+
+
+@pytest.mark.parametrize("key", ["", "x" * 5000, "\ud800"], ids=["empty", "long", "half a character"])
+def test_a_key_that_cannot_be_kept_is_refused_and_not_dropped(key: str, engine: Engine) -> None:
+    got = engine.decide("license", ACCEPTED, context=replace(KEY, idempotency_key=key))
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.request_invalid"])
+
+
+def test_the_same_archive_sent_again_is_the_same_request(settings: Settings, tmp_path: Path) -> None:
+    archives = [Path(shutil.make_archive(str(tmp_path / "a"), "gztar", BUNDLES / "offline_fixture"))]
+    archives.append(tmp_path / "b.tar.gz")
+    shutil.copy(archives[0], archives[1])
+
+    async def send() -> list[Answer]:
+        async with AsyncEngine(settings) as engine:
+            return [await engine.decide_upload(archive, KEY) for archive in archives]
+
+    first, second = asyncio.run(send())
+    assert first.decision.outcome == "allow"
+    assert second.decision == first.decision
+
+
+def test_a_caller_that_is_cancelled_leaves_a_decision_that_is_recorded_and_no_key_taken(settings: Settings) -> None:
+    async def hurry() -> int:
+        async with AsyncEngine(settings) as engine:
+            gone = 0
+            for number in range(60):
+                context = replace(KEY, idempotency_key=f"hurry-{number}")
+                try:
+                    async with asyncio.timeout(number / 20_000):
+                        await engine.decide("license", ACCEPTED, context=context)
+                except TimeoutError:
+                    gone += 1
+        async with AsyncEngine(settings) as engine:
+            for number in range(60):
+                context = replace(KEY, idempotency_key=f"hurry-{number}")
+                assert (await engine.decide("license", ACCEPTED, context=context)).decision.outcome == "allow"
+        return gone
+
+    assert asyncio.run(hurry()) > 5
+    allowed = [one for one in decisions(settings.state) if one["outcome"] == "allow"]
+    assert len(allowed) == 60
+    assert verify(settings.state).ok
