@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+import os
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,6 +30,10 @@ from engine.points.registry import find
 _ANSWER_BYTES = 64 << 20
 _JSON = {"content-type": "application/json"}
 _CODE = "engine.unreachable"
+_GRACE_SECONDS = 0.25  # for the loop to say itself that the time is over
+
+_SILENT = (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, TypeError, RecursionError, RuntimeError)
+"""No answer: `RuntimeError` is a client that was closed, or no more threads."""
 
 
 class Client:
@@ -34,33 +41,33 @@ class Client:
 
     def __init__(self, address: str, *, token: str | None = None, seconds: float = 2.0, verify: Any = True) -> None:
         """`seconds` is the deadline of a whole call; `verify` is an `ssl.SSLContext` for a private authority."""
-        base, socket = _place(address)
+        self._make = partial(AsyncClient, address, token=token, seconds=seconds, verify=verify)
         self._seconds = seconds
-        transport = httpx.HTTPTransport(uds=socket, verify=verify, trust_env=False)
-        self._http = httpx.Client(base_url=base, headers=_headers(token), transport=transport, trust_env=False)
+        self._owner, self._client = os.getpid(), self._make()
 
     def decide(self, point: str, request: Any, **meta: str) -> Decision:
         """The decision on one request; never raises for what the server does.
 
         `meta`: `approval`, `run`, `idempotency_key`, `request_id`, `traceparent`.
         """
-        deadline, headers = time.monotonic() + self._seconds, _meta(meta)
+        headers = _meta(meta)
         try:
             content = canonical(request)
-            with self._http.stream(
-                "POST", f"/v1/decide/{point}", content=content, headers=headers, timeout=self._seconds
-            ) as response:
-                data = bytearray()
-                for chunk in response.iter_bytes():
-                    data += chunk
-                    _within(len(data), deadline)
-            return _decision(point, response.status_code, bytes(data))
-        except (httpx.HTTPError, OSError, ValueError, TypeError, RecursionError) as error:
+            if self._owner != os.getpid():  # a fork that shared connections could take the answers of others
+                self._owner, self._client = os.getpid(), self._make()
+            asked = asyncio.run_coroutine_threadsafe(self._client.ask(point, content, headers), _loop())
+            try:
+                return _decision(point, *asked.result(self._seconds + _GRACE_SECONDS))
+            finally:
+                asked.cancel()
+        except _SILENT as error:
             return _deny(point, f"the engine gave no answer ({type(error).__name__})")
 
     def close(self) -> None:
         """Close the connection."""
-        self._http.close()
+        if self._owner == os.getpid():
+            with suppress(*_SILENT):
+                asyncio.run_coroutine_threadsafe(self._client.close(), _loop()).result(self._seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -85,19 +92,24 @@ class AsyncClient:
         """`Client.decide`."""
         headers = _meta(meta)
         try:
-            content = canonical(request)
-            async with asyncio.timeout(self._seconds):
-                deadline = time.monotonic() + self._seconds
-                async with self._http.stream(
-                    "POST", f"/v1/decide/{point}", content=content, headers=headers, timeout=self._seconds
-                ) as response:
-                    data = bytearray()
-                    async for chunk in response.aiter_bytes():
-                        data += chunk
-                        _within(len(data), deadline)
-            return _decision(point, response.status_code, bytes(data))
-        except (httpx.HTTPError, OSError, ValueError, TypeError, RecursionError) as error:
+            return _decision(point, *await self.ask(point, canonical(request), headers))
+        except _SILENT as error:
             return _deny(point, f"the engine gave no answer ({type(error).__name__})")
+
+    async def ask(self, point: str, content: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        """The status and body of what the server answers within the deadline; raises what HTTP does."""
+        async with (
+            asyncio.timeout(self._seconds),
+            self._http.stream(
+                "POST", f"/v1/decide/{point}", content=content, headers=headers, timeout=self._seconds
+            ) as response,
+        ):
+            data = bytearray()
+            async for chunk in response.aiter_bytes():
+                data += chunk
+                if len(data) > _ANSWER_BYTES:
+                    raise ValueError("the answer is too large")
+            return response.status_code, bytes(data)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -110,6 +122,26 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
+
+
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+_starting = threading.Lock()
+os.register_at_fork(after_in_child=lambda: _starting.release() if _starting.locked() else None)
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """The event loop of this process on which clients that block have a whole call end in time."""
+    with _starting:
+        loop = _loops.get(os.getpid())
+        if loop is None:
+            loop = asyncio.new_event_loop()
+            try:
+                threading.Thread(target=loop.run_forever, name="engine-client", daemon=True).start()
+            except RuntimeError:
+                loop.close()
+                raise
+            _loops[os.getpid()] = loop
+        return loop
 
 
 def _place(address: str) -> tuple[str, str | None]:
@@ -136,13 +168,6 @@ def _meta(meta: Mapping[str, str]) -> dict[str, str]:
     if unknown:
         raise TypeError(f"no such argument: {min(unknown)}")
     return {_NAMES[name]: value for name, value in meta.items()}
-
-
-def _within(size: int, deadline: float) -> None:
-    if size > _ANSWER_BYTES:
-        raise ValueError("the answer is too large")
-    if time.monotonic() > deadline:
-        raise TimeoutError
 
 
 def _decision(point: str, status: int, data: bytes) -> Decision:

@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"engine.policy_bundle.catalogue"},
     "engine.once": BASE
     | RECORD
-    | {"engine.drive", "engine.flow", "engine.points", "engine.state.store", "engine.work"},
+    | {"engine.decide", "engine.drive", "engine.flow", "engine.points", "engine.state.store", "engine.work"},
     "engine.serving": BASE | BUNDLE | {"engine.opa"},
     "engine.client": BASE | {"engine.points"},
     "engine.api": BASE

@@ -9,8 +9,10 @@ Fields that the standard does not name are ignored, as it demands. Confirm is a 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from engine.api.batch import decide_each, item_keys
 from engine.api.body import InvalidBodyError, parse_json
 from engine.api.decide import context_of
 from engine.api.messages import Response
@@ -91,6 +93,7 @@ async def _decide_all(
     api: Api, exchange: Exchange, asked: Sequence[tuple[str, Any] | EngineError], semantic: str
 ) -> list[dict[str, Any]]:
     context = context_of(exchange)
+    keys = item_keys(context.idempotency_key, range(len(asked)))
     if semantic == _EXECUTE_ALL:
         points: dict[str, list[int]] = {}
         for index, one in enumerate(asked):
@@ -99,15 +102,19 @@ async def _decide_all(
         found: dict[int, dict[str, Any]] = {}
         for point, indexes in points.items():
             requests = [one[1] for one in (asked[index] for index in indexes) if not isinstance(one, EngineError)]
-            answers = await api.engine.decide_many(point, requests, context)
+            if keys:
+                answers = await decide_each(api, point, requests, context, [keys[index] for index in indexes])
+            else:
+                answers = await api.engine.decide_many(point, requests, context)
             found |= {index: _told(answer) for index, answer in zip(indexes, answers, strict=True)}
         return [_refused(one) if isinstance(one, EngineError) else found[index] for index, one in enumerate(asked)]
     told: list[dict[str, Any]] = []
-    for one in asked:
+    for index, one in enumerate(asked):
         if isinstance(one, EngineError):
             told.append(_refused(one))
         else:
-            told.append(_told(await api.engine.decide(one[0], one[1], context=context)))
+            own = replace(context, idempotency_key=keys[index]) if keys else context
+            told.append(_told(await api.engine.decide(one[0], one[1], context=own)))
         if told[-1]["decision"] is _STOPS[semantic]:
             break
     return told

@@ -6,23 +6,32 @@ not decided has the problem in place of the decision, with the deny that was rec
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.api.body import InvalidBodyError, parse_json
 from engine.api.decide import context_of, mode_of
+from engine.api.headers import HeaderError
 from engine.api.messages import Response
 from engine.api.problems import fields_of, problem, status_of
 from engine.errors import EngineError
+from engine.model import Mode
 from engine.record.redaction import redact_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from engine.api.app import Api
     from engine.api.messages import Exchange
-    from engine.flow import Answer
+    from engine.flow import Answer, Context
 
 _KEYS = {"inputs", "common_input"}
 _ID_CHARACTERS = 256
+_KEY_CHARACTERS = 255
+_AT_ONCE = 32
+"""Items with an idempotency key of their own that are decided side by side."""
 
 
 async def decide_batch(api: Api, exchange: Exchange) -> Response:
@@ -35,15 +44,53 @@ async def decide_batch(api: Api, exchange: Exchange) -> Response:
         context = context_of(exchange)
         try:
             requests = {} if refusal is not None else _requests(exchange.body, api)
+            keys = item_keys(context.idempotency_key, requests)
         except EngineError as error:
-            refusal, requests = error, {}
+            refusal, requests, keys = error, {}, []
         if refusal is not None or isinstance(mode, EngineError):
             answer = await api.engine.decide(point, refusal, context=context)
             return problem(answer.fault or refusal or EngineError("refused", remedy=""), exchange, answer.decision)
-        answers = await api.engine.decide_many(point, list(requests.values()), context, mode) if requests else []
+        answers = await _decide(api, point, requests, context, keys, mode)
     finally:
         api.batches.leave()
     return _respond(exchange, dict(zip(requests, answers, strict=True)))
+
+
+def item_keys(key: str | None, ids: Iterable[str | int]) -> list[str]:
+    """The idempotency key of each item of a request that has one; none without. Raises HeaderError."""
+    if key is None:
+        return []
+    keys = [f"{key}/{id_}" for id_ in ids]
+    if any(len(one) > _KEY_CHARACTERS for one in keys):
+        raise HeaderError(
+            "idempotency-key",
+            "is too long together with the id of an item",
+            remedy=f"send a key that is at most {_KEY_CHARACTERS} characters with `/` and the id",
+        )
+    return keys
+
+
+async def decide_each(
+    api: Api, point: str, requests: Iterable[Any], context: Context, keys: Iterable[str]
+) -> list[Answer]:
+    """Decide each request under its own idempotency key."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(request: Any, key: str) -> Answer:
+        async with turns:
+            return await api.engine.decide(point, request, context=replace(context, idempotency_key=key))
+
+    return await asyncio.gather(*(one(request, key) for request, key in zip(requests, keys, strict=True)))
+
+
+async def _decide(
+    api: Api, point: str, requests: Mapping[str, Any], context: Context, keys: list[str], mode: Mode
+) -> list[Answer]:
+    if not requests:
+        return []
+    if keys and mode is Mode.ENFORCE:
+        return await decide_each(api, point, requests.values(), context, keys)
+    return await api.engine.decide_many(point, list(requests.values()), context, mode)
 
 
 def _requests(body: bytes, api: Api) -> dict[str, Any]:

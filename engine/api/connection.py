@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.api.load import Load
 
 _PIPELINED = 64
-"""Calls that one client may send ahead; with more it is cut off."""
+"""Calls that one client may send ahead; those are answered, and with more the connection ends."""
 
 
 class Service(Protocol):
@@ -66,6 +66,11 @@ class Connection(asyncio.Protocol):
         self._last = False
         self._paused = False
         self._dropped = 0
+        self._framing = 0
+        self._bodiless = 0
+        self._upgrade = False
+        self._primed = False
+        self._overrun = False
         self._drained: asyncio.Event | None = None
         self._gone = False
         self.deadline = inf
@@ -78,8 +83,13 @@ class Connection(asyncio.Protocol):
             self._gone = True
             self._refuse_raw(503, "engine.overloaded", "too many connections")
             return
+        peer = self._peer_of(transport)
+        if peer is None:
+            self._gone = True
+            self._abort()
+            return
         service.connections.add(self)
-        self._peer = self._peer_of(transport)
+        self._peer = peer
         self.deadline = self._loop.time() + self._limits.head_seconds
 
     def connection_lost(self, _: Exception | None) -> None:
@@ -102,26 +112,67 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, within the bounds of a head."""
-        if self._last and self._reading is None:
+        if self._gone or (self._last and self._reading is None):
             self._linger(len(data))
             return
         if self._in_head or self._reading is None:
             self._head_bytes += len(data)
+        exchange = self._reading
+        before = 0 if exchange is None else exchange.size
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._last = True  # nothing here speaks another protocol; the exchange itself is answered
+            self._feed(data)
         except httptools.HttpParserError:
             self._broken(400, "engine.http_invalid", "this is not HTTP/1.1")
             return
+        if exchange is not None and exchange is self._reading and exchange.head.chunked:
+            self._check_framing(exchange, len(data), exchange.size - before)
         if self._in_head and self._head_bytes > self._limits.head_bytes:
             self._broken(431, "engine.head_too_large", f"the headers are longer than {self._limits.head_bytes} bytes")
         elif self._busy and not self._paused and (self._queue or self._reading is not None):
             self._paused = True  # sent ahead: read on when the answer is out
             self._transport.pause_reading()
 
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if not self._upgrade:
+                self._last = True  # nothing here speaks another protocol; the exchange itself is answered
+                return
+            self._upgrade = False
+            self._prime()
+            self._parser.feed_data(data[upgrade.args[0] :])
+
+    def _prime(self) -> None:
+        """Read on as HTTP/1.1: the parser leaves out the body of whoever offers to upgrade, as RFC 9110 does not.
+
+        A new parser gets what tells it how the body ends, and that the connection does.
+        """
+        exchange = self._reading
+        chunked = exchange is not None and exchange.head.chunked
+        length = 0 if exchange is None else exchange.head.length or 0
+        end = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % length
+        self._parser = httptools.HttpRequestParser(self)
+        self._primed = True
+        self._parser.feed_data(b"POST / HTTP/1.1\r\nConnection: close\r\n" + end + b"\r\n\r\n")
+
+    def _check_framing(self, exchange: Exchange, wire: int, body: int) -> None:
+        """Bound what comes with a chunked body and is none of it: it is neither counted nor kept."""
+        limits = self._limits
+        self._framing += wire - body
+        self._bodiless = 0 if body else self._bodiless + wire
+        if self._framing <= limits.framing_bytes + exchange.size and self._bodiless <= limits.trailer_bytes:
+            return
+        if not exchange.answered:
+            exchange.refuse(_too_much_framing())
+            self._early(exchange)
+        self._reading = None  # the parser gets no more of it
+        self._parser = httptools.HttpRequestParser(self)
+
     def on_message_begin(self) -> None:
         """A request starts: its headers have a deadline."""
+        if self._primed:
+            return
         self._in_head = True
         self._head_bytes = 0
         self._url = b""
@@ -132,10 +183,14 @@ class Connection(asyncio.Protocol):
 
     def on_url(self, url: bytes) -> None:
         """A part of the request target."""
+        if not self._in_head:
+            return
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header; repeated ones are joined and remembered."""
+        """One header; repeated ones are joined and remembered. Trailers mean nothing."""
+        if not self._in_head:
+            return
         name = name.lower()
         self._head_bytes += len(name) + len(value)
         if name in self._headers:
@@ -146,6 +201,10 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """The exchange is taken or refused before its body is read."""
         self._in_head = False
+        if self._primed:
+            self._primed = False
+            return
+        self._framing = self._bodiless = 0
         if self._last:
             return
         limits, headers = self._limits, self._headers
@@ -163,6 +222,7 @@ class Connection(asyncio.Protocol):
         )
         exchange = self._service.open(head, self._peer)
         self._reading = exchange
+        self._upgrade = self._parser.should_upgrade() and length != 0 and head.method != "CONNECT"
         if self._head_bytes > limits.head_bytes + len(self._url) or len(headers) > limits.headers:
             exchange.refuse(_too_large_head(limits), recorded=False)
             self._last = True
@@ -199,10 +259,12 @@ class Connection(asyncio.Protocol):
             exchange.refuse(_overloaded(), recorded=False)
             self._early(exchange)
         else:
-            exchange.chunks.append(data)
+            exchange.keep(data)
 
     def on_message_complete(self) -> None:
         """The body is there: answer, when it is this exchange's turn."""
+        if self._upgrade:  # it only comes now
+            return
         exchange, self._reading = self._reading, None
         self._head_bytes = 0
         if exchange is None:
@@ -216,7 +278,7 @@ class Connection(asyncio.Protocol):
             self._last = True
         if len(self._queue) >= _PIPELINED:
             self._drop(exchange)
-            self._abort()
+            self._last = self._overrun = True
             return
         self._start(exchange)
 
@@ -321,7 +383,7 @@ class Connection(asyncio.Protocol):
     def _end(self, exchange: Exchange) -> None:
         """Close; where the client still sends, only after it had time to read the answer."""
         self._last = True
-        if exchange.complete or self._gone:
+        if (exchange.complete and not self._overrun) or self._gone:
             self._close()
             return
         self.deadline = self._loop.time() + self._limits.linger_seconds
@@ -368,8 +430,8 @@ class Connection(asyncio.Protocol):
 class PeerOf(Protocol):
     """Tells who is at the other end of a transport."""
 
-    def __call__(self, transport: asyncio.BaseTransport) -> Peer:
-        """The peer, as far as the transport shows it."""
+    def __call__(self, transport: asyncio.BaseTransport) -> Peer | None:
+        """The peer, as far as the transport shows it; None when it has gone already."""
         ...
 
 
@@ -380,6 +442,14 @@ def too_large(limit: int) -> EngineError:
     """The refusal of a body over the limit."""
     return GatherError(
         f"the body is larger than {limit} bytes", remedy="send less in one request", code="engine.body_too_large"
+    )
+
+
+def _too_much_framing() -> EngineError:
+    return GatherError(
+        "the body has too much besides its bytes: trailers, extensions of chunks or very small chunks",
+        remedy="send larger chunks, or a `content-length`",
+        code="engine.body_too_large",
     )
 
 

@@ -24,10 +24,9 @@ TOKEN_VARIABLE = "AGENTA_AGENT_RUNNER_TOKEN"  # noqa: S105  (the name of a varia
 
 TOKEN_HEADER = b"x-agenta-runner-token"
 
-_REMEMBERED_SECONDS = 1.0
-"""How long a scoped token that was looked up holds without another look: the delay of a revocation."""
+_LOOK_SECONDS = 1.0
+"""How often to look whether a first scoped token was issued."""
 
-_KNOWN = 4_096
 _LOOPBACK = Caller(via=Via.LOOPBACK)
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
 
@@ -93,8 +92,6 @@ class Identity:
         self._tokens = tokens
         self._failures = failures
         self._clock = clock
-        self._known: dict[bytes, tuple[float, Caller]] = {}
-        self._seen: dict[bytes, None] = {}
         self._any = (-1e9, False)
 
     def required(self) -> bool:
@@ -104,7 +101,7 @@ class Identity:
     def scoped(self) -> bool:
         """Whether scoped tokens were ever issued; looked up once a second. Raises StateError."""
         now = self._clock()
-        if not self._any[1] and now - self._any[0] > _REMEMBERED_SECONDS:
+        if not self._any[1] and now - self._any[0] > _LOOK_SECONDS:
             self._any = (now, self._tokens.any())
         return self._any[1]
 
@@ -120,42 +117,29 @@ class Identity:
         return self._with_token(presented, peer)
 
     def _with_token(self, presented: Presented, peer: Peer) -> Caller:
-        shown = _digest(presented.token or "")
-        if self._failures.exhausted(peer.address) and shown not in self._seen:
+        """Failures are limited, and nothing else: nobody is locked out by what others get wrong."""
+        caller = self._match(_digest(presented.token or ""), presented)
+        if caller is not None:
+            return caller
+        if self._failures.exhausted(peer.address):
             raise EngineError(
                 "there were too many wrong credentials", remedy="wait a while", code="engine.too_many_failures"
             )
-        caller = self._match(shown, presented)
-        if caller is None:
-            self._failures.count(peer.address)
-            raise unauthorized()
-        if len(self._seen) >= _KNOWN:
-            del self._seen[next(iter(self._seen))]
-        self._seen[shown] = None
-        return caller
+        self._failures.count(peer.address)
+        raise unauthorized()
 
     def _match(self, shown: bytes, presented: Presented) -> Caller | None:
         """Compare digests of one length, the shared one and then the scoped ones, whatever was shown."""
         shared = hmac.compare_digest(shown, self._shared or bytes(32)) and self._shared is not None
         if shared and presented.token and not presented.wrong:
             return Caller(via=Via.SHARED_TOKEN)
-        scoped = self._scoped(shown, presented.token or "")
+        scoped = self._scoped(presented.token or "")
         return None if presented.wrong or not presented.token else scoped
 
-    def _scoped(self, shown: bytes, token: str) -> Caller | None:
-        now = self._clock()
-        known = self._known.get(shown)
-        if known is not None and now - known[0] <= _REMEMBERED_SECONDS:
-            return known[1]
-        self._known.pop(shown, None)
+    def _scoped(self, token: str) -> Caller | None:
+        """Looked up each time, so that a revocation bites at once; the state keeps what has not changed."""
         row = self._tokens.find(token)
-        if row is None:
-            return None
-        caller = Caller(via=Via.TOKEN, principal=row.principal, points=tuple(row.points))
-        if len(self._known) >= _KNOWN:
-            self._known.clear()
-        self._known[shown] = (now, caller)
-        return caller
+        return None if row is None else Caller(via=Via.TOKEN, principal=row.principal, points=tuple(row.points))
 
 
 def unauthorized() -> EngineError:

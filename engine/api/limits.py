@@ -21,6 +21,8 @@ class ApiLimits:
     linger_seconds: float = 5.0  # reading on after such an answer, so that the client gets it before the close
     linger_bytes: int = 64 << 20  # read and dropped meanwhile
     body_bytes: int = 4 << 20  # JSON of one request
+    framing_bytes: int = 64 << 10  # of a chunked body besides its bytes, on top of one for each of them
+    trailer_bytes: int = 16 << 10  # of one without any byte of the body: trailers, extensions of one chunk
     batch_bytes: int = 32 << 20  # JSON of a batch
     upload_bytes: int = 1 << 30  # an archive, packed
     all_bodies_bytes: int = 128 << 20  # JSON bodies in memory of all connections together

@@ -123,7 +123,8 @@ class Exchange:
     idempotency_key: str | None = None
     refusal: EngineError | None = None
     recorded: bool = True
-    chunks: list[bytes] = field(default_factory=list)
+    chunks: list[bytes | bytearray] = field(default_factory=list)
+    """The body so far, in one piece: small ones would each cost more than they hold."""
     size: int = 0
     upload: Upload | None = None
     complete: bool = False
@@ -134,7 +135,20 @@ class Exchange:
         if self.refusal is None:
             self.refusal, self.recorded = error, recorded
 
+    def keep(self, data: bytes) -> None:
+        """One more part of the body."""
+        if not self.chunks:
+            self.chunks.append(data)
+            return
+        kept = self.chunks[0]
+        if not isinstance(kept, bytearray):
+            kept = self.chunks[0] = bytearray(kept)
+        kept += data
+
     @property
     def body(self) -> bytes:
         """The whole body, once it is complete."""
-        return self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
+        if not self.chunks:
+            return b""
+        whole = self.chunks[0] = bytes(self.chunks[0])
+        return whole

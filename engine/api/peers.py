@@ -27,9 +27,11 @@ _SHORT = {
 """The names of RFC 4514, section 3."""
 
 
-def network_peer(transport: asyncio.BaseTransport) -> Peer:
-    """The peer of a TCP connection; a caller where its certificate was checked."""
-    name = transport.get_extra_info("peername") or ("", 0)
+def network_peer(transport: asyncio.BaseTransport) -> Peer | None:
+    """The peer of a TCP connection, None when it has gone; a caller where its certificate was checked."""
+    name = transport.get_extra_info("peername")
+    if not name:
+        return None
     certificate = transport.get_extra_info("peercert")
     caller = None
     if certificate and (principal := subject(certificate.get("subject", ()))):

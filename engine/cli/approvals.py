@@ -139,6 +139,8 @@ def _resolve(id_: str, wanted: Literal["granted", "refused"], reason: str | None
     typer.echo(f"{row.state} by {shown(who, 256)}: {row.id}")
     if row.requester == who:
         typer.echo("engine: whoever asked and whoever decided are the same; the policy may not accept that", err=True)
+    if row.requester is None and wanted == "granted":
+        typer.echo("engine: whoever asked stated no principal: this approval cannot be used", err=True)
 
 
 def _known(store: Store, id_: str) -> ApprovalRow:

@@ -59,6 +59,8 @@ How = Annotated[Format, typer.Option("--format", help="How to tell it.")]
 
 _LONG = 4_000  # characters of one row; limits of a large source bundle are cut, --format json has them whole
 
+_MOST_DAYS = 36_500  # a hundred years
+
 _MEANINGS = {
     "bad_json": "the line is none that the engine would have written",
     "bad_keys": "the line is JSON but not a record",
@@ -100,7 +102,7 @@ def verify_record(state: options.State = None, how: How = Format.TEXT) -> None:
     """
     from engine.record.verify import verify
 
-    found = verify(options.settings(state).state)
+    found = verify(_folder(state))
     typer.echo(_verification_json(found) if how is Format.JSON else _verification_text(found))
     raise typer.Exit(Exit.ALLOW if found.ok else Exit.DENY if found.repairable else Exit.FAILED_CLOSED)
 
@@ -124,6 +126,7 @@ def show_record(
     how: How = Format.TEXT,
 ) -> None:
     """Show the last decisions, or all about one. Does not check the chain: `engine record verify` does."""
+    from engine.points.registry import POINTS
     from engine.record.reader import Filter, select
 
     wanted = Filter(
@@ -137,7 +140,11 @@ def show_record(
         trace=trace,
         request_id=request_id,
     )
-    selection = select(options.settings(state).state, wanted, limit)
+    if point is not None and point not in POINTS:
+        typer.echo(
+            f"engine: there is no decision point `{shown(point, 40)}`; use one of: {', '.join(POINTS)}", err=True
+        )
+    selection = select(_folder(state), wanted, limit)
     if how is Format.JSON:
         typer.echo(_selection_json(selection))
     else:
@@ -166,11 +173,11 @@ def export_record(
     from engine.record.reader import Filter
 
     make = cloudevents if how is Exports.CLOUDEVENTS else csv_rows
-    wanted = Filter(since=_since(since))
+    folder, wanted = _folder(state), Filter(since=_since(since))
     try:
         opened = nullcontext() if output is None else output.open("x", encoding="utf-8", newline="")
         with opened as file:
-            for line in make(options.settings(state).state, wanted):
+            for line in make(folder, wanted):
                 if isinstance(line, Location):
                     _tell_unreadable(line)
                 elif file is None:
@@ -189,7 +196,10 @@ def export_record(
 @app.command("retain")
 def retain_record(
     keep_days: Annotated[
-        int, typer.Option("--keep-days", min=0, metavar="N", help="Keep every line that is not older than this.")
+        int,
+        typer.Option(
+            "--keep-days", min=0, max=_MOST_DAYS, metavar="N", help="Keep every line that is not older than this."
+        ),
     ],
     state: options.State = None,
     policy: options.Policy = None,
@@ -201,7 +211,7 @@ def retain_record(
 
     chosen = options.settings(state, policy)
     floor = retention_floor(chosen.policy)
-    done = retain(chosen.state, keep_days, floor, datetime.now(UTC), lock_seconds=chosen.record_lock_seconds)
+    done = retain(_folder(state), keep_days, floor, datetime.now(UTC), lock_seconds=chosen.record_lock_seconds)
     if how is Format.JSON:
         removed = None if done is None else {"first_segment": done.first, "last_segment": done.last}
         counts = {} if done is None else {"lines": done.lines, "bytes": done.size}
@@ -211,6 +221,17 @@ def retain_record(
     else:
         segments = f"segment {done.first}" if done.first == done.last else f"segments {done.first} to {done.last}"
         typer.echo(f"removed {segments}: {done.lines:,} lines, {done.size:,} bytes; the record tells of it")
+
+
+def _folder(state: Path | None) -> Path:
+    """The state folder, with or without a record. Raises GatherError where there is none."""
+    folder = options.settings(state).state
+    if not folder.is_dir():
+        raise GatherError(
+            f"there is no state folder `{shown(str(folder))}`",
+            remedy="name the state folder of the engine with --state, or in ENGINE_STATE_DIR",
+        )
+    return folder
 
 
 def _since(text: str | None) -> str | None:

@@ -92,6 +92,8 @@ def serve(
         raise typer.BadParameter("client certificates need --tls-cert and --tls-key", param_hint="--tls-client-ca")
     if log_detail is LogDetail.PAYLOAD and log_days is None:
         raise typer.BadParameter("say how long it is kept, with --log-retention-days", param_hint="--log-detail")
+    if root is not None and not root.is_dir():
+        raise typer.BadParameter("there is no such folder", param_hint="--root")
     listen = Listen(
         host=host or os.environ.get("AGENTA_AGENT_RUNNER_HOST", "").strip() or "127.0.0.1",
         port=port,

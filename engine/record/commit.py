@@ -11,6 +11,7 @@ A failed batch fails all who wait, and everybody after them, for ever.
 from __future__ import annotations
 
 import asyncio
+import errno
 import queue
 import threading
 from collections import deque
@@ -121,6 +122,8 @@ class GroupCommit:
         ticket = _Ticket(body, events, future=asyncio.get_running_loop().create_future())
         try:
             self._join(ticket)
+        except OSError as error:
+            self._fail(ticket, error)  # which tells the future
         except BaseException as error:
             self._interrupted(ticket, error)
             raise
@@ -169,12 +172,20 @@ class GroupCommit:
         ticket.line, ticket.seq, self._seq = line, seq, seq
 
     def _lead_with(self, ticket: _Ticket) -> None:
-        self._leader = ticket
+        """Raises OSError where the worker is needed and cannot start; whoever led before then still does."""
+        if ticket is self._worker and self._thread is None:
+            self._thread = self._started()
+        self._leader = ticket  # before the worker looks whether it is that
         if ticket is self._worker:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="record", daemon=True)
-                self._thread.start()
-            self._calls.put(self._worker)
+            self._calls.put(ticket)
+
+    def _started(self) -> threading.Thread:
+        thread = threading.Thread(target=self._work, name="record", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise OSError(errno.EAGAIN, "no more threads can be started") from error
+        return thread
 
     def _work(self) -> None:
         while (ticket := self._calls.get()) is not None:
@@ -188,13 +199,13 @@ class GroupCommit:
             batch = self._next_batch(ticket)
             try:
                 self._do(batch)
+                with self._guard:
+                    for one in batch:
+                        one.done = True
+                    self._hand_on(ticket)
             except OSError as error:
                 self._fail(ticket, error)
                 return
-            with self._guard:
-                for one in batch:
-                    one.done = True
-                self._hand_on(ticket)
             _tell(batch)
             ticket.batch = []
 

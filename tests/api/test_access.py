@@ -91,7 +91,7 @@ def test_a_scoped_token_is_taken_until_it_expires_or_is_revoked(tmp_path: Path, 
         store = open_store(running.state)
         store.revoke(store.tokens()[-1].id, int(time.time()))
         store.close()
-        until(lambda: running.decide("license", ALLOWED, Authorization=f"Bearer {good}").status == 401)
+        assert running.decide("license", ALLOWED, Authorization=f"Bearer {good}").status == 401
 
 
 def test_a_token_of_another_scope_is_denied_by_the_policy(guarded: Serving) -> None:
@@ -115,7 +115,9 @@ def test_unauthorized_requests_are_recorded_and_flooding_is_not(tmp_path: Path, 
     with serving(tmp_path, cache, env={"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as running:
         found = [running.decide("license", ALLOWED, Authorization=f"Bearer {number}") for number in range(40)]
         statuses = [reply.status for reply in found]
-        assert running.decide("license", ALLOWED, Authorization=f"Bearer {SHARED}").status in {200, 429}
+        assert running.decide("license", ALLOWED, Authorization=f"Bearer {SHARED}").status == 200
+        token = issue(running.state)
+        assert running.decide("license", ALLOWED, Authorization=f"Bearer {token}").status == 200
         assert running.stop() == 0
     assert statuses[:10] == [401] * 10
     assert 429 in statuses

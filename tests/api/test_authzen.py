@@ -134,6 +134,19 @@ def test_permit_on_first_permit_goes_past_denies_and_failures(api: Serving) -> N
     assert decisions(many(api, *items, options=options)) == [False, False, True]
 
 
+@pytest.mark.parametrize("semantic", ["execute_all", "permit_on_first_permit", "deny_on_first_deny"])
+def test_an_idempotency_key_holds_for_each_item_by_its_place(api: Serving, semantic: str) -> None:
+    stops = semantic == "permit_on_first_permit"
+    items = [resource(LICENSE if stops else ALLOWED), resource(LICENSE if stops else ALLOWED), resource(REVIEWED)]
+    body = asked(ALLOWED, evaluations=items, options={"evaluations_semantic": semantic})
+    headers = {"Idempotency-Key": f"many-{semantic}"}
+    first = api.ask("POST", "/access/v1/evaluations", body, headers).json["evaluations"]
+    assert [one["context"]["outcome"] for one in first] == (["deny"] * 2 if stops else ["allow"] * 2) + ["confirm"]
+    assert api.ask("POST", "/access/v1/evaluations", body, headers).json["evaluations"] == first
+    long = api.ask("POST", "/access/v1/evaluations", body, {"Idempotency-Key": "k" * 254})
+    assert (long.status, long.json["code"]) == (400, "engine.header_invalid")
+
+
 def test_a_default_is_replaced_by_the_whole_key(api: Serving) -> None:
     bare = {"resource": {"type": "request", "id": "2"}}  # without the properties of the default
     assert decisions(many(api, bare, {})) == [False, True]

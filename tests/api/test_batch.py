@@ -91,3 +91,39 @@ def test_what_is_no_batch_is_one_recorded_deny(api: Serving, body: Any, field: s
     assert reply.status == 400
     assert reply.json["errors"][0]["field"] == field
     assert reply.json["decision"]["outcome"] == "deny"
+
+
+def keyed(api: Serving, key: str, inputs: Any, query: str = "") -> Reply:
+    return api.ask("POST", f"/v1/decide/license/batch{query}", {"inputs": inputs}, {"Idempotency-Key": key})
+
+
+def test_an_idempotency_key_holds_for_each_item_by_its_id(api: Serving) -> None:
+    inputs = {"good": ALLOWED, "bad": LICENSE, "again": ALLOWED}
+    first = keyed(api, "batch-1", inputs)
+    assert first.status == 200
+    answers = first.json["responses"]
+    assert {name: answer["outcome"] for name, answer in answers.items()} == {
+        "good": "allow",
+        "bad": "deny",
+        "again": "allow",
+    }
+    assert keyed(api, "batch-1", inputs).json["responses"] == answers
+    mixed = keyed(api, "batch-1", {**inputs, "bad": ALLOWED})
+    assert mixed.status == 207
+    assert mixed.json["responses"]["bad"]["code"] == "engine.idempotency_conflict"
+    assert mixed.json["responses"]["good"]["decision_id"] == answers["good"]["decision_id"]
+
+
+def test_many_items_under_one_key_are_each_decided(api: Serving) -> None:
+    reply = keyed(api, "batch-many", {str(number): ALLOWED for number in range(100)})
+    assert reply.status == 200
+    assert len({answer["decision_id"] for answer in reply.json["responses"].values()}) == 100
+
+
+def test_a_key_that_is_too_long_with_an_id_is_refused(api: Serving) -> None:
+    reply = keyed(api, "k" * 250, {"short": ALLOWED, "x": ALLOWED})
+    assert (reply.status, reply.json["code"]) == (400, "engine.header_invalid")
+    assert reply.json["errors"][0]["field"] == "idempotency-key"
+    assert reply.json["decision"]["outcome"] == "deny"
+    assert keyed(api, "k" * 249, {"short": ALLOWED, "x": ALLOWED}).status == 200
+    assert keyed(api, "k" * 256, {"x": ALLOWED}).json["code"] == "engine.header_invalid"

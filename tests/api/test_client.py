@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -155,6 +157,54 @@ def test_a_drip_of_bytes_does_not_outlast_the_deadline() -> None:
                 return await other.decide("license", ALLOWED)
 
         assert codes(asyncio.run(ask())) == ["engine.unreachable"]
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_drip_of_header_bytes_does_not_either(kind: type[Client | AsyncClient]) -> None:
+    drip = b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200  # ten seconds of it
+    with answering(drip, slowly=True) as address:
+        client = kind(address, seconds=0.5)
+        begun = time.monotonic()
+        decision = asked(client, "license")
+        assert codes(decision) == ["engine.unreachable"]
+        assert 0.4 < time.monotonic() - begun < 3
+
+
+def asked(client: Client | AsyncClient, point: str, *, closed: bool = False) -> Decision:
+    """What a client says, on its own kind of thread; then it is closed, or before."""
+    if isinstance(client, Client):
+        with client:
+            if closed:
+                client.close()
+            return client.decide(point, ALLOWED)
+
+    async def ask() -> Decision:
+        async with client:
+            if closed:
+                await client.close()
+            return await client.decide(point, ALLOWED)
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_client_that_is_closed_and_a_point_that_makes_no_address_are_denies(
+    kind: type[Client | AsyncClient],
+) -> None:
+    with answering(response(good())) as address:
+        assert codes(asked(kind(address), "license\x00")) == ["engine.unreachable"]
+        assert codes(asked(kind(address), "license", closed=True)) == ["engine.unreachable"]
+        assert asked(kind(address), "license").outcome == "allow"  # the control
+
+
+def test_a_fork_asks_for_itself(api: Serving) -> None:
+    with Client(f"http://{api.host}:{api.port}") as client:
+        assert client.decide("license", ALLOWED).outcome == "allow"
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if client.decide("license", ALLOWED).outcome == "allow" else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert client.decide("license", ALLOWED).outcome == "allow"
 
 
 def test_a_proxy_of_the_environment_is_not_asked(api: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,6 +156,24 @@ def test_the_one_who_asked_is_told_when_deciding(command: Command, store: Store)
     assert "the same" not in other.stderr
 
 
+def test_a_grant_that_nobody_can_use_is_told(command: Command, store: Store) -> None:
+    words = "whoever asked stated no principal: this approval cannot be used"
+    granted = command("approvals", "grant", ask(store, requester=None).id)
+    refused = command("approvals", "refuse", ask(store, requester=None, point="license").id, "--reason", "no")
+    named = command("approvals", "grant", ask(store).id)
+    assert (granted.code, refused.code, named.code) == (0, 0, 0)
+    assert [words in run.stderr for run in (granted, refused, named)] == [True, False, False]
+
+
+def test_a_server_is_not_started_below_a_root_that_is_no_folder(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for root in (tmp_path / "nowhere", tmp_path / "file"):
+        run = command("serve", "--root", root, "--port", "0")
+        assert (run.code, run.stdout) == (2, "")
+        assert "there is no such folder" in run.stderr
+    assert not command.state.exists()
+
+
 def test_what_is_closed_is_not_decided_again(command: Command, store: Store) -> None:
     row, late = ask(store), expired(store)
     assert command("approvals", "grant", row.id).code == 0

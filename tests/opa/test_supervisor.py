@@ -223,6 +223,15 @@ def test_who_looks_on_cannot_stop_the_supervision(policy: PolicyBundle) -> None:
         supervisor.close()
 
 
+def test_one_ends_while_another_goes_on_beside_it(policy: PolicyBundle) -> None:
+    with supervised(policy) as (other, _):
+        begun = time.monotonic()
+        with supervised(policy) as (supervisor, _):
+            assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
+        assert time.monotonic() - begun < 30  # and does not wait for the threads of the other
+        assert other.current.ask("decision", DOCUMENT).result == DENIED
+
+
 # it hangs
 
 

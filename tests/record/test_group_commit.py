@@ -298,38 +298,97 @@ def test_closing_waits_for_what_is_queued_and_refuses_the_rest(tmp_path: Path) -
     assert numbers(tmp_path / "state") == [1, 2]
 
 
-def test_a_waiting_thread_that_is_interrupted_leaves_and_the_others_go_on(tmp_path: Path) -> None:
-    class Interrupted(BaseException):
-        pass
+class Interrupted(BaseException):
+    """As Ctrl-C, which nobody may swallow."""
+
+
+def interrupted_append(log: RecordLog, number: int) -> None:
+    """Append from the main thread, and be interrupted while the line waits in the queue."""
 
     def interrupt(*_: object) -> None:
         raise Interrupted
 
-    before = signal.signal(signal.SIGUSR1, interrupt)
     main = threading.main_thread().ident
     assert main is not None
+
+    def send() -> None:
+        until(lambda: queued(log) == 1 and log._commits._queue[0].held is not None)
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
     try:
-        with gated(tmp_path / "state") as (log, storage):
-            storage.gate.clear()
-            first = Caller(log, 1)
-            assert storage.waiting.wait(PATIENCE)
-
-            def send() -> None:
-                until(lambda: queued(log) == 1 and log._commits._queue[0].held is not None)
-                signal.pthread_kill(main, signal.SIGUSR1)
-
-            sender = threading.Thread(target=send)
-            sender.start()
-            with pytest.raises(Interrupted):
-                log.append(decision(2))
-            sender.join(PATIENCE)
-            storage.gate.set()
-            first.join(PATIENCE)
-            assert log.append(decision(3)) == 3
+        sender = threading.Thread(target=send)
+        sender.start()
+        with pytest.raises(Interrupted):
+            log.append(decision(number))
+        sender.join(PATIENCE)
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_waiting_thread_that_is_interrupted_leaves_and_the_others_go_on(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        first = Caller(log, 1)
+        assert storage.waiting.wait(PATIENCE)
+        interrupted_append(log, 2)
+        storage.gate.set()
+        first.join(PATIENCE)
+        assert log.append(decision(3)) == 3
     assert numbers(tmp_path / "state") == [1, 2, 3]
     assert verify(tmp_path / "state").ok
+
+
+@contextmanager
+def no_more_threads() -> Iterator[None]:
+    """No stack of this size can be had, so that no thread can be started."""
+    before = threading.stack_size(1 << 46)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)
+
+
+def closes(log: RecordLog) -> bool:
+    """Whether closing comes to an end."""
+    closing = threading.Thread(target=log.close, daemon=True)
+    closing.start()
+    closing.join(PATIENCE)
+    return not closing.is_alive()
+
+
+def test_a_worker_that_cannot_start_fails_those_who_need_it_and_closing_ends(tmp_path: Path) -> None:
+    async def append() -> int:
+        return await asyncio.wait_for(log.append_async(decision(2)), PATIENCE)
+
+    log = open_log(tmp_path / "state")
+    log.append(decision(1))
+    with no_more_threads(), pytest.raises(RecordError, match="no more threads"):
+        asyncio.run(append())
+    with pytest.raises(RecordError, match="closed after a failure"):
+        log.append(decision(3))
+    assert closes(log)
+    with open_log(tmp_path / "state") as again:
+        again.append(decision(4))
+        asyncio.run(again.append_async(decision(5)))  # the control: a worker that can start
+    assert numbers(tmp_path / "state") == [1, 4, 5]
+    assert verify(tmp_path / "state").ok
+
+
+def test_a_line_left_behind_that_no_worker_can_take_fails_and_the_durable_one_is_told(tmp_path: Path) -> None:
+    storage = Gated(tmp_path / "state")
+    log = RecordLog.on(storage, lock_seconds=1, clock=clock, place="state")
+    storage.gate.clear()
+    first = Caller(log, 1)
+    assert storage.waiting.wait(PATIENCE)
+    interrupted_append(log, 2)
+    with no_more_threads():
+        storage.gate.set()
+        first.join(PATIENCE)
+    assert (first.seq, first.error) == (1, None)
+    assert not log.usable
+    assert closes(log)
+    assert numbers(tmp_path / "state") == [1]
 
 
 @pytest.mark.parametrize("how", ["thread", "task"])

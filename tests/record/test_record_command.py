@@ -218,7 +218,6 @@ def test_export_writes_over_nothing_and_passes_what_is_no_record(told_state: Pat
         4,
         f"{DECISIONS}:5 is no record; run `engine record verify`\n",
     )
-    assert run("export", "--state", tmp_path / "nowhere").stdout == ""
 
 
 def test_retain_tells_what_it_removed_and_refuses_below_the_floor(
@@ -229,8 +228,8 @@ def test_retain_tells_what_it_removed_and_refuses_below_the_floor(
     refused = run("retain", "--state", told_state, "--keep-days", "2")
     assert isinstance(refused.exception, RecordError)
     assert refused.exception.code == "engine.record_retention"
-    nothing = run("retain", "--state", told_state, "--keep-days", "100000")
-    assert nothing.stdout == "nothing to remove: no whole segment is older than 100000 days\n"
+    nothing = run("retain", "--state", told_state, "--keep-days", "36500")
+    assert nothing.stdout == "nothing to remove: no whole segment is older than 36500 days\n"
     assert verify(told_state).records == before
 
     class Clock(datetime):
@@ -295,12 +294,37 @@ def test_text_from_the_record_cannot_steer_a_terminal(state: Path) -> None:
         assert "\nALLOW" not in told.replace("\nALLOW  source", "")
 
 
-def test_an_empty_or_missing_state_is_no_fault(tmp_path: Path) -> None:
-    for name in ("verify", "show"):
-        told = run(name, "--state", tmp_path / "nowhere")
-        assert told.exit_code == 0
-        assert "recorded here" in told.stdout
+COMMANDS = [("verify",), ("show",), ("export",), ("retain", "--keep-days", "36500")]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_an_empty_state_is_no_fault_and_a_missing_one_is(command: tuple[str, ...], tmp_path: Path) -> None:
+    told = run(*command, "--state", tmp_path / "nowhere")
+    assert isinstance(told.exception, GatherError)
+    assert told.exception.exit == 2
+    assert "there is no state folder" in told.exception.message
+    assert told.stdout == ""
     assert not (tmp_path / "nowhere").exists()
+    (tmp_path / "empty").mkdir()
+    assert run(*command, "--state", tmp_path / "empty").exit_code == 0
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_what_is_kept_for_ages_is_refused_as_an_argument(told_state: Path) -> None:
+    before = verify(told_state).records
+    for days in ("36501", "800000", "9" * 30):
+        told = run("retain", "--state", told_state, "--keep-days", days)
+        assert (told.exit_code, told.stdout) == (2, "")
+        assert "--keep-days" in told.stderr
+    assert run("retain", "--state", told_state, "--keep-days", "36500").exit_code == 0
+    assert verify(told_state).records == before
+
+
+def test_show_says_when_there_is_no_such_point(state: Path) -> None:
+    told = run("show", "--state", state, "--point", "licens")
+    assert told.exit_code == 0
+    assert told.stderr.startswith("engine: there is no decision point `licens`; use one of: source, license, ")
+    assert run("show", "--state", state, "--point", "license").stderr == ""
 
 
 def test_what_cannot_be_read_is_an_error_of_the_record(tmp_path: Path) -> None:
