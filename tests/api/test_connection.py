@@ -157,9 +157,9 @@ def test_a_body_in_small_chunks_costs_no_more_than_it_counts(api: Serving) -> No
         held = [stack.enter_context(connect(api)) for _ in range(4)]
         for connection in held:
             connection.sendall(CHUNKED)
-            for _ in range(20):
+            for _ in range(40):
                 connection.sendall(b"8\r\n        \r\n" * 5_000)
-        until(lambda: _metric(api, "engine_http_body_bytes") == 4 * 20 * 5_000 * 8)
+        until(lambda: _metric(api, "engine_http_body_bytes") == 4 * 40 * 5_000 * 8)
         assert _resident(api) - before < 24 << 20
     until(lambda: _metric(api, "engine_http_body_bytes") == 0)
 
