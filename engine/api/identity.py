@@ -24,6 +24,9 @@ TOKEN_VARIABLE = "AGENTA_AGENT_RUNNER_TOKEN"  # noqa: S105  (the name of a varia
 
 TOKEN_HEADER = b"x-agenta-runner-token"
 
+_UNGUESSABLE = 32
+"""Characters of a shared token from which on nobody can try them all: 128 bits in hexadecimal digits."""
+
 _LOOK_SECONDS = 1.0
 """How often to look whether a first scoped token was issued."""
 
@@ -89,6 +92,7 @@ class Identity:
     ) -> None:
         self._always = always
         self._shared = None if shared is None else _digest(shared)
+        self._guessable = shared is not None and len(shared) < _UNGUESSABLE
         self._tokens = tokens
         self._failures = failures
         self._clock = clock
@@ -117,11 +121,16 @@ class Identity:
         return self._with_token(presented, peer)
 
     def _with_token(self, presented: Presented, peer: Peer) -> Caller:
-        """Failures are limited, and nothing else: nobody is locked out by what others get wrong."""
+        """Failures are limited, and nothing else: nobody is locked out by what others get wrong.
+
+        Except with a shared token that is short enough to be guessed: where the failures of an address
+        are used up, a right guess is told the same as a wrong one (H10).
+        """
         caller = self._match(_digest(presented.token or ""), presented)
-        if caller is not None:
+        exhausted = self._failures.exhausted(peer.address)
+        if caller is not None and not (exhausted and self._guessable and caller.via is Via.SHARED_TOKEN):
             return caller
-        if self._failures.exhausted(peer.address):
+        if exhausted:
             raise EngineError(
                 "there were too many wrong credentials", remedy="wait a while", code="engine.too_many_failures"
             )

@@ -159,9 +159,14 @@ def test_failures_are_limited_and_valid_tokens_never_shown_before_still_pass() -
     assert codes == ["unauthorized"] * 3 + ["engine.too_many_failures"] * 2
     assert tokens.looked == 5  # in the same way, also beyond the limit
     assert found.caller(head(Authorization="Bearer tok"), HERE).via is Via.TOKEN
-    assert found.caller(good, HERE).via is Via.SHARED_TOKEN
+    assert code(found, good) == "engine.too_many_failures"  # short enough to be guessed
     assert found.caller(good, THERE).via is Via.SHARED_TOKEN
     clock.now += 1.0
+    assert found.caller(good, HERE).via is Via.SHARED_TOKEN
+    long = identity("7f" * 16, tokens, clock)
+    for number in range(5):
+        code(long, head(Authorization=f"Bearer {number}"))
+    assert long.caller(head(Authorization=f"Bearer {'7f' * 16}"), HERE).via is Via.SHARED_TOKEN
     assert code(found, head(Authorization="Bearer x")) == "unauthorized"
 
 
