@@ -24,6 +24,11 @@ SECONDS = 120.0
 """Far more than any of these commands needs; a command that hangs fails instead of the whole suite."""
 
 
+def measured() -> dict[str, str]:
+    """What a process is told where coverage is measured."""
+    return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A command that ended: its exit code and what it said."""
@@ -66,7 +71,7 @@ class Command:
             "ENGINE_STATE_DIR": str(self.state),
             "XDG_CACHE_HOME": str(self.cache.parent),
         }
-        return own | dict(changes or {})
+        return own | measured() | dict(changes or {})
 
     def argv(self, *arguments: str | Path) -> list[str]:
         """The command as an argument list."""

@@ -438,7 +438,8 @@ def test_no_room_for_the_private_folder_of_opa_denies(command: Command, short: P
 def test_a_user_without_a_home_is_told_what_to_set(command: Command) -> None:
     """As in a container that is given a user id that no one has."""
     setpriv = shutil.which("setpriv")
-    nobody = ("env", "-u", "HOME", "-u", "XDG_CACHE_HOME", setpriv or "", "--reuid=54321", "--clear-groups")
+    unset = [word for name in ("HOME", "XDG_CACHE_HOME", "COVERAGE_PROCESS_CONFIG") for word in ("-u", name)]
+    nobody = ("env", *unset, setpriv or "", "--reuid=54321", "--clear-groups")
     probe = [*nobody, sys.executable, "-c", "import engine"]
     if setpriv is None or subprocess.run(probe, cwd=ROOT, capture_output=True, check=False).returncode != 0:
         pytest.skip("setpriv --reuid is not permitted: a user without a home was NOT tried on this machine")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.command import lines
+from tests.command import lines, measured
 from tests.conftest import ROOT
 
 SECONDS = 60.0
@@ -145,7 +145,7 @@ def read_all(connection: socket.socket) -> bytes:
 def environment(cache: Path, changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """Nothing of whoever runs the tests but where programs are."""
     own = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"}
-    return own | {"XDG_CACHE_HOME": str(cache.parent)} | dict(changes or {})
+    return own | {"XDG_CACHE_HOME": str(cache.parent)} | measured() | dict(changes or {})
 
 
 _WITH_LIMITS = """
@@ -183,8 +183,12 @@ def serving(
         yield Serving(process, state, log, line["host"], line["port"])
     finally:
         if process.poll() is None:
-            process.kill()
-            process.wait()
+            process.terminate()  # a killed one could not tell what it ran
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def refused(folder: Path, cache: Path, *arguments: str | Path, env: Mapping[str, str] | None = None) -> tuple[int, str]:
