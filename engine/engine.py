@@ -23,7 +23,7 @@ from engine.once import answer_once
 from engine.opa.binary import find_binary
 from engine.opa.generation import Generation
 from engine.opa.supervisor import Supervisor
-from engine.points import Probed, World
+from engine.points import World
 from engine.points.registry import POINTS, find
 from engine.points.source import SourceLimits
 from engine.policy_bundle.build import PolicyBundle, build
@@ -133,7 +133,6 @@ class _Open:
                 read=self.settings.read,
                 progress=self._progress,
                 gate=self._gate,
-                capabilities=self._capabilities,
                 root=self.settings.root,
             ),
             clock=lambda: datetime.now(UTC),
@@ -268,9 +267,6 @@ class _Open:
             with tempfile.TemporaryDirectory(prefix="admission-probe-") as folder:
                 self._boundaries = (ArtifactDirectory.prove(Path(folder)),)
         return self._boundaries
-
-    def _capabilities(self, _harness: str) -> Probed | None:
-        return None
 
 
 class Engine(_Open):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -210,10 +210,15 @@ def gather(point: Point, request: Any, parts: Parts, context: Context) -> Facts:
             code="engine.request_invalid",
         ) from error
     gathered = point.gather(parsed, parts.world)
-    facts = gathered.input.model_dump(mode="json", exclude_none=True)
-    caller = context.caller.model_dump(mode="json", exclude_none=True)
-    covered = {key: value for key, value in {**facts, "caller": caller}.items() if key not in _VOLATILE}
-    return Facts(gathered, {**facts, "caller": caller, "approvals": [], "budgets": []}, digest(canonical(covered)))
+    with ExitStack() as stack:
+        if gathered.opened is not None:
+            stack.enter_context(closing(gathered.opened))
+        facts = gathered.input.model_dump(mode="json", exclude_none=True)
+        caller = context.caller.model_dump(mode="json", exclude_none=True)
+        covered = {key: value for key, value in {**facts, "caller": caller}.items() if key not in _VOLATILE}
+        found = Facts(gathered, {**facts, "caller": caller, "approvals": [], "budgets": []}, digest(canonical(covered)))
+        stack.pop_all()  # whoever gets the facts closes what was opened
+    return found
 
 
 def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:

@@ -15,7 +15,7 @@ import typer
 from engine import __version__
 from engine.cli import approvals, check, decide, doctor, policy, record, serve, tokens
 from engine.cli.outputs import drop_standard_output
-from engine.errors import EngineError, Exit
+from engine.errors import EngineError, Exit, PolicyError
 
 app = typer.Typer(
     name="engine",
@@ -63,7 +63,8 @@ def main() -> None:
     try:
         app(prog_name="engine")
     except EngineError as error:
-        typer.echo(f"engine: {error}\n  {error.remedy}", err=True)
+        told = isinstance(error, PolicyError)  # each of its problems says what to do
+        typer.echo(f"engine: {error}" if told else f"engine: {error}\n  {error.remedy}", err=True)
         sys.exit(error.exit)
     except KeyboardInterrupt:
         sys.exit(130)
