@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -26,14 +26,17 @@ from engine.enforce import enforceable, permit
 from engine.errors import EnforceError, EngineError, Exit, GatherError
 from engine.files import shown
 from engine.model import Approval, Caller, Decision, Finding, Level, Mode, Outcome, Result, Revisions, Via
-from engine.points import Gathered, Point, World
+from engine.points import STATE_FACTS, Gathered, Point, World
 from engine.policy_bundle.catalogue import Catalogue
 from engine.record.model import DecisionRecord, ResultRecord, timestamp
 from engine.state.store import ApprovalRow, Counter, NewApproval, Store
 from engine.work import Hand, Job, work
 
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
-_VOLATILE = frozenset({"now", "approvals", "budgets"})
+FROM_STATE = ("approvals", "budgets", "quotas", *STATE_FACTS)
+"""Lists of every input that the engine's state fills; a point without such facts has them empty."""
+
+_VOLATILE = frozenset({"now", *FROM_STATE})
 """What stands in the input but not under its digest: a retry, or one with an approval, is the same request."""
 
 
@@ -72,6 +75,14 @@ class Serving(Protocol):
 
     def budgets(self, point: str) -> Mapping[str, int]:
         """The counted budgets of a point: what counts alone (`principal`, `run`, `all`), and its window in seconds."""
+        ...
+
+    def quotas(self, point: str) -> Mapping[str, int]:
+        """What else a point counts: the name of a quota, and its window in seconds."""
+        ...
+
+    def argument_types(self, tool: str) -> Mapping[str, str]:
+        """How the arguments of a tool are to be read."""
         ...
 
     def release(self) -> None:
@@ -164,9 +175,9 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
     try:
         case.revisions, case.catalogue = serving.revisions, serving.catalogue
         if case.point.blocking:
-            facts: Facts = yield Call(lambda: gather(case.point, request, parts, case.context), slow=True)
+            facts: Facts = yield Call(lambda: gather(case.point, request, parts, case.context, serving), slow=True)
         else:
-            facts = gather(case.point, request, parts, case.context)
+            facts = gather(case.point, request, parts, case.context, serving)
         case.gathered, case.document, case.input_digest = facts.gathered, facts.document, facts.input_digest
         started = _lap(case, "gather", started)
         yield from _take(case, serving, parts)
@@ -183,14 +194,14 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a request is decided on, and its digest; approvals and budgets are not in the document yet."""
+    """What a request is decided on, and its digest; what the state knows is not in the document yet."""
 
     gathered: Gathered
     document: dict[str, Any]
     input_digest: str
 
 
-def gather(point: Point, request: Any, parts: Parts, context: Context) -> Facts:
+def gather(point: Point, request: Any, parts: Parts, context: Context, serving: Serving) -> Facts:
     """Turn a request into the input of its point. Raises GatherError."""
     if isinstance(request, EngineError):
         raise request
@@ -209,37 +220,46 @@ def gather(point: Point, request: Any, parts: Parts, context: Context) -> Facts:
             remedy="send finite numbers and whole characters",
             code="engine.request_invalid",
         ) from error
-    gathered = point.gather(parsed, parts.world)
+    gathered = point.gather(parsed, replace(parts.world, argument_types=serving.argument_types))
     with ExitStack() as stack:
         if gathered.opened is not None:
             stack.enter_context(closing(gathered.opened))
         facts = gathered.input.model_dump(mode="json", exclude_none=True)
         caller = context.caller.model_dump(mode="json", exclude_none=True)
         covered = {key: value for key, value in {**facts, "caller": caller}.items() if key not in _VOLATILE}
-        found = Facts(gathered, {**facts, "caller": caller, "approvals": [], "budgets": []}, digest(canonical(covered)))
+        unknown: dict[str, Any] = {name: [] for name in FROM_STATE}
+        found = Facts(gathered, {**facts, "caller": caller, **unknown}, digest(canonical(covered)))
         stack.pop_all()  # whoever gets the facts closes what was opened
     return found
 
 
 def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:
-    """Take one from each budget, and the approval that was brought; a dry run only looks."""
+    """Take one from each budget and quota, and the approval that was brought; a dry run only looks."""
     budgets, wanted, document = serving.budgets(case.point.name), case.context.approval, case.document
-    if document is None or not (budgets or wanted):
+    gathered = case.gathered
+    if document is None or gathered is None:
+        return
+    windows = serving.quotas(case.point.name)
+    quotas = {name: key for name, key in gathered.quotas.items() if name in windows}
+    if not (budgets or quotas or wanted or gathered.state):
         return
     store: Store = yield Call(parts.store)
     enforced, now, own = case.mode is Mode.ENFORCE, document["now"], case.decision_id
     case.taken = store if enforced else None
-    if budgets:
+    if (ask := gathered.state) is not None:
+        known = yield Call(lambda: ask(store, case.context.caller, now))
+        document.update({name: known[name] for name in STATE_FACTS if name in known})
+    if budgets or quotas:
         keys = {"principal": case.context.caller.principal or "", "run": case.context.run or "", "all": ""}
-        counters = tuple(
-            Counter(f"{case.point.name}.{scope}", keys[scope], window) for scope, window in budgets.items()
-        )
+        counters = [Counter(f"{case.point.name}.{scope}", keys[scope], window) for scope, window in budgets.items()]
+        counters += [Counter(f"{case.point.name}/{name}", key, windows[name]) for name, key in quotas.items()]
         used = yield Call(
             lambda: store.reserve(own, counters, now) if enforced else [store.used(one, now) for one in counters]
         )
-        document["budgets"] = [
-            {"id": scope, "used": count, "amount": 1} for scope, count in zip(budgets, used, strict=True)
+        counted = [
+            {"id": name, "used": count, "amount": 1} for name, count in zip([*budgets, *quotas], used, strict=True)
         ]
+        document["budgets"], document["quotas"] = counted[: len(budgets)], counted[len(budgets) :]
     if wanted:
         row = yield Call(lambda: store.claim(wanted, own, now) if enforced else store.approval(wanted))
         asked = {} if case.revisions is None else case.revisions.model_dump(mode="json")

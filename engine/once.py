@@ -17,7 +17,7 @@ from engine.canonical import RawJson, canonical, digest
 from engine.decide import read
 from engine.drive import Append, Ask, Call, Steps
 from engine.errors import DecideError, EngineError, GatherError
-from engine.flow import Answer, Context, Facts, Parts, answer, gather
+from engine.flow import FROM_STATE, Answer, Context, Facts, Parts, answer, gather
 from engine.model import Decision, Mode
 from engine.points import Point
 from engine.record.model import ReplayRecord, timestamp
@@ -89,8 +89,7 @@ def _keep(store: Store, scope: str, key: str, first: Answer) -> None:
         return
     kept = {
         "decision": first.decision.model_dump(mode="json"),
-        "approvals": document["approvals"],
-        "budgets": document["budgets"],
+        "known": {name: document[name] for name in FROM_STATE},
     }
     store.finish(scope, key, canonical(kept).decode("utf-8"), revisions.rules, revisions.values)
 
@@ -98,16 +97,16 @@ def _keep(store: Store, scope: str, key: str, first: Answer) -> None:
 def _again(point: Point, request: Any, begun: Begun, parts: Parts, context: Context) -> Steps[Answer]:
     """The first decision again, if it would be taken again."""
     first: dict[str, Any] = json.loads(begun.answer or "{}")
-    facts: Facts = yield Call(lambda: gather(point, request, parts, context), slow=point.blocking)
-    opened = facts.gathered.opened
-    with nullcontext() if opened is None else closing(opened):
-        document = {**facts.document, "approvals": first["approvals"], "budgets": first["budgets"]}
-        serving = parts.serving()
-        try:
+    serving = parts.serving()
+    try:
+        facts: Facts = yield Call(lambda: gather(point, request, parts, context, serving), slow=point.blocking)
+        opened = facts.gathered.opened
+        with nullcontext() if opened is None else closing(opened):
+            document = {**facts.document, **first["known"]}
             verdict = read(point, (yield Ask(serving.opa, document)), serving.catalogue)
             now = serving.revisions
-        finally:
-            serving.release()
+    finally:
+        serving.release()
     fields: dict[str, Any] = first["decision"]
     if now is None or (now.rules, now.values) != (begun.rules, begun.values):
         raise _stale("the policy has changed")

@@ -37,6 +37,14 @@ class Served:
         """Windows of the counted budgets of a point, by what counts alone."""
         return self.opa.policy.windows.get(point, {})
 
+    def quotas(self, point: str) -> Mapping[str, int]:
+        """Windows of whatever else a point counts, by name of the quota."""
+        return self.opa.policy.quotas.get(point, {})
+
+    def argument_types(self, tool: str) -> Mapping[str, str]:
+        """How the arguments of a tool are to be read; nothing of a tool that is not in policy/tools.yaml."""
+        return self.opa.policy.argument_types.get(tool, {})
+
     def release(self) -> None:
         """Let go of the generation."""
         self.supervisor.release(self.opa)
@@ -78,6 +86,14 @@ class Down:
 
     def budgets(self, _point: str) -> Mapping[str, int]:
         """None is counted: nothing will be allowed."""
+        return {}
+
+    def quotas(self, _point: str) -> Mapping[str, int]:
+        """None is counted: nothing will be allowed."""
+        return {}
+
+    def argument_types(self, _tool: str) -> Mapping[str, str]:
+        """None is known: nothing will be allowed."""
         return {}
 
     def release(self) -> None:

@@ -21,12 +21,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.settings": set(),
     "engine.canonical": set(),
     "engine.files": {"engine.errors", "engine.settings"},
-    "engine.values": BASE | {"engine.facts.licenses"},
+    "engine.values": BASE | {"engine.values", "engine.facts.licenses"},
     "engine.facts": BASE | {"engine.facts"},
     "engine.opa": BASE | {"engine.opa"},
     "engine.record": BASE | RECORD,
     "engine.policy_bundle": BASE | BUNDLE | {"engine.opa", "engine.report"},
-    "engine.points": BASE | RECORD | {"engine.points", "engine.facts", "engine.policy_bundle.catalogue"},
+    "engine.points": BASE
+    | RECORD
+    | {"engine.points", "engine.facts", "engine.policy_bundle.catalogue", "engine.state.store"},
     "engine.drive": BASE,
     "engine.state": BASE | {"engine.state"},
     "engine.decide": BASE | {"engine.drive", "engine.points", "engine.policy_bundle.catalogue"},

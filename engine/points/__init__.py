@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import Location
-from engine.model import Boundary, Decision, Gate, Limits, Model
+from engine.model import Boundary, Caller, Decision, Gate, Limits, Model
 from engine.settings import ReadLimits
+from engine.state.store import Store
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
@@ -50,8 +51,16 @@ class World:
     """What guards the listener of this engine."""
     capabilities: Callable[[str], Probed | None] = lambda _: None
     """What the harness of this name can do; None where nobody asked it."""
+    argument_types: Callable[[str], Mapping[str, str]] = lambda _: {}
+    """The declared types of the arguments of the tool of this name, in the policy being served."""
+    addresses: Callable[[str], tuple[str, ...] | None] = lambda _: None
+    """All addresses of a host, looked up once; None where that failed or took too long."""
     root: Path | None = None
     """The only folder below which requests may name paths; None where the caller is this process."""
+
+
+STATE_FACTS = ("children", "prefixes")
+"""Lists of an input that come from the engine's state and, like approvals, are not under its digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,10 @@ class Gathered:
     """The things that are decided about one by one, such as every record."""
     opened: Any = None
     """What work needs again and OPA does not, such as an open source bundle; closed by the flow."""
+    state: Callable[[Store, Caller, int], Mapping[str, list[dict[str, Any]]]] | None = None
+    """Facts from the engine's own state, given the caller and the clock: any of `STATE_FACTS`."""
+    quotas: Mapping[str, str] = field(default_factory=dict)
+    """What else is counted for this request: the name of a quota, and whom it is counted for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,11 +108,24 @@ class PolicyBundle:
     @cached_property
     def windows(self) -> dict[str, dict[str, int]]:
         """The counted budgets of each point: what counts alone, and its window in seconds."""
-        rows = self.data.get("budgets", {}).get("budgets", {})
+        return self._windows("budgets")
+
+    @cached_property
+    def quotas(self) -> dict[str, dict[str, int]]:
+        """Whatever else each point counts: the name of a quota, and its window in seconds."""
+        return self._windows("quotas")
+
+    def _windows(self, what: str) -> dict[str, dict[str, int]]:
         return {
             point: {scope: one["window_seconds"] for scope, one in sorted(row.items()) if isinstance(one, dict)}
-            for point, row in rows.items()
+            for point, row in self.data.get("budgets", {}).get(what, {}).items()
         }
+
+    @cached_property
+    def argument_types(self) -> dict[str, dict[str, str]]:
+        """How the arguments of each tool are to be read, by name."""
+        tools = self.data.get("tools", {}).get("tools", {})
+        return {name: tool["arguments"] for name, tool in tools.items()}
 
     @cached_property
     def places(self) -> dict[tuple[str | int, ...], Location]:

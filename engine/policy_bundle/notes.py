@@ -16,7 +16,7 @@ from engine.policy_bundle.syntax import Note
 from engine.settings import ReadLimits
 
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
-Code = Annotated[str, Field(pattern=r"^((engine\.)?[a-z][a-z0-9_]*|[A-Z][A-Z0-9_]*_MESSAGE)$")]
+Code = Annotated[str, Field(pattern=r"^((engine\.)?[a-z][a-z0-9_]*(:[a-z][a-z0-9_]*)?|[A-Z][A-Z0-9_]*_MESSAGE)$")]
 Dotted = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$")]
 _FIELD = r"\{[a-z0-9_.]+\}"
 _PART = rf"[a-zA-Z0-9_-]+|{_FIELD}|\{{[a-z0-9_.]+{_FIELD}[a-z0-9_.]*\}}"

@@ -26,7 +26,7 @@ from engine.engine import Engine
 from engine.errors import DecideError, GatherError, WorkError
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load
-from engine.flow import Context, Parts, answer
+from engine.flow import FROM_STATE, Context, Parts, answer
 from engine.model import Mode, Outcome, Permit, Result, Revisions, is_reserved
 from engine.points.registry import POINTS
 from engine.points.source import SourceRequest
@@ -67,7 +67,7 @@ FIELDS = {
 """Every field that format 1 knows."""
 
 
-COMMON = {"caller": {"via": "process", "points": []}, "approvals": [], "budgets": []}
+COMMON = {"caller": {"via": "process", "points": []}, **{name: [] for name in FROM_STATE}}
 """Facts that every input has."""
 
 
@@ -293,6 +293,7 @@ class _Faulty:
         self._real, self._code, self._change = engine.opa, code, change
         assert engine.policy is not None
         self.catalogue = engine.policy.catalogue
+        self._arguments = engine.policy.argument_types
         self.revisions: Revisions | None = engine.policy.revisions
 
     @property
@@ -301,6 +302,11 @@ class _Faulty:
 
     def budgets(self, _: str) -> dict[str, int]:
         return {}
+
+    quotas = budgets
+
+    def argument_types(self, tool: str) -> dict[str, str]:
+        return self._arguments.get(tool, {})
 
     def release(self) -> None:
         """Nothing is held."""

@@ -1,0 +1,29 @@
+"""The values in `policy/`: one closed model a document, `DOCUMENTS` names them all.
+
+A value widens only by its presence: a document, row or list entry that is missing admits nothing.
+Field descriptions become the JSON Schemas that editors show. Errors name the path of the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.model import Model
+from engine.values.licenses import Licenses
+from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
+from engine.values.runners import Runners
+from engine.values.sources import Networks, Sandbox, Sources
+
+DOCUMENTS: Mapping[str, type[Model]] = {
+    "approvals": Approvals,
+    "budgets": Budgets,
+    "callers": Callers,
+    "levels": Levels,
+    "licenses": Licenses,
+    "networks": Networks,
+    "operations": Operations,
+    "runners": Runners,
+    "sandbox": Sandbox,
+    "sources": Sources,
+}
+"""The documents of `policy/` by file name; `policy/<name>.yaml` is `data.policy.<name>` in Rego."""

@@ -1,0 +1,26 @@
+"""What the models of values share: frozen lists, words, texts, and errors with the path of a field."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+from pydantic import StringConstraints
+from pydantic.types import Strict
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+T = TypeVar("T")
+
+Items = Annotated[tuple[T, ...], Strict(strict=False)]
+"""A YAML list; frozen like everything else."""
+
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+"""A name of ours: lower case, digits, underscores."""
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+
+
+def value_error(message: str, path: tuple[str | int, ...], value: object) -> InitErrorDetails:
+    """One error of a value, at the path of its field."""
+    # Braces would be read as placeholders by pydantic.
+    error = PydanticCustomError("policy_value", "{message}", {"message": message})
+    return InitErrorDetails(type=error, loc=path, input=value)
