@@ -63,6 +63,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "opentelemetry": {"engine.api"},
     "prometheus_client": {"engine.api"},
     "uvloop": {"engine.api"},
+    "jsonschema": {"engine.facts.schemas"},
     "license_expression": {"engine.facts.licenses"},
     "boolean": {"engine.facts.licenses"},
     "typer": {"engine.cli"},
