@@ -13,6 +13,7 @@ from engine.values.licenses import Licenses
 from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
 from engine.values.runners import Runners
 from engine.values.sources import Networks, Sandbox, Sources
+from engine.values.tools import Tools
 
 DOCUMENTS: Mapping[str, type[Model]] = {
     "approvals": Approvals,
@@ -25,5 +26,6 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "runners": Runners,
     "sandbox": Sandbox,
     "sources": Sources,
+    "tools": Tools,
 }
 """The documents of `policy/` by file name; `policy/<name>.yaml` is `data.policy.<name>` in Rego."""

@@ -551,7 +551,11 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/api/openapi.py": {"Apache-2.0"},  # the engine's own license
     "engine/api/server.py": {"https"},  # as authzen.py
     "engine/api/tracing.py": {"https"},  # the scheme of the collector that the operator names
+    "engine/facts/run_request.py": {"assistant"},  # a role of messages
     "engine/opa/build.py": {"local"},  # a word of the Go toolchain
+    "engine/opa/server.py": {"/proc/"},  # where the kernel tells about processes
+    "engine/points/source.py": {"reading"},  # what people are told while they wait
+    "engine/values/tool_checks.py": {"{cwd}/"},  # how paths below the working folder are written
 }
 """Words of a file that are a policy value as well, with their reason."""
 
@@ -562,7 +566,7 @@ def _policy_words() -> set[str]:
     for path in (ROOT / "policy").glob("*.yaml"):
         found |= set(_words(load(path.read_bytes(), path.name, ReadLimits()).value))
     vocabulary = {word for model in DOCUMENTS.values() for word in _vocabulary(model.model_json_schema())}
-    return {word for word in found if " " not in word} - vocabulary - set(POINTS) - {"none"}  # plain English
+    return {word for word in found if " " not in word} - vocabulary - set(POINTS) - {"none", "*"}  # plain English
 
 
 def _words(value: Any) -> Iterator[str]:
