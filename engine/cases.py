@@ -7,25 +7,26 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
+from engine.case_state import CaseState, Moment, moment
 from engine.engine import Engine
-from engine.errors import GatherError
+from engine.errors import GatherError, Location
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load, read_bytes
 from engine.flow import Answer, Context
 from engine.model import Boundary, Caller, Gate, Mode, Model, Outcome, Via
 from engine.points import Probed, World
 from engine.settings import ReadLimits, Settings
-
-_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
+from engine.state import Store, open_store
 
 
 class Want(Model):
@@ -61,8 +62,8 @@ class CaseWorld(Model):
 class Case(Model):
     """One case file. `bundle` names a source bundle beside it, `drop` and `set` change its document.
 
-    `values` is laid over policy/; `covers` names rows of fixtures/acceptance.yaml. `world` and
-    `caller` are what the engine would find out by itself.
+    `values` is laid over policy/; `covers` names rows of fixtures/acceptance.yaml. `world`, `state`
+    and `caller` are what the engine would find out by itself.
     """
 
     description: Annotated[str, Field(min_length=1)]
@@ -74,8 +75,9 @@ class Case(Model):
     set: dict[str, Any] = Field(default_factory=dict)
     values: dict[str, Any] = Field(default_factory=dict)
     world: CaseWorld = CaseWorld()
+    state: CaseState = CaseState()
     caller: Annotated[Caller, Field(strict=False)] = Caller(via=Via.PROCESS)
-    now: Annotated[str, Field(pattern=_MOMENT)]
+    now: Moment
     mode: Annotated[Mode, Field(strict=False)] = Mode.ENFORCE
     want: Want
     want_record: dict[str, Any] | None = None
@@ -120,7 +122,8 @@ class Runner:
         self._scratch = scratch
         self._now = datetime.now(UTC)
         self._engines: dict[tuple[str, ...], Engine] = {}
-        self._worlds: dict[int, World] = {}
+        self._own: dict[int, tuple[World, Callable[[], Store]]] = {}
+        self._states: dict[Path, Store] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -153,13 +156,31 @@ class Runner:
         return {"path": str(bundle), "digest": None, **(case.request or {})}
 
     def at(self, file: CaseFile) -> Engine:
-        """The engine of this case, with its clock set to the case's time and its world to the case's."""
-        self._now = datetime.strptime(file.case.now, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        """The engine of this case, with its clock, its world and its state set to the case's."""
+        self._now = moment(file.case.now)
         engine = self.engine(file.case.values)
         if engine.parts is not None:
-            own = self._worlds.setdefault(id(engine), engine.parts.world)
-            engine.parts = replace(engine.parts, world=file.case.world.over(own))
+            world, store = self._own.setdefault(id(engine), (engine.parts.world, engine.parts.store))
+            if file.case.state != CaseState():
+                store = partial(self._state, file)
+            engine.parts = replace(engine.parts, world=file.case.world.over(world), store=store)
         return engine
+
+    def _state(self, file: CaseFile) -> Store:
+        """The store of a case that finds something there; the same one however often the case runs."""
+        if file.path not in self._states:
+            store = open_store(self._scratch / f"state-of-case-{len(self._states)}")
+            self._stack.callback(store.close)
+            try:
+                file.case.state.write(store)
+            except ValueError as error:
+                raise GatherError(
+                    f"the case has a state that cannot be: {error}",
+                    remedy="see the case file format in CONTRIBUTING.md",
+                    where=Location(str(file.path)),
+                ) from error
+            self._states[file.path] = store
+        return self._states[file.path]
 
     def answer(self, file: CaseFile) -> Answer:
         """What the engine answers to this case."""

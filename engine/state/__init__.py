@@ -1,4 +1,4 @@
-"""What the engine remembers between requests: budgets, approvals, idempotency keys, tokens.
+"""What the engine remembers between requests: budgets, approvals, keys, tokens, prefixes, children.
 
 Behind one interface, `Store`; SQL stands in this room only.
 """
@@ -15,9 +15,14 @@ from engine.state.store import (
     ApprovalUnknownError,
     Begun,
     BegunKind,
+    ChildRow,
+    ChildState,
     Counter,
     IssuedToken,
     NewApproval,
+    NewChild,
+    NewPrefix,
+    PrefixRow,
     StateLimits,
     Store,
     TokenRow,
@@ -30,9 +35,14 @@ __all__ = [
     "ApprovalUnknownError",
     "Begun",
     "BegunKind",
+    "ChildRow",
+    "ChildState",
     "Counter",
     "IssuedToken",
     "NewApproval",
+    "NewChild",
+    "NewPrefix",
+    "PrefixRow",
     "StateLimits",
     "Store",
     "TokenRow",
@@ -45,7 +55,7 @@ def open_store(folder: Path, limits: StateLimits | None = None) -> Store:
     """Open the state in a state folder, making both at first use. Raises StateError.
 
     Refused: a file that is a link, of somebody else, readable by others, damaged, of another program or of
-    another version. Only a file that was never there is made anew.
+    a later version. One of an earlier version is upgraded in place. Only a file that was never there is made anew.
     """
     from engine.state.sqlite import SqliteStore  # a dry run that asks for no state needs no SQLite
 

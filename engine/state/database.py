@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from engine.errors import Location, StateError
 from engine.state.location import identity, locate
-from engine.state.schema import APPLICATION, TABLES, VERSION
+from engine.state.schema import APPLICATION, VERSION, statements
 from engine.state.store import StateLimits
 
 T = TypeVar("T")
@@ -207,26 +207,46 @@ class Database:
 
     def _prepare(self) -> None:
         """See that the file is one of ours and whole, before anything in it is believed."""
+        self._writer.execute("PRAGMA busy_timeout = 0")  # `_begin` waits
         reader = self._reader
         application, version = _pragma(reader, "application_id"), _pragma(reader, "user_version")
         if application != APPLICATION:
             raise self._unusable(*_REASONS[sqlite3.SQLITE_NOTADB])
-        if version != VERSION:
+        if not 1 <= version <= VERSION:
             raise self._unusable(
                 f"it has version {version}, this engine knows version {VERSION}",
                 "use the engine that wrote it, or move it aside",
             )
+        if version < VERSION:
+            self._upgrade()
+        self._demand_whole(reader, VERSION)
+        reader.execute("PRAGMA query_only = ON")
+
+    def _upgrade(self) -> None:
+        """Give a file of an earlier version what it lacks, all of it or nothing; its rows stay as they are."""
+        self._begin()
+        try:
+            version = _pragma(self._writer, "user_version")  # another process may have been first
+            if version < VERSION:
+                self._demand_whole(self._writer, version)
+                for statement in (*statements(version), f"PRAGMA user_version = {VERSION}"):
+                    self._writer.execute(statement)
+            self._writer.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._writer.rollback()
+            raise
+
+    def _demand_whole(self, connection: sqlite3.Connection, version: int) -> None:
         with sqlite3.connect(":memory:") as wanted:
-            wanted.executescript(TABLES)
-            whole = _schema(wanted) == _schema(reader) and _pragma(reader, "journal_mode") == "wal"
+            wanted.executescript(";".join(statements(0, version)))
+            whole = _schema(wanted) == _schema(connection) and _pragma(connection, "journal_mode") == "wal"
         wanted.close()
-        size = _pragma(reader, "page_count") * _pragma(reader, "page_size")
+        size = _pragma(connection, "page_count") * _pragma(connection, "page_size")
         if whole and size <= self._limits.checked_bytes:
-            whole = _pragma(reader, "quick_check(1)") == "ok"
+            whole = _pragma(connection, "quick_check(1)") == "ok"
         if not whole:
             raise self._unusable(*_REASONS[sqlite3.SQLITE_CORRUPT])
-        reader.execute("PRAGMA query_only = ON")
-        self._writer.execute("PRAGMA busy_timeout = 0")  # `_begin` waits
 
     def _check(self) -> None:
         if os.getpid() != self._owner:  # a fork shares the file's locks: two writers would break it
@@ -262,8 +282,9 @@ def _create(path: Path) -> None:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        tables = ";".join(statements(0))
         connection.executescript(
-            f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; {TABLES} COMMIT;"
+            f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; {tables}; COMMIT;"
         )
     finally:
         connection.close()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 from engine.errors import StateError
 from engine.state.database import Database
 from engine.state.store import LARGEST, LONGEST_TEXT, StateLimits
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
 class Part:
@@ -29,6 +32,13 @@ def text(name: str, value: object, *, empty: bool = False) -> str:
     if type(value) is not str or not (0 if empty else 1) <= len(value) <= LONGEST_TEXT:
         raise ValueError(f"{name} is text of at most {LONGEST_TEXT} characters")
     return encodable(name, value)
+
+
+def uuid_text(name: str, value: object) -> str:
+    """A UUID in its one form, lower case with hyphens (RFC 9562). Raises ValueError."""
+    if type(value) is not str or _UUID.fullmatch(value) is None:
+        raise ValueError(f"{name} is a UUID in lower case")
+    return value
 
 
 def encodable(name: str, value: object) -> str:

@@ -1,14 +1,14 @@
-"""The tables of the state file, version 1."""
+"""The tables of the state file, and how a file of an earlier version gets what it lacks."""
 
 from __future__ import annotations
 
-VERSION = 1
-"""`user_version` of the file. A file of any other version is refused, never guessed at."""
+VERSION = 2
+"""`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
 """`application_id` of the file: what tells it from the database of another program."""
 
-TABLES = """
+_FIRST = """
 CREATE TABLE budgets (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
@@ -82,3 +82,38 @@ CREATE TABLE probe (
 ) STRICT;
 INSERT INTO probe (id, count) VALUES (1, 0);
 """
+
+_SECOND = """
+CREATE TABLE prefixes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    principal TEXT NOT NULL,
+    cwd TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    words TEXT NOT NULL,
+    approver TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL CHECK (expires_at > created_at),
+    revoked_at INTEGER
+) STRICT;
+CREATE INDEX prefixes_by_binding ON prefixes (principal, cwd, number);
+CREATE TABLE children (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    parent TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('running', 'ended', 'cancelled', 'killed')),
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    CHECK ((state = 'running') = (ended_at IS NULL))
+) STRICT;
+CREATE INDEX children_by_parent ON children (parent, number);
+"""
+
+_STEPS = (_FIRST, _SECOND)
+"""What each version added, the first one first; a step that was released is never edited."""
+
+
+def statements(after: int, version: int = VERSION) -> tuple[str, ...]:
+    """The statements that bring a file of the version `after` to another one; 0 is an empty file."""
+    added = ";".join(_STEPS[after:version])
+    return tuple(one for one in map(str.strip, added.split(";")) if one)  # no statement has a semicolon inside

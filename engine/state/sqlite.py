@@ -10,13 +10,15 @@ from pathlib import Path
 from engine.errors import StateError
 from engine.state.approvals import Approvals
 from engine.state.budgets import Budgets
+from engine.state.children import Children
 from engine.state.database import Database
 from engine.state.idempotency import Idempotency
+from engine.state.prefixes import Prefixes
 from engine.state.store import StateLimits
 from engine.state.tokens import Tokens
 
 
-class SqliteStore(Budgets, Approvals, Idempotency, Tokens):
+class SqliteStore(Budgets, Approvals, Idempotency, Tokens, Prefixes, Children):
     """All parts of the store on one database."""
 
     def __init__(self, folder: Path, limits: StateLimits) -> None:

@@ -18,9 +18,13 @@ from engine.errors import Exit, StateError
 
 ApprovalState = Literal["requested", "granted", "refused", "used"]
 BegunKind = Literal["new", "pending", "done", "conflict"]
+ChildState = Literal["running", "ended", "cancelled", "killed"]
 
 LONGEST_TEXT = 1_024
 """Characters of a name, key, principal or id: longer than any subject of a certificate in use."""
+
+MOST_WORDS = 16
+"""Words of an approved prefix: as many of a command as the policy is shown."""
 
 LARGEST = 2**53 - 1
 """The largest amount, total or time: what every JSON reader takes for the same number."""
@@ -127,6 +131,57 @@ class IssuedToken:
     text: str = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class NewPrefix:
+    """Commands that somebody may run from now on without being asked: those that begin with these words.
+
+    Bound to who runs them, the folder they run in and the tool; `words` are 1 to `MOST_WORDS` whole words.
+    """
+
+    principal: str
+    cwd: str
+    tool: str
+    words: tuple[str, ...]
+    approver: str
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixRow:
+    """An approved prefix; `revoked_at` says since when it no longer counts."""
+
+    id: str
+    principal: str
+    cwd: str
+    tool: str
+    words: tuple[str, ...]
+    approver: str
+    created_at: int
+    expires_at: int
+    revoked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewChild:
+    """A subagent's conversation and the one that started it; `id` is a UUID in its one form, lower case."""
+
+    id: str
+    parent: str
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRow:
+    """A subagent's conversation, whose it is, and how it ended."""
+
+    id: str
+    parent: str
+    state: ChildState
+    created_at: int
+    ended_at: int | None = None
+
+
 class ApprovalUnknownError(StateError):
     """There is no approval of this id."""
 
@@ -216,6 +271,27 @@ class Store(Protocol):
 
     def token(self, presented: str, now: int) -> TokenRow | None:
         """The token that was presented; None for anything else, expired or revoked, by the same path."""
+
+    def approve_prefix(self, new: NewPrefix) -> PrefixRow:
+        """Keep an approved prefix; the same one again is another row."""
+
+    def prefixes(self, principal: str | None, cwd: str | None, limit: int) -> tuple[PrefixRow, ...]:
+        """The newest prefixes of a principal and a folder, of any where None; revoked and expired ones too."""
+
+    def revoke_prefix(self, id: str, now: int) -> PrefixRow | None:  # noqa: A002
+        """End an approved prefix for good; gives its row, None when it is unknown. Twice is once."""
+
+    def add_child(self, new: NewChild) -> ChildRow:
+        """Keep a new child, which is running; for an id that is known, the row there is, whosever it is."""
+
+    def child(self, id: str) -> ChildRow | None:  # noqa: A002
+        """The child of this id, whatever its state."""
+
+    def end_child(self, id: str, state: ChildState, now: int) -> ChildRow | None:  # noqa: A002
+        """Say how a running child ended; gives its row, None when it is unknown. The first end stands."""
+
+    def children(self, parent: str | None, limit: int) -> tuple[ChildRow, ...]:
+        """The newest children of a conversation, or of all; at most `limit`."""
 
     def writable(self) -> bool:
         """Whether something can be written now; tried, never raises."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from engine.cases import CaseFile, Runner
+from engine.cases import CaseFile, Runner, read_case
+from engine.errors import GatherError
 from engine.points.registry import POINTS
 from tests.conftest import CASES, case_id
 
@@ -18,3 +21,52 @@ def test_every_point_has_a_good_and_a_bad_case() -> None:
     """Positive control of the laws: without an allowed case they would hold for nothing."""
     outcomes = {(file.case.point, file.case.want.outcome.value) for file in CASES}
     assert {(point, outcome) for point in POINTS for outcome in ("allow", "deny")} <= outcomes
+
+
+WITH_STATE = """
+description: a case that finds something in the state
+covers: []
+point: license
+request: {}
+now: "2026-11-21T00:00:00Z"
+state:
+  prefixes:
+    - {principal: pipeline, cwd: /work, tool: shell, words: [git, status], approver: "user:lee",
+       created_at: "2026-11-20T00:00:00Z", expires_at: "2026-11-22T00:00:00Z"}
+    - {principal: other, cwd: /work, tool: shell, words: [ls], approver: "user:lee", revoked: true,
+       created_at: "2026-11-20T00:00:00Z", expires_at: "2026-11-22T00:00:00Z"}
+  children:
+    - {id: 0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80, parent: one, created_at: "2026-11-20T00:00:00Z"}
+    - {id: 0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f81, parent: one, created_at: "2026-11-20T00:00:00Z", state: killed}
+want: {outcome: deny}
+"""
+
+
+def test_a_case_is_decided_on_the_state_it_states_and_no_other_case_sees_it(runner: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "with_state.yaml"
+    path.write_text(WITH_STATE, encoding="utf-8")
+    file = read_case(path)
+    for _ in range(2):  # however often it runs
+        engine = runner.at(file)
+        assert engine.parts is not None
+        store = engine.parts.store()
+        revoked, approved = store.prefixes(None, None, 9)
+        assert (approved.words, approved.revoked_at) == (("git", "status"), None)
+        assert (revoked.principal, revoked.revoked_at) == ("other", 1795132800)
+        assert [(row.state, row.ended_at) for row in store.children("one", 9)] == [
+            ("killed", 1795132800),
+            ("running", None),
+        ]
+    other = runner.at(CASES[0])
+    assert other.parts is not None
+    assert other.parts.store().prefixes(None, None, 9) == ()
+
+
+def test_a_state_that_no_engine_would_have_is_told(runner: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "impossible_state.yaml"
+    path.write_text(WITH_STATE.replace("[git, status]", "[]"), encoding="utf-8")
+    engine = runner.at(read_case(path))
+    assert engine.parts is not None
+    with pytest.raises(GatherError, match="1 to 16 words") as caught:
+        engine.parts.store()
+    assert str(path) in str(caught.value.where)

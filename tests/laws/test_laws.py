@@ -117,7 +117,8 @@ def alone(file: CaseFile, runner: Runner, settings: Settings) -> Engine:
 
 
 def placed(engine: Engine, file: CaseFile) -> None:
-    """Put an open engine into the world of a case."""
+    """Put an open engine, new and once, into the world and the state of a case."""
+    file.case.state.write(parts(engine).store())
     engine.parts = replace(parts(engine), world=file.case.world.over(parts(engine).world))
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.state import NewApproval, StateLimits, Store, open_store
+from engine.state import NewApproval, NewPrefix, StateLimits, Store, open_store
 from tests.conftest import ROOT
 
 NOW = 1_800_000_000
@@ -42,6 +42,12 @@ def asked(**changes: Any) -> NewApproval:
         created_at=NOW,
         expires_at=NOW + 3600,
     )
+    return replace(new, **changes)
+
+
+def approved(**changes: Any) -> NewPrefix:
+    """A prefix that is approved at NOW and expires an hour later."""
+    new = NewPrefix("pipeline", "/work", "shell", ("git", "status"), "user:lee", NOW, NOW + 3600)
     return replace(new, **changes)
 
 

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import stat
 import subprocess
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,10 @@ from typing import Any
 import pytest
 
 from engine.errors import EngineError, Exit, StateError
-from engine.state import Counter, StateLimits, Store, exists, open_store
+from engine.state import Counter, NewChild, StateLimits, Store, exists, open_store
 from engine.state.database import Database
 from engine.state.sqlite import SqliteStore
-from tests.state.samples import NOW, asked, opened, together
+from tests.state.samples import NOW, approved, asked, opened, together
 
 ONE = Counter("n", "k", 60)
 NAME = "state.sqlite3"
@@ -47,6 +48,11 @@ def _use(store: Store) -> None:
     assert store.used(ONE, NOW) >= 3
     store.approvals(None, 100)
     store.tokens()
+    store.revoke_prefix(store.approve_prefix(approved(principal=tag)).id, NOW)
+    store.prefixes(None, None, 100)
+    child = store.add_child(NewChild(str(uuid.uuid4()), tag, NOW))
+    store.end_child(child.id, "ended", NOW)
+    store.children(None, 100)
 
 
 def refusal(folder: Path) -> StateError:
@@ -169,9 +175,10 @@ SPOILED: dict[str, tuple[bytes | str, str]] = {
     "empty": (b"", "no state file"),
     "cut": (b"SQLite format 3\0", "no state file"),
     "noise": (random.Random(5).randbytes(20_000), "no state file"),  # noqa: S311
-    "later version": ("PRAGMA user_version = 2", "version 2, this engine knows version 1"),
-    "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 1"),
+    "later version": ("PRAGMA user_version = 3", "version 3, this engine knows version 2"),
+    "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 2"),
     "another program": ("PRAGMA application_id = 7", "no state file"),
+    "earlier version": ("PRAGMA user_version = 1", "damaged"),  # but with the tables of this one
     "table gone": ("DROP TABLE tokens", "damaged"),
     "trigger": ("CREATE TRIGGER t AFTER INSERT ON holds BEGIN DELETE FROM holds; END", "damaged"),
     "column more": ("ALTER TABLE tokens ADD COLUMN more TEXT", "damaged"),
@@ -238,12 +245,19 @@ def test_names_that_no_engine_wrote_are_refused(state: Path, stored: str) -> Non
     with opened(state) as store:
         text = store.issue("pipeline", ["source"], NOW + 9, NOW).text
         id_ = store.request_approval(asked()).id
+        store.approve_prefix(approved())
     with sqlite3.connect(state / NAME) as connection:
+        connection.execute("UPDATE prefixes SET words = ?", (stored,))
         connection.execute("UPDATE tokens SET points = ?", (stored,))
         connection.execute("UPDATE approvals SET codes = ?", (stored,))
     connection.close()
     with opened(state) as store:
-        for use in (lambda: store.token(text, NOW), store.tokens, lambda: store.claim(id_, "d", NOW)):
+        for use in (
+            lambda: store.token(text, NOW),
+            store.tokens,
+            lambda: store.claim(id_, "d", NOW),
+            lambda: store.prefixes(None, None, 9),
+        ):
             with pytest.raises(StateError, match="damaged"):
                 use()
         assert store.used(ONE, NOW) == 3
