@@ -1,0 +1,61 @@
+"""What was found in the arguments of a tool call, each with the place where it stands.
+
+An `id` is a way such as `arguments/options/url`, never content: what is no plain name is a number there.
+What is not canonical has no parts that a rule could compare.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.model import Model
+
+ArgumentType = Literal["text", "data", "url", "host", "path", "command"]
+"""How an argument is read. `data` is walked for everything, `text` only for secrets."""
+
+Links = Literal["none", "linked", "unknown"]
+"""Whether a path passes a symbolic link; `unknown`: nobody could look."""
+
+Form = Literal["argv", "text"]
+"""A command as a list of words, or as one text."""
+
+
+class Argument(Model):
+    """One argument by its name; `type` is there only when the policy declares one."""
+
+    id: str
+    name: str | None = None
+    type: ArgumentType | None = None
+
+
+class Destination(Model):
+    """Where a call would lead; `origin` only when it is canonical."""
+
+    id: str
+    canonical: bool
+    origin: str | None = None
+
+
+class FoundPath(Model):
+    """A file or folder in its absolute lexical form; `below_cwd` only when it is in the working directory."""
+
+    id: str
+    canonical: bool
+    path: str | None = None
+    below_cwd: str | None = None
+    links: Links = "unknown"
+
+
+class Command(Model):
+    """The words of a command, the first of them its program; none when the text could mean more."""
+
+    id: str
+    canonical: bool
+    words: tuple[str, ...] | None = None
+    form: Form
+
+
+class Place(Model):
+    """Where something stands that is not to be shown."""
+
+    id: str

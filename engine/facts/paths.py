@@ -1,0 +1,101 @@
+"""Facts about paths: the absolute lexical form, or nothing where a reader would have to guess.
+
+Nothing is repaired: `..`, `.`, `//`, a backslash, an escape or an odd character leaves no path at all,
+because the program that opens the file may read it differently from the rule that compares it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import unicodedata
+from dataclasses import dataclass
+
+from engine.facts.found import Links
+
+LONGEST = 4_096
+"""Bytes of a path (PATH_MAX of Linux)."""
+
+LONGEST_PART = 255
+"""Bytes of one part of a path (NAME_MAX of Linux)."""
+
+_ESCAPED = re.compile(r"%(?:2[eEfF]|5[cC]|25|00)")
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+@dataclass(frozen=True, slots=True)
+class PathFacts:
+    """A path as it will be compared; `below` is what stands behind the working directory and its slash."""
+
+    canonical: bool
+    path: str | None = None
+    below: str | None = None
+
+
+_REFUSED = PathFacts(canonical=False)
+
+
+def path_facts(text: str, cwd: str | None) -> PathFacts:
+    """The absolute form of a path, against `cwd` when it is relative. Never raises.
+
+    A slash at the end says that a folder is meant, and stays. Without `cwd` a relative path says nothing.
+    """
+    if not _plain(text) or _DRIVE.match(text) or (not text.startswith("/") and cwd is None):
+        return _REFUSED
+    base = "" if cwd is None else cwd.rstrip("/") + "/"
+    path = text if text.startswith("/") else base + text
+    parts = path.removesuffix("/").split("/")[1:]
+    if path != "/" and any(part in {"", ".", ".."} or len(part.encode()) > LONGEST_PART for part in parts):
+        return _REFUSED
+    if len(path.encode()) > LONGEST:
+        return _REFUSED
+    return PathFacts(canonical=True, path=path, below=path[len(base) :] if base and path.startswith(base) else None)
+
+
+def canonical_folder(text: str) -> str:
+    """An absolute folder in its only spelling, without a slash at the end. Raises ValueError."""
+    facts = path_facts(text, None)
+    if not facts.canonical or (text.endswith("/") and text != "/"):
+        raise ValueError("not an absolute path in its only spelling")
+    return text
+
+
+def links(path: str) -> Links:
+    """Whether one of the parts of a canonical path is a symbolic link, on this machine, now. Never raises.
+
+    No link is followed. What is not there cannot be a link, and nothing below it can.
+    """
+    place = ""
+    for part in path.strip("/").split("/"):
+        place += f"/{part}"
+        try:
+            mode = os.lstat(place).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return "none"
+        except (OSError, ValueError):
+            return "unknown"
+        if stat.S_ISLNK(mode):
+            return "linked"
+    return "none"
+
+
+def _plain(text: str) -> bool:
+    """Whether every reader of this text opens the same file."""
+    if not text or text.startswith("~") or "\\" in text or _ESCAPED.search(text):
+        return False
+    if text.isascii():
+        return text.isprintable()
+    return text.isprintable() and _encodes(text) and unicodedata.is_normalized("NFC", text) and not _hidden(text)
+
+
+def _encodes(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _hidden(text: str) -> bool:
+    """Whether a character shows nothing, or looks like a separator: format characters, odd spaces, full width."""
+    return any(
+        unicodedata.category(character) in {"Cf", "Co", "Cn", "Zs", "Zl", "Zp"} and character != " "
+        for character in text
+    ) or unicodedata.normalize("NFKC", text).count("/") != text.count("/")

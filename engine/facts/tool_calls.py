@@ -1,0 +1,142 @@
+"""A tool call in the shapes in which agents really send it, and the one form that everything is read from.
+
+    own          {"name", "arguments": {…}}
+    OpenAI       {"id", "type": "function", "function": {"name", "arguments": "<JSON text>"}}
+    Responses    {"type": "function_call", "call_id", "name", "arguments": "<JSON text>"}
+    Anthropic    {"type": "tool_use", "id", "name", "input": {…}}
+    MCP          {"jsonrpc": "2.0", "id", "method": "tools/call", "params": {"name", "arguments": {…}}}
+
+Ids of calls are no facts: the same call is the same input in every shape. Argument text that has no one
+reading is a fact too (`arguments` is None) and no broken request, so that it is refused by the policy and recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from engine.facts.strict_json import AmbiguousJsonError, NotJsonError, read_strict
+from engine.model import Model
+
+LONGEST_NAME = 128
+"""Characters of a tool's name; MCP and the model providers allow no more."""
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+CallId = Annotated[str, Field(max_length=512)]
+Arguments = dict[str, Any]
+
+
+class OwnCall(Model):
+    """A call as this engine writes it."""
+
+    name: Name
+    arguments: Arguments
+
+
+class OpenAiFunction(Model):
+    """What is called; `arguments` is the JSON text that the model wrote."""
+
+    name: Name
+    arguments: str
+
+
+class OpenAiCall(Model):
+    """A tool call of OpenAI's chat completions."""
+
+    id: CallId | None = None
+    type: Literal["function"]
+    function: OpenAiFunction
+
+
+class ResponsesCall(Model):
+    """A tool call of OpenAI's responses."""
+
+    type: Literal["function_call"]
+    id: CallId | None = None
+    call_id: CallId
+    name: Name
+    arguments: str
+    status: Literal["in_progress", "completed", "incomplete"] | None = None
+
+
+class AnthropicCall(Model):
+    """A `tool_use` block of Anthropic's messages."""
+
+    type: Literal["tool_use"]
+    id: CallId
+    name: Name
+    input: Arguments
+
+
+class McpParams(Model):
+    """What is called over MCP; `_meta` belongs to the transport and is no argument."""
+
+    name: Name
+    arguments: Arguments = Field(default_factory=dict)
+    meta: dict[str, Any] | None = Field(default=None, alias="_meta")
+
+
+class McpCall(Model):
+    """A `tools/call` request of MCP."""
+
+    jsonrpc: Literal["2.0"]
+    id: CallId | int
+    method: Literal["tools/call"]
+    params: McpParams
+
+
+def _shape(value: Any) -> str:
+    """Which shape was meant, by the keys that no other shape has."""
+    keys = value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ())
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+    if "jsonrpc" in keys or "method" in keys:
+        return "mcp"
+    if kind == "function_call":
+        return "responses"
+    if kind == "function" or "function" in keys:
+        return "openai"
+    return "anthropic" if kind is not None else "own"
+
+
+ToolCall = Annotated[
+    Annotated[OwnCall, Tag("own")]
+    | Annotated[OpenAiCall, Tag("openai")]
+    | Annotated[ResponsesCall, Tag("responses")]
+    | Annotated[AnthropicCall, Tag("anthropic")]
+    | Annotated[McpCall, Tag("mcp")],
+    Discriminator(_shape),
+]
+"""A call in any of the shapes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call in its one form; `arguments` is None when `text` has no one reading as an object."""
+
+    tool: str
+    arguments: Arguments | None
+    text: str = ""
+
+
+def call_of(call: OwnCall | OpenAiCall | ResponsesCall | AnthropicCall | McpCall) -> Call:
+    """The one form of a call in any shape. Never raises."""
+    if isinstance(call, OpenAiCall):
+        return _written(call.function.name, call.function.arguments)
+    if isinstance(call, ResponsesCall):
+        return _written(call.name, call.arguments)
+    if isinstance(call, AnthropicCall):
+        return Call(call.name, call.input)
+    if isinstance(call, McpCall):
+        return Call(call.params.name, call.params.arguments)
+    return Call(call.name, call.arguments)
+
+
+def _written(name: str, text: str) -> Call:
+    try:
+        value = read_strict(text)
+    except (NotJsonError, AmbiguousJsonError):
+        return Call(name, None, text)
+    return Call(name, value if isinstance(value, dict) else None, text)
