@@ -12,7 +12,6 @@ from engine.points import (
     runner_request,
     runner_uri,
     source,
-    tool_call,
 )
 from engine.points import license as license_point
 
@@ -26,7 +25,6 @@ POINTS: dict[str, Point] = {
         runner_uri.POINT,
         runner_capability.POINT,
         observation.POINT,
-        tool_call.POINT,
     )
 }
 
