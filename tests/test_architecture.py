@@ -64,10 +64,11 @@ THIRD_PARTY: dict[str, set[str]] = {
     "prometheus_client": {"engine.api"},
     "uvloop": {"engine.api"},
     "jsonschema": {"engine.facts.schemas"},
+    "referencing": {"engine.facts.schemas"},
     "license_expression": {"engine.facts.licenses"},
     "boolean": {"engine.facts.licenses"},
     "typer": {"engine.cli"},
-    "pydantic_core": {"engine.api", "engine.values"},
+    "pydantic_core": {"engine.api", "engine.facts.schemas", "engine.values"},
 }
 """One package, one file or one folder. pydantic is the language of the models and may be anywhere."""
 

@@ -1,0 +1,169 @@
+"""A schema of a stranger is judged within bounds: nothing is fetched, nothing hangs, nothing raises."""
+
+from __future__ import annotations
+
+import urllib.request
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.facts.schemas import DEEPEST, LARGEST, LONGEST, fits, schema_valid
+
+FILE = {
+    "type": "object",
+    "properties": {"path": {"type": "string", "pattern": "^[a-z]+(/[a-z]+)*$"}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+KEYWORDS = st.sampled_from(
+    "type properties items pattern patternProperties additionalProperties $ref $id allOf anyOf not enum uniqueItems"
+    " multipleOf unevaluatedProperties $defs if required".split()
+)
+SCHEMAS = st.dictionaries(
+    KEYWORDS,
+    st.recursive(
+        JSON | st.sampled_from(["string", "object", "#", "#/$defs/a", "(a+)+$"]),
+        lambda inner: st.dictionaries(KEYWORDS | st.just("a"), inner, max_size=3) | st.lists(inner, max_size=3),
+        max_leaves=10,
+    ),
+    max_size=4,
+)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(levels):
+        schema = {"not": schema}
+    return schema
+
+
+def doubling(levels: int, keyword: str) -> dict[str, Any]:
+    """A schema of a few hundred bytes that takes 2 to the power of `levels` steps."""
+    steps: dict[str, Any] = {f"s{i}": {keyword: [{"$ref": f"#/$defs/s{i + 1}"}] * 2} for i in range(levels)}
+    return {"$defs": steps | {f"s{levels}": {"type": "object"}}, "$ref": "#/$defs/s0"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        FILE,
+        {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {}}},
+        {"$id": "https://tools.example.com/a", "$defs": {"a": {}}, "properties": {"a": {"$ref": "#/$defs/a"}}},
+        {"properties": {"pattern": {"type": "string"}, "required": {"type": "boolean"}}},
+    ],
+)
+def test_a_schema_is_valid(schema: dict[str, Any]) -> None:
+    assert schema_valid(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        True,
+        [],
+        "object",
+        {"type": "objekt"},
+        {"properties": []},
+        {"required": "path"},
+        {"minimum": float("nan")},
+        {"minimum": object()},
+        {"pattern": "("},
+        {"pattern": "a" * 600},
+        {"pattern": "(?=a)b"},
+        {"pattern": r"(a)\1"},
+        {"pattern": "(?x)a{0, 200}"},
+        {"pattern": "(a{1000}){1000}"},
+        {"patternProperties": {"(": {}}},
+        {"$ref": "https://evil.example.com/schema"},
+        {"properties": {"a": {"$ref": "file:///etc/passwd"}}},
+        {"properties": {"a": {"$ref": "other.json"}}},
+        {"$dynamicRef": "#a"},
+        {"$schema": "https://evil.example.com/dialect"},
+        {"properties": {"a": {"$schema": "http://json-schema.org/draft-07/schema#"}}},
+        {"patternProperties": {"a": {}}, "unevaluatedProperties": False},
+        {"description": "x" * LONGEST},
+        {"enum": list(range(LARGEST))},
+        nested(DEEPEST),
+        nested(5_000),
+    ],
+)
+def test_a_schema_is_not_valid_and_nothing_fits_it(schema: Any) -> None:
+    assert not schema_valid(schema)
+    assert not fits(schema, {})
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "fit"),
+    [
+        (FILE, {"path": "a/b"}, True),
+        (FILE, {"path": "a/B"}, False),
+        (FILE, {"path": 1}, False),
+        (FILE, {}, False),
+        (FILE, {"path": "a", "other": 1}, False),
+        ({"patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": False}, {"x1": 1}, True),
+        ({"patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": False}, {"x1": "1"}, False),
+        ({"patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": False}, {"y": 1}, False),
+        ({"additionalProperties": {"type": "integer"}}, {"y": 1}, True),
+        ({"additionalProperties": {"type": "integer"}}, {"y": "1"}, False),
+        ({"properties": {"a": {"$ref": "#/$defs/nowhere"}}}, {"a": 1}, False),
+        ({"properties": {"a": {"multipleOf": 0.1}}}, {"a": 10**400}, False),
+        ({"type": "object"}, None, False),
+    ],
+)
+def test_arguments_fit_or_do_not(schema: Any, arguments: Any, fit: bool) -> None:  # noqa: FBT001 (a table)
+    assert fits(schema, arguments) is fit
+
+
+def test_a_pattern_that_hangs_python_is_only_a_pattern() -> None:
+    schema = {"properties": {"a": {"pattern": "^(a+)+$"}}}
+    assert fits(schema, {"a": "a" * 1_000})
+    assert not fits(schema, {"a": "a" * 1_000 + "b"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        ({"$ref": "#"}, {}),
+        (doubling(40, "allOf"), {}),
+        (doubling(40, "anyOf") | {"unevaluatedProperties": False}, {"a": 1}),
+        ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"x": number} for number in range(10_000)]}),
+        ({"properties": {"a": {"pattern": "(?:.{0,200}){0,50}x"}}}, {"a": "y" * 100_000}),
+        ({"properties": {"a": {"pattern": ".{0,200}{0,50}x"}}}, {"a": "y" * 100_000}),
+        ({"properties": {"a": {"items": {"type": "string", "minLength": 1}}}}, {"a": ["x"] * 100_000}),
+    ],
+    ids=["itself", "doubling", "unevaluated", "unique", "heavy", "stacked", "many"],
+)
+def test_what_takes_too_many_steps_does_not_fit(schema: Any, arguments: Any) -> None:
+    assert schema_valid(schema)
+    assert not fits(schema, arguments)
+
+
+def test_a_few_doublings_are_followed() -> None:
+    """Positive control: it is the number of steps that refuses, not the form."""
+    assert fits(doubling(6, "allOf"), {})
+
+
+def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetched(*_: Any, **__: Any) -> NoReturn:
+        pytest.fail("a schema was fetched")
+
+    monkeypatch.setattr(urllib.request, "urlopen", fetched)
+    for reference in ("https://evil.example.com/a", "#/$defs/a", "#a", "http://127.0.0.1:1/"):
+        assert not fits({"$id": "https://evil.example.com/b", "properties": {"a": {"$ref": reference}}}, {"a": 1})
+
+
+@settings(deadline=None, max_examples=200)
+@given(schema=SCHEMAS | JSON, arguments=JSON)
+def test_nothing_raises(schema: Any, arguments: Any) -> None:
+    assert fits(schema, arguments) in {True, False}
+    assert schema_valid(schema) or not fits(schema, arguments)
