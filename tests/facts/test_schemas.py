@@ -22,10 +22,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-KEYWORDS = st.sampled_from(
-    "type properties items pattern patternProperties additionalProperties $ref $id allOf anyOf not enum uniqueItems"
-    " multipleOf unevaluatedProperties $defs if required".split()
-)
+APPLICATORS = ["properties", "items", "patternProperties", "additionalProperties", "allOf", "anyOf", "not", "if"]
+OTHERS = ["type", "pattern", "$ref", "$id", "$defs", "enum", "uniqueItems", "multipleOf", "unevaluatedProperties"]
+KEYWORDS = st.sampled_from([*APPLICATORS, *OTHERS, "required"])
 SCHEMAS = st.dictionaries(
     KEYWORDS,
     st.recursive(
