@@ -120,12 +120,12 @@ def _path_problem(path: str) -> str | None:
     rest = path.removeprefix(FOLDER)
     rooted = rest != path or path.startswith("/")
     segments = (rest if rest != path else path[1:]).split("/")
-    plain = len(path) <= LONGEST and len(segments) <= PARTS and _PATH.fullmatch(path) is not None and not set(rest) & set("\\%~{}")
-    if rooted and plain and all(segments[:-1]) and not {".", ".."} & set(segments):
+    plain = len(path) <= LONGEST and _PATH.fullmatch(path) is not None and not set(rest) & set("\\%~{}")
+    if rooted and plain and all(segments[:-1]) and len(segments) <= PARTS and not {".", ".."} & set(segments):
         return None
     return (
         f"`{shown(path)}` is no absolute path in its only spelling: begin with `/` or `{FOLDER}`, end folders with "
-        f"`/`, at most {PARTS} parts, no `.` or `..` between slashes, no `//`, and none of `\\ % ~ { }` or letters beyond ASCII"
+        f"`/`, at most {PARTS} parts, none of them empty, `.` or `..`, no `\\`, `%`, `~`, braces or letters beyond ASCII"
     )
 
 
