@@ -217,10 +217,16 @@ class _Making:
         values = read(self.taken.values, self.sources.values, self._models(), self.found)
         if values is None:
             return None
-        data, revision = archives.values_archive(values.data)
+        served = {**values.data, **self._derived(values.data)}
+        data, revision = archives.values_archive(served)
         places = [[list(path), [place.file, place.line, place.field]] for path, place in values.places.items()]
-        written = {_DATA: canonical(values.data), _PLACES: json.dumps(places).encode()}
+        written = {_DATA: canonical(served), _PLACES: json.dumps(places).encode()}
         return {_ARCHIVE: data, _REVISION: revision.encode(), **written}
+
+    def _derived(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        from engine.values import derived
+
+        return derived(values) if self.documents is None else {}
 
     def _models(self) -> Mapping[str, type[Model]]:
         if self.documents is not None:

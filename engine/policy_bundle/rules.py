@@ -20,6 +20,7 @@ from engine.policy_bundle.parsing import Parser, opa_problems
 from engine.policy_bundle.points import PointRules
 from engine.policy_bundle.sources import Snapshot, recipe
 from engine.policy_bundle.syntax import Module
+from engine.values import DERIVED
 
 _ROUTER = "admission/main.rego"
 
@@ -171,7 +172,7 @@ class _Build:
 
     def _module(self, module: Module, where: Place, lint: Lint, owner: str) -> None:
         foreign = module.name in self._foreign
-        self._found.extend(module_problems(module, where, self._documents, foreign=foreign))
+        self._found.extend(module_problems(module, where, self._documents | DERIVED, foreign=foreign))
         point = self._common if where.point == COMMON else self.points.get(where.point)
         if foreign and point is not None:
             point.sets += added.sets(module, where, owner, self._found)

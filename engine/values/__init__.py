@@ -7,12 +7,14 @@ Field descriptions become the JSON Schemas that editors show. Errors name the pa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from engine.model import Model
 from engine.values.licenses import Licenses
 from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
 from engine.values.runners import Runners
 from engine.values.sources import Networks, Sandbox, Sources
+from engine.values.tool_lookup import tool_lookup
 from engine.values.tools import Tools
 
 DOCUMENTS: Mapping[str, type[Model]] = {
@@ -29,3 +31,11 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "tools": Tools,
 }
 """The documents of `policy/` by file name; `policy/<name>.yaml` is `data.policy.<name>` in Rego."""
+
+DERIVED = frozenset({"tool_lookup"})
+"""What rules may read below `data.policy` that is no document: it is made of documents."""
+
+
+def derived(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that follow from the checked documents, by name; nobody edits them."""
+    return {"tool_lookup": tool_lookup(data["tools"])}

@@ -20,8 +20,12 @@ GROUP = "group:"
 WORDS = 16
 """First words of a command that are compared; facts hold no more of them."""
 
-LONGEST = 1_024
-_FOLDER = "{cwd}/"
+LONGEST, PARTS = 1_024, 32
+"""Characters and parts of a path in a rule; rules look at no more folders of a path."""
+
+FOLDER = "{cwd}/"
+"""How a path below the working folder of a call begins."""
+
 _PATH = re.compile(r"[ -~]+")  # letter case is compared, so ASCII only
 _WORD = re.compile(r"[!-~]+")
 
@@ -113,15 +117,15 @@ def _host_problem(host: str) -> str | None:
 
 
 def _path_problem(path: str) -> str | None:
-    rest = path.removeprefix(_FOLDER)
+    rest = path.removeprefix(FOLDER)
     rooted = rest != path or path.startswith("/")
     segments = (rest if rest != path else path[1:]).split("/")
     plain = len(path) <= LONGEST and _PATH.fullmatch(path) is not None and not set(rest) & set("\\%~{}")
-    if rooted and plain and all(segments[:-1]) and not {".", ".."} & set(segments):
+    if rooted and plain and all(segments[:-1]) and len(segments) <= PARTS and not {".", ".."} & set(segments):
         return None
     return (
-        f"`{shown(path)}` is no absolute path in its only spelling: begin with `/` or `{_FOLDER}`, end folders with "
-        "`/`, no `.` or `..` between slashes, no `//`, and none of `\\ % ~ { }` or letters beyond ASCII"
+        f"`{shown(path)}` is no absolute path in its only spelling: begin with `/` or `{FOLDER}`, end folders with "
+        f"`/`, at most {PARTS} parts, none of them empty, `.` or `..`, no `\\`, `%`, `~`, braces or letters beyond ASCII"
     )
 
 

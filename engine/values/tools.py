@@ -47,8 +47,9 @@ class Tool(Model):
     )
     environments: Items[Word] = Field(description="The environments in which it may be registered.")
     curated: Items[Digest] = Field(description="Digests of the implementations that may be registered.")
-    definition: Literal["any"] | Digest = Field(
-        description="The digest of the only definition it may be listed and called with; `any`: nobody has pinned one."
+    definition: Literal["none", "any"] | Digest = Field(
+        description="The digest of the only definition it may be listed and called with. `any`: some definition has to "
+        "be brought, and arguments have to fit it. `none`: none is asked for, and none is looked at."
     )
 
 
@@ -104,7 +105,7 @@ class Arguments(Model):
 class ToolLimits(Model):
     """What one call may use."""
 
-    seconds: Positive = Field(description="How long a call may run.")
+    seconds: Annotated[StrictInt, Field(ge=1, le=3_600)] = Field(description="How long a call may run.")
     result_bytes: Positive = Field(description="Bytes of a result; more is cut and marked as truncated.")
     prompt_bytes: Positive = Field(
         description="Bytes of all results in one prompt; older ones are pruned from its view."

@@ -1,0 +1,124 @@
+"""`data.policy.tool_lookup`: what policy/tools.yaml says, by tool and by what a rule covers.
+
+OPA looks up what a call holds instead of trying rule after rule, so that a thousand rules cost what ten do.
+A rule stands under each of its selectors as it was written (`*` once, not for every tool), and every tool
+knows the selectors that mean it; so the size grows with the rules and not with rules times tools.
+
+    tools.<tool>.selectors            those selectors that rules and profiles use and that mean the tool
+    profiles.<profile>.<selector>     true
+    policies.<policy>.<section>       `names` of its rules in the order in which they are asked; `selectors`
+                                      with, for each, `rules`: an aspect of a call to the numbers of rules
+
+An aspect is what one rule may cover of a call: `any host`, `host <origin>`, `any path`, `path <path>`,
+`path {cwd}/<path>`, `any command`, `command <count> <words>`. For what rules say of a call that holds nothing,
+or of a tool by its name alone, there are `always` and `by name`.
+Deny and confirm need the first rule of an aspect only. They also have `count`s, by which rules see that
+nothing is missing: there, a missing row would admit more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from engine.values.tool_checks import FOLDER, GROUP
+
+_ALWAYS, _BY_NAME, _CWD_UNKNOWN = "always", "by name", "any path without cwd"
+_WORDS = {"hosts": "host", "paths": "path", "commands": "command"}
+
+
+def tool_lookup(tools: Mapping[str, Any]) -> dict[str, Any]:
+    """The lookup of checked values of policy/tools.yaml."""
+    rulesets = tools["rulesets"]
+    sections = [section for ruleset in rulesets.values() for section in ruleset.values()]
+    lists = [rule["tools"] for section in sections for rule in section] + list(tools["profiles"].values())
+    means = {selector: _meant(selector, tools) for selector in sorted({one for held in lists for one in held})}
+    return {
+        "tools": {
+            name: {"selectors": [selector for selector, meant in means.items() if name in meant]}
+            for name in tools["tools"]
+        },
+        "profiles": {name: dict.fromkeys(held, True) for name, held in tools["profiles"].items()},
+        "policies": {name: _policy(policy, rulesets) for name, policy in tools["policies"].items()},
+    }
+
+
+def _meant(selector: str, tools: Mapping[str, Any]) -> set[str]:
+    """The tools that a selector means."""
+    if selector.startswith(GROUP):
+        return {name for one in tools["groups"][selector.removeprefix(GROUP)] for name in _meant(one, tools)}
+    if selector.endswith("*"):
+        return {name for name in tools["tools"] if name.startswith(selector[:-1])}
+    return {selector}
+
+
+def _policy(policy: Mapping[str, Any], rulesets: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "deny": _refusing(_numbered(policy, rulesets, "deny")),
+        "confirm": _refusing(_numbered(policy, rulesets, "confirm")),
+        "allow": _allowing(_numbered(policy, rulesets, "allow")),
+    }
+
+
+def _numbered(policy: Mapping[str, Any], rulesets: Mapping[str, Any], section: str) -> list[tuple[str, Any]]:
+    """The rules of one section of all rulesets of a policy with their names, in the order they are asked."""
+    return [(f"{name}/{rule['id']}", rule) for name in policy["rulesets"] for rule in rulesets[name][section]]
+
+
+def _refusing(rules: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A section of which some covered aspect is a match; the first rule of each."""
+    selectors: dict[str, dict[str, int]] = {}
+    for number, (_, rule) in enumerate(rules):
+        for selector in rule["tools"]:
+            first = selectors.setdefault(selector, {})
+            for aspect in _folded(rule):
+                first.setdefault(aspect, number)
+    found = {selector: {"count": len(first), "rules": first} for selector, first in selectors.items()}
+    return {"names": [name for name, _ in rules], "count": len(found), "selectors": found}
+
+
+def _folded(rule: Mapping[str, Any]) -> Iterator[str]:
+    """The aspects of a rule that refuses: letter case of paths and programs does not count."""
+    aspects = _covered(rule)
+    yield from (_fold(aspect) for aspect in aspects or [_ALWAYS])
+    if any(aspect.startswith(f"path {FOLDER}") for aspect in aspects):
+        yield _CWD_UNKNOWN  # without a working folder any path may be in it
+
+
+def _fold(aspect: str) -> str:
+    kind, *words = aspect.split(" ")
+    if kind == "path":
+        return aspect.lower()
+    if kind == "command":
+        words[1] = words[1].lower()
+    return " ".join((kind, *words))
+
+
+def _allowing(rules: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A section whose rules have to cover all of a call: by an aspect, the rules to try, and what each covers."""
+    selectors: dict[str, dict[str, dict[str, list[int]]]] = {}
+    covers = []
+    for number, (_, rule) in enumerate(rules):
+        aspects = _covered(rule)
+        covers.append(dict.fromkeys(aspects, True))
+        for selector in dict.fromkeys(rule["tools"]):
+            tried = selectors.setdefault(selector, {"rules": {_ALWAYS: [number]}})["rules"]
+            for aspect in dict.fromkeys(aspects):
+                tried.setdefault(aspect, []).append(number)
+            if not aspects:
+                tried.setdefault(_BY_NAME, [number])
+    return {"names": [name for name, _ in rules], "covers": covers, "selectors": selectors}
+
+
+def _covered(rule: Mapping[str, Any]) -> list[str]:
+    """The aspects of a rule as written; none when it states no condition."""
+    return [aspect for condition in _WORDS if condition in rule for aspect in _aspects(condition, rule[condition])]
+
+
+def _aspects(condition: str, covered: Any) -> Iterable[str]:
+    word = _WORDS[condition]
+    if covered == "any":
+        return [f"any {word}"]
+    if condition == "commands":
+        return [" ".join((word, str(len(words)), *words)) for words in covered]
+    return [f"{word} {one}" for one in covered]
