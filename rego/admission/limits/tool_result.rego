@@ -20,7 +20,14 @@ _show_message if {
 	input.error.kind == "validation"
 }
 
-_show_message := input.error_mode == "debug" if {
+_show_message if {
 	input.status == "error"
+	input.error_mode == "debug"
+	input.error.kind in {"validation", "other"}
+}
+
+_show_message := false if {
+	input.status == "error"
+	input.error_mode == "safe"
 	input.error.kind == "other"
 }

@@ -15,13 +15,9 @@ _shown := {
 }
 
 test_complete if {
-	found := {name: limits |
-		some name, request in _shown
+	every name, request in _shown {
 		limits := tool_result.limits with input as request with data.policy as _policy
-	}
-	found == {name: limits |
-		some name, request in _shown
-		limits := {
+		limits == {
 			"max_bytes": 200000,
 			"prompt_bytes": 400000,
 			"error_mode": request.error_mode,
