@@ -21,7 +21,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Class = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,127}$")]
 Code = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Effect = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z_]{0,31}$")]
-DecisionId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{1,64}$")]
+DecisionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Size = Annotated[int, Field(ge=0)]
 Mode = Literal["safe", "debug"]
 
