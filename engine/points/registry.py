@@ -12,6 +12,7 @@ from engine.points import (
     runner_request,
     runner_uri,
     source,
+    tool_result,
 )
 from engine.points import license as license_point
 
@@ -25,6 +26,7 @@ POINTS: dict[str, Point] = {
         runner_uri.POINT,
         runner_capability.POINT,
         observation.POINT,
+        tool_result.POINT,
     )
 }
 

@@ -70,6 +70,9 @@ class Profile(Model):
     payload_detail: bool = Field(description="Whether logs may hold whole payloads; only in a controlled environment.")
     retention_days_min: Annotated[StrictInt, Field(ge=0)] = Field(description="Days that a record must be kept.")
     static_capabilities: bool = Field(description="Whether capabilities that were not probed may be relied on.")
+    tool_error_modes: Items[Literal["safe", "debug"]] = Field(
+        description="How errors of tools may be told to a model: `safe` by their type alone, `debug` with the message."
+    )
 
 
 class Operations(Model):

@@ -1,0 +1,108 @@
+"""Side effects as tools report them: each before it happens, so that what a call did is known however it ends.
+
+    record_side_effect("write", id="report", target="/work/report.txt")
+
+Of the target only a digest is kept. Rows A07, A99.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from engine.errors import WorkError
+
+MOST_EFFECTS = 1_000
+"""Of one call; a tool that does more reports them as one, such as a folder instead of its files."""
+
+_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_CLASS = re.compile(r"[a-z][a-z_]{0,31}")
+
+
+class ToolStoppedError(BaseException):
+    """Raised in a tool whose call is over, at its next side effect, which must not happen any more."""
+
+
+class Effects:
+    """The side effects of one call, in the order in which they were reported. Threads may share it."""
+
+    def __init__(self, tell: Callable[[dict[str, str]], None] = lambda _: None) -> None:
+        """`tell` is told each of them at once."""
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._found: dict[str, dict[str, str]] = {}
+        self._closed = False
+
+    def add(self, class_: object, id_: object, target_digest: str | None) -> None:
+        """Keep one; what does not have the form of a class or id is kept under a name of ours.
+
+        Raises ToolStoppedError when the call is over, or has had its `MOST_EFFECTS`.
+        """
+        with self._lock:
+            number = len(self._found)
+            if self._closed or number >= MOST_EFFECTS:
+                raise ToolStoppedError
+            name = id_ if isinstance(id_, str) and _ID.fullmatch(id_) else f"effect-{number}"
+            if name in self._found:
+                name = f"{name}.{number}"
+            known = isinstance(class_, str) and _CLASS.fullmatch(class_)
+            effect = {"id": name, "class": str(class_) if known else "unknown"}
+            if target_digest is not None:
+                effect["target_digest"] = target_digest
+            self._found[name] = effect
+            self._tell(effect)
+
+    def close(self) -> list[dict[str, str]]:
+        """Take no more; gives what there is."""
+        with self._lock:
+            self._closed = True
+            return list(self._found.values())
+
+
+_EFFECTS: ContextVar[Effects | None] = ContextVar("tool_effects", default=None)
+
+
+def record_side_effect(class_: str, *, id: str, target: str | None = None) -> None:  # noqa: A002  (its name)
+    """Report, from within a tool, what it is about to do; `class_` is one that its policy entry declares.
+
+    Call it before the effect: when the call has been given up meanwhile, this raises and nothing happens.
+    `id` names the effect for people and gets into the record, `target` stays here. Raises WorkError where
+    no gate has permitted a call.
+    """
+    effects = _EFFECTS.get()
+    if effects is None:
+        raise WorkError(
+            "this tool has a side effect, and no permit for it",
+            remedy="call it through a ToolGate",
+            code="engine.permit_missing",
+        )
+    digest = None if target is None else digest_of(str(target))
+    effects.add(class_, id, digest)
+
+
+@contextmanager
+def recording(effects: Effects) -> Iterator[None]:
+    """What is reported within, also on tasks and threads that copy the context, belongs to this call."""
+    token = _EFFECTS.set(effects)
+    try:
+        yield
+    finally:
+        _EFFECTS.reset(token)
+
+
+def digest_of(text: str) -> str:
+    """The digest that stands for a text."""
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def told(effects: Effects, effect: Any) -> None:
+    """Keep an effect that was reported in a process of its own."""
+    stated = effect if isinstance(effect, dict) else {}
+    target = stated.get("target_digest")
+    plain = isinstance(target, str) and re.fullmatch(r"sha256:[0-9a-f]{64}", target)
+    effects.add(stated.get("class", ""), stated.get("id", ""), target if plain else None)

@@ -1,0 +1,131 @@
+"""Runs a tool in a process of its own, which is killed with everything it started when its time is up.
+
+It is no sandbox: the process may do what this one may, and what it puts into a session of its own escapes
+the kill.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from adapters.tool_effects import Effects, ToolStoppedError, told
+from adapters.tool_outcome import Failure, Outcome
+from engine.errors import WorkError
+
+_CHILD = Path(__file__).with_name("tool_child.py")
+_PIECE = 1 << 16
+_ESCAPED = 6  # bytes that JSON makes of one: `\u0000`
+_BESIDES = 1 << 20  # bytes of side effects and of an error
+
+
+def in_process(
+    tool: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    seconds: float,
+    most: int,
+    effects: Effects,
+    environment: Mapping[str, str],
+) -> Outcome:
+    """Call the tool there and give its end; what it gives is cut to `most` bytes. Side effects arrive as they happen.
+
+    `environment` is all that the process has of one. Raises WorkError `engine.tool_not_importable` for a
+    tool that is no function of a module, by whose name the process finds it.
+    """
+    deadline = time.monotonic() + seconds
+    module, name = _named(tool)
+    job = {"path": sys.path, "module": module, "name": name, "arguments": arguments, "most": most, "seconds": seconds}
+    here, there = socket.socketpair()
+    with here:
+        with there, os.fdopen(os.memfd_create("tool"), "w+b") as given:
+            given.write(json.dumps(job).encode("ascii"))
+            given.seek(0)
+            process = subprocess.Popen(
+                [sys.executable, "-I", str(_CHILD), str(there.fileno())],
+                stdin=given,
+                pass_fds=(there.fileno(),),
+                env=dict(environment),
+                start_new_session=True,
+            )
+        try:
+            return _ended(_messages(here, deadline, _ESCAPED * most + _BESIDES), process, effects)
+        except TimeoutError:
+            return Outcome.too_late()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _ended(messages: Iterator[Any], process: subprocess.Popen[bytes], effects: Effects) -> Outcome:
+    """The end that the process tells, and until then its side effects."""
+    try:
+        for message in messages:
+            if "effect" not in message:
+                return Outcome.read(message["end"])
+            told(effects, message["effect"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return _broken("the process of the tool did not tell its end in order")
+    except ToolStoppedError as error:
+        return Outcome.failed(error)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(1)
+    return _broken(f"the process of the tool ended by itself: {process.returncode}")
+
+
+def _broken(message: str) -> Outcome:
+    return Outcome(failure=Failure("other", "ToolProcessError", message=message))
+
+
+def _messages(channel: socket.socket, deadline: float, most: int) -> Iterator[Any]:
+    """What the process says, line by line, until it ends. Raises TimeoutError; ValueError past `most` bytes."""
+    waiting = bytearray()
+    read = 0
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        channel.settimeout(left)
+        try:
+            piece = channel.recv(_PIECE)
+        except ConnectionError:
+            return
+        if not piece:
+            return
+        read += len(piece)
+        if read > most:
+            raise ValueError("too much")
+        waiting += piece
+        if b"\n" in piece:
+            *lines, rest = bytes(waiting).split(b"\n")
+            waiting = bytearray(rest)
+            for line in lines:
+                yield json.loads(line)
+
+
+def _named(tool: Callable[..., Any]) -> tuple[str, str]:
+    """The module and name by which a new process finds exactly this function."""
+    module, name = getattr(tool, "__module__", None), getattr(tool, "__qualname__", None)
+    found: Any = None
+    if isinstance(module, str) and isinstance(name, str) and module != "__main__":
+        with suppress(ImportError, AttributeError):
+            found = importlib.import_module(module)
+            for part in name.split("."):
+                found = getattr(found, part)
+    if found is not tool:
+        raise WorkError(
+            "a tool with a process of its own must be a function of a module that can be imported",
+            remedy="move it to the top of a module, or register it without a process of its own",
+            code="engine.tool_not_importable",
+        )
+    return str(module), str(name)

@@ -1,0 +1,162 @@
+"""Point `tool_result`: whether what a tool gave may go back to the model, and how it is shown.
+
+Nothing of a result gets into the input: sizes, digests, kinds, and whether what would be shown of an
+error looks like a secret or names a path. Rows A07, A99, B28 to B32.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+
+from engine.facts.paths_in_text import names_a_path
+from engine.model import Digest, Limits, Model
+from engine.points import Gathered, Input, Point, World
+from engine.record.patterns import find_secrets
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+Class = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,127}$")]
+Code = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+Effect = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z_]{0,31}$")]
+DecisionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+Size = Annotated[int, Field(ge=0)]
+Mode = Literal["safe", "debug"]
+
+_PLAIN = re.compile(r"[A-Za-z0-9_]{1,64}")
+
+MESSAGE_CHARACTERS = 4_000
+"""Of the message of an error, and of each of its details: a model needs a sentence to correct itself."""
+
+
+class Given(Model):
+    """What a tool gave: its size as text for the model, in bytes, and its digest."""
+
+    bytes: Size
+    digest: Digest
+    media: Literal["text", "json", "binary"]
+
+
+class ToolError(Model):
+    """What a tool raised. `message` and `details` are looked at here and go no further."""
+
+    kind: Literal["validation", "other"]
+    class_: Class = Field(alias="class")
+    code: Code | None = None
+    message: Annotated[str, Field(max_length=MESSAGE_CHARACTERS)] | None = None
+    details: Annotated[
+        Mapping[
+            Annotated[str, Field(min_length=1, max_length=64)], Annotated[str, Field(max_length=MESSAGE_CHARACTERS)]
+        ],
+        Field(max_length=32),
+    ] = Field(default_factory=dict)
+
+
+class SideEffect(Model):
+    """Something that a tool changed or reached; of what it was done to, the digest alone."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    id: Name
+    class_: Effect = Field(alias="class")
+    target_digest: Digest | None = None
+
+
+class ToolResultRequest(Model):
+    """Ask whether a result may be returned. `decision` is the id of the decision that allowed the call."""
+
+    tool: Name
+    decision: DecisionId | None = None
+    status: Literal["ok", "error"]
+    result: Given | None = None
+    error: ToolError | None = None
+    error_mode: Mode = "safe"
+    side_effects: Annotated[tuple[SideEffect, ...], Field(max_length=1_000)]
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.result is None, self.error is None) != (self.status == "error", self.status == "ok"):
+            raise ValueError("status `ok` has a result, status `error` has an error, and neither has both")
+        return self
+
+
+class TextFacts(Model):
+    """A text that may be shown: whether it looks like a secret, and whether it names a path."""
+
+    id: str
+    secret: bool
+    path: bool
+
+
+class ErrorFacts(Model):
+    """The error of a tool."""
+
+    kind: Literal["validation", "other"]
+
+
+class ToolResultInput(Input):
+    """What OPA sees. `details` are the class, the code and the details of an error, `messages` its message."""
+
+    tool: str
+    decision: str | None = None
+    status: Literal["ok", "error"]
+    result: Given | None = None
+    error: ErrorFacts | None = None
+    error_mode: Mode
+    messages: tuple[TextFacts, ...]
+    details: tuple[TextFacts, ...]
+    side_effects: tuple[SideEffect, ...]
+
+
+class ToolResultLimits(Limits):
+    """How a result may be shown: the most bytes of it and of a prompt, and how much of an error."""
+
+    max_bytes: Size
+    prompt_bytes: Size
+    error_mode: Mode
+    show_message: bool
+    record_side_effect: Literal[True]
+
+
+def gather(request: ToolResultRequest, world: World) -> Gathered:
+    """Look at what would be shown of an error; a result itself is not here."""
+    error = request.error
+    return Gathered(
+        ToolResultInput(
+            point="tool_result",
+            now=world.clock(),
+            tool=request.tool,
+            decision=request.decision,
+            status=request.status,
+            result=request.result,
+            error=None if error is None else ErrorFacts(kind=error.kind),
+            error_mode=request.error_mode,
+            messages=() if error is None or error.message is None else (_text("message", error.message),),
+            details=() if error is None else tuple(_details(error)),
+            side_effects=request.side_effects,
+        ),
+        f"result of {request.tool}: {request.status}",
+    )
+
+
+def _details(error: ToolError) -> Iterator[TextFacts]:
+    """Everything that is shown beside the message; a name that is no plain one is known by its number."""
+    yield _text("class", error.class_)
+    if error.code is not None:
+        yield _text("code", error.code)
+    for number, (name, value) in enumerate(error.details.items()):
+        plain = _PLAIN.fullmatch(name) and not _secret(name)
+        yield _text(f"details.{name}" if plain else f"details.#{number}", f"{name}: {value}", name, value)
+
+
+def _text(id_: str, *texts: str) -> TextFacts:
+    return TextFacts(id=id_, secret=any(map(_secret, texts)), path=any(map(names_a_path, texts)))
+
+
+def _secret(text: str) -> bool:
+    return next(find_secrets(text), None) is not None
+
+
+POINT = Point("tool_result", ToolResultRequest, ToolResultInput, ToolResultLimits, gather, secret=True)

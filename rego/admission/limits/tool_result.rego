@@ -1,0 +1,33 @@
+# How a result may be shown: its most bytes, those of a prompt, and how much of an error.
+package admission.limits.tool_result
+
+import future.keywords.not
+
+limits := {
+	"max_bytes": data.policy.tools.limits.result_bytes,
+	"prompt_bytes": data.policy.tools.limits.prompt_bytes,
+	"error_mode": input.error_mode,
+	"show_message": _show_message,
+	"record_side_effect": true,
+} if {
+	input.error_mode in {"safe", "debug"}
+}
+
+_show_message := false if input.status == "ok"
+
+_show_message if {
+	input.status == "error"
+	input.error.kind == "validation"
+}
+
+_show_message if {
+	input.status == "error"
+	input.error_mode == "debug"
+	input.error.kind in {"validation", "other"}
+}
+
+_show_message := false if {
+	input.status == "error"
+	input.error_mode == "safe"
+	input.error.kind == "other"
+}
