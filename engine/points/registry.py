@@ -11,6 +11,7 @@ from engine.points import (
     runner_capability,
     runner_request,
     runner_uri,
+    skill_file,
     source,
 )
 from engine.points import license as license_point
@@ -25,6 +26,7 @@ POINTS: dict[str, Point] = {
         runner_uri.POINT,
         runner_capability.POINT,
         observation.POINT,
+        skill_file.POINT,
     )
 }
 

@@ -12,6 +12,7 @@ from engine.model import Model
 from engine.values.licenses import Licenses
 from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
 from engine.values.runners import Runners
+from engine.values.skills import Skills
 from engine.values.sources import Networks, Sandbox, Sources
 
 DOCUMENTS: Mapping[str, type[Model]] = {
@@ -24,6 +25,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "operations": Operations,
     "runners": Runners,
     "sandbox": Sandbox,
+    "skills": Skills,
     "sources": Sources,
 }
 """The documents of `policy/` by file name; `policy/<name>.yaml` is `data.policy.<name>` in Rego."""
