@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from engine.case_state import CaseState, Moment, moment
 from engine.engine import Engine
@@ -45,18 +45,37 @@ class ProbedHarness(Model):
 
 
 class CaseWorld(Model):
-    """What the engine itself finds on the machine of a case: boundaries shown, its own gate, harnesses asked."""
+    """What the engine itself finds on the machine of a case: boundaries shown, its own gate, harnesses asked.
+
+    `addresses` are those of each host, and no other host has any. `root` is the folder that requests are held to,
+    beside the case file.
+    """
 
     boundaries: tuple[Boundary, ...] | None = None
     gate: Gate = Gate()
     capabilities: dict[str, ProbedHarness] = Field(default_factory=dict)
+    addresses: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    root: str | None = None
+
+    @field_validator("root")
+    @classmethod
+    def _beside_the_case(cls, root: str | None, info: ValidationInfo) -> str | None:
+        beside: Path = (info.context or {}).get("folder", Path())
+        return None if root is None else str((beside / root).absolute())
 
     def over(self, own: World) -> World:
         """A machine's own world with what the case says in its place."""
         harnesses = {name: Probed(one.capabilities, one.source) for name, one in self.capabilities.items()}
         shown = self.boundaries
         boundaries = own.boundaries if shown is None else lambda: shown
-        return replace(own, boundaries=boundaries, gate=self.gate, capabilities=harnesses.get)
+        return replace(
+            own,
+            boundaries=boundaries,
+            gate=self.gate,
+            capabilities=harnesses.get,
+            addresses=self.addresses.get,
+            root=own.root if self.root is None else Path(self.root),
+        )
 
 
 class Case(Model):
@@ -96,7 +115,7 @@ def read_case(path: Path) -> CaseFile:
     limits = ReadLimits()
     document = load(read_bytes(path, limits.document_bytes), str(path), limits)
     try:
-        return CaseFile(path, Case.model_validate_json(json.dumps(document.value)))
+        return CaseFile(path, Case.model_validate_json(json.dumps(document.value), context={"folder": path.parent}))
     except ValidationError as error:
         problem = error.errors()[0]
         where = document.where(tuple(problem["loc"]))

@@ -11,6 +11,7 @@ from engine.points import (
     runner_capability,
     runner_request,
     runner_uri,
+    skill_file,
     source,
     tool_result,
 )
@@ -27,6 +28,7 @@ POINTS: dict[str, Point] = {
         runner_capability.POINT,
         observation.POINT,
         tool_result.POINT,
+        skill_file.POINT,
     )
 }
 

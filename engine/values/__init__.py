@@ -13,6 +13,7 @@ from engine.model import Model
 from engine.values.licenses import Licenses
 from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
 from engine.values.runners import Runners
+from engine.values.skills import Skills
 from engine.values.sources import Networks, Sandbox, Sources
 from engine.values.tool_lookup import tool_lookup
 from engine.values.tools import Tools
@@ -27,6 +28,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "operations": Operations,
     "runners": Runners,
     "sandbox": Sandbox,
+    "skills": Skills,
     "sources": Sources,
     "tools": Tools,
 }

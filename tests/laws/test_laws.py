@@ -601,6 +601,7 @@ def test_10_without_the_requirements_nothing_is_allowed(
     shutil.copytree(ROOT / "rego", rego, ignore=shutil.ignore_patterns("requirements"))
     own = replace(shared_settings, rego=rego, state=tmp_path / "state")
     with Engine(own) as engine:
+        placed(engine, file)
         got = engine.decide(file.case.point, runner.request(file))
     assert got.decision.outcome is Outcome.DENY
     assert got.exit == 5

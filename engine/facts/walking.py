@@ -1,0 +1,229 @@
+"""Walking below a folder: from its descriptor, one part at a time, each link read and never followed.
+
+So nothing outside of the folder is ever opened or looked at, not even a device or a dead network folder
+that a link leads to, and nobody can change a part between looking and using: what was found stays open.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from engine.errors import GatherError
+from engine.files import shown
+
+Kind = Literal["file", "folder", "fifo", "device", "socket"]
+
+_MOST_LINKS = 40
+"""Links on one path, as in Linux (`MAXSYMLINKS`)."""
+
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Holds a thing without opening it: a FIFO does not block, a device notices nothing."""
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP})
+"""What the system says of a part that is not there, or that this process may not see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """An open folder and its path without links, to which absolute links are compared."""
+
+    descriptor: int
+    real: str
+
+    def close(self) -> None:
+        """Let go of it."""
+        os.close(self.descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a path leads to. `escapes`: a link on it leaves the folder, and nothing more is known.
+
+    `kind` is absent where there is nothing that may be seen. `real` is the path without links, relative to
+    the folder; `names` how many names (hard links) a file has; `descriptor` is there for an open file only.
+    """
+
+    linked: bool
+    escapes: bool = False
+    kind: Kind | None = None
+    real: str | None = None
+    bytes: int | None = None
+    names: int | None = None
+    descriptor: int | None = None
+
+
+def open_folder(path: str, root: Path | None) -> Folder:
+    """Open the folder that a request names. Where a root is set, nothing leads out of it. Raises GatherError."""
+    if root is None:
+        return _opened(Path(path))
+    base = _opened(root)
+    walk = _Walk(base)
+    try:
+        below = not path.startswith("/") and ".." not in path.split("/") and walk.go(path)
+        if not below or walk.absent or walk.end is not None:
+            raise GatherError(
+                "the path is not one of a folder below the folder that this engine serves",
+                remedy="name a folder relative to the folder of `--root`",
+            )
+        return Folder(os.dup(walk.here), "/".join([base.real.rstrip("/"), *walk.names]))
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        walk.close()
+        base.close()
+
+
+def find(folder: Folder, path: str) -> Found:
+    """What is at a relative path below the folder; a regular file is open, to be closed by the caller.
+
+    Raises GatherError where the system fails in a way that says nothing about the path.
+    """
+    walk = _Walk(folder)
+    try:
+        if not walk.go(path):
+            return Found(linked=True, escapes=True)
+        real = "/".join(walk.names)
+        if walk.absent:
+            return Found(linked=walk.linked)
+        if walk.end is None:
+            return Found(linked=walk.linked, kind="folder", real=real)
+        name, seen = walk.end
+        kind = _kind(seen.st_mode)
+        if kind != "file":
+            return Found(linked=walk.linked, kind=kind, real=f"{real}/{name}".lstrip("/"))
+        return _read(walk, f"{real}/{name}".lstrip("/"))
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        walk.close()
+
+
+def _read(walk: _Walk, real: str) -> Found:
+    """Open the file at the end of a walk; it must be the one that was seen."""
+    assert walk.end is not None  # noqa: S101  (the caller looked)
+    name, seen = walk.end
+    try:
+        descriptor = os.open(name, _READ, dir_fd=walk.here)
+    except OSError as error:
+        if error.errno in _ABSENT | {errno.ENXIO, errno.EAGAIN}:
+            return Found(linked=walk.linked)
+        raise
+    now = os.fstat(descriptor)
+    if not os.path.samestat(now, seen) or not stat.S_ISREG(now.st_mode):
+        os.close(descriptor)
+        return Found(linked=walk.linked)
+    return Found(
+        linked=walk.linked, kind="file", real=real, bytes=now.st_size, names=now.st_nlink, descriptor=descriptor
+    )
+
+
+class _Walk:
+    """A position below a folder: the folders that were entered, and what is at the end."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._entered: list[tuple[str, int]] = []
+        self.linked = False
+        self.absent = False
+        self.end: tuple[str, os.stat_result] | None = None
+
+    @property
+    def here(self) -> int:
+        return self._entered[-1][1] if self._entered else self._folder.descriptor
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self._entered]
+
+    def close(self) -> None:
+        while self._entered:
+            os.close(self._entered.pop()[1])
+
+    def go(self, path: str) -> bool:
+        """Walk to the end of the path, or to where something is missing; False where it leaves the folder."""
+        parts, links = deque(path.split("/")), 0
+        while parts and not self.absent:
+            part = parts.popleft()
+            if part in {"", "."}:
+                continue
+            if part == "..":
+                if not self._entered:
+                    return False
+                os.close(self._entered.pop()[1])
+                continue
+            target = self._step(part, last=not parts)
+            if target is not None:
+                links += 1
+                self.linked = True
+                inside = self._inside(target)
+                if inside is None:
+                    return False
+                self.absent = links > _MOST_LINKS
+                parts.extendleft(reversed(inside.split("/")))
+        return True
+
+    def _step(self, part: str, *, last: bool) -> str | None:
+        """Take one part; gives the target where it is a link."""
+        try:
+            held = os.open(part, _LOOK, dir_fd=self.here)
+        except (OSError, ValueError) as error:
+            if isinstance(error, ValueError) or error.errno in _ABSENT:
+                self.absent = True
+                return None
+            raise
+        try:
+            seen = os.fstat(held)
+            if stat.S_ISLNK(seen.st_mode):
+                return os.readlink("", dir_fd=held)
+            if stat.S_ISDIR(seen.st_mode):
+                self._entered.append((part, held))
+                held = -1
+            elif last:
+                self.end = (part, seen)
+            else:
+                self.absent = True
+            return None
+        finally:
+            if held >= 0:
+                os.close(held)
+
+    def _inside(self, target: str) -> str | None:
+        """Where a link leads, from here or from the folder itself; None outside of the folder."""
+        if not target.startswith("/"):
+            return target
+        real = self._folder.real.rstrip("/")
+        if target != real and not target.startswith(f"{real}/"):
+            return None
+        self.close()
+        return target[len(real) :]
+
+
+def _opened(path: Path) -> Folder:
+    try:
+        return Folder(os.open(path, _FOLDER), os.path.realpath(path))
+    except OSError as error:
+        raise _unreadable(str(path), error) from error
+    except ValueError as error:
+        raise GatherError("the path of a folder holds a NUL", remedy="name a folder") from error
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISFIFO(mode):
+        return "fifo"
+    return "socket" if stat.S_ISSOCK(mode) else "device"
+
+
+def _unreadable(path: str, error: OSError) -> GatherError:
+    reason = (error.strerror or "it failed").lower()
+    return GatherError(f"cannot read `{shown(path)}`: {reason}", remedy="check the path and its permissions")

@@ -1,0 +1,251 @@
+"""Reading skill files: exactly the file that was decided on, never more of it, and never an exception."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters import skills
+from adapters.skills import SkillFile, read_skill_file, read_skill_file_async
+from engine.engine import AsyncEngine, Engine
+from engine.model import Limits, Permit
+from engine.settings import Settings
+
+TEXT = "Grüße from the canary\n"
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Engine]:
+    settings = Settings(state=tmp_path_factory.mktemp("state"), cache=cache)
+    with Engine(settings, values=("skills.max_bytes=100",)) as running:
+        yield running
+
+
+@pytest.fixture
+def skill(tmp_path: Path) -> Path:
+    """A skill with one file, and a secret outside."""
+    (tmp_path / "skill/scripts").mkdir(parents=True)
+    (tmp_path / "skill/scripts/run.sh").write_text(TEXT, encoding="utf-8")
+    (tmp_path / "secret").write_text("outside canary", encoding="utf-8")
+    return tmp_path / "skill"
+
+
+def read(engine: Any, skill: Path, path: str = "scripts/run.sh") -> SkillFile:
+    return read_skill_file(engine, str(skill), path)
+
+
+class Meddling:
+    """An engine between whose decision and whose work something happens to the disk."""
+
+    def __init__(self, engine: Engine, meddle: Callable[[], object]) -> None:
+        self._engine, self._meddle = engine, meddle
+
+    def decide(self, point: str, request: Any, hand: Any) -> Any:
+        def late(permit: Permit, job: Any) -> Any:
+            self._meddle()
+            return hand(permit, job)
+
+        return self._engine.decide(point, request, late)
+
+
+# covers: B34
+def test_a_file_is_read_and_the_record_has_its_digest_and_no_content(engine: Engine, skill: Path) -> None:
+    got = read(engine, skill)
+    assert (got.error, got.text, got.codes) == (False, TEXT, ())
+    records = [
+        line
+        for path in (engine.settings.state / "records").glob("decisions.*.jsonl")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    facts = [json.loads(line).get("facts") for line in records if got.decision_id and got.decision_id in line]
+    data = TEXT.encode()
+    assert facts == [None, {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}]
+    assert not any("canary" in line for line in records)
+
+
+def put_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def put_second_name(file: Path) -> None:
+    file.unlink()
+    file.hardlink_to(file.parents[2] / "secret")
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda file: file.unlink(), "file_missing"),
+        (put_pipe, "not_a_file"),
+        (lambda file: (file.unlink(), file.symlink_to("/dev/zero")), "symlink_escape"),
+        (lambda file: (file.unlink(), file.symlink_to("../../secret")), "symlink_escape"),
+        (put_second_name, "hard_link_not_admitted"),
+        (lambda file: file.write_bytes(b"x" * 101), "file_too_large"),
+        (lambda file: file.write_bytes(b"\xff\xfe"), "engine.skill_file_not_text"),
+        (lambda file: file.write_bytes(b"cut \xc3"), "engine.skill_file_not_text"),
+        (lambda file: file.write_bytes(b"\xed\xa0\x80"), "engine.skill_file_not_text"),
+    ],
+    ids=["missing", "pipe", "device", "link", "hard_link", "large", "not_utf8", "cut_character", "surrogate"],
+)
+def test_a_file_that_may_not_be_read_is_an_error_result(
+    engine: Engine, skill: Path, make: Callable[[Path], object], code: str
+) -> None:
+    make(skill / "scripts/run.sh")
+    got = read(engine, skill)
+    assert (got.error, got.codes) == (True, (code,))
+    assert code in got.text
+    assert "canary" not in got.text
+
+
+# covers: B33
+@pytest.mark.parametrize("swap", ["link", "other file", "folder"])
+def test_what_is_read_is_what_was_decided_on(engine: Engine, skill: Path, swap: str) -> None:
+    """Whatever is put in the place of the file between decision and reading is not looked at."""
+    file = skill / "scripts/run.sh"
+
+    def meddle() -> None:
+        if swap == "folder":
+            (skill / "scripts").rename(skill / "gone")
+            (skill / "scripts").symlink_to("..")
+            (skill.parent / "run.sh").write_text("outside canary")
+            return
+        file.unlink()
+        if swap == "link":
+            file.symlink_to("../../secret")
+        else:
+            file.write_text("other")
+
+    got = read(Meddling(engine, meddle), skill)
+    assert (got.error, got.text) == (False, TEXT)
+    assert file.read_text() != TEXT  # the control: a second look would find something else
+
+
+# covers: B35
+def test_a_file_that_grows_beyond_the_limit_is_not_read(engine: Engine, skill: Path) -> None:
+    file = skill / "scripts/run.sh"
+
+    def grow(to: int) -> Callable[[], object]:
+        return lambda: file.write_bytes(b"x" * to)
+
+    got = read(Meddling(engine, grow(101)), skill)
+    assert (got.error, got.codes) == (True, ("engine.skill_file_changed",))
+    file.write_bytes(b"x")
+    got = read(Meddling(engine, grow(100)), skill)
+    assert (got.error, len(got.text)) == (False, 100)
+
+
+def test_an_endless_file_costs_no_more_than_the_limit(engine: Engine, skill: Path) -> None:
+    got = read(Meddling(engine, lambda: os.truncate(skill / "scripts/run.sh", 1 << 40)), skill)
+    assert got.codes == ("engine.skill_file_changed",)
+
+
+class Raising:
+    """An engine that fails in a way nobody thought of."""
+
+    def decide(self, *_: object) -> Any:
+        raise RecursionError("canary of /home/somebody")
+
+
+# covers: B36
+def test_an_unexpected_exception_is_an_error_result_and_the_process_goes_on(
+    engine: Engine, skill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read(Raising(), skill) == SkillFile(
+        error=True, text="engine.internal: reading failed with RecursionError", codes=("engine.internal",)
+    )
+
+    def broken(*_: object) -> bytes:
+        raise MemoryError("canary")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(skills, "_at_most", broken)
+        got = read(engine, skill)
+    assert (got.error, got.codes) == (True, ("engine.work_failed",))
+    assert "canary" not in got.text
+    assert read(engine, skill).text == TEXT
+
+
+# covers: B36
+def test_everything_wrong_with_the_request_or_the_engine_is_an_error_result(
+    engine: Engine, skill: Path, settings: Settings
+) -> None:
+    for folder, path in ((skill / "none", "scripts/run.sh"), (skill, "scripts/" + "a" * 5_000), (skill, "a\ud800")):
+        got = read(engine, folder, path)
+        assert got.error
+        assert got.codes[0].startswith("engine.") or got.codes == ("path_not_allowed",)
+    assert read(engine, skill, None).codes == ("engine.request_invalid",)  # type: ignore[arg-type]
+    assert read(Engine(settings), skill).codes == ("engine.internal",)  # not open
+    with Engine(replace(settings, policy=skill)) as broken:
+        assert read(broken, skill).codes == ("engine.policy_invalid",)
+
+
+def test_an_approval_is_asked_for_where_the_policy_says_so(settings: Settings, skill: Path) -> None:
+    os.link(skill / "scripts/run.sh", skill / "second")
+    with Engine(settings, values=("levels.levels.skill_file={hard_link_not_admitted: confirm}",)) as engine:
+        got = read(engine, skill)
+    assert (got.error, got.codes) == (True, ("hard_link_not_admitted",))
+    assert got.approval is not None
+
+
+def test_from_an_event_loop(settings: Settings, skill: Path) -> None:
+    async def ask() -> tuple[SkillFile, SkillFile, SkillFile]:
+        async with AsyncEngine(settings) as engine:
+            good = await read_skill_file_async(engine, str(skill), "scripts/run.sh")
+            bad = await read_skill_file_async(engine, str(skill), "../secret")
+        return good, bad, await read_skill_file_async(AsyncEngine(settings), str(skill), "scripts/run.sh")
+
+    good, bad, closed = asyncio.run(ask())
+    assert good.text == TEXT
+    assert (bad.error, bad.codes) == (True, ("path_not_allowed",))
+    assert closed.codes == ("engine.internal",)
+
+
+class OtherLimits(Limits):
+    """Of no skill file."""
+
+    seconds: int
+
+
+def test_the_permit_is_demanded_for_this_point_and_input(skill: Path) -> None:
+    class Answering:
+        """Runs the hand with whatever permit it was given."""
+
+        def __init__(self, permit: Permit) -> None:
+            self._permit = permit
+
+        def decide(self, _point: str, _request: Any, hand: Any) -> Any:
+            class Job:
+                input_digest = "sha256:" + "0" * 64
+                opened = None
+
+            return hand(self._permit, Job())
+
+    same = "sha256:" + "0" * 64
+    for permit, code in (
+        (sealed("source", same), "engine.permit_missing"),
+        (sealed("skill_file", "sha256:" + "1" * 64), "engine.permit_missing"),
+        (Permit("d", "skill_file", same, OtherLimits(seconds=1), b""), "engine.permit_missing"),
+        (sealed("skill_file", same), "engine.limit_unenforceable"),
+    ):
+        assert read(Answering(permit), skill).codes == (code,)
+
+
+def sealed(point: str, digest: str) -> Permit:
+    return Permit.seal(decision_id="d", point=point, input_digest=digest, limits=OtherLimits(seconds=1))
+
+
+def test_no_descriptor_stays_open(engine: Engine, skill: Path) -> None:
+    read(engine, skill)
+    before = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    for path in ("scripts/run.sh", "scripts/none", "../x", "scripts"):
+        read(engine, skill, path)
+    assert sum(1 for _ in Path("/proc/self/fd").iterdir()) == before
