@@ -13,7 +13,9 @@ from engine.points import (
     runner_uri,
     skill_file,
     source,
+    tool_call,
     tool_result,
+    tool_visibility,
 )
 from engine.points import license as license_point
 
@@ -28,6 +30,8 @@ POINTS: dict[str, Point] = {
         runner_capability.POINT,
         observation.POINT,
         tool_result.POINT,
+        tool_call.POINT,
+        tool_visibility.POINT,
         skill_file.POINT,
     )
 }

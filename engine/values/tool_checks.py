@@ -125,7 +125,7 @@ def _path_problem(path: str) -> str | None:
         return None
     return (
         f"`{shown(path)}` is no absolute path in its only spelling: begin with `/` or `{FOLDER}`, end folders with "
-        f"`/`, at most {PARTS} parts, none of them empty, `.` or `..`, no `\\`, `%`, `~`, braces or letters beyond ASCII"
+        f"`/`, at most {PARTS} parts, none empty, `.` or `..`, no `\\`, `%`, `~`, braces or letters beyond ASCII"
     )
 
 

@@ -1,0 +1,123 @@
+"""Point `tool_visibility`: which of these tools the prompt of an agent may show.
+
+What may not be shown is told as a finding and is not in the limits; the answer itself is no refusal, so that
+an agent without any tool goes on without tools (B01).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from engine.facts.tool_calls import LONGEST_NAME
+from engine.facts.tool_definitions import UnreadableDefinitionError, definition_of
+from engine.model import Digest, Limits, Model
+from engine.points import Gathered, Input, Point, World
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+"""What a tool may be called, as in policy/; whatever else a name is, no entry has it."""
+
+Name = Annotated[str, Field(max_length=LONGEST_NAME)]
+Listed = list[Name | dict[str, Any]]
+"""Names of tools, and definitions as their servers and providers write them."""
+
+
+class McpListing(Model):
+    """The result of MCP's `tools/list`; further pages are asked for one by one."""
+
+    tools: list[dict[str, Any]]
+    next_cursor: str | None = Field(default=None, alias="nextCursor")
+    meta: dict[str, Any] | None = Field(default=None, alias="_meta")
+
+
+class McpAnswer(Model):
+    """The same, with JSON-RPC around it."""
+
+    jsonrpc: Literal["2.0"]
+    id: str | int
+    result: McpListing
+
+
+class VisibilityRequest(Model):
+    """Ask which tools may be shown under a tool policy and a profile."""
+
+    policy: Name | None = None
+    profile: Name | None = None
+    tools: Listed | McpListing | McpAnswer
+
+
+class Asked(Model):
+    """Under which tool policy and profile."""
+
+    policy: str | None = None
+    profile: str | None = None
+
+
+class ListedTool(Model):
+    """One tool of the list; without a name when that is none, or cannot be read. `times`: how often it is listed."""
+
+    id: str
+    name: str | None = None
+    times: int
+    definition_digest: Digest | None = None
+
+
+class VisibilityInput(Input):
+    """What OPA sees of a list of tools."""
+
+    asked: Asked
+    tools: tuple[ListedTool, ...]
+
+
+class VisibilityLimits(Limits):
+    """The names of the tools that may be shown, and no others."""
+
+    visible: tuple[str, ...]
+
+
+def gather(request: VisibilityRequest, world: World) -> Gathered:
+    """Bring the list into its one form."""
+    tools = [_read(one) for one in _listed(request.tools)]
+    times = Counter(name for name, _ in tools)
+    gathered = VisibilityInput(
+        point="tool_visibility",
+        now=world.clock(),
+        asked=Asked(policy=request.policy, profile=request.profile),
+        tools=tuple(
+            ListedTool(
+                id=f"#{number}" if name is None else name,
+                name=name,
+                times=times[name],
+                definition_digest=digest,
+            )
+            for number, (name, digest) in enumerate(tools)
+        ),
+    )
+    return Gathered(gathered, f"{len(tools)} tools to show")
+
+
+def _listed(tools: Listed | McpListing | McpAnswer) -> Listed:
+    if isinstance(tools, McpAnswer):
+        tools = tools.result
+    return [*tools.tools] if isinstance(tools, McpListing) else tools
+
+
+def _read(tool: str | dict[str, Any]) -> tuple[str | None, str | None]:
+    """The name of a tool and the digest of its definition; no name where it is none or cannot be read."""
+    if isinstance(tool, str):
+        return _plain(tool), None
+    try:
+        found = definition_of(tool)
+        return _plain(found.name), found.digest()
+    except UnreadableDefinitionError:
+        return None, None
+
+
+def _plain(name: str) -> str | None:
+    return name if _NAME.fullmatch(name) else None
+
+
+POINT = Point("tool_visibility", VisibilityRequest, VisibilityInput, VisibilityLimits, gather)

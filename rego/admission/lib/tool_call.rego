@@ -1,0 +1,83 @@
+# Which rule of the policy refuses the call in the input, asks a person about it, or allows it.
+package admission.lib.tool_call
+
+import data.admission.lib.tool_aspects as aspects
+import data.admission.lib.tool_prefixes as prefixes
+import data.admission.lib.tool_rules as rules
+import data.admission.lib.tools
+import future.keywords.not
+
+# The numbers of the rules that refuse it, and of those that ask; undefined unless all of them could be looked at.
+denying := rules.matching(input.asked.policy, input.call.tool, "deny", _found)
+
+confirming := rules.matching(input.asked.policy, input.call.tool, "confirm", _found)
+
+# The number of the first rule that allows it.
+allowing := rules.first_allowing(input.asked.policy, input.call.tool, held) if tools.principal_admitted(input.asked)
+
+# The approved beginning of a command that allows it. Destinations and paths need a rule all the same.
+approved := prefixes.for_commands[0] if {
+	tools.shown(input.asked, input.call.tool)
+	_besides_commands_allowed
+}
+
+# What decides: the section, the rule as `<ruleset>/<id>` or `prefix/<id>`, and on which basis it allows.
+#
+# METADATA
+# custom:
+#   proof: a section counts only when the sections before it have no match, and were whole
+decided := {"section": "deny", "rule": rules.name(input.asked.policy, "deny", min(denying))} if {
+	count(denying) > 0
+} else := {"section": "confirm", "rule": rules.name(input.asked.policy, "confirm", min(confirming))} if {
+	count(denying) == 0
+	count(confirming) > 0
+} else := {"section": "allow", "rule": rules.name(input.asked.policy, "allow", allowing), "basis": "rule"} if {
+	_undisputed
+} else := {"section": "allow", "rule": concat("/", ["prefix", approved]), "basis": "argument_text_prefix"} if {
+	_undisputed
+}
+
+_undisputed if {
+	count(denying) == 0
+	count(confirming) == 0
+}
+
+# METADATA
+# custom:
+#   proof: what is not canonical is left out here, and refused by requirements of its own
+_found := (({"always"} | hosts) | paths) | commands if {
+	is_array(input.destinations)
+	is_array(input.paths)
+	is_array(input.commands)
+	hosts := {aspect | some one in input.destinations; some aspect in aspects.destination(one)}
+	paths := {aspect | some one in input.paths; some aspect in aspects.path_refused(one, input.asked)}
+	commands := {aspect | some one in input.commands; some aspect in aspects.command_refused(one)}
+}
+
+# Everything the call holds, each with what a rule that allows may cover of it.
+#
+# METADATA
+# custom:
+#   proof: what is not canonical is left out, and then the counts differ
+held := {"hosts": hosts, "paths": paths, "commands": commands} if {
+	is_array(input.destinations)
+	is_array(input.paths)
+	is_array(input.commands)
+	hosts := [aspects.destination(one) | some one in input.destinations]
+	paths := [aspects.path(one) | some one in input.paths]
+	commands := [aspects.command(one) | some one in input.commands]
+	count(hosts) == count(input.destinations)
+	count(paths) == count(input.paths)
+	count(commands) == count(input.commands)
+}
+
+_besides_commands_allowed if {
+	count(held.hosts) == 0
+	count(held.paths) == 0
+}
+
+_besides_commands_allowed if {
+	count(held.hosts) + count(held.paths) > 0
+	besides := {"hosts": held.hosts, "paths": held.paths, "commands": []}
+	is_number(rules.first_allowing(input.asked.policy, input.call.tool, besides))
+}

@@ -1,0 +1,12 @@
+# The tools that may be shown.
+package admission.limits.tool_visibility
+
+import data.admission.lib.tool_visibility
+import future.keywords.not
+
+# METADATA
+# custom:
+#   proof: a tool that lacks a fact is left out, and what is left out is not shown
+limits := {"visible": [tool.name | some tool in input.tools; tool_visibility.visible(tool)]} if {
+	is_array(input.tools)
+}

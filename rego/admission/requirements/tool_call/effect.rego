@@ -1,0 +1,32 @@
+package admission.requirements.tool_call.effect
+
+import future.keywords.not
+
+# METADATA
+# title: What the call may destroy can be undone
+# description: A destructive tool runs only where an environment reset or a checkpoint restore can undo it. Its entry
+#   says which of them does, the call says which of them is at hand.
+# custom:
+#   code: irreversible_destructive_action
+#   remedy: Run it where the environment can be reset or a checkpoint restored, and say so in `environment`
+#   reads: ["tools.tools.{call.tool}.reversal"]
+#   after: [tool_unknown]
+# labels:
+#   row: A08
+reversible if {
+	effects := data.policy.tools.tools[input.call.tool].side_effects
+	count(effects) > 0
+	every effect in effects {
+		effect in {"none", "read", "write", "network", "execute"}
+	}
+}
+
+reversible if {
+	"environment_reset" in data.policy.tools.tools[input.call.tool].reversal
+	input.environment.reset == true
+}
+
+reversible if {
+	"checkpoint_restore" in data.policy.tools.tools[input.call.tool].reversal
+	input.environment.checkpoint == true
+}

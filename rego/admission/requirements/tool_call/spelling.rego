@@ -1,0 +1,73 @@
+package admission.requirements.tool_call.spelling
+
+import future.keywords.not
+
+# METADATA
+# title: Every host and address is written in its only spelling
+# description: Two readers of an odd address may see two hosts, and a rule would compare one of them.
+# custom:
+#   code: destination_not_canonical
+#   each: destinations
+#   empty: allowed
+#   remedy: Write it as https://host.example/path, in lower case, without user, escapes, trailing dot or number for a host
+#   after: [tool_unknown]
+# labels:
+#   row: B07
+destination_canonical(one) if {
+	one.canonical == true
+	is_string(one.origin)
+}
+
+# METADATA
+# title: Every path is written in its only spelling
+# description: With `..`, backslashes or escapes it may lead elsewhere than it says. A relative path needs a working folder.
+# custom:
+#   code: path_not_canonical
+#   each: paths
+#   empty: allowed
+#   remedy: Write the whole path from `/` on, without `.`, `..`, `//`, `~`, backslashes or escapes
+#   after: [tool_unknown]
+# labels:
+#   row: B07
+path_canonical(one) if {
+	one.canonical == true
+	startswith(one.path, "/")
+}
+
+# METADATA
+# title: No path leads over a link
+# description: A link may lead elsewhere than its path says. Nobody can look at paths of tools that run elsewhere.
+# custom:
+#   code: path_linked
+#   each: paths
+#   empty: allowed
+#   remedy: Use the path that the link leads to
+#   reads: ["tools.tools.{call.tool}.paths_on"]
+#   after: [tool_unknown, path_not_canonical]
+unlinked(one) if one.links == "none"
+
+unlinked(one) if {
+	one.links == "unknown"
+	data.policy.tools.tools[input.call.tool].paths_on == "elsewhere"
+}
+
+# METADATA
+# title: Every command is one command, written plainly
+# description: With operators, substitutions, redirections, line ends or assignments before it a text is more than the
+#   command that it begins with.
+# custom:
+#   code: command_not_canonical
+#   each: commands
+#   empty: allowed
+#   remedy: Run one command a call, as a list of words, without shell operators, substitutions or variables
+#   after: [tool_unknown]
+# labels:
+#   row: B10
+command_canonical(one) if {
+	one.canonical == true
+	is_array(one.words)
+	count(one.words) > 0
+	every word in one.words {
+		is_string(word)
+	}
+}
