@@ -185,11 +185,13 @@ UNDECLARED = {
         *("tools", "code", "mcp_servers", "mcpServers", "command", "uri", "tool_callback"),
     },
     "runner_uri": {"override", "inherited"},
+    "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
 A boundary that is not declared is none to enforce (D59), a tool that is not carried needs no permission,
-and an address that is cleared is the default (D43). What the policy sees of each is a fact, and the law
+and an address that is cleared is the default (D43). A mode that is not stated is the safe one, and what an
+error does not say is not shown (B30). What the policy sees of each is a fact, and the law
 on facts holds without exception.
 """
 
