@@ -14,6 +14,7 @@ from engine.points import (
     skill_file,
     source,
     tool_call,
+    tool_contract,
     tool_result,
     tool_visibility,
 )
@@ -33,6 +34,8 @@ POINTS: dict[str, Point] = {
         tool_call.POINT,
         tool_visibility.POINT,
         skill_file.POINT,
+        tool_contract.POINT,
+        tool_result.POINT,
     )
 }
 

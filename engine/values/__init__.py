@@ -12,6 +12,7 @@ from typing import Any
 from engine.model import Model
 from engine.values.licenses import Licenses
 from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
+from engine.values.proposals import Proposals
 from engine.values.runners import Runners
 from engine.values.skills import Skills
 from engine.values.sources import Networks, Sandbox, Sources
@@ -26,6 +27,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "licenses": Licenses,
     "networks": Networks,
     "operations": Operations,
+    "proposals": Proposals,
     "runners": Runners,
     "sandbox": Sandbox,
     "skills": Skills,

@@ -1,0 +1,69 @@
+# What a proposal delivers. Detectors give facts; in which form something delivers nothing is a value.
+package admission.requirements.tool_contract.delivery
+
+import future.keywords.not
+
+# METADATA
+# title: The proposal does not deliver Python code
+# description: A proposal only describes. Mentioning it in a sentence delivers nothing; policy/proposals.yaml says so.
+# custom:
+#   code: "proposal_contains:python_code"
+#   each: hits.python_code
+#   empty: allowed
+#   remedy: Describe what the tool does in words, and leave the code out
+#   reads: [proposals.admitted.python_code]
+# labels:
+#   row: A70, A69, H15
+python_free(hit) if hit.form in data.policy.proposals.admitted.python_code
+
+# METADATA
+# title: The proposal does not deliver a shell command
+# description: A proposal only describes. Mentioning it in a sentence delivers nothing; policy/proposals.yaml says so.
+# custom:
+#   code: "proposal_contains:shell_command"
+#   each: hits.shell_command
+#   empty: allowed
+#   remedy: Describe what the tool does in words, and leave the command out
+#   reads: [proposals.admitted.shell_command]
+# labels:
+#   row: A71, A69, H15
+command_free(hit) if hit.form in data.policy.proposals.admitted.shell_command
+
+# METADATA
+# title: The proposal does not deliver a package by its name
+# description: A proposal only describes. Mentioning it in a sentence delivers nothing; policy/proposals.yaml says so.
+# custom:
+#   code: "proposal_contains:package_name"
+#   each: hits.package_name
+#   empty: allowed
+#   remedy: Leave packages to whoever writes the tool
+#   reads: [proposals.admitted.package_name]
+# labels:
+#   row: A72, A69, H15
+package_free(hit) if hit.form in data.policy.proposals.admitted.package_name
+
+# METADATA
+# title: The proposal does not deliver an executable handler
+# description: A proposal only describes. Mentioning it in a sentence delivers nothing; policy/proposals.yaml says so.
+# custom:
+#   code: "proposal_contains:executable_handler"
+#   each: hits.executable_handler
+#   empty: allowed
+#   remedy: Leave the handler to whoever writes the tool
+#   reads: [proposals.admitted.executable_handler]
+# labels:
+#   row: A73, A69, H15
+handler_free(hit) if hit.form in data.policy.proposals.admitted.executable_handler
+
+# METADATA
+# title: The proposal does not deliver a migration
+# description: A proposal only describes. Mentioning it in a sentence delivers nothing; policy/proposals.yaml says so.
+# custom:
+#   code: "proposal_contains:migration"
+#   each: hits.migration
+#   empty: allowed
+#   remedy: Describe the data the tool needs, and leave changes of a database out
+#   reads: [proposals.admitted.migration]
+# labels:
+#   row: A74, A69, H15
+migration_free(hit) if hit.form in data.policy.proposals.admitted.migration

@@ -1,0 +1,28 @@
+package admission.requirements.tool_contract.proposal
+
+import future.keywords.not
+
+# METADATA
+# title: The role may propose tools
+# description: Roles are values in policy/proposals.yaml.
+# custom:
+#   code: role_not_admitted
+#   each: proposals
+#   empty: allowed
+#   remedy: Let a role propose it that is listed in policy/proposals.yaml
+#   reads: [proposals.roles]
+# labels:
+#   row: A69
+role_admitted(proposal) if proposal.role in data.policy.proposals.roles
+
+# METADATA
+# title: The contract is small enough to be looked through
+# description: What is larger or nested deeper than a description needs to be was not read to its end.
+# custom:
+#   code: proposal_too_large
+#   each: proposals
+#   empty: allowed
+#   remedy: Shorten the contract to what describes the tool
+# labels:
+#   row: A69, H15
+looked_through(proposal) if proposal.complete == true
