@@ -13,6 +13,7 @@ from engine.points import (
     runner_uri,
     skill_file,
     source,
+    subagent,
     tool_result,
 )
 from engine.points import license as license_point
@@ -27,8 +28,9 @@ POINTS: dict[str, Point] = {
         runner_uri.POINT,
         runner_capability.POINT,
         observation.POINT,
-        tool_result.POINT,
         skill_file.POINT,
+        subagent.POINT,
+        tool_result.POINT,
     )
 }
 
