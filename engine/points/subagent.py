@@ -106,7 +106,7 @@ class SubagentLimits(Limits):
 
 def gather(request: SubagentRequest, world: World) -> Gathered:
     """Bring the ids into their one form; what the state knows of them is asked for by the flow."""
-    own, child = _conversation(request.conversation), _child(request.child_conversation_id)
+    own, child = conversation_of(request.conversation), _child(request.child_conversation_id)
     task = None if request.task is None else request.task.encode("utf-8")
     gathered = SubagentInput(
         point="subagent",
@@ -140,7 +140,7 @@ def _child(stated: str | None) -> ChildFacts:
     return ChildFacts(stated=True, id_valid=valid, id=stated.lower() if valid else None)
 
 
-def _conversation(stated: str) -> str:
+def conversation_of(stated: str) -> str:
     """A conversation in its one form: any spelling of a UUID is that UUID, or a child could hide behind one."""
     try:
         return str(UUID(stated))

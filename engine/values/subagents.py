@@ -16,7 +16,7 @@ Seconds = Annotated[StrictInt, Field(ge=1, le=604_800)]
 class Operation(Model):
     """One thing that a conversation may do with a subagent."""
 
-    tool: ToolName = Field(description="The tool by which it is called; tool policies and profiles decide on that name.")
+    tool: ToolName = Field(description="The tool by which it is called; tool policies and profiles name it.")
     timeout_seconds: Seconds = Field(description="How long it may take; a request may ask for less.")
 
 
