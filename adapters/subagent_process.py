@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from adapters.transcript import KeptLimits, Transcript
 
@@ -72,9 +72,7 @@ class SubagentProcess:
             bufsize=0,
             start_new_session=True,  # a group of its own, which is ended as a whole
         )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._stdin, self._stdout = _descriptor(self._process.stdin), _descriptor(self._process.stdout)
         self._bell, self._ring = os.pipe()
         for file in (self._bell, self._ring, self._stdin, self._stdout):
             os.set_blocking(file, False)
@@ -171,3 +169,7 @@ class SubagentProcess:
                 self._pending.clear()
             if not self._pending:
                 self.told.set()
+
+
+def _descriptor(pipe: IO[bytes] | None) -> int:
+    return -1 if pipe is None else pipe.fileno()  # both were asked for

@@ -15,7 +15,7 @@ attends(operation) if operation in {"poll", "cancel", "kill"}
 # description: The row of the operation in policy/subagents.yaml; only where it is complete.
 row(operation) := data.policy.subagents.operations[operation] if {
 	is_string(data.policy.subagents.operations[operation].tool)
-	data.policy.subagents.operations[operation].timeout_seconds > 0
+	is_number(data.policy.subagents.operations[operation].timeout_seconds)
 }
 
 # METADATA

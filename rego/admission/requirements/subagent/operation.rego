@@ -49,5 +49,7 @@ timeout_valid if {
 	input.timeout_seconds.stated == true
 	is_number(input.timeout_seconds.asked)
 	input.timeout_seconds.asked > 0
-	input.timeout_seconds.asked <= subagent.row(input.operation).timeout_seconds
+	most := subagent.row(input.operation).timeout_seconds
+	is_number(most)
+	input.timeout_seconds.asked <= most
 }
