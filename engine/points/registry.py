@@ -13,6 +13,7 @@ from engine.points import (
     runner_uri,
     skill_file,
     source,
+    subagent,
     tool_call,
     tool_contract,
     tool_result,
@@ -35,6 +36,8 @@ POINTS: dict[str, Point] = {
         tool_visibility.POINT,
         skill_file.POINT,
         tool_contract.POINT,
+        skill_file.POINT,
+        subagent.POINT,
         tool_result.POINT,
     )
 }

@@ -16,6 +16,7 @@ from engine.values.proposals import Proposals
 from engine.values.runners import Runners
 from engine.values.skills import Skills
 from engine.values.sources import Networks, Sandbox, Sources
+from engine.values.subagents import Subagents
 from engine.values.tool_lookup import tool_lookup
 from engine.values.tools import Tools
 
@@ -32,6 +33,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "sandbox": Sandbox,
     "skills": Skills,
     "sources": Sources,
+    "subagents": Subagents,
     "tools": Tools,
 }
 """The documents of `policy/` by file name; `policy/<name>.yaml` is `data.policy.<name>` in Rego."""

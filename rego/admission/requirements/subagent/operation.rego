@@ -1,0 +1,55 @@
+package admission.requirements.subagent.operation
+
+import data.admission.lib.subagent
+import future.keywords.not
+
+# METADATA
+# title: The operation is one that we have
+# description: Operations, their tools and timeouts are rows in policy/subagents.yaml.
+# custom:
+#   code: operation_not_admitted
+#   remedy: Use an operation that has a row in policy/subagents.yaml, or ask for it
+#   reads: ["subagents.operations.{operation}"]
+# labels:
+#   row: B25
+operation_admitted if is_object(subagent.row(input.operation))
+
+# METADATA
+# title: The number of turns that is asked for is above zero
+# description: However many are asked for, no more are given than policy/subagents.yaml has.
+# custom:
+#   code: limit_turns_invalid
+#   remedy: Ask for 1 to 50 turns, or leave out limit_turns
+# labels:
+#   row: B19
+turns_valid if input.limit_turns.stated == false
+
+turns_valid if {
+	input.limit_turns.stated == true
+	is_number(input.limit_turns.asked)
+	input.limit_turns.asked > 0
+}
+
+# METADATA
+# title: The timeout that is asked for is above zero and within that of the operation
+# description: Every operation has a timeout in policy/subagents.yaml; a request only makes it shorter.
+# custom:
+#   code: timeout_invalid
+#   after: [operation_not_admitted]
+#   remedy: Ask for a shorter time, or leave out timeout_seconds
+#   reads: ["subagents.operations.{operation}"]
+# labels:
+#   row: B25
+timeout_valid if {
+	input.timeout_seconds.stated == false
+	is_object(subagent.row(input.operation))
+}
+
+timeout_valid if {
+	input.timeout_seconds.stated == true
+	is_number(input.timeout_seconds.asked)
+	input.timeout_seconds.asked > 0
+	most := subagent.row(input.operation).timeout_seconds
+	is_number(most)
+	input.timeout_seconds.asked <= most
+}

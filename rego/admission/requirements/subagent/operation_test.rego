@@ -1,0 +1,61 @@
+package admission.requirements.subagent.operation_test
+
+import data.admission.requirements.subagent.operation
+import future.keywords.not
+
+_policy := {"subagents": {"operations": {"spawn": {"tool": "start", "timeout_seconds": 10}}}}
+
+_clean := {
+	"operation": "spawn",
+	"limit_turns": {"stated": true, "asked": 1},
+	"timeout_seconds": {"stated": true, "asked": 10},
+}
+
+_with(change) := object.union(_clean, change)
+
+_requests := {
+	"clean": _clean,
+	"nothing stated": _with({"limit_turns": {"stated": false}, "timeout_seconds": {"stated": false}}),
+	"many": _with({"limit_turns": {"asked": 51}, "timeout_seconds": {"asked": 1}}),
+	"none": _with({"limit_turns": {"asked": 0}, "timeout_seconds": {"asked": 0}}),
+	"fewer than none": _with({"limit_turns": {"asked": -1}, "timeout_seconds": {"asked": -1}}),
+	"too long": _with({"timeout_seconds": {"asked": 11}}),
+	"lost": _with({"limit_turns": json.remove(_clean.limit_turns, ["asked"]), "timeout_seconds": {}}),
+	"text": _with({"limit_turns": {"asked": "1"}, "timeout_seconds": {"asked": "1"}}),
+	"no word": {"operation": "spawn", "limit_turns": {"asked": 1}, "timeout_seconds": {"asked": 1}},
+	"other operation": _with({"operation": "stop"}),
+	"no operation": json.remove(_clean, ["operation"]),
+	"nothing": {},
+}
+
+_held(rule) := {name |
+	some name, request in _requests
+	_holds(rule, request)
+}
+
+_holds("operation", request) if operation.operation_admitted with input as request with data.policy as _policy
+
+_holds("turns", request) if operation.turns_valid with input as request with data.policy as _policy
+
+_holds("timeout", request) if operation.timeout_valid with input as request with data.policy as _policy
+
+test_operation_admitted if {
+	names := {name | some name, _ in _requests}
+	_held("operation") == names - {"other operation", "no operation", "nothing"}
+}
+
+test_turns_valid if {
+	valid := {"clean", "nothing stated", "many", "too long", "other operation", "no operation", "lost"}
+	_held("turns") == valid
+}
+
+test_timeout_valid if _held("timeout") == {"clean", "nothing stated", "many", "lost"}
+
+test_values_missing if {
+	every policy in [{}, {"subagents": {"operations": {"spawn": {"tool": "start"}}}}] {
+		not operation.operation_admitted with input as _clean with data.policy as policy
+		not operation.timeout_valid with input as _clean with data.policy as policy
+		not operation.timeout_valid with input as _requests["nothing stated"] with data.policy as policy
+	}
+	operation.turns_valid with input as _clean with data.policy as {}
+}

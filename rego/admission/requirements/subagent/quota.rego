@@ -1,0 +1,55 @@
+package admission.requirements.subagent.quota
+
+import data.admission.lib.subagent
+import future.keywords.not
+
+# METADATA
+# title: The conversation may start one more subagent
+# description: How many in which time is a value in policy/budgets.yaml; refused ones do not count.
+# custom:
+#   code: "spawn_quota:conversation"
+#   after: [invalid_child_id]
+#   remedy: Use the subagents there are, or wait until the quota begins again
+#   reads: [budgets.quotas.subagent.conversation]
+# labels:
+#   row: B24
+conversation_left if subagent.attends(input.operation)
+
+conversation_left if {
+	subagent.starts(input.operation)
+	subagent.within_quota(input.quotas, "conversation")
+}
+
+# METADATA
+# title: The user may start one more subagent
+# description: In all conversations together. How many in which time is a value in policy/budgets.yaml.
+# custom:
+#   code: "spawn_quota:user"
+#   after: [invalid_child_id]
+#   remedy: Wait until the quota of the user begins again
+#   reads: [budgets.quotas.subagent.user]
+# labels:
+#   row: B24
+user_left if subagent.attends(input.operation)
+
+user_left if {
+	subagent.starts(input.operation)
+	subagent.within_quota(input.quotas, "user")
+}
+
+# METADATA
+# title: The account may start one more subagent
+# description: All its users together. How many in which time is a value in policy/budgets.yaml.
+# custom:
+#   code: "spawn_quota:account"
+#   after: [invalid_child_id]
+#   remedy: Wait until the quota of the account begins again
+#   reads: [budgets.quotas.subagent.account]
+# labels:
+#   row: B24
+account_left if subagent.attends(input.operation)
+
+account_left if {
+	subagent.starts(input.operation)
+	subagent.within_quota(input.quotas, "account")
+}
