@@ -6,6 +6,7 @@ from engine.errors import GatherError
 from engine.files import shown
 from engine.points import (
     Point,
+    media,
     observation,
     runner_bind,
     runner_capability,
@@ -27,6 +28,7 @@ POINTS: dict[str, Point] = {
         runner_capability.POINT,
         observation.POINT,
         skill_file.POINT,
+        media.POINT,
     )
 }
 

@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.model import Model
+from engine.values.addresses import Addresses
 from engine.values.licenses import Licenses
+from engine.values.media import Media
 from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
 from engine.values.runners import Runners
 from engine.values.skills import Skills
 from engine.values.sources import Networks, Sandbox, Sources
 
 DOCUMENTS: Mapping[str, type[Model]] = {
+    "addresses": Addresses,
     "approvals": Approvals,
     "budgets": Budgets,
     "callers": Callers,
     "levels": Levels,
     "licenses": Licenses,
+    "media": Media,
     "networks": Networks,
     "operations": Operations,
     "runners": Runners,

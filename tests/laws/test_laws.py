@@ -184,11 +184,13 @@ UNDECLARED = {
         *("tools", "code", "mcp_servers", "mcpServers", "command", "uri", "tool_callback"),
     },
     "runner_uri": {"override", "inherited"},
+    "media": {"bytes"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
 A boundary that is not declared is none to enforce (D59), a tool that is not carried needs no permission,
-and an address that is cleared is the default (D43). What the policy sees of each is a fact, and the law
+an address that is cleared is the default (D43), and media of a size that nobody declared is held to the limit
+while it is fetched (B40). What the policy sees of each is a fact, and the law
 on facts holds without exception.
 """
 
@@ -294,6 +296,7 @@ class _Faulty:
         assert engine.policy is not None
         self.catalogue = engine.policy.catalogue
         self._arguments = engine.policy.argument_types
+        self._hosts = engine.policy.hosts
         self.revisions: Revisions | None = engine.policy.revisions
 
     @property
@@ -307,6 +310,9 @@ class _Faulty:
 
     def argument_types(self, tool: str) -> dict[str, str]:
         return self._arguments.get(tool, {})
+
+    def looks_up(self, host: str) -> bool:
+        return host in self._hosts
 
     def release(self) -> None:
         """Nothing is held."""
