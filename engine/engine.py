@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from adapters.artifacts import ArtifactDirectory
+from adapters.resolver import Resolver
 from engine import __version__
 from engine.drive import Steps, run, run_all, run_all_async, run_async
 from engine.errors import EngineError, Location
@@ -98,6 +99,7 @@ class _Open:
         self._supervisor: Supervisor[PolicyBundle] | Down
         self._log: RecordLog | Down
         self._store: Store | None = None
+        self._resolver: Resolver
         self._opening = threading.Lock()
         self._walking: set[asyncio.Task[Any]] = set()
 
@@ -123,6 +125,7 @@ class _Open:
         except BaseException:
             self._supervisor.close()
             raise
+        self._resolver = Resolver()
         self.parts = Parts(
             serving=self._serving,
             log=self._log,
@@ -133,6 +136,7 @@ class _Open:
                 read=self.settings.read,
                 progress=self._progress,
                 gate=self._gate,
+                addresses=self._resolver.addresses,
                 root=self.settings.root,
             ),
             clock=lambda: datetime.now(UTC),
@@ -142,6 +146,7 @@ class _Open:
         )
 
     def _close(self) -> None:
+        self._resolver.close()
         try:
             self._supervisor.close()
         finally:

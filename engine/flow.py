@@ -85,6 +85,10 @@ class Serving(Protocol):
         """How the arguments of a tool are to be read."""
         ...
 
+    def looks_up(self, host: str) -> bool:
+        """Whether a value names this host; the name of any other one is not told to a resolver."""
+        ...
+
     def release(self) -> None:
         """Let go: a policy that was replaced ends when nobody holds it."""
         ...
@@ -220,7 +224,7 @@ def gather(point: Point, request: Any, parts: Parts, context: Context, serving: 
             remedy="send finite numbers and whole characters",
             code="engine.request_invalid",
         ) from error
-    gathered = point.gather(parsed, replace(parts.world, argument_types=serving.argument_types))
+    gathered = point.gather(parsed, _world(parts.world, serving))
     with ExitStack() as stack:
         if gathered.opened is not None:
             stack.enter_context(closing(gathered.opened))
@@ -231,6 +235,15 @@ def gather(point: Point, request: Any, parts: Parts, context: Context, serving: 
         found = Facts(gathered, {**facts, "caller": caller, **unknown}, digest(canonical(covered)))
         stack.pop_all()  # whoever gets the facts closes what was opened
     return found
+
+
+def _world(world: World, serving: Serving) -> World:
+    """The world as far as the policy being served lets a request look into it."""
+
+    def addresses(host: str) -> tuple[str, ...] | None:
+        return world.addresses(host) if serving.looks_up(host) else None
+
+    return replace(world, argument_types=serving.argument_types, addresses=addresses)
 
 
 def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:

@@ -45,6 +45,10 @@ class Served:
         """How the arguments of a tool are to be read; nothing of a tool that is not in policy/tools.yaml."""
         return self.opa.policy.argument_types.get(tool, {})
 
+    def looks_up(self, host: str) -> bool:
+        """Whether a value names this host as one to fetch from."""
+        return host in self.opa.policy.hosts
+
     def release(self) -> None:
         """Let go of the generation."""
         self.supervisor.release(self.opa)
@@ -95,6 +99,10 @@ class Down:
     def argument_types(self, _tool: str) -> Mapping[str, str]:
         """None is known: nothing will be allowed."""
         return {}
+
+    def looks_up(self, _host: str) -> bool:
+        """None is: nothing will be allowed."""
+        return False
 
     def release(self) -> None:
         """Nothing was held."""

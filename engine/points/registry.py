@@ -6,6 +6,7 @@ from engine.errors import GatherError
 from engine.files import shown
 from engine.points import (
     Point,
+    media,
     observation,
     runner_bind,
     runner_capability,
@@ -39,6 +40,7 @@ POINTS: dict[str, Point] = {
         skill_file.POINT,
         subagent.POINT,
         tool_result.POINT,
+        media.POINT,
     )
 }
 

@@ -128,6 +128,11 @@ class PolicyBundle:
         return {name: tool["arguments"] for name, tool in tools.items()}
 
     @cached_property
+    def hosts(self) -> frozenset[str]:
+        """The hosts that may be fetched from. A lookup tells a name to others, so these are the ones looked up."""
+        return frozenset(self.data.get("media", {}).get("url", {}).get("hosts", ()))
+
+    @cached_property
     def places(self) -> dict[tuple[str | int, ...], Location]:
         """Where each value stands, by its path below `policy/`."""
         written = json.loads((self.values.path.parent / _PLACES).read_bytes())

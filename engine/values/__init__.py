@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.model import Model
+from engine.values.addresses import Addresses
 from engine.values.licenses import Licenses
+from engine.values.media import Media
 from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
 from engine.values.proposals import Proposals
 from engine.values.runners import Runners
@@ -21,11 +23,13 @@ from engine.values.tool_lookup import tool_lookup
 from engine.values.tools import Tools
 
 DOCUMENTS: Mapping[str, type[Model]] = {
+    "addresses": Addresses,
     "approvals": Approvals,
     "budgets": Budgets,
     "callers": Callers,
     "levels": Levels,
     "licenses": Licenses,
+    "media": Media,
     "networks": Networks,
     "operations": Operations,
     "proposals": Proposals,

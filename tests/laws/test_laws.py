@@ -186,12 +186,15 @@ UNDECLARED = {
     },
     "runner_uri": {"override", "inherited"},
     "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
+    "media": {"bytes"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
 A boundary that is not declared is none to enforce (D59), a tool that is not carried needs no permission,
 and an address that is cleared is the default (D43). A mode that is not stated is the safe one, and what an
 error does not say is not shown (B30). What the policy sees of each is a fact, and the law
+an address that is cleared is the default (D43), and media of a size that nobody declared is held to the limit
+while it is fetched (B40). What the policy sees of each is a fact, and the law
 on facts holds without exception.
 """
 
@@ -297,6 +300,7 @@ class _Faulty:
         assert engine.policy is not None
         self.catalogue = engine.policy.catalogue
         self._arguments = engine.policy.argument_types
+        self._hosts = engine.policy.hosts
         self.revisions: Revisions | None = engine.policy.revisions
 
     @property
@@ -310,6 +314,9 @@ class _Faulty:
 
     def argument_types(self, tool: str) -> dict[str, str]:
         return self._arguments.get(tool, {})
+
+    def looks_up(self, host: str) -> bool:
+        return host in self._hosts
 
     def release(self) -> None:
         """Nothing is held."""

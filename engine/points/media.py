@@ -1,0 +1,160 @@
+"""Point `media`: whether a piece of media may be put before a model, and from where it may be fetched.
+
+Content that is brought is measured here. Of an address the host, the port and what the host's name leads to are
+facts; path and query may hold secrets and are only under its digest.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from engine.canonical import digest
+from engine.facts.host_addresses import host_addresses
+from engine.facts.media import Content, base64_content, file_content
+from engine.facts.urls import url_facts
+from engine.model import Digest, Limits, Model
+from engine.points import Gathered, Input, Point, World
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):")
+
+_MEDIA_TYPE = re.compile(r"[a-z0-9]+/[a-z0-9][a-z0-9.+-]*")
+"""A media type without parameters; any other text is none, and is not shown."""
+
+_FIELDS = {"url": "url", "base64": "data", "file": "path"}
+"""The field that has the media, by source type."""
+
+
+class MediaRequest(Model):
+    """Ask about one piece of media: by its address (`url`), as base64 text (`data`), or as a file (`path`).
+
+    `bytes` is the size that whoever gave the address declares, if anyone did; content that is brought is measured.
+    """
+
+    kind: Annotated[str, Field(min_length=1, max_length=64)]
+    source_type: Literal["url", "base64", "file"]
+    url: Annotated[str, Field(max_length=8_192)] | None = None
+    data: str | None = None
+    path: Annotated[str, Field(min_length=1, max_length=4_096)] | None = None
+    media_type: Annotated[str, Field(max_length=200)] | None = None
+    bytes: Annotated[int, Field(ge=0, le=1 << 50)] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        given = {name for name in _FIELDS.values() if getattr(self, name) is not None}
+        if given != {_FIELDS[self.source_type]} or (self.bytes is not None and self.source_type != "url"):
+            raise ValueError("give exactly what belongs to the source type")
+        return self
+
+
+class SizeFacts(Model):
+    """How large the media is: measured, or declared. Not stated where an address came without a size."""
+
+    stated: bool
+    bytes: int | None = None
+
+
+class UrlFacts(Model):
+    """An address; its host and port only when it is canonical. `digest` is of the whole text."""
+
+    canonical: bool
+    digest: Digest
+    scheme: str | None = None
+    host: str | None = None
+    port: int | None = None
+
+
+class MediaFacts(Model):
+    """The media. `readable` and `digest` are those of content that was brought, `url` of an address."""
+
+    kind: str
+    source: Literal["url", "base64", "file"]
+    media_type: str | None = None
+    size: SizeFacts
+    readable: bool | None = None
+    digest: Digest | None = None
+    url: UrlFacts | None = None
+
+
+class AddressFacts(Model):
+    """An address of the host; `text` only when it is written in its own way and without a scope id."""
+
+    id: str
+    family: Literal["ipv4", "ipv6", "unknown"]
+    isatap: bool
+    scoped: bool
+    text: str | None = None
+
+
+class MediaInput(Input):
+    """What OPA sees; `addresses` are all of the host's, and none where it was not looked up, or not found in time."""
+
+    media: MediaFacts
+    addresses: tuple[AddressFacts, ...]
+
+
+class Destination(Model):
+    """Where the media may be fetched: this host at one of exactly these addresses."""
+
+    scheme: str
+    host: str
+    port: int
+    addresses: tuple[str, ...]
+
+
+class MediaLimits(Limits):
+    """What may be put before a model; `destinations` is empty for content that was brought."""
+
+    kind: str
+    media_type: str
+    max_bytes: int
+    destinations: tuple[Destination, ...]
+
+
+def gather(request: MediaRequest, world: World) -> Gathered:
+    """Measure the content, or read the address and look its host up. Raises GatherError."""
+    addresses: tuple[AddressFacts, ...] = ()
+    if request.url is not None:
+        url = _url(request.url)
+        addresses = _addresses(url, world)
+        facts = _facts(request, SizeFacts(stated=request.bytes is not None, bytes=request.bytes), url=url)
+    else:
+        content = _content(request, world)
+        size = SizeFacts(stated=True, bytes=content.bytes)
+        facts = _facts(request, size, readable=content.readable, digest=content.digest)
+    gathered = MediaInput(point="media", now=world.clock(), media=facts, addresses=addresses)
+    return Gathered(gathered, f"media by {request.source_type}")
+
+
+def _facts(request: MediaRequest, size: SizeFacts, **source: Any) -> MediaFacts:
+    stated = request.media_type
+    media_type = stated if stated is not None and _MEDIA_TYPE.fullmatch(stated) else None
+    return MediaFacts(kind=request.kind, source=request.source_type, media_type=media_type, size=size, **source)
+
+
+def _content(request: MediaRequest, world: World) -> Content:
+    if request.path is not None:
+        return file_content(request.path, world.root, world.read)
+    return base64_content(request.data or "")
+
+
+def _url(text: str) -> UrlFacts:
+    facts, scheme = url_facts(text), _SCHEME.match(text)
+    return UrlFacts(
+        canonical=facts.canonical,
+        digest=digest(text.encode("utf-8", "surrogatepass")),
+        scheme=None if scheme is None else scheme[1],
+        host=facts.host,
+        port=facts.port,
+    )
+
+
+def _addresses(url: UrlFacts, world: World) -> tuple[AddressFacts, ...]:
+    answers = None if url.host is None else world.addresses(url.host)
+    return tuple(AddressFacts(**asdict(one)) for one in host_addresses(answers or ()))
+
+
+POINT = Point("media", MediaRequest, MediaInput, MediaLimits, gather, blocking=True)

@@ -1,0 +1,19 @@
+# Which addresses on the network are those of the public internet.
+#
+# `family`, `isatap` and `scoped` are facts of the engine; `text` is there only for an address in its own spelling.
+package admission.lib.address
+
+import future.keywords.not
+
+public(address) if {
+	is_string(address.text)
+	address.scoped == false
+	address.isatap == false
+	some range in data.policy.addresses.public
+	range.family == address.family
+	net.cidr_contains(range.cidr, address.text)
+	count(data.policy.addresses.refused) > 0
+	every refused in data.policy.addresses.refused {
+		net.cidr_contains(refused.cidr, address.text) == false
+	}
+}

@@ -1,0 +1,33 @@
+package admission.requirements.media.address_test
+
+import data.admission.requirements.media.address
+import future.keywords.not
+
+_policy := {"addresses": {
+	"public": [{"family": "ipv4", "cidr": "0.0.0.0/0"}],
+	"refused": [{"cidr": "10.0.0.0/8"}],
+}}
+
+_one := {"text": "8.8.8.8", "family": "ipv4", "isatap": false, "scoped": false}
+
+test_known if {
+	address.known with input as {"media": {"source": "base64"}, "addresses": []}
+	address.known with input as {"media": {"source": "url"}, "addresses": [_one]}
+	every request in [
+		{"media": {"source": "url"}, "addresses": []},
+		{"media": {"source": "url"}, "addresses": {"x": 1}},
+		{"media": {"source": "url"}},
+		{"addresses": [_one]},
+		{},
+	] {
+		not address.known with input as request
+	}
+}
+
+test_public if {
+	address.public(_one) with data.policy as _policy
+	every one in [object.union(_one, {"text": "10.0.0.1"}), object.remove(_one, ["text"]), {}] {
+		not address.public(one) with data.policy as _policy
+	}
+	not address.public(_one) with data.policy as {}
+}

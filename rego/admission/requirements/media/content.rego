@@ -1,0 +1,76 @@
+package admission.requirements.media.content
+
+import data.admission.lib.media
+import future.keywords.not
+
+# METADATA
+# title: The media is of a kind we admit
+# description: Kinds are rows in policy/media.yaml.
+# custom:
+#   code: media_kind_not_admitted
+#   remedy: Leave the media out, or ask for its kind in policy/media.yaml
+#   reads: ["media.kinds.{media.kind}"]
+# labels:
+#   row: B39
+kind_admitted if is_object(data.policy.media.kinds[input.media.kind])
+
+# METADATA
+# title: The media is of a type that its kind may have
+# description: A picture may be a program too, as SVG is, so the types of each kind are listed in policy/media.yaml.
+# custom:
+#   code: media_type_not_admitted
+#   after: [media_kind_not_admitted, url_media_disabled]
+#   remedy: State the media type, and bring the media in one that is listed in policy/media.yaml
+#   reads: ["media.kinds.{media.kind}"]
+# labels:
+#   row: B40
+type_admitted if input.media.media_type in data.policy.media.kinds[input.media.kind].media_types
+
+# METADATA
+# title: The content that was brought can be read
+# description: Base64 in its one spelling, or a regular file; the engine measures it itself.
+# custom:
+#   code: media_unreadable
+#   remedy: Bring the whole content as padded base64 without line breaks, or name a regular file
+# labels:
+#   row: B40
+readable if {
+	media.brought
+	input.media.readable == true
+}
+
+readable if media.by_url
+
+# METADATA
+# title: The media is not larger than its kind and its source may be
+# description: An address may come without a size; then the limit holds while it is fetched.
+# custom:
+#   code: media_too_large
+#   after: [media_kind_not_admitted, url_media_disabled, media_unreadable]
+#   remedy: Bring a smaller piece, or have max_bytes in policy/media.yaml raised
+#   reads: ["media.kinds.{media.kind}", media.url.max_bytes]
+# labels:
+#   row: B40
+small_enough if {
+	media.brought
+	_fits(data.policy.media.kinds[input.media.kind])
+}
+
+small_enough if {
+	media.by_url
+	_fits(data.policy.media.kinds[input.media.kind])
+	_fits(data.policy.media.url)
+}
+
+small_enough if {
+	media.by_url
+	input.media.size.stated == false
+}
+
+_fits(row) if {
+	input.media.size.stated == true
+	is_number(input.media.size.bytes)
+	is_number(row.max_bytes)
+	input.media.size.bytes >= 0
+	input.media.size.bytes <= row.max_bytes
+}

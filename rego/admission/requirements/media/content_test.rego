@@ -1,0 +1,91 @@
+package admission.requirements.media.content_test
+
+import data.admission.requirements.media.content
+import future.keywords.not
+
+_policy := {"media": {
+	"kinds": {"image": {"media_types": ["image/png"], "max_bytes": 100}},
+	"url": {"max_bytes": 50},
+}}
+
+_brought := {
+	"kind": "image", "source": "base64", "media_type": "image/png",
+	"readable": true, "size": {"stated": true, "bytes": 100},
+}
+
+_fetched := {"kind": "image", "source": "url", "media_type": "image/png", "size": {"stated": true, "bytes": 50}}
+
+_size(media, size) := object.union(object.remove(media, ["size"]), {"size": size})
+
+test_kind_admitted if {
+	content.kind_admitted with input as {"media": _brought} with data.policy as _policy
+	every kind in ["video", "Image", "", null] {
+		media := object.union(_brought, {"kind": kind})
+		not content.kind_admitted with input as {"media": media} with data.policy as _policy
+	}
+	not content.kind_admitted with input as {"media": {}} with data.policy as _policy
+	not content.kind_admitted with input as {"media": _brought} with data.policy as {"media": {"kinds": {}}}
+}
+
+test_type_admitted if {
+	content.type_admitted with input as {"media": _brought} with data.policy as _policy
+	every media_type in ["image/svg+xml", "IMAGE/PNG", "", null] {
+		media := object.union(_brought, {"media_type": media_type})
+		not content.type_admitted with input as {"media": media} with data.policy as _policy
+	}
+	not content.type_admitted with input as {"media": {"kind": "image"}} with data.policy as _policy
+	not content.type_admitted with input as {"media": _brought} with data.policy as {"media": {"kinds": {"image": {}}}}
+}
+
+test_readable if {
+	content.readable with input as {"media": _brought}
+	content.readable with input as {"media": _fetched}
+	every media in [
+		object.union(_brought, {"readable": false}),
+		object.remove(_brought, ["readable"]),
+		object.remove(_brought, ["source"]),
+		object.remove(_fetched, ["source"]),
+		{},
+	] {
+		not content.readable with input as {"media": media}
+	}
+}
+
+test_small_enough if {
+	media := {
+		"brought": _brought,
+		"brought empty": _size(_brought, {"stated": true, "bytes": 0}),
+		"brought larger": _size(_brought, {"stated": true, "bytes": 101}),
+		"brought unmeasured": _size(_brought, {"stated": true}),
+		"brought unstated": _size(_brought, {"stated": false}),
+		"brought of no size": _size(_brought, {"stated": true, "bytes": null}),
+		"brought of less than nothing": _size(_brought, {"stated": true, "bytes": -1}),
+		"fetched": _fetched,
+		"fetched unstated": _size(_fetched, {"stated": false}),
+		"fetched larger": _size(_fetched, {"stated": true, "bytes": 51}),
+		"fetched of a lost size": _size(_fetched, {"stated": true}),
+		"fetched of nothing": object.remove(_fetched, ["size"]),
+		"of no source": object.remove(_brought, ["source"]),
+	}
+	held := {name |
+		some name, one in media
+		content.small_enough with input as {"media": one} with data.policy as _policy
+	}
+	held == {"brought", "brought empty", "fetched", "fetched unstated"}
+}
+
+test_small_enough_by_the_lower_limit if {
+	policy := {"media": {"kinds": {"image": {"max_bytes": 40}}, "url": {"max_bytes": 50}}}
+	not content.small_enough with input as {"media": _fetched} with data.policy as policy
+}
+
+test_small_enough_values_missing if {
+	every policy in [{}, {"media": {"kinds": {"image": {}}, "url": {}}}, {"media": {"kinds": {}, "url": {}}}] {
+		not content.small_enough with input as {"media": _brought} with data.policy as policy
+		not content.small_enough with input as {"media": _fetched} with data.policy as policy
+	}
+	no_kind := {"media": {"kinds": {"image": {}}, "url": {"max_bytes": 50}}}
+	not content.small_enough with input as {"media": _fetched} with data.policy as no_kind
+	no_url := {"media": {"kinds": _policy.media.kinds, "url": {}}}
+	not content.small_enough with input as {"media": _fetched} with data.policy as no_url
+}

@@ -1,0 +1,75 @@
+package admission.requirements.media.url
+
+import data.admission.lib.media
+import future.keywords.not
+
+# METADATA
+# title: Media by address is switched on, with everything that guards it
+# description: The switch alone is not enough. Schemes, hosts and a size have to be stated in policy/media.yaml too.
+# custom:
+#   code: url_media_disabled
+#   remedy: Bring the content itself
+#   reads: [media.allow_url_media_sources, media.url.schemes, media.url.hosts, media.url.max_bytes]
+# labels:
+#   row: B39, B45
+admitted if media.brought
+
+admitted if {
+	media.by_url
+	data.policy.media.allow_url_media_sources == true
+	count(data.policy.media.url.schemes) > 0
+	count(data.policy.media.url.hosts) > 0
+	data.policy.media.url.max_bytes > 0
+}
+
+# METADATA
+# title: The scheme of the address is on the allowlist
+# description: Schemes are values in policy/media.yaml.
+# custom:
+#   code: scheme_not_allowlisted
+#   after: [url_media_disabled]
+#   remedy: Give an address with a scheme that is listed in policy/media.yaml
+#   reads: [media.url.schemes]
+# labels:
+#   row: B40
+scheme_allowlisted if media.brought
+
+scheme_allowlisted if {
+	media.by_url
+	input.media.url.scheme in data.policy.media.url.schemes
+}
+
+# METADATA
+# title: The address is one canonical URL
+# description: An address that two parsers could read differently is none. Ports are values in policy/networks.yaml.
+# custom:
+#   code: url_not_canonical
+#   after: [url_media_disabled, scheme_not_allowlisted]
+#   remedy: Write one plain https URL, without user name, odd port, trailing dot or characters outside ASCII
+#   reads: [networks.ports]
+# labels:
+#   row: B40
+canonical if media.brought
+
+canonical if {
+	media.by_url
+	input.media.url.canonical == true
+	input.media.url.port in data.policy.networks.ports
+}
+
+# METADATA
+# title: The host of the address is on the allowlist
+# description: The exact host name; a subdomain is another host. Hosts are values in policy/media.yaml.
+# custom:
+#   code: host_not_allowlisted
+#   after: [url_media_disabled, scheme_not_allowlisted, url_not_canonical]
+#   remedy: Bring the content itself, or ask for the host in policy/media.yaml
+#   reads: [media.url.hosts]
+# labels:
+#   row: B40
+host_allowlisted if media.brought
+
+host_allowlisted if {
+	media.by_url
+	input.media.url.host in data.policy.media.url.hosts
+}
