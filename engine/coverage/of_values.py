@@ -103,7 +103,11 @@ def _profiles(values: ToolValues) -> Iterator[Gap]:
 
 def _groups(values: ToolValues) -> Iterator[Gap]:
     groups, profiles = values.values.get("groups", {}), values.values.get("profiles", {})
-    lists = [*groups.values(), *profiles.values(), *(rule.selectors for all_ in values.rulesets.values() for rule in all_)]
+    lists = [
+        *groups.values(),
+        *profiles.values(),
+        *(rule.selectors for all_ in values.rulesets.values() for rule in all_),
+    ]
     used = {selector for selectors in lists for selector in selectors}
     for name in groups:
         if f"group:{name}" not in used:

@@ -14,6 +14,8 @@ from typing import Any
 from engine.coverage.tool_values import ANY, Rule, ToolValues
 
 Condition = tuple[str, Any]
+Path_ = tuple[str | int, ...]
+"""A rule by its path below policy/: rules hold mappings and have no hash."""
 
 
 @dataclass(slots=True)
@@ -27,9 +29,9 @@ class _Seen:
 
 def shadowed(values: ToolValues) -> Iterator[tuple[Rule, tuple[Rule, ...]]]:
     """Each rule that is hidden in every policy that uses it, and the rules that hide it in the first of them."""
-    hidden: dict[Rule_, list[tuple[Rule, ...]]] = {}
-    rules: dict[Rule_, Rule] = {}
-    policies = {name: 0 for name in values.used}
+    hidden: dict[Path_, list[tuple[Rule, ...]]] = {}
+    rules: dict[Path_, Rule] = {}
+    policies = dict.fromkeys(values.used, 0)
     for name, rulesets in values.policies.items():
         for ruleset in rulesets:
             policies[ruleset] += 1
@@ -39,10 +41,6 @@ def shadowed(values: ToolValues) -> Iterator[tuple[Rule, tuple[Rule, ...]]]:
     for path, found in hidden.items():
         if len(found) == policies[rules[path].ruleset]:
             yield rules[path], found[0]
-
-
-Rule_ = tuple[str | int, ...]
-"""A rule by its path: rules hold mappings and have no hash."""
 
 
 def _hidden(values: ToolValues, policy: str) -> Iterator[tuple[Rule, tuple[Rule, ...]]]:

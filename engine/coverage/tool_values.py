@@ -72,9 +72,7 @@ class ToolValues:
     @cached_property
     def rulesets(self) -> dict[str, tuple[Rule, ...]]:
         """The rules of each ruleset, deny before confirm before allow."""
-        return {
-            name: tuple(self._rules(name, sections)) for name, sections in self.values.get("rulesets", {}).items()
-        }
+        return {name: tuple(self._rules(name, sections)) for name, sections in self.values.get("rulesets", {}).items()}
 
     @cached_property
     def policies(self) -> dict[str, tuple[str, ...]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import Location
-from engine.record.chain import Entry
 from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, entries
 
