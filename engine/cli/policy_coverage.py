@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -43,6 +44,8 @@ _HEADS = {
 }
 _BRIEF = {"point_never_asked", "requirement_never_found"}
 """Kinds of which there are many and that ask for little: one line each."""
+
+_WIDTH = 110  # columns; a place is never broken, so that it can be opened
 
 
 def coverage(
@@ -107,7 +110,7 @@ def _text(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str |
     for kind, head in _HEADS.items():
         if found := [gap for gap in gaps if gap.kind == kind]:
             lines += ["", f"{head}: {len(found)}"]
-            lines += _briefly(found) if kind in _BRIEF else [line for gap in found for line in _gap(gap)]
+            lines += _briefly(found) if kind in _BRIEF else _fully(found)
     told = f"{len(gaps)} gap{'' if len(gaps) == 1 else 's'}" if gaps else "no gap"
     lines += ["", f"{told}: none of this changes a decision, what no rule permits stays refused"]
     return "\n".join(lines)
@@ -122,14 +125,28 @@ def _read(used: Usage | None, since: str | None) -> str:
     return f"{used.decisions:,} decision{'' if used.decisions == 1 else 's'}, {used.first} to {used.last}"
 
 
-def _gap(gap: Gap) -> list[str]:
-    place = "" if gap.where is None else f"{gap.where}: "
-    return [
-        "",
-        f"  {place}{shown(gap.message, 400)}",
-        f"    why         {shown(gap.why, 2_000)}",
-        f"    what to do  {shown(gap.remedy, 1_000)}",
-    ]
+def _fully(gaps: list[Gap]) -> list[str]:
+    """Each gap with its place; those for one reason and with one remedy together."""
+    together: dict[tuple[str, str], list[Gap]] = {}
+    for gap in gaps:
+        together.setdefault((gap.why, gap.remedy), []).append(gap)
+    lines = []
+    for (why, remedy), same in together.items():
+        lines += ["", *(f"  {'' if gap.where is None else f'{gap.where}: '}{shown(gap.message, 400)}" for gap in same)]
+        lines += [*_wrapped("why", why), *_wrapped("what to do", remedy)]
+    return lines
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    head = f"    {name:<12}"
+    return textwrap.wrap(
+        shown(text, 2_000),
+        _WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _briefly(gaps: list[Gap]) -> list[str]:
