@@ -60,6 +60,7 @@ def _values() -> dict[str, Any]:
         "paths_on": "elsewhere",
         "environments": ["bench"],
         "curated": [],
+        "definition": "none",
     }
     rule = {"id": "own_host", "tools": ["collect"], "hosts": ["https://host.example.com"]}
     return {

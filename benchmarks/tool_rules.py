@@ -36,6 +36,7 @@ _ENTRY = {
     "paths_on": "elsewhere",
     "environments": ["bench"],
     "curated": [],
+    "definition": "none",
 }
 _CALLER = Context(caller=Caller(via=Via.LOOPBACK, principal="bench"))
 REQUEST = {

@@ -7,8 +7,7 @@ import os
 import shlex
 from dataclasses import asdict
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -67,7 +66,7 @@ def approve_prefix(
         typer.Argument(metavar="-- WORD…", help="The first words, such as: -- git status", show_default=False),
     ],
     principal: Annotated[str, typer.Option("--principal", metavar="NAME", help="Who may run it.")],
-    cwd: Annotated[Path, typer.Option("--cwd", metavar="DIR", help="The working folder in which it may be run.")],
+    cwd: Annotated[str, typer.Option("--cwd", metavar="DIR", help="The working folder in which it may be run.")],
     tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="The tool by which it may be run.")],
     days: Annotated[
         int, typer.Option("--days", metavar="N", min=1, max=_MOST_DAYS, help="For how many days it holds.")
@@ -117,6 +116,32 @@ def revoke_prefix(
     typer.echo(f"revoked: {_command(row)} of {shown(row.principal, 256)}")
 
 
+def _folder(named: str) -> str:
+    """The working folder in its one form: calls state it like that, and it is compared as text."""
+    from engine.facts.paths import canonical_folder
+
+    try:
+        return canonical_folder(named)
+    except ValueError as error:
+        raise GatherError(
+            f"`{shown(named)}` is no absolute folder in its only spelling",
+            remedy="write it as calls state it: from `/` on, without `..`, `//` or a slash at its end",
+        ) from error
+
+
+def _tool(name: str) -> None:
+    from pydantic import TypeAdapter, ValidationError
+
+    from engine.values.tools import ToolName
+
+    try:
+        TypeAdapter(ToolName).validate_python(name)
+    except ValidationError as error:
+        raise GatherError(
+            f"`{shown(name, 128)}` is no name of a tool", remedy="name it as policy/tools.yaml does"
+        ) from error
+
+
 def _state(row: PrefixRow, now: int) -> str:
     if row.revoked_at is not None:
         return "revoked"
@@ -125,7 +150,3 @@ def _state(row: PrefixRow, now: int) -> str:
 
 def _command(row: PrefixRow) -> str:
     return shown(shlex.join(row.words), 400)
-
-
-def _json(row: PrefixRow, now: int) -> dict[str, Any]:
-    return {**asdict(row), "state": _state(row, now)}

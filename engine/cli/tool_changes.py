@@ -187,7 +187,9 @@ def _prefix(case: Case) -> Iterator[Change]:
 
 
 def _approval(_: Case) -> Iterator[Change]:
-    yield Change("have a person approve this one call: ask with `engine tools call`, grant with `engine approvals grant`")
+    yield Change(
+        "have a person approve this one call: ask with `engine tools call`, grant with `engine approvals grant`"
+    )
 
 
 def _type(case: Case, finding: Finding) -> Iterator[Change]:
@@ -210,7 +212,7 @@ def _definition(case: Case, finding: Finding) -> Iterator[Change]:
         yield Change(f"once somebody has read the new definition, pin it: definition: {stated['digest']}", where)
 
 
-def pasted(tool: str, arguments: list[str], definition: str = "any") -> str:
+def pasted(tool: str, arguments: list[str], definition: str = "none") -> str:
     """An entry of policy/tools.yaml to paste: refused as long as nobody has said what it may do."""
     types = ", ".join(f"{_scalar(name)}: data" for name in arguments)
     return "\n".join(

@@ -1,7 +1,7 @@
-"""policy/tools.yaml as rules that name tools: groups, globs and `*` resolved, policies in their order.
+"""policy/tools.yaml as rules that name tools, policies in the order in which their rules are asked.
 
-For people who ask what a policy covers. What applies to a call OPA looks up in what the build made
-of the same values (`data.policy.tool_lookup`).
+For people who ask what a policy covers. Which tools a group, glob or `*` means is read from what the
+build made of these values (`data.policy.tool_lookup`), which is also what OPA looks up for a call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ SECTIONS = ("deny", "confirm", "allow")
 
 CONDITIONS = ("hosts", "paths", "commands")
 ANY = "any"
-_GROUP, _GLOB = "group:", "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,33 +90,21 @@ class ToolValues:
                 yield from (rule for rule in self.rulesets[ruleset] if rule.section == section)
 
     def selected(self, selectors: Iterable[str]) -> frozenset[str]:
-        """The tools that names, groups, globs and `*` select."""
-        found: set[str] = set()
-        for selector in selectors:
-            if selector.startswith(_GROUP):
-                found |= self._group(selector.removeprefix(_GROUP))
-            elif selector.endswith(_GLOB):
-                found.update(tool for tool in self.tools if tool.startswith(selector.removesuffix(_GLOB)))
-            elif selector in self._known:
-                found.add(selector)
-        return frozenset(found)
+        """The tools that selectors of rules and profiles mean, as the build has resolved them."""
+        return frozenset(tool for selector in selectors for tool in self._meant.get(selector, ()))
 
     def where(self, *path: str | int) -> Location | None:
         """The place of a value below policy/, or of its nearest parent."""
         return self.policy.row(path).where
 
     @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset(self.tools)
-
-    @cached_property
-    def _groups(self) -> dict[str, frozenset[str]]:
-        return {}
-
-    def _group(self, name: str) -> frozenset[str]:
-        if name not in self._groups:  # the build has refused cycles
-            self._groups[name] = self.selected(self.values.get("groups", {}).get(name, ()))
-        return self._groups[name]
+    def _meant(self) -> dict[str, list[str]]:
+        """Each selector of a rule or profile, and the tools that it means."""
+        found: dict[str, list[str]] = {}
+        for tool, row in self.policy.data.get("tool_lookup", {}).get("tools", {}).items():
+            for selector in row["selectors"]:
+                found.setdefault(selector, []).append(tool)
+        return found
 
     def _rules(self, ruleset: str, sections: Mapping[str, Any]) -> Iterator[Rule]:
         for section in SECTIONS:
