@@ -71,14 +71,15 @@ def coverage(
     It reads values and record and changes no answer; so it ends with 0 whatever it finds. Calls that are
     refused for a missing rule are refused all the same.
     """
-    from engine.coverage import ToolValues, record_gaps, value_gaps
+    from engine.cli.tool_definitions import local_names
+    from engine.coverage import ToolValues, definition_gaps, record_gaps, value_gaps
 
     begin = since_time(since)
     built, _ = built_policy(policy, rego, bundle, values)
     read = ToolValues(built)
     gaps = list(value_gaps(read))
     if tools is not None:
-        gaps += _definitions(tools, server, read)
+        gaps += definition_gaps(read, local_names(tools, server))
     used = _usage(state, begin)
     if used is not None and used.decisions:
         gaps += record_gaps(read, used)

@@ -9,9 +9,10 @@ none of them did. Each is one pass over what it reads.
 from __future__ import annotations
 
 from engine.coverage.gaps import Gap, Kind
+from engine.coverage.of_definitions import definition_gaps
 from engine.coverage.of_record import record_gaps
 from engine.coverage.of_values import value_gaps
 from engine.coverage.tool_values import ToolValues
 from engine.coverage.usage import Usage, usage
 
-__all__ = ["Gap", "Kind", "ToolValues", "Usage", "record_gaps", "usage", "value_gaps"]
+__all__ = ["Gap", "Kind", "ToolValues", "Usage", "definition_gaps", "record_gaps", "usage", "value_gaps"]
