@@ -44,6 +44,8 @@ _HEADS = {
 }
 _BRIEF = {"point_never_asked", "requirement_never_found"}
 """Kinds of which there are many and that ask for little: one line each."""
+_IN_VAIN = {"rule_shadowed", "rule_without_tool"}
+"""Kinds behind which it needs no telling that nobody used the rule."""
 
 _WIDTH = 110  # columns; a place is never broken, so that it can be opened
 
@@ -82,7 +84,8 @@ def coverage(
         gaps += definition_gaps(read, local_names(tools, server))
     used = _usage(state, begin)
     if used is not None and used.decisions:
-        gaps += record_gaps(read, used)
+        told = {gap.subject for gap in gaps if gap.kind in _IN_VAIN}
+        gaps += (gap for gap in record_gaps(read, used) if gap.kind != "rule_never_used" or gap.subject not in told)
     order = list(_HEADS)
     gaps.sort(key=lambda gap: order.index(gap.kind))
     typer.echo(_json(built, gaps, used, begin) if how is Format.JSON else _text(built, gaps, used, begin))
