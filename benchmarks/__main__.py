@@ -25,6 +25,8 @@ from benchmarks import (
     requirement_first,
     startup,
     throughput,
+    tool_arguments,
+    tool_rules,
 )
 from benchmarks.measure import FEWEST, Bench, NotMeasuredError, Row
 from benchmarks.table import document, table
@@ -53,9 +55,11 @@ _ROWS: Mapping[str, Measurement] = {
     "P14": startup.rows,
     "P15": opa_killed.rows,
     "P16": policy_swap.rows,
-    "P17": licenses.rows,
+    "P17": tool_rules.rows,
+    "licenses": licenses.rows,
     "P18": memory.rows,
     "scale": linear.rows,
+    "T1": tool_arguments.rows,
 }
 
 

@@ -1,4 +1,4 @@
-"""P17: a license table of a thousand rows divided by one of ten, OPA's evaluation time of one input.
+"""A license table of a thousand rows divided by one of ten, OPA's evaluation time of one input.
 
 A row is looked up and never searched for, so the two should cost the same.
 """
@@ -31,11 +31,11 @@ _TIMES = 100
 
 def rows(bench: Bench) -> Iterator[Row]:
     """One input of point `license` and one of `source`."""
-    documents = Documents(bench.root / "fixtures" / "cases", bench.folder("p17-cases"))
+    documents = Documents(bench.root / "fixtures" / "cases", bench.folder("licenses-cases"))
     with ExitStack() as stack:
         many, few = (
             stack.enter_context(
-                Served(bench.binary.path, [policy.rules.path, policy.values.path], bench.folder(f"p17-{count}"))
+                Served(bench.binary.path, [policy.rules.path, policy.values.path], bench.folder(f"licenses-{count}"))
             )
             for count, policy in ((count, policy_of(bench, count)) for count in (_MANY, _FEW))
         )
@@ -44,9 +44,9 @@ def rows(bench: Bench) -> Iterator[Row]:
             for opa in (many, few):
                 _demand_allowed(opa.ask("admission/decision", document), name)
             first, second = (Question.of(opa, "admission/decision", document) for opa in (many, few))
-            told = partial(bench.tell, f"P17 {point}")
+            told = partial(bench.tell, f"licenses {point}")
             found = ratios(first.evaluation, second.evaluation, _TIMES, bench.rounds, told)
-            yield Row("P17", f"{_MANY} license rows ÷ {_FEW}, one {point} request", _GOAL, found)
+            yield Row("licenses", f"{_MANY} license rows ÷ {_FEW}, one {point} request", _GOAL, found)
 
 
 def license_rows(table: dict[str, Any], count: int) -> dict[str, Any]:
@@ -78,4 +78,4 @@ def policy_of(bench: Bench, count: int) -> PolicyBundle:
 
 def _demand_allowed(decision: dict[str, Any], name: str) -> None:
     if decision["outcome"] != "allow":
-        raise NotMeasuredError(f"P17 measures a refusal of `{name}`: {decision['findings']}")
+        raise NotMeasuredError(f"this would measure a refusal of `{name}`: {decision['findings']}")

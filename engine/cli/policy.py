@@ -65,7 +65,7 @@ def build_policy(
     if output is None and (sequence is not None or after is not None):
         raise typer.BadParameter("they number a release: give --output too", param_hint="--sequence, --after")
     moment = options.moment(now)
-    built, _ = _build(policy, rego, bundle, values)
+    built, _ = built_policy(policy, rego, bundle, values)
     if output is None:
         typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
         return
@@ -136,7 +136,7 @@ def show_policy(
     values: options.Values = None,
 ) -> None:
     """Show every requirement: what must hold, what its finding does, what to do, and where it is written."""
-    built, _ = _build(policy, rego, bundle, values)
+    built, _ = built_policy(policy, rego, bundle, values)
     points = sorted(built.catalogue.points)
     if point is not None and point not in points:
         raise GatherError(f"there is no decision point `{point[:40]}`", remedy=f"use one of: {', '.join(points)}")
@@ -158,7 +158,7 @@ def lint_policy(
 ) -> None:
     """Tell every problem of rules and values with file, line and remedy; ends with 5 where there is one."""
     try:
-        built, _ = _build(policy, rego, bundle, values, loud=False)
+        built, _ = built_policy(policy, rego, bundle, values, loud=False)
     except PolicyError as error:
         _tell(error.problems)
         raise typer.Exit(Exit.POLICY_INVALID) from error
@@ -180,7 +180,7 @@ def run_policy_tests(
     from engine.opa.command import OpaCommand
     from engine.policy_bundle.testing import run_tests
 
-    built, binary = _build(policy, rego, bundle, values)
+    built, binary = built_policy(policy, rego, bundle, values)
     run = run_tests(built, OpaCommand(binary.path))
     if run.problems:
         _tell(run.problems)
@@ -213,7 +213,7 @@ def _run_cases(folder: Path, settings: Settings, values: tuple[str, ...]) -> Non
     typer.echo(f"{len(files)} cases give what they want")
 
 
-def _build(
+def built_policy(
     policy: Path | None, rego: Path | None, recipe: Path | None, values: list[str] | None, *, loud: bool = True
 ) -> tuple[PolicyBundle, Binary]:
     """The policy bundle of these options; its problems are told on standard error and end with 5."""

@@ -102,7 +102,7 @@ def verify_record(state: options.State = None, how: How = Format.TEXT) -> None:
     """
     from engine.record.verify import verify
 
-    found = verify(_folder(state))
+    found = verify(state_folder(state))
     typer.echo(_verification_json(found) if how is Format.JSON else _verification_text(found))
     raise typer.Exit(Exit.ALLOW if found.ok else Exit.DENY if found.repairable else Exit.FAILED_CLOSED)
 
@@ -134,7 +134,7 @@ def show_record(
         point=point,
         outcome=outcome and outcome.value,
         mode=mode and mode.value,
-        since=_since(since),
+        since=since_time(since),
         code=code,
         principal=principal,
         trace=trace,
@@ -144,7 +144,7 @@ def show_record(
         typer.echo(
             f"engine: there is no decision point `{shown(point, 40)}`; use one of: {', '.join(POINTS)}", err=True
         )
-    selection = select(_folder(state), wanted, limit)
+    selection = select(state_folder(state), wanted, limit)
     if how is Format.JSON:
         typer.echo(_selection_json(selection))
     else:
@@ -173,7 +173,7 @@ def export_record(
     from engine.record.reader import Filter
 
     make = cloudevents if how is Exports.CLOUDEVENTS else csv_rows
-    folder, wanted = _folder(state), Filter(since=_since(since))
+    folder, wanted = state_folder(state), Filter(since=since_time(since))
     try:
         opened = nullcontext() if output is None else output.open("x", encoding="utf-8", newline="")
         with opened as file:
@@ -211,7 +211,7 @@ def retain_record(
 
     chosen = options.settings(state, policy)
     floor = retention_floor(chosen.policy)
-    done = retain(_folder(state), keep_days, floor, datetime.now(UTC), lock_seconds=chosen.record_lock_seconds)
+    done = retain(state_folder(state), keep_days, floor, datetime.now(UTC), lock_seconds=chosen.record_lock_seconds)
     if how is Format.JSON:
         removed = None if done is None else {"first_segment": done.first, "last_segment": done.last}
         counts = {} if done is None else {"lines": done.lines, "bytes": done.size}
@@ -223,7 +223,7 @@ def retain_record(
         typer.echo(f"removed {segments}: {done.lines:,} lines, {done.size:,} bytes; the record tells of it")
 
 
-def _folder(state: Path | None) -> Path:
+def state_folder(state: Path | None) -> Path:
     """The state folder, with or without a record. Raises GatherError where there is none."""
     folder = options.settings(state).state
     if not folder.is_dir():
@@ -234,7 +234,7 @@ def _folder(state: Path | None) -> Path:
     return folder
 
 
-def _since(text: str | None) -> str | None:
+def since_time(text: str | None) -> str | None:
     """The time of `--since` as the record writes it."""
     from engine.record.model import timestamp
 

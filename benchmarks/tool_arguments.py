@@ -1,0 +1,81 @@
+"""T1: the decision of a tool call with 200 argument values divided by that of one with a single value.
+
+An engine in this process, its record on disk. Every value is walked and looked through, whatever the
+name it stands under; once they are plain texts, once each is an address of its own that the rule has
+to cover. No goal is set: 200 values are 200 times the facts, and what matters is that the ratio stays
+far below that and does not grow from release to release.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
+from benchmarks.tool_rules import policy_of
+from engine.engine import Engine
+from engine.flow import Context
+from engine.model import Caller, Outcome, Via
+from engine.settings import Settings
+
+_MANY, _ONE = 200, 1
+_TIMES = 40
+"""Decisions in a part of a round."""
+_CALLER = Context(caller=Caller(via=Via.LOOPBACK, principal="bench"))
+_KINDS = {"plain texts": "line {}", "addresses": "https://host.example.com/page/{}"}
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """Wall time: one caller, one decision after the other."""
+    policy = policy_of(bench, "arguments", _values())
+    settings = Settings(state=bench.folder("t1") / "state", cache=bench.cache, policy=policy.sources.policy)
+    with Engine(settings) as engine:
+        for kind, text in _KINDS.items():
+            parts = [partial(_taken, engine, request(text, count)) for count in (_MANY, _ONE)]
+            found = interleaved(parts, bench.rounds, partial(bench.tell, f"T1 {kind}"))
+            what = f"one call with {_MANY} argument values ÷ {_ONE}, {kind}"
+            yield Row("T1", what, None, tuple(many / one for many, one in found))
+            one = tuple(seconds / _TIMES * 1e6 for _, seconds in found)
+            yield Row("T1", f"  the call with {_ONE}, microseconds", None, one, "µs")
+
+
+def request(text: str, count: int) -> dict[str, Any]:
+    """A call whose argument holds so many values."""
+    return {
+        "policy": "bench",
+        "profile": "everything",
+        "call": {"name": "collect", "arguments": {"items": [text.format(number) for number in range(count)]}},
+    }
+
+
+def _values() -> dict[str, Any]:
+    tool = {
+        "title": "Collect",
+        "side_effects": ["network"],
+        "reversal": [],
+        "arguments": {"items": "data"},
+        "secrets": False,
+        "paths_on": "elsewhere",
+        "environments": ["bench"],
+        "curated": [],
+        "definition": "none",
+    }
+    rule = {"id": "own_host", "tools": ["collect"], "hosts": ["https://host.example.com"]}
+    return {
+        "tools": {"collect": tool},
+        "groups": {},
+        "profiles": {"everything": ["*"]},
+        "rulesets": {"bench": {"deny": [], "confirm": [], "allow": [rule]}},
+        "policies": {"bench": {"base": "deny_all", "rulesets": ["bench"], "principals": "any"}},
+    }
+
+
+def _taken(engine: Engine, asked: dict[str, Any]) -> float:
+    started = time.perf_counter()
+    answers = [engine.decide("tool_call", asked, context=_CALLER) for _ in range(_TIMES)]
+    taken = time.perf_counter() - started
+    if refused := [one.decision for one in answers if one.decision.outcome is not Outcome.ALLOW]:
+        raise NotMeasuredError(f"T1 measures a refusal: {refused[0].findings}")
+    return taken

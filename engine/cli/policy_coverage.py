@@ -1,0 +1,173 @@
+"""`engine policy coverage`: what no rule speaks of, what no request can reach, what no decision ever used."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import options
+from engine.cli.policy import built_policy
+from engine.cli.record import Since, since_time
+from engine.files import shown
+
+if TYPE_CHECKING:
+    from engine.coverage import Gap, Usage
+    from engine.policy_bundle.build import PolicyBundle
+
+
+class Format(StrEnum):
+    """What `--format` takes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+_HEADS = {
+    "tool_without_rule": "tools that no rule is about",
+    "definition_without_entry": "definitions of tools without an entry",
+    "host_without_rule": "hosts that calls asked for and no rule covers",
+    "ruleset_unused": "rulesets that no policy uses",
+    "rule_shadowed": "rules that nothing can reach",
+    "rule_without_tool": "rules that are about no tool",
+    "profile_without_tool": "profiles that show no tool",
+    "group_unused": "groups that nothing names",
+    "policy_never_asked": "policies that no recorded decision was asked under",
+    "profile_never_asked": "profiles that no recorded decision was asked with",
+    "rule_never_used": "rules that no recorded decision used",
+    "point_never_asked": "points at which no recorded decision was taken",
+    "requirement_never_found": "requirements that held in every recorded decision",
+}
+_BRIEF = {"point_never_asked", "requirement_never_found"}
+"""Kinds of which there are many and that ask for little: one line each."""
+_IN_VAIN = {"rule_shadowed", "rule_without_tool"}
+"""Kinds behind which it needs no telling that nobody used the rule."""
+
+_WIDTH = 110  # columns; a place is never broken, so that it can be opened
+
+
+def coverage(
+    tools: Annotated[
+        Path | None,
+        typer.Option(
+            "--tools", metavar="FILE", help="Also look for an entry of each definition in this file (tools/list, JSON)."
+        ),
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option("--server", metavar="ID", help="The MCP server that these definitions are of.")
+    ] = None,
+    since: Since = None,
+    state: options.State = None,
+    how: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
+    policy: options.Policy = None,
+    rego: options.Rego = None,
+    bundle: options.Recipe = None,
+    values: options.Values = None,
+) -> None:
+    """Tell tools and hosts with no rule, rules that nothing can reach, and what no recorded decision used.
+
+    It reads values and record and changes no answer; so it ends with 0 whatever it finds. Calls that are
+    refused for a missing rule are refused all the same.
+    """
+    from engine.cli.tool_definitions import local_names
+    from engine.coverage import ToolValues, definition_gaps, record_gaps, value_gaps
+
+    begin = since_time(since)
+    built, _ = built_policy(policy, rego, bundle, values)
+    read = ToolValues(built)
+    gaps = list(value_gaps(read))
+    if tools is not None:
+        gaps += definition_gaps(read, local_names(tools, server))
+    used = _usage(state, begin)
+    if used is not None and used.decisions:
+        told = {gap.subject for gap in gaps if gap.kind in _IN_VAIN}
+        gaps += (gap for gap in record_gaps(read, used) if gap.kind != "rule_never_used" or gap.subject not in told)
+    order = list(_HEADS)
+    gaps.sort(key=lambda gap: order.index(gap.kind))
+    typer.echo(_json(built, gaps, used, begin) if how is Format.JSON else _text(built, gaps, used, begin))
+    for place in () if used is None else used.unreadable:
+        typer.echo(f"{place} is no record; run `engine record verify`", err=True)
+
+
+def _usage(state: Path | None, since: str | None) -> Usage | None:
+    """What the record says; None where there is none and nobody named one. Raises GatherError, RecordError."""
+    from engine.cli.record import state_folder
+    from engine.cli.waiting import Waiting
+    from engine.coverage import usage
+
+    if state is None and not options.settings().state.is_dir():
+        return None
+    folder, waiting = state_folder(state), Waiting("decisions read")
+    try:
+        return usage(folder, since, waiting.done)
+    finally:
+        waiting.end()
+
+
+def _text(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str | None) -> str:
+    lines = [f"policy {built.name}", f"  rules   {built.rules.revision}", f"  values  {built.values.revision}"]
+    lines.append(f"  record  {_read(used, since)}")
+    for kind, head in _HEADS.items():
+        if found := [gap for gap in gaps if gap.kind == kind]:
+            lines += ["", f"{head}: {len(found)}"]
+            lines += _briefly(found) if kind in _BRIEF else _fully(found)
+    told = f"{len(gaps)} gap{'' if len(gaps) == 1 else 's'}" if gaps else "no gap"
+    lines += ["", f"{told}: none of this changes a decision, what no rule permits stays refused"]
+    return "\n".join(lines)
+
+
+def _read(used: Usage | None, since: str | None) -> str:
+    after = "" if since is None else f" since {since}"
+    if used is None:
+        return "there is none yet"
+    if not used.decisions:
+        return f"no decision{after}"
+    return f"{used.decisions:,} decision{'' if used.decisions == 1 else 's'}, {used.first} to {used.last}"
+
+
+def _fully(gaps: list[Gap]) -> list[str]:
+    """Each gap with its place; those for one reason and with one remedy together."""
+    together: dict[tuple[str, str], list[Gap]] = {}
+    for gap in gaps:
+        together.setdefault((gap.why, gap.remedy), []).append(gap)
+    lines = []
+    for (why, remedy), same in together.items():
+        lines += ["", *(f"  {'' if gap.where is None else f'{gap.where}: '}{shown(gap.message, 400)}" for gap in same)]
+        lines += [*_wrapped("why", why), *_wrapped("what to do", remedy)]
+    return lines
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    head = f"    {name:<12}"
+    return textwrap.wrap(
+        shown(text, 2_000),
+        _WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _briefly(gaps: list[Gap]) -> list[str]:
+    widest = max(len(gap.subject) for gap in gaps)
+    return ["", *(f"  {gap.subject:<{widest}}  {gap.where or ''}".rstrip() for gap in gaps)]
+
+
+def _json(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str | None) -> str:
+    import json
+
+    record: dict[str, Any] | None = None
+    if used is not None:
+        record = {"decisions": used.decisions, "first": used.first, "last": used.last, "since": since}
+        record["unreadable_lines"] = [str(place) for place in used.unreadable]
+    shown_ = {
+        "policy": {"name": built.name, "rules": built.rules.revision, "values": built.values.revision},
+        "record": record,
+        "gaps": [asdict(gap) for gap in gaps],
+    }
+    return json.dumps(shown_, ensure_ascii=False, indent=2)

@@ -1,0 +1,152 @@
+"""`engine tools prefixes`: commands that somebody may run in one folder without asking each time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options, stores
+from engine.cli.approvals import approver
+from engine.errors import GatherError
+from engine.files import shown
+
+if TYPE_CHECKING:
+    from engine.state import PrefixRow
+
+app = typer.Typer(help="List, approve and revoke the beginnings of commands that need no asking.", no_args_is_help=True)
+
+_DAY = 86_400
+_DAYS = 7
+_MOST_DAYS = 3_650
+
+
+class Format(StrEnum):
+    """What `--format` takes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@app.command("list")
+def list_prefixes(
+    principal: Annotated[
+        str | None, typer.Option("--principal", metavar="NAME", help="Only those of this one.")
+    ] = None,
+    cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="Only those for this folder.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many, the newest.")] = 50,
+    state: options.State = None,
+    how: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
+) -> None:
+    """List approved beginnings of commands, newest first; also those that expired or were revoked."""
+    with stores.found(state) as store:
+        rows = store.prefixes(principal, cwd, limit)
+    now = stores.now()
+    if how is Format.JSON:
+        told = [{**asdict(row), "state": _state(row, now)} for row in rows]
+        typer.echo(json.dumps(told, ensure_ascii=False, indent=2, sort_keys=True))
+        return
+    for row in rows:
+        typer.echo(f"{row.id}  {_state(row, now):<7} until {stores.told(row.expires_at)}  {_command(row)}")
+        bound = f"{shown(row.principal, 256)} with {shown(row.tool, 128)} in {shown(row.cwd, 1_024)}"
+        typer.echo(f"      {bound}, approved by {shown(row.approver, 256)}")
+    if not rows:
+        typer.echo("no such beginning of a command was approved here")
+
+
+@app.command("approve")
+def approve_prefix(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="-- WORD…", help="The first words, such as: -- git status", show_default=False),
+    ],
+    principal: Annotated[str, typer.Option("--principal", metavar="NAME", help="Who may run it.")],
+    cwd: Annotated[str, typer.Option("--cwd", metavar="DIR", help="The working folder in which it may be run.")],
+    tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="The tool by which it may be run.")],
+    days: Annotated[
+        int, typer.Option("--days", metavar="N", min=1, max=_MOST_DAYS, help="For how many days it holds.")
+    ] = _DAYS,
+    state: options.State = None,
+) -> None:
+    """Let commands that begin with these words run without asking: for one principal, folder and tool, in time.
+
+    Whole words are compared, as text: no guarantee of what the program then does. Rules still apply, and
+    the policy asks that whoever approves is somebody else than whoever runs it.
+    """
+    from engine.state import NewPrefix
+
+    chosen, now = _words(words), stores.now()
+    folder = _folder(cwd)
+    if not principal.strip() or not principal.isprintable():
+        raise GatherError("this is no name of a principal", remedy="use printable characters, as decisions name it")
+    _tool(tool)
+    with stores.opened(state) as store:
+        who = approver(store, os.environ, now)
+        new = NewPrefix(principal, folder, tool, chosen, who, now, now + days * _DAY)
+        try:
+            row = store.approve_prefix(new)
+        except ValueError as error:  # longer than the state takes
+            raise GatherError(f"this cannot be kept: {error}", remedy="use shorter names or fewer words") from error
+    typer.echo(f"approved by {shown(who, 256)}: {row.id}")
+    typer.echo(
+        f"  {_command(row)} …  by {shown(tool, 128)} in {shown(folder, 1_024)}, until {stores.told(row.expires_at)}"
+    )
+    typer.echo(f"  to end it: engine tools prefixes revoke {row.id}", err=True)
+    if who == principal:
+        typer.echo(
+            "engine: whoever approves and whoever runs it are the same: the policy accepts no such approval", err=True
+        )
+
+
+@app.command("revoke")
+def revoke_prefix(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id that `approve` told and `list` shows.")],
+    state: options.State = None,
+) -> None:
+    """End an approval at once, also for a running server."""
+    with stores.found(state) as store:
+        row = store.revoke_prefix(id_, stores.now()) if id_.isascii() else None
+    if row is None:
+        raise GatherError("there is no approved beginning of this id", remedy="see `engine tools prefixes list`")
+    typer.echo(f"revoked: {_command(row)} of {shown(row.principal, 256)}")
+
+
+def _folder(named: str) -> str:
+    """The working folder in its one form: calls state it like that, and it is compared as text."""
+    from engine.facts.paths import canonical_folder
+
+    try:
+        return canonical_folder(named)
+    except ValueError as error:
+        raise GatherError(
+            f"`{shown(named)}` is no absolute folder in its only spelling",
+            remedy="write it as calls state it: from `/` on, without `..`, `//` or a slash at its end",
+        ) from error
+
+
+def _tool(name: str) -> None:
+    from pydantic import TypeAdapter, ValidationError
+
+    from engine.values.tools import ToolName
+
+    try:
+        TypeAdapter(ToolName).validate_python(name)
+    except ValidationError as error:
+        raise GatherError(
+            f"`{shown(name, 128)}` is no name of a tool", remedy="name it as policy/tools.yaml does"
+        ) from error
+
+
+def _state(row: PrefixRow, now: int) -> str:
+    if row.revoked_at is not None:
+        return "revoked"
+    return "valid" if now < row.expires_at else "expired"
+
+
+def _command(row: PrefixRow) -> str:
+    return shown(shlex.join(row.words), 400)

@@ -1,0 +1,268 @@
+"""What would have to change for a call to be allowed: edits of values, as sentences with file and line.
+
+The reasons are OPA's: findings, and the explanation of rego/admission/lib/tools. Nothing is decided
+here; whoever makes an edit has it decided again.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.coverage import ToolValues
+from engine.coverage.tool_values import ANY, Rule
+from engine.errors import Location
+from engine.files import shown
+from engine.model import Finding
+
+_MOST_RULES = 4
+_CWD = "{cwd}/"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One edit, or something to do instead of one; `where` is the value to edit."""
+
+    text: str
+    where: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A call that was refused: the values, the input as OPA saw it, its explanation, whoever asked."""
+
+    values: ToolValues
+    document: Mapping[str, Any]
+    explanation: Mapping[str, Any]
+    principal: str | None
+
+    @property
+    def tool(self) -> str:
+        """The tool that was called."""
+        return str(self.document["call"]["tool"])
+
+    @property
+    def policy(self) -> str | None:
+        """The tool policy that was stated, where there is one of this name."""
+        stated = self.document["asked"].get("policy")
+        return stated if stated in self.values.policies else None
+
+    @property
+    def profile(self) -> str | None:
+        """The profile that was stated, where there is one of this name."""
+        stated = self.document["asked"].get("profile")
+        return stated if stated in self.values.values.get("profiles", {}) else None
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules of the policy that are about the tool, in the order in which they are asked."""
+        if self.policy is None:
+            return []
+        return [rule for rule in self.values.of_policy(self.policy) if self.tool in rule.tools]
+
+    @property
+    def found(self) -> dict[str, list[Any]]:
+        """What an allow rule has to cover, as its conditions are written."""
+        paths = [one for one in self.document["paths"] if "path" in one]
+        below = [f"{_CWD}{one['below_cwd']}" if "below_cwd" in one else one["path"] for one in paths]
+        return {
+            "hosts": [one["origin"] for one in self.document["destinations"] if "origin" in one],
+            "paths": list(dict.fromkeys(below)),
+            "commands": [list(one["words"]) for one in self.document["commands"] if "words" in one],
+        }
+
+
+def changes(case: Case, findings: tuple[Finding, ...]) -> list[Change]:
+    """What to change, finding by finding; an edit that helps against two stands there once."""
+    found: dict[tuple[str, str], Change] = {}
+    for finding in findings:
+        make = _MAKE.get(finding.code, _as_told)
+        for change in make(case, finding):
+            found.setdefault((change.text, str(change.where)), change)
+    return list(found.values())
+
+
+def _as_told(_: Case, finding: Finding) -> Iterator[Change]:
+    subject = "" if finding.subject is None else f" ({shown(finding.subject, 300)})"
+    yield Change(f"{finding.remedy}{subject}")
+
+
+def _entry(case: Case, _: Finding) -> Iterator[Change]:
+    arguments = [one["name"] for one in case.document["call"]["arguments"] if "name" in one]
+    entry = pasted(case.tool, arguments)
+    yield Change(f"write an entry, with the true types of its arguments:\n{entry}", case.values.where("tools", "tools"))
+
+
+def _policy(case: Case, _: Finding) -> Iterator[Change]:
+    names = ", ".join(f"`{name}`" for name in case.values.policies) or "none, there are none yet"
+    yield Change(f"ask under a policy that is there: {names}", case.values.where("tools", "policies"))
+
+
+def _principal(case: Case, _: Finding) -> Iterator[Change]:
+    who = "a principal (nobody is named)" if case.principal is None else f"`{shown(case.principal, 256)}`"
+    where = case.values.where("tools", "policies", case.policy or "", "principals")
+    yield Change(f"add {who} to `principals` of the policy `{case.policy}`, or write `any` there", where)
+
+
+def _profile(case: Case, _: Finding) -> Iterator[Change]:
+    profiles = case.values.values.get("profiles", {})
+    if case.profile is not None:
+        where = case.values.where("tools", "profiles", case.profile)
+        yield Change(f"add `{case.tool}` to the profile `{case.profile}`", where)
+    having = [name for name, selectors in profiles.items() if case.tool in case.values.selected(selectors)]
+    if having:
+        names = ", ".join(f"`{name}`" for name in having)
+        yield Change(f"ask with a profile that has it: {names}", case.values.where("tools", "profiles"))
+
+
+def _by_rule(case: Case, finding: Finding) -> Iterator[Change]:
+    for rule in case.rules:
+        if rule.name == case.explanation.get("rule"):
+            narrow = f"narrow the {rule.section} rule `{rule.name}`, so that it no longer covers this call"
+            yield Change(f"{narrow}: {condition_text(rule)}; no allow rule can lift it", case.values.where(*rule.path))
+    if finding.level == "confirm":
+        yield from _approval(case)
+
+
+def _by_default(case: Case, finding: Finding) -> Iterator[Change]:
+    allow = [rule for rule in case.rules if rule.section == "allow"]
+    for rule in allow[:_MOST_RULES]:
+        if missing := _missing(case, rule):
+            yield Change(f"{missing} the allow rule `{rule.name}`", case.values.where(*rule.path))
+    if case.policy is not None:
+        yield _new_rule(case, case.policy)
+    if case.found["commands"] and case.principal is not None:
+        yield from _prefix(case)
+    if finding.level == "confirm":
+        yield from _approval(case)
+
+
+def _missing(case: Case, rule: Rule) -> str:
+    """`add … to `hosts` of`: what of this call the rule does not name."""
+    cwd = str(case.document["asked"].get("cwd", "")).rstrip("/") + "/"
+    told = []
+    for name, entries in case.found.items():
+        stated = rule.conditions.get(name, ())
+        left = [entry for entry in entries if stated != ANY and not _named(entry, stated, cwd)]
+        if left and stated:
+            told.append(f"add {_flow(left)} to `{name}` of")
+        elif left:
+            told.append(f"write `{name}: [{_flow(left)}]` into")
+    return ", and ".join(told)
+
+
+def _named(entry: Any, stated: tuple[Any, ...], cwd: str) -> bool:
+    if isinstance(entry, list):
+        return any(entry[: len(words)] == list(words) for words in stated)
+    absolute = entry.replace(_CWD, cwd, 1)
+    return any(
+        absolute == (whole := one.replace(_CWD, cwd, 1)) or (whole.endswith("/") and absolute.startswith(whole))
+        for one in stated
+    )
+
+
+def _new_rule(case: Case, policy: str) -> Change:
+    conditions = "".join(f", {name}: [{_flow(entries)}]" for name, entries in case.found.items() if entries)
+    identity = "".join(one if one.isalnum() else "_" for one in case.tool.lower()).strip("_")
+    rule = f"- {{id: allow_{identity}, tools: [{case.tool}]{conditions}}}"
+    rulesets = case.values.policies[policy]
+    if not rulesets:
+        where = case.values.where("tools", "policies", policy, "rulesets")
+        return Change(f"write a ruleset with this under `allow`, and name it in the policy `{policy}`:\n{rule}", where)
+    where = case.values.where("tools", "rulesets", rulesets[-1], "allow")
+    return Change(f"write a rule under `allow` of the ruleset `{rulesets[-1]}`, as narrow as it can be:\n{rule}", where)
+
+
+def _prefix(case: Case) -> Iterator[Change]:
+    cwd = case.document["asked"].get("cwd")
+    if cwd is None:
+        return
+    words = min((one for one in case.found["commands"]), key=len)
+    head = f"engine tools prefixes approve --principal {shlex.quote(case.principal or '')} --cwd {shlex.quote(cwd)}"
+    command = f"{head} --tool {case.tool} -- {shlex.join(words[:2])}"
+    yield Change(f"let somebody else approve the beginning of the command, for this principal and folder:\n{command}")
+
+
+def _approval(_: Case) -> Iterator[Change]:
+    yield Change(
+        "have a person approve this one call: ask with `engine tools call`, grant with `engine approvals grant`"
+    )
+
+
+def _type(case: Case, finding: Finding) -> Iterator[Change]:
+    name = (finding.subject or "").removeprefix("call.").rpartition("/")[2]
+    where = case.values.where("tools", "tools", case.tool, "arguments")
+    yield Change(f"state the type of the argument `{shown(name, 128)}` under `arguments`: `data` fits anything", where)
+
+
+def _secrets(case: Case, finding: Finding) -> Iterator[Change]:
+    yield from _as_told(case, finding)
+    where = case.values.where("tools", "tools", case.tool, "secrets")
+    yield Change("write `secrets: true`, if its arguments have to hold secrets", where)
+
+
+def _definition(case: Case, finding: Finding) -> Iterator[Change]:
+    yield from _as_told(case, finding)
+    stated = case.document.get("definition")
+    if isinstance(stated, dict):
+        where = case.values.where("tools", "tools", case.tool, "definition")
+        yield Change(f"once somebody has read the new definition, pin it: definition: {stated['digest']}", where)
+
+
+def pasted(tool: str, arguments: list[str], definition: str = "none") -> str:
+    """An entry of policy/tools.yaml to paste: refused as long as nobody has said what it may do."""
+    types = ", ".join(f"{_scalar(name)}: data" for name in arguments)
+    return "\n".join(
+        (
+            f"{tool}:",
+            "  title: Say what it does",
+            "  side_effects: [destructive]  # say what it really does: none, read, write, network, execute",
+            "  reversal: []",
+            f"  arguments: {{{types}}}",
+            "  secrets: false",
+            "  paths_on: elsewhere",
+            "  environments: []",
+            "  curated: []",
+            f"  definition: {_scalar(definition)}",
+        )
+    )
+
+
+def condition_text(rule: Rule) -> str:
+    """What a rule asks for, in a few words."""
+    if not rule.conditions:
+        return "every call by name" if rule.section != "allow" else "calls without hosts, paths and commands"
+    told = [
+        f"{name} {ANY if stated == ANY else _flow([list(one) if isinstance(one, tuple) else one for one in stated])}"
+        for name, stated in rule.conditions.items()
+    ]
+    return ("; " if rule.section == "allow" else " or ").join(told)
+
+
+def _flow(entries: list[Any]) -> str:
+    """Entries as a YAML list holds them."""
+    return ", ".join(_scalar(one) if isinstance(one, str) else f"[{_flow(one)}]" for one in entries)
+
+
+def _scalar(text: str) -> str:
+    plain = text.isascii() and text.replace("_", "").replace("-", "").replace(".", "").isalnum() and text[0].isalpha()
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+_MAKE: Mapping[str, Callable[[Case, Finding], Iterator[Change]]] = {
+    "tool_unknown": _entry,
+    "tool_policy_unknown": _policy,
+    "tool_policy_principal": _principal,
+    "tool_not_in_profile": _profile,
+    "denied_by_rule": _by_rule,
+    "confirmation_by_rule": _by_rule,
+    "denied_by_default": _by_default,
+    "confirmation_by_default": _by_default,
+    "argument_untyped": _type,
+    "secret_in_arguments": _secrets,
+    "definition_changed": _definition,
+}
+"""Findings that an edit of policy/tools.yaml answers; of all others the remedy says what to do."""

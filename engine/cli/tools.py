@@ -1,0 +1,170 @@
+"""`engine tools`: what an agent sees, what would happen to a call, why, and what would have to change."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import options, prefixes
+from engine.cli import tool_requests as asked
+from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+    from engine.flow import Answer
+
+app = typer.Typer(
+    help="List tools, explain and decide their calls, audit a server's tools, approve commands.", no_args_is_help=True
+)
+app.add_typer(prefixes.app, name="prefixes")
+
+
+class Format(StrEnum):
+    """What `--format` takes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+How = Annotated[Format, typer.Option("--format", help="How to tell it.")]
+
+
+@app.command("list")
+def list_tools(
+    tool_policy: asked.ToolPolicy = None,
+    profile: asked.Profile = None,
+    principal: asked.Principal = None,
+    state: options.State = None,
+    how: How = Format.TEXT,
+    policy: options.Policy = None,
+    rego: options.Rego = None,
+    bundle: options.Recipe = None,
+    values: options.Values = None,
+) -> None:
+    """List every tool: whether an agent sees it, what would happen to a call by name, and which value says so.
+
+    Recorded as a dry run. Without --tool-policy as for an agent that states none: nothing is visible.
+    """
+    from engine.cli.tool_list import as_json, as_text, listing
+
+    with _engine(state, (policy, rego, bundle), values) as engine:
+        rows = listing(engine, {"policy": tool_policy, "profile": profile}, asked.context(principal))
+    typer.echo(as_json(rows) if how is Format.JSON else as_text(rows, tool_policy, profile))
+
+
+@app.command("explain")
+def explain_tool(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool, as agents call it.")],
+    call: asked.Input = None,
+    tool_policy: asked.ToolPolicy = None,
+    profile: asked.Profile = None,
+    cwd: asked.WorkingFolder = None,
+    principal: asked.Principal = None,
+    state: options.State = None,
+    how: How = Format.TEXT,
+    policy: options.Policy = None,
+    rego: options.Rego = None,
+    bundle: options.Recipe = None,
+    values: options.Values = None,
+    now: options.Now = None,
+) -> None:
+    """Say why an agent can, or cannot, call a tool with these arguments, and what would have to change.
+
+    Without a call, one without arguments. Recorded as a dry run; ends with the exit code of the decision.
+    """
+    from engine.cli.tool_explain import as_json, as_text, explained
+
+    given = {"name": tool, "arguments": {}} if call is None else asked.content(call)
+    asked.named(given, tool)
+    wanted = asked.request(given, tool_policy, profile, cwd)
+    with _engine(state, (policy, rego, bundle), values, now) as engine:
+        context = asked.context(principal)
+        answer = engine.check("tool_call", wanted, context)
+        told = explained(engine, answer, tool, context.caller.principal)
+    typer.echo(as_json(told) if how is Format.JSON else as_text(told, _width(), color=_color()), nl=False)
+    raise typer.Exit(answer.exit)
+
+
+@app.command("call")
+def call_tool(
+    call: asked.Input = None,
+    tool_policy: asked.ToolPolicy = None,
+    profile: asked.Profile = None,
+    cwd: asked.WorkingFolder = None,
+    principal: asked.Principal = None,
+    approval: Annotated[
+        str | None, typer.Option("--approval", metavar="ID", help="An approval that was granted for this call.")
+    ] = None,
+    state: options.State = None,
+    how: How = Format.TEXT,
+    policy: options.Policy = None,
+    rego: options.Rego = None,
+    bundle: options.Recipe = None,
+    release: options.Release = None,
+    release_key: options.ReleaseKey = None,
+) -> None:
+    """Decide a call, for real: recorded as `enforce`, and an approval is used up. It runs no tool.
+
+    The call is read from standard input where no file is named. A confirm gives the id of an approval that
+    `engine approvals grant` grants; ask again with --approval.
+    """
+    from engine.cli.tool_explain import as_json, as_text, explained
+
+    given: Any
+    try:
+        given = asked.request(asked.content(call or Path("-")), tool_policy, profile, cwd)
+    except EngineError as error:
+        given = error
+    with _engine(state, (policy, rego, bundle), None, None, (release, release_key)) as engine:
+        context = asked.context(principal, approval)
+        answer = engine.decide("tool_call", given, context=context)
+        told = explained(engine, answer, str(call or "standard input"), context.caller.principal)
+    typer.echo(as_json(told) if how is Format.JSON else as_text(told, _width(), color=_color()), nl=False)
+    if how is Format.TEXT:
+        typer.echo(_afterwards(answer))
+    raise typer.Exit(answer.exit)
+
+
+def _afterwards(answer: Answer) -> str:
+    """What happens now: never a tool that runs."""
+    approval = answer.decision.approval
+    if approval is not None and approval.state == "requested":
+        grant = f"engine approvals grant {approval.id}"
+        return f"no tool was run; to approve this one call: {grant}; then ask again with --approval {approval.id}"
+    limits = answer.decision.limits
+    if limits is None:
+        return "no tool was run, and none may be"
+    told = ", ".join(f"{name} {_short(value)}" for name, value in limits.model_dump(mode="json").items())
+    return f"no tool was run: this only decides; within {told}"
+
+
+def _short(value: Any) -> str:
+    return ",".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+
+def _engine(
+    state: Path | None,
+    folders: tuple[Path | None, Path | None, Path | None],
+    values: list[str] | None,
+    now: str | None = None,
+    release: tuple[Path | None, Path | None] = (None, None),
+) -> Engine:
+    from engine.engine import Engine
+
+    moment = options.moment(now)
+    chosen = options.settings(state, *folders, release)
+    return Engine(chosen, values=tuple(values or ()), now=lambda: moment)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
+
+
+def _color() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ

@@ -1,0 +1,156 @@
+"""`engine tools prefixes`: beginnings of commands that are approved, listed, revoked, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.state import NewPrefix, PrefixRow, open_store
+from tests.command import Command, Run
+
+ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
+DAY = 86_400
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    return Command.of(tmp_path, cache)
+
+
+def approve(command: Command, *words: str, principal: str = "agent-7", cwd: str = "/work", tool: str = "shell") -> Run:
+    bound = ("--principal", principal, "--cwd", cwd, "--tool", tool)
+    return command("tools", "prefixes", "approve", *bound, "--", *words)
+
+
+def kept(command: Command) -> tuple[PrefixRow, ...]:
+    store = open_store(command.state)
+    try:
+        return store.prefixes(None, None, 100)
+    finally:
+        store.close()
+
+
+# covers: B09
+def test_a_prefix_is_approved_listed_and_revoked(command: Command) -> None:
+    run = approve(command, "git", "status", "--short")
+    (row,) = kept(command)
+    assert (run.code, run.stdout.splitlines()[0]) == (0, f"approved by {ME}: {row.id}")
+    assert (row.principal, row.cwd, row.tool, row.approver) == ("agent-7", "/work", "shell", ME)
+    assert row.words == ("git", "status", "--short")
+    assert row.expires_at - row.created_at == 7 * DAY
+    assert abs(row.created_at - time.time()) < 120
+
+    listed = command("tools", "prefixes", "list")
+    assert listed.code == 0
+    for word in (row.id, "valid", "git status --short", "agent-7 with shell in /work", f"approved by {ME}"):
+        assert word in listed.stdout
+    revoked = command("tools", "prefixes", "revoke", row.id)
+    assert (revoked.code, revoked.stdout) == (0, "revoked: git status --short of agent-7\n")
+    (row,) = kept(command)
+    assert row.revoked_at is not None
+    assert [one["state"] for one in command("tools", "prefixes", "list", "--format", "json").json] == ["revoked"]
+
+
+def test_the_three_states_and_whose_they_are(command: Command) -> None:
+    now = int(time.time())
+    store = open_store(command.state)
+    try:
+        for principal, begun in (("late", now - 100), ("early", now)):
+            store.approve_prefix(NewPrefix(principal, "/work", "shell", ("ls",), "lee", begun, begun + 50))
+        gone = store.approve_prefix(NewPrefix("early", "/srv", "shell", ("ls",), "lee", now, now + 50))
+        store.revoke_prefix(gone.id, now)
+    finally:
+        store.close()
+
+    def states(*options: str) -> list[tuple[str, str]]:
+        rows = command("tools", "prefixes", "list", "--format", "json", *options).json
+        return [(row["principal"], row["state"]) for row in rows]
+
+    assert states() == [("early", "revoked"), ("early", "valid"), ("late", "expired")]
+    assert states("--principal", "late") == [("late", "expired")]
+    assert states("--cwd", "/srv") == [("early", "revoked")]
+    assert states("--limit", "1") == [("early", "revoked")]
+    assert "no such beginning" in command("tools", "prefixes", "list", "--cwd", "/other").stdout
+
+
+# covers: B10
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ls; rm"],
+        ["ls", ";", "rm"],
+        ["ls\nrm", "-rf"],
+        ["$(ls)"],
+        ["`ls`"],
+        ["X=1", "ls"],
+        ["/bin/../bin/ls"],
+        ["my program"],
+        ["ls", ">", "/etc/passwd"],
+        [""],
+        ["git", ""],
+        ["word"] * 17,
+    ],
+    ids=repr,
+)
+def test_nobody_can_approve_what_is_no_plain_command(command: Command, words: list[str]) -> None:
+    run = approve(command, *words)
+    assert (run.code, run.stdout) == (2, "")
+    assert "engine: " in run.stderr
+    assert not command.state.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"cwd": "work"}, "no absolute folder"),
+        ({"cwd": "/work/"}, "no absolute folder"),
+        ({"cwd": "/work/../etc"}, "no absolute folder"),
+        ({"tool": "she ll"}, "no name of a tool"),
+        ({"tool": ""}, "no name of a tool"),
+        ({"principal": ""}, "no name of a principal"),
+        ({"principal": "a\nb"}, "no name of a principal"),
+        ({"principal": "x" * 2_000}, "cannot be kept"),
+    ],
+    ids=str,
+)
+def test_what_it_is_bound_to_has_to_be_plain(command: Command, changes: dict[str, str], said: str) -> None:
+    run = approve(command, "git", "status", **changes)
+    assert (run.code, run.stdout) == (2, "")
+    assert said in run.stderr
+
+
+def test_whoever_approves_for_himself_is_told(command: Command) -> None:
+    run = approve(command, "git", "status", principal=ME)
+    assert run.code == 0
+    assert "are the same" in run.stderr
+    assert "are the same" not in approve(command, "git", "status").stderr
+
+
+def test_an_approver_is_whom_a_token_speaks_for(command: Command) -> None:
+    issued = command("tokens", "issue", "--principal", "lee", "--days", "1", "--point", "source").stdout.strip()
+    bound = ("--principal", "agent-7", "--cwd", "/work", "--tool", "shell", "--days", "1", "--", "git")
+    run = command("tools", "prefixes", "approve", *bound, env={"ENGINE_TOKEN": issued})
+    assert (run.code, kept(command)[0].approver) == (0, "lee")
+    assert kept(command)[0].expires_at - kept(command)[0].created_at == DAY
+    refused = command("tools", "prefixes", "approve", *bound, env={"ENGINE_TOKEN": "aet_0"})
+    assert (refused.code, len(kept(command))) == (1, 1)
+
+
+@pytest.mark.parametrize("id_", ["0" * 32, "' OR 1=1 --", "\udcff"])
+def test_an_unknown_one_cannot_be_revoked(command: Command, id_: str) -> None:
+    approve(command, "git", "status")
+    run = command("tools", "prefixes", "revoke", id_)
+    assert run.code == 2
+    assert "no approved beginning" in run.stderr
+    assert kept(command)[0].revoked_at is None
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["revoke", "0" * 32]], ids=str)
+def test_looking_makes_no_state(command: Command, arguments: list[str]) -> None:
+    run = command("tools", "prefixes", *arguments)
+    assert (run.code, run.stdout) == (2, "")
+    assert not command.state.exists()
