@@ -27,20 +27,18 @@ POINTS: dict[str, Point] = {
     for point in (
         source.POINT,
         license_point.POINT,
-        runner_request.POINT,
+        media.POINT,
         runner_bind.POINT,
-        runner_uri.POINT,
         runner_capability.POINT,
-        observation.POINT,
-        tool_result.POINT,
-        tool_call.POINT,
-        tool_visibility.POINT,
-        skill_file.POINT,
-        tool_contract.POINT,
+        runner_request.POINT,
+        runner_uri.POINT,
         skill_file.POINT,
         subagent.POINT,
+        tool_call.POINT,
+        tool_contract.POINT,
         tool_result.POINT,
-        media.POINT,
+        tool_visibility.POINT,
+        observation.POINT,
     )
 }
 
