@@ -6,14 +6,14 @@ knows the selectors that mean it; so the size grows with the rules and not with 
 
     tools.<tool>.selectors            those selectors that rules and profiles use and that mean the tool
     profiles.<profile>.<selector>     true
-    policies.<policy>.<section>       `names` of its rules in the order in which they are asked; `selectors`
-                                      with, for each, `rules`: an aspect of a call to the numbers of rules
+    policies.<policy>.<section>       its `size`, the `names` of its rules in the order in which they are asked, and
+                                      `selectors` with, for each, an aspect of a call to rules by number
 
-An aspect is what one rule may cover of a call: `any host`, `host <origin>`, `any path`, `path <path>`,
-`path {cwd}/<path>`, `any command`, `command <count> <words>`. For what rules say of a call that holds nothing,
+An aspect is what one rule may cover of a call: `any host`, `host <origin>`, `any path`, `/<path>`,
+`{cwd}/<path>`, `any command`, `command <count> <words>`. For what rules say of a call that holds nothing,
 or of a tool by its name alone, there are `always` and `by name`.
-Deny and confirm need the first rule of an aspect only. They also have `count`s, by which rules see that
-nothing is missing: there, a missing row would admit more.
+Deny and confirm need only the first rule of an aspect; allow has all of them, with how many there are, and by
+number what each rule `covers`, because one rule has to cover all of a call.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from engine.values.tool_checks import FOLDER, GROUP
 
 _ALWAYS, _BY_NAME, _CWD_UNKNOWN = "always", "by name", "any path without cwd"
 _WORDS = {"hosts": "host", "paths": "path", "commands": "command"}
+_PATHS = ("/", FOLDER)
 
 
 def tool_lookup(tools: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,22 +74,21 @@ def _refusing(rules: list[tuple[str, Any]]) -> dict[str, Any]:
             first = selectors.setdefault(selector, {})
             for aspect in _folded(rule):
                 first.setdefault(aspect, number)
-    found = {selector: {"count": len(first), "rules": first} for selector, first in selectors.items()}
-    return {"names": [name for name, _ in rules], "count": len(found), "selectors": found}
+    return {"size": len(rules), "names": [name for name, _ in rules], "selectors": selectors}
 
 
 def _folded(rule: Mapping[str, Any]) -> Iterator[str]:
     """The aspects of a rule that refuses: letter case of paths and programs does not count."""
     aspects = _covered(rule)
     yield from (_fold(aspect) for aspect in aspects or [_ALWAYS])
-    if any(aspect.startswith(f"path {FOLDER}") for aspect in aspects):
+    if any(aspect.startswith(FOLDER) for aspect in aspects):
         yield _CWD_UNKNOWN  # without a working folder any path may be in it
 
 
 def _fold(aspect: str) -> str:
-    kind, *words = aspect.split(" ")
-    if kind == "path":
+    if aspect.startswith(_PATHS):
         return aspect.lower()
+    kind, *words = aspect.split(" ")
     if kind == "command":
         words[1] = words[1].lower()
     return " ".join((kind, *words))
@@ -96,18 +96,25 @@ def _fold(aspect: str) -> str:
 
 def _allowing(rules: list[tuple[str, Any]]) -> dict[str, Any]:
     """A section whose rules have to cover all of a call: by an aspect, the rules to try, and what each covers."""
-    selectors: dict[str, dict[str, dict[str, list[int]]]] = {}
+    selectors: dict[str, dict[str, dict[str, Any]]] = {}
     covers = []
     for number, (_, rule) in enumerate(rules):
         aspects = _covered(rule)
         covers.append(dict.fromkeys(aspects, True))
         for selector in dict.fromkeys(rule["tools"]):
-            tried = selectors.setdefault(selector, {"rules": {_ALWAYS: [number]}})["rules"]
+            tried = selectors.setdefault(selector, {_ALWAYS: _tried(number)})
             for aspect in dict.fromkeys(aspects):
-                tried.setdefault(aspect, []).append(number)
+                tried.setdefault(aspect, _tried())["rules"].append(number)
             if not aspects:
-                tried.setdefault(_BY_NAME, [number])
-    return {"names": [name for name, _ in rules], "covers": covers, "selectors": selectors}
+                tried.setdefault(_BY_NAME, _tried(number))
+    for tried in selectors.values():
+        for one in tried.values():
+            one["size"] = len(one["rules"])
+    return {"size": len(rules), "names": [name for name, _ in rules], "covers": covers, "selectors": selectors}
+
+
+def _tried(*numbers: int) -> dict[str, Any]:
+    return {"rules": [*numbers]}
 
 
 def _covered(rule: Mapping[str, Any]) -> list[str]:
@@ -116,9 +123,8 @@ def _covered(rule: Mapping[str, Any]) -> list[str]:
 
 
 def _aspects(condition: str, covered: Any) -> Iterable[str]:
-    word = _WORDS[condition]
     if covered == "any":
-        return [f"any {word}"]
+        return [f"any {_WORDS[condition]}"]
     if condition == "commands":
-        return [" ".join((word, str(len(words)), *words)) for words in covered]
-    return [f"{word} {one}" for one in covered]
+        return [" ".join(("command", str(len(words)), *words)) for words in covered]
+    return [f"host {one}" for one in covered] if condition == "hosts" else covered

@@ -13,7 +13,7 @@ destination(one) := {"any host", concat(" ", ["host", one.origin])} if {
 }
 
 # Of a path, for rules that allow: it and every folder that it is in.
-path(one) := ({"any path"} | _inside("/", _bare(one.path))) | _below_cwd(one) if {
+path(one) := ({"any path"} | _ways(_bare(one.path))) | _below_cwd(one) if {
 	one.canonical == true
 	startswith(one.path, "/")
 }
@@ -21,24 +21,24 @@ path(one) := ({"any path"} | _inside("/", _bare(one.path))) | _below_cwd(one) if
 # METADATA
 # custom:
 #   proof: without a word on the working folder a path is in none that could allow it
-_below_cwd(one) := _inside("{cwd}/", trim_suffix(one.below_cwd, "/")) if {
+_below_cwd(one) := _ways(concat("", ["{cwd}/", _bare(one.below_cwd)])) if {
 	is_string(one.below_cwd)
+	one.below_cwd != ""
 } else := set()
 
 # Of a path, for rules that refuse or ask.
-path_refused(one, asked) := ({"any path"} | _over("/", folded)) | _over_cwd(concat("", ["/", folded]), asked) if {
+path_refused(one, asked) := ({"any path"} | _ways(_slashed(folded))) | _over_cwd(_slashed(folded), asked) if {
 	one.canonical == true
 	startswith(one.path, "/")
-	folded := _folded(_bare(one.path))
+	folded := lower(upper(one.path)) # some letters have an equal only in upper case
 }
 
 # METADATA
 # custom:
 #   proof: without a working folder every path counts as one that may be in it
-_over_cwd(path, asked) := _over("{cwd}/", trim_suffix(trim_prefix(slashed, cwd), "/")) if {
+_over_cwd(slashed, asked) := _ways(concat("", ["{cwd}/", trim_prefix(slashed, cwd)])) if {
 	startswith(asked.cwd, "/")
-	cwd := concat("", [trim_suffix(_folded(asked.cwd), "/"), "/"])
-	slashed := concat("", [path, "/"])
+	cwd := _slashed(lower(upper(asked.cwd)))
 	startswith(slashed, cwd)
 } else := set() if {
 	startswith(asked.cwd, "/")
@@ -61,51 +61,33 @@ command_refused(one) := ({"any command"} | _beginnings(full)) | _beginnings(shor
 	short := array.concat([parts[count(parts) - 1]], others)
 }
 
-_bare(path) := trim_suffix(trim_prefix(path, "/"), "/")
+_bare(path) := trim_suffix(path, "/")
 
-# Upper case first: some letters have an equal only there.
-_folded(text) := lower(upper(text))
+_slashed(path) := concat("", [_bare(path), "/"])
 
 # A rule speaks of at most 32 parts of a path and of at most 16 words of a command: engine.values.tool_checks.
 _most_parts := 32
 
 _most_words := 16
 
-# METADATA
-# custom:
-#   proof: what is left out of the ways of a path is covered by fewer rules that allow
-_inside(base, rest) := {concat("", ["path ", base, way]) | some way in _ways(rest)} if {
-	rest != ""
-} else := set()
-
-# METADATA
-# custom:
-#   proof: it collects parts of one text that is there
-_over(base, rest) := {concat("", ["path ", base, way]) | some way in (_ways(rest) | {_slashed(rest)})}
-
-_slashed("") := ""
-
-_slashed(rest) := concat("", [rest, "/"]) if {
-	is_string(rest)
-	rest != ""
-}
-
-# Of `a/b/c`: ``, `a/`, `a/b/` and `a/b/c`.
+# Of `/a/b`: `/`, `/a/` and `/a/b`; of `/a/b/` also that, and `/a/b` as well.
 #
 # METADATA
 # custom:
 #   proof: it collects parts of one text that is there
-_ways(rest) := {"", rest} | {_slashed(concat("/", array.slice(parts, 0, length))) |
-	some length in numbers.range(1, _most_parts)
-	length < count(parts)
+_ways(path) := {path, _bare(path)} | {concat("/", array.concat(array.slice(parts, 0, length), [""])) |
+	some length, _ in parts
+	0 < length
+	length <= _most_parts
 } if {
-	parts := split(rest, "/")
+	parts := split(path, "/")
 }
 
 # METADATA
 # custom:
 #   proof: a command without words has no beginning, and is refused by a requirement of its own
 _beginnings(words) := {concat(" ", array.concat(["command", format_int(length, 10)], array.slice(words, 0, length))) |
-	some length in numbers.range(1, _most_words)
-	length <= count(words)
+	some index, _ in words
+	length := index + 1
+	length <= _most_words
 }

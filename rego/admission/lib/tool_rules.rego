@@ -1,7 +1,7 @@
 # The rules of a policy that match, looked up by what a call holds; policy/tools.yaml is their source.
 #
-# A rule that refuses or asks must not get lost: sections and their selectors say how many rows they have,
-# and where one is missing nothing here is defined, so that whatever asks is not proven.
+# Rows of the lookup are named in full, never bound as a whole: OPA copies what a variable holds, and the cost
+# would grow with the number of rules. `size` says that a section is there; without it nothing here is defined.
 package admission.lib.tool_rules
 
 import future.keywords.not
@@ -10,25 +10,15 @@ import future.keywords.not
 #
 # METADATA
 # custom:
-#   proof: the section and the selectors of the tool are whole, and each row of them is asked for
+#   proof: the selectors of the tool and the section are there, and the aspects are complete or refused elsewhere
 matching(policy, tool, section, aspects) := {number |
-	some selector in data.policy.tool_lookup.tools[tool].selectors
-	rules := rows.selectors[selector].rules
+	some selector in selectors
 	some aspect in aspects
-	number := rules[aspect]
+	number := data.policy.tool_lookup.policies[policy][section].selectors[selector][aspect]
 } if {
 	selectors := data.policy.tool_lookup.tools[tool].selectors
-	rows := data.policy.tool_lookup.policies[policy][section]
 	is_array(selectors)
-	is_object(rows.selectors)
-	count(rows.selectors) == rows.count
-	broken := {selector | some selector in selectors; rows.selectors[selector]; not _whole(rows.selectors[selector])}
-	count(broken) == 0
-}
-
-_whole(index) if {
-	is_object(index.rules)
-	count(index.rules) == index.count
+	is_number(data.policy.tool_lookup.policies[policy][section].size)
 }
 
 # The number of the first rule that allows all of what a call holds: `held` has lists of aspects, one for
@@ -38,40 +28,42 @@ _whole(index) if {
 # custom:
 #   proof: what is missing leaves rules out, and fewer rules allow less
 first_allowing(policy, tool, held) := min(numbers) if {
-	rows := data.policy.tool_lookup.policies[policy].allow
-	tried := [rules | some pivot in _pivots(held); rules := _tried(rows, tool, pivot)]
-	fewest := min([count(rules) | some rules in tried])
-	numbers := {number |
-		some rules in tried
-		count(rules) == fewest
-		some number in rules
-		_covers_all(rows.covers[number], held)
-	}
+	pivots := _pivots(held)
+	by_size := sort([[_tries(policy, tool, pivot), number] | some number, pivot in pivots])
+	numbers := {one | some one in _tried(policy, tool, pivots[by_size[0][1]]); _covers_all(policy, one, held)}
 	count(numbers) > 0
 }
 
 # The first rule that allows a tool by its name alone.
-allowing_by_name(policy, tool) := min(_tried(data.policy.tool_lookup.policies[policy].allow, tool, {"by name"}))
+allowing_by_name(policy, tool) := min(_tried(policy, tool, {"by name"}))
 
 # `<ruleset>/<id>` of a rule by its number.
 name(policy, section, number) := data.policy.tool_lookup.policies[policy][section].names[number]
 
 # Whether some rule that allows covers this one thing.
 some_covering(policy, tool, aspects) if {
-	tried := _tried(data.policy.tool_lookup.policies[policy].allow, tool, aspects)
-	is_array(tried)
-	count(tried) > 0
+	tries := _tries(policy, tool, aspects)
+	is_number(tries)
+	tries > 0
 }
 
 # METADATA
 # custom:
 #   proof: what is missing leaves rules out, and fewer rules allow less
-_tried(rows, tool, aspects) := [number |
+_tried(policy, tool, aspects) := [number |
 	some selector in data.policy.tool_lookup.tools[tool].selectors
-	rules := rows.selectors[selector].rules
 	some aspect in aspects
-	some number in rules[aspect]
+	some number in data.policy.tool_lookup.policies[policy].allow.selectors[selector][aspect].rules
 ]
+
+# METADATA
+# custom:
+#   proof: it only says where looking is cheapest
+_tries(policy, tool, aspects) := sum([size |
+	some selector in data.policy.tool_lookup.tools[tool].selectors
+	some aspect in aspects
+	size := data.policy.tool_lookup.policies[policy].allow.selectors[selector][aspect].size
+])
 
 # METADATA
 # custom:
@@ -83,11 +75,11 @@ _pivots(held) := [{"always"}] if {
 # METADATA
 # custom:
 #   proof: the lists are complete, or `held` would not be there; a call that holds nothing has nothing to cover
-_covers_all(covers, held) if {
+_covers_all(policy, number, held) if {
 	every things in [held.hosts, held.paths, held.commands] {
 		every aspects in things {
 			some aspect in aspects
-			covers[aspect] == true
+			data.policy.tool_lookup.policies[policy].allow.covers[number][aspect] == true
 		}
 	}
 }
