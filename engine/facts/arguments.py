@@ -1,61 +1,283 @@
-"""Walks the arguments of a tool call and lists what rules may speak about."""
+"""Walks the arguments of a tool call, at any depth and under any key, and lists what rules may speak about.
+
+The declared type of an argument says how everything below it is read:
+
+    text                       only secrets are looked for
+    url, host, path, command   every value is read as exactly that; what is none is not canonical
+    data, or no type           everything is looked for: URLs and hosts, paths, JSON inside strings, keys
+
+What was declared as something else than a URL is still searched for URLs, as far as a URL can stand there.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-from engine.facts.found import Argument, ArgumentType, Command, Destination, Form, FoundPath, Place
-from engine.facts.origins import origin_facts
-from engine.facts.paths import links, path_facts
+from engine.facts.commands import CommandFacts, argv_facts, parts, text_facts
+from engine.facts.destinations import destinations, url_destinations, urls, without_urls
+from engine.facts.disguises import undisguised
+from engine.facts.found import Argument, ArgumentType, Command, Destination, Form, FoundPath, Links, Place
+from engine.facts.hosts import PROGRAM_ENDINGS, host_origin
+from engine.facts.origins import OriginFacts
+from engine.facts.paths import looks_like_path, path_facts
+from engine.facts.strict_json import LARGEST, AmbiguousJsonError, NotJsonError, read_strict
 
+LEVELS = 64
+"""Nested objects and lists that are walked, JSON inside strings included; calls of real tools have fewer than 10."""
+
+VALUES = 10_000
+"""Values that are walked, keys not counted; a walk of so many takes less than a second."""
+
+CHARACTERS = 2 << 20
+"""Characters of all strings and keys together; reading more takes longer than a caller waits."""
+
+FACTS = 1_000
+"""Things found of all kinds; nobody's rules cover so many."""
+
+ARGUMENTS = 256
+"""Arguments by name; tools declare fewer than 50."""
+
+WRAPPINGS = 3
+"""JSON inside a string inside JSON: so often, and not once more."""
+
+_LONGEST_PLACE = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_NO_READING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\$[({]|`")
+"""Control characters, text that runs backwards, and what a shell would carry out."""
+
+_JSON_BEGINS = frozenset(("{", "[", '"', " ", "\t", "\r", "\n"))
 _TYPES = frozenset(get_args(ArgumentType))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a walk finds out about secrets in texts, secrets by their name, and links on this machine."""
+
+    secret: Callable[[str], bool]
+    secret_name: Callable[[str], bool]
+    links: Callable[[str], Links]
+
+
+@dataclass(frozen=True, slots=True)
 class Walked:
     """Everything that was found; `complete` is false when there was more than anybody looks at."""
 
-    arguments: tuple[Argument, ...] = ()
-    destinations: tuple[Destination, ...] = ()
-    paths: tuple[FoundPath, ...] = ()
-    commands: tuple[Command, ...] = ()
-    secrets: tuple[Place, ...] = ()
-    unreadable: tuple[Place, ...] = ()
-    depth: int = 1
-    count: int = 0
-    complete: bool = True
-    places: dict[str, str] = field(default_factory=dict)
+    arguments: tuple[Argument, ...]
+    destinations: tuple[Destination, ...]
+    paths: tuple[FoundPath, ...]
+    commands: tuple[Command, ...]
+    secrets: tuple[Place, ...]
+    unreadable: tuple[Place, ...]
+    depth: int
+    count: int
+    complete: bool
 
 
-def walk(arguments: dict[str, Any], types: Mapping[str, str], cwd: str | None) -> Walked:
-    """Everything in the arguments that rules may speak about."""
-    walked = Walked(count=len(arguments))
-    for number, (name, value) in enumerate(sorted(arguments.items())):
-        plain = _NAME.fullmatch(name) is not None
-        place = f"arguments/{name}" if plain else f"arguments/#{number}"
-        declared = types.get(name)
-        kind = cast("ArgumentType", declared) if declared in _TYPES else None
-        walked.arguments += (Argument(id=place, name=name if plain else None, type=kind),)
-        if kind == "url":
-            origin = origin_facts(str(value))
-            walked.destinations += (Destination(id=place, canonical=origin.canonical, origin=origin.origin),)
+def walk(arguments: Mapping[str, Any], types: Mapping[str, str], cwd: str | None, look: Look) -> Walked:
+    """Everything in the arguments that rules may speak about, in the order of their names. Never raises."""
+    walking = _Walk(cwd, look)
+    walking.top(arguments, types)
+    return Walked(
+        arguments=tuple(walking.arguments),
+        destinations=tuple(walking.destinations),
+        paths=tuple(walking.paths),
+        commands=tuple(walking.commands),
+        secrets=tuple(walking.secrets),
+        unreadable=tuple(walking.unreadable),
+        depth=walking.depth,
+        count=walking.count,
+        complete=walking.complete,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """Where a value stands: its id, the key it stands under, its level, and in how many strings of JSON."""
+
+    place: str
+    name: str
+    level: int
+    wrapped: int = 0
+
+    def below(self, step: str, name: str | None = None) -> _At:
+        """The place of something inside; the outer id where that would be too long to read."""
+        long = len(self.place) + len(step) >= _LONGEST_PLACE
+        place = self.place if long else f"{self.place}/{step}"
+        return _At(place, self.name if name is None else name, self.level + 1, self.wrapped)
+
+
+class _Walk:
+    """One pass over the arguments of one call."""
+
+    def __init__(self, cwd: str | None, look: Look) -> None:
+        self._cwd, self._look = cwd, look
+        self._ids: dict[str, int] = {}
+        self._characters = 0
+        self.arguments: list[Argument] = []
+        self.destinations: list[Destination] = []
+        self.paths: list[FoundPath] = []
+        self.commands: list[Command] = []
+        self.secrets: list[Place] = []
+        self.unreadable: list[Place] = []
+        self.depth, self.count, self.complete = 1, 0, True
+
+    def top(self, arguments: Mapping[str, Any], types: Mapping[str, str]) -> None:
+        """Walk every argument by its declared type."""
+        root = _At("arguments", "", 1)
+        for number, name in enumerate(sorted(arguments)):
+            if number == ARGUMENTS or not self._room(name, 1):
+                self.complete = False
+                return
+            kind = cast("ArgumentType", types[name]) if types.get(name) in _TYPES else None
+            plain = self._is_plain(name)
+            at = root.below(name if plain else f"#{number}", name)
+            self.arguments.append(Argument(id=at.place, name=name if plain else None, type=kind))
+            self._named(name, arguments[name], kind or "data", at)
+
+    def _named(self, name: str, value: Any, kind: ArgumentType, at: _At) -> None:
+        """A value and its key, which is read as data: an address is one also where a name is expected."""
+        if not self._is_plain(name):
+            self._text(name, "text" if kind == "text" else "data", _At(at.place, "", at.level, WRAPPINGS))
+        self._value(value, kind, at)
+
+    def _is_plain(self, name: str) -> bool:
+        return _NAME.fullmatch(name) is not None and not self._look.secret(name)
+
+    def _value(self, value: Any, kind: ArgumentType, at: _At) -> None:
+        if not self._room(value, at.level):
+            return
+        self.count += 1
+        if isinstance(value, str):
+            self._text(value, kind, at)
+        elif isinstance(value, list):
+            self._list(value, kind, at)
+        elif isinstance(value, dict):
+            for number, name in enumerate(sorted(value)):
+                if not self._room(name, at.level):
+                    return
+                self._named(name, value[name], kind, at.below(name if self._is_plain(name) else f"#{number}", name))
+        elif value is not None:
+            self._scalar(value, kind, at)
+
+    def _room(self, value: Any, level: int) -> bool:
+        """Whether one more value may be looked at; when it may not, nothing after it is either."""
+        if isinstance(value, dict | list):
+            self.depth = max(self.depth, level)
+        if isinstance(value, str):
+            self._characters += len(value)
+        found = len(self.destinations) + len(self.paths) + len(self.commands) + len(self.unreadable) + len(self.secrets)
+        room = level <= LEVELS and self.count < VALUES and self._characters <= CHARACTERS and found < FACTS
+        self.complete = self.complete and room
+        return self.complete
+
+    def _list(self, items: list[Any], kind: ArgumentType, at: _At) -> None:
+        if kind != "command" or any(isinstance(item, dict | list) for item in items):
+            for number, item in enumerate(items):
+                self._value(item, kind, at.below(str(number)))
+            return
+        words = [item for item in items if isinstance(item, str)]
+        self.count += len(items)
+        text = " ".join(words)
+        if self._room(text, at.level):
+            self._secret(text, at)
+            self._command(argv_facts(items), "argv", at)
+
+    def _scalar(self, value: Any, kind: ArgumentType, at: _At) -> None:
+        """A number or truth value: never what is declared, and read alike only where it is not too large."""
+        if kind in {"url", "host"}:
+            self._leads([OriginFacts(canonical=False)], at)
         elif kind == "path":
-            path = path_facts(str(value), cwd)
-            walked.paths += (
-                FoundPath(
-                    id=place,
-                    canonical=path.canonical,
-                    path=path.path,
-                    below_cwd=path.below,
-                    links="unknown" if path.path is None else links(path.path),
-                ),
-            )
+            self._path("", at)
         elif kind == "command":
-            words = tuple(value) if isinstance(value, list) else tuple(str(value).split(" "))
-            form: Form = "argv" if isinstance(value, list) else "text"
-            walked.commands += (Command(id=place, canonical=True, words=words, form=form),)
-    return walked
+            self._command(CommandFacts(canonical=False), "text", at)
+        elif isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
+            self._unreadable(at)
+        if not isinstance(value, bool) and self._look.secret_name(at.name):
+            self.secrets.append(Place(id=self._id("secrets", at)))
+
+    def _text(self, text: str, kind: ArgumentType, at: _At) -> None:
+        self._secret(text, at)
+        if kind == "data":
+            self._data(text, at)
+        elif kind == "url":
+            self._leads(url_destinations(text), at)
+        elif kind == "host":
+            self._leads([host_origin(text)], at)
+        elif kind == "path":
+            self._path(text, at)
+            self._leads(urls(text), at)
+        elif kind == "command":
+            self._command(text_facts(text), "text", at)
+
+    def _data(self, text: str, at: _At) -> None:
+        if self._json(text, at):
+            return
+        if _NO_READING.search(text) is not None:
+            self._unreadable(at)
+        self._leads(destinations(text), at)
+        self._undeclared_path(text, at)
+
+    def _undeclared_path(self, text: str, at: _At) -> None:
+        """A path that nobody declared; one that shows only without its disguise is not canonical."""
+        if looks_like_path(text) and looks_like_path(without_urls(text)):
+            self._path(text, at)
+            return
+        plain = undisguised(text)
+        if plain != text and looks_like_path(plain) and looks_like_path(without_urls(plain)):
+            self._path("", at)
+
+    def _json(self, text: str, at: _At) -> bool:
+        """Whether a string is JSON, whose values were walked, or looks like it and has no one reading."""
+        if text[:1] not in _JSON_BEGINS or text.lstrip(" \t\r\n")[:1] not in {"{", "[", '"'}:
+            return False
+        try:
+            value = read_strict(text)
+        except NotJsonError:
+            return False
+        except AmbiguousJsonError:
+            self._unreadable(at)
+            return True
+        if at.wrapped == WRAPPINGS:
+            self._unreadable(at)
+        else:
+            self._value(value, "data", _At(at.place, at.name, at.level + 1, at.wrapped + 1))
+        return True
+
+    def _secret(self, text: str, at: _At) -> None:
+        if text and (self._look.secret_name(at.name) or self._look.secret(text)):
+            self.secrets.append(Place(id=self._id("secrets", at)))
+
+    def _unreadable(self, at: _At) -> None:
+        self.unreadable.append(Place(id=self._id("unreadable", at)))
+
+    def _leads(self, found: list[OriginFacts], at: _At) -> None:
+        for facts in found:
+            name = self._id("destinations", at)
+            self.destinations.append(Destination(id=name, canonical=facts.canonical, origin=facts.origin))
+
+    def _path(self, text: str, at: _At) -> None:
+        facts = path_facts(text, self._cwd)
+        name, path = self._id("paths", at), facts.path
+        links: Links = "unknown" if path is None else self._look.links(path)
+        found = FoundPath(id=name, canonical=facts.canonical, path=path, below_cwd=facts.below, links=links)
+        self.paths.append(found)
+
+    def _command(self, facts: CommandFacts, form: Form, at: _At) -> None:
+        name = self._id("commands", at)
+        self.commands.append(Command(id=name, canonical=facts.canonical, words=facts.words, form=form))
+        for word in facts.rest:
+            if not self._room(None, at.level):
+                return
+            self.count += 1
+            for part in parts(word):
+                self._leads(destinations(part, PROGRAM_ENDINGS), at)
+                self._undeclared_path(part, at)
+
+    def _id(self, kind: str, at: _At) -> str:
+        """The place, with a number behind it when the same was found there before."""
+        key = f"{kind} {at.place}"
+        self._ids[key] = self._ids.get(key, 0) + 1
+        return at.place if self._ids[key] == 1 else f"{at.place}#{self._ids[key]}"

@@ -22,6 +22,11 @@ LONGEST_PART = 255
 
 _ESCAPED = re.compile(r"%(?:2[eEfF]|5[cC]|25|00)")
 _DRIVE = re.compile(r"[A-Za-z]:")
+_LIKE_A_PATH = re.compile(
+    r"\A\s*(?:/|\\|~(?:[/\\A-Za-z]|\Z)|\.{1,2}[/\\]|[A-Za-z]:[/\\])"
+    r"|(?:\A|[\s/\\])\.\.(?:[/\\]|\s*\Z)"
+    r"|%(?:25){0,3}(?:2[fF]|5[cC]|2[eE]%(?:25){0,3}2[eE])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,14 @@ def path_facts(text: str, cwd: str | None) -> PathFacts:
     if len(path.encode()) > LONGEST:
         return _REFUSED
     return PathFacts(canonical=True, path=path, below=path[len(base) :] if base and path.startswith(base) else None)
+
+
+def looks_like_path(text: str) -> bool:
+    """Whether a text that nobody declared as a path begins like one, or has `..` or an escaped separator.
+
+    `notes.txt` and `docs/notes.txt` look like any other text: they stay below the working directory.
+    """
+    return _LIKE_A_PATH.search(text) is not None
 
 
 def canonical_folder(text: str) -> str:

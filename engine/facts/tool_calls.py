@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from engine.canonical import canonical
 from engine.facts.strict_json import AmbiguousJsonError, NotJsonError, read_strict
 from engine.model import Model
 
@@ -114,11 +115,14 @@ ToolCall = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call in its one form; `arguments` is None when `text` has no one reading as an object."""
+    """A call in its one form; `arguments` is None when they have no one reading as an object.
+
+    `data` are the arguments as canonical JSON, or the text that has no reading.
+    """
 
     tool: str
     arguments: Arguments | None
-    text: str = ""
+    data: bytes
 
 
 def call_of(call: OwnCall | OpenAiCall | ResponsesCall | AnthropicCall | McpCall) -> Call:
@@ -128,15 +132,22 @@ def call_of(call: OwnCall | OpenAiCall | ResponsesCall | AnthropicCall | McpCall
     if isinstance(call, ResponsesCall):
         return _written(call.name, call.arguments)
     if isinstance(call, AnthropicCall):
-        return Call(call.name, call.input)
+        return _given(call.name, call.input)
     if isinstance(call, McpCall):
-        return Call(call.params.name, call.params.arguments)
-    return Call(call.name, call.arguments)
+        return _given(call.params.name, call.params.arguments)
+    return _given(call.name, call.arguments)
 
 
 def _written(name: str, text: str) -> Call:
     try:
         value = read_strict(text)
     except (NotJsonError, AmbiguousJsonError):
-        return Call(name, None, text)
-    return Call(name, value if isinstance(value, dict) else None, text)
+        value = None
+    return _given(name, value) if isinstance(value, dict) else Call(name, None, text.encode("utf-8", "replace"))
+
+
+def _given(name: str, arguments: Arguments) -> Call:
+    try:
+        return Call(name, arguments, canonical(arguments))
+    except (ValueError, TypeError, RecursionError):  # a number without a JSON form, endless nesting
+        return Call(name, None, b"")

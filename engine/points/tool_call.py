@@ -11,14 +11,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from engine.canonical import canonical, digest
-from engine.facts.arguments import Walked, walk
-from engine.facts.found import Argument, Command, Destination, FoundPath, Place
-from engine.facts.paths import canonical_folder
+from engine.canonical import digest
+from engine.facts.arguments import Look, Walked, walk
+from engine.facts.found import Argument, Command, Destination, FoundPath, Links, Place
+from engine.facts.paths import canonical_folder, links
+from engine.facts.previews import preview
+from engine.facts.schemas import fits, schema_valid
 from engine.facts.tool_calls import Call, ToolCall, call_of
+from engine.facts.tool_definitions import UnreadableDefinitionError, definition_of
 from engine.files import shown
 from engine.model import Caller, Digest, Limits, Model
 from engine.points import Gathered, Input, Point, World
+from engine.record.patterns import is_secret
+from engine.record.redaction import is_secret_name, redact
 from engine.state.store import Store
 
 PREFIXES = 500
@@ -113,40 +118,63 @@ class ToolCallLimits(Limits):
 def gather(request: ToolCallRequest, world: World) -> Gathered:
     """Bring the call into its one form and list everything in it that rules may speak about."""
     call = call_of(request.call)
-    walked = walk(call.arguments or {}, world.argument_types(call.tool), request.cwd)
+    walked = walk(
+        call.arguments or {},
+        world.argument_types(call.tool),
+        request.cwd,
+        Look(secret=is_secret, secret_name=is_secret_name, links=_links(world)),
+    )
+    hidden = call.arguments is None and is_secret(call.data.decode("utf-8"))
     gathered = ToolCallInput(
         point="tool_call",
         now=world.clock(),
         asked=Asked(policy=request.policy, profile=request.profile, cwd=request.cwd),
         call=_call(call, walked),
-        definition=None,
+        definition=None if request.definition is None else _definition(request.definition, call),
         environment=request.environment,
         destinations=walked.destinations,
         paths=walked.paths,
         commands=walked.commands,
-        secrets=walked.secrets,
+        secrets=(Place(id="arguments"),) if hidden else walked.secrets,
         unreadable=walked.unreadable,
     )
-    wanted = request.cwd is not None and bool(walked.commands)
-    return Gathered(
-        gathered, f"call of {shown(call.tool)}", state=_approved(request.cwd) if wanted and request.cwd else None
-    )
+    approved = None if request.cwd is None or not walked.commands else _approved(request.cwd)
+    return Gathered(gathered, f"call of {shown(call.tool)}", state=approved)
+
+
+def _links(world: World) -> Callable[[str], Links]:
+    """How links are found: on this machine, and only below the folder that requests may name paths in."""
+    if world.root is None:
+        return links
+    below = f"{str(world.root).rstrip('/')}/"
+    return lambda path: links(path) if path.startswith(below) else "unknown"
 
 
 def _call(call: Call, walked: Walked) -> CallFacts:
-    data = call.text.encode("utf-8") if call.arguments is None else canonical(call.arguments)
+    summary, cut = ("", True) if call.arguments is None else preview(call.arguments, lambda value: redact(value)[0])
     return CallFacts(
         tool=call.tool,
         arguments=walked.arguments,
         readable=call.arguments is not None,
         complete=call.arguments is not None and walked.complete,
-        bytes=len(data),
+        bytes=len(call.data),
         depth=walked.depth,
         count=walked.count,
-        digest=digest(data),
-        summary="",
-        summary_cut=True,
+        digest=digest(call.data),
+        summary=summary,
+        summary_cut=cut,
     )
+
+
+def _definition(value: dict[str, Any], call: Call) -> DefinitionFacts:
+    """The facts of a definition; one that cannot be read, or is of another tool, fits nothing."""
+    try:
+        definition = definition_of(value)
+        found, schema = definition.digest(), definition.input_schema
+    except UnreadableDefinitionError:
+        return DefinitionFacts(digest=digest(repr(value).encode("utf-8", "replace")), schema_valid=False, fits=False)
+    fit = definition.name == call.tool and call.arguments is not None and fits(schema, call.arguments)
+    return DefinitionFacts(digest=found, schema_valid=schema_valid(schema), fits=fit)
 
 
 def _approved(cwd: str) -> Callable[[Store, Caller, int], Mapping[str, list[dict[str, Any]]]]:

@@ -110,6 +110,11 @@ def find_secrets(text: str) -> Iterator[Span]:
             yield from find(text)
 
 
+def is_secret(text: str) -> bool:
+    """Whether something in a text is a key, token or password; addresses of people and card numbers are none."""
+    return any(hint(text) and next(find(text), None) is not None for hint, find in _FINDERS if find not in _PRIVATE)
+
+
 def _all(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
     return lambda text: (match.span() for match in pattern.finditer(text))
 
@@ -189,6 +194,9 @@ def _entropy(text: str) -> float:
     counts = Counter(text).values()
     return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
 
+
+_PRIVATE = (_mails, _cards)
+"""What belongs to people, and opens nothing."""
 
 _Hint = Callable[[str], bool]
 _PREFIXES = re.compile(

@@ -40,6 +40,11 @@ def redacted(text: str) -> str:
     return f"[redacted:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}]"
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether a string under this name is a secret whatever it looks like."""
+    return _plain(name).endswith(_SECRETS)
+
+
 def redact(value: Any) -> tuple[Any, tuple[str, ...]]:
     """A copy of a JSON value without secrets, and the sorted dotted paths of what was replaced.
 
@@ -71,6 +76,10 @@ def _merged(text: str) -> list[tuple[int, int]]:
         else:
             spans.append((start, end))
     return spans
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("", name[-_NAME_CHARACTERS:].lower())
 
 
 class _Walk:
@@ -119,7 +128,7 @@ class _Walk:
         return clean
 
     def _name(self, name: str) -> str:
-        plain = _SEPARATORS.sub("", name[-_NAME_CHARACTERS:].lower())
+        plain = _plain(name)
         if len(name) <= _REMEMBERED:
             self._names[name] = plain
         return plain

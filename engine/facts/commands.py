@@ -1,0 +1,93 @@
+"""Facts about commands: the words that a program would be given, or none where a shell could read more.
+
+Text is compared here, and arrays of text; which program the system then runs is not known (B10). So a command has
+words only when no shell would do anything but split it: no operator, substitution, redirection, pattern,
+assignment, comment, line end or quote inside of a word. Arrays are held to the same, because many tools join them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LONGEST = 128 << 10
+"""Characters of a command (MAX_ARG_STRLEN of Linux)."""
+
+MOST_WORDS = 16
+"""Words that rules can compare; prefixes are shorter."""
+
+_TOKEN = re.compile(
+    r"'(?P<single>[^']*)'"
+    r'|"(?P<double>[^"$`\\!]*)"'
+    r"|(?P<plain>(?:[A-Za-z0-9_@%+:,./-]|[^\x00-\x7f])(?:[A-Za-z0-9_@%+:,./^=~#-]|[^\x00-\x7f])*)"
+)
+_SPACES = re.compile(" +")
+_PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
+_OPERATOR = re.compile(r"[;&|<>$`]")
+_OPTION = re.compile(r"\A-[A-Za-z](?=[/~.\\])")
+_PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFacts:
+    """The first words of a command as they will be compared; `rest` are all words but the program."""
+
+    canonical: bool
+    words: tuple[str, ...] | None = None
+    rest: tuple[str, ...] = ()
+
+
+def argv_facts(words: Sequence[Any]) -> CommandFacts:
+    """The facts of a command that is a list of words. Never raises."""
+    texts = tuple(word for word in words if isinstance(word, str))
+    fine = len(texts) == len(words) and sum(map(len, texts)) <= LONGEST and all(map(_harmless, texts))
+    return _facts(texts) if fine else CommandFacts(canonical=False, rest=_pieces(" ".join(texts)))
+
+
+def text_facts(text: str) -> CommandFacts:
+    """The facts of a command that is one text. Never raises."""
+    words = _words(text) if len(text) <= LONGEST and text.isprintable() else None
+    return CommandFacts(canonical=False, rest=_pieces(text)) if words is None else _facts(words)
+
+
+def parts(word: str) -> tuple[str, ...]:
+    """What one word of a command may name: itself, what is set by it (`--file=…`), what follows an option (`-I…`)."""
+    return tuple(dict.fromkeys(part for part in (word, word.partition("=")[2], _OPTION.sub("", word)) if part))
+
+
+def _facts(words: tuple[str, ...]) -> CommandFacts:
+    if not words or not _is_program(words[0]):
+        return CommandFacts(canonical=False, rest=_pieces(" ".join(words)))
+    return CommandFacts(canonical=True, words=words[:MOST_WORDS], rest=words[1:])
+
+
+def _words(text: str) -> tuple[str, ...] | None:
+    """The words of a text that a shell would only split; None for any other."""
+    words: list[str] = []
+    position = 0
+    while (token := _TOKEN.match(text, position)) is not None:
+        if not words and token["plain"] is None:
+            return None
+        words.append(next(part for part in (token["plain"], token["single"], token["double"]) if part is not None))
+        position = token.end()
+        if position == len(text):
+            return tuple(words)
+        if (space := _SPACES.match(text, position)) is None:
+            return None
+        position = space.end()
+    return None
+
+
+def _is_program(word: str) -> bool:
+    return _PROGRAM.fullmatch(word) is not None and not {".", ".."}.intersection(word.split("/"))
+
+
+def _harmless(word: str) -> bool:
+    return word.isprintable() and _OPERATOR.search(word) is None
+
+
+def _pieces(text: str) -> tuple[str, ...]:
+    """What a text that has no words may still name: hosts and paths between its operators."""
+    return tuple(_PIECE.findall(text))

@@ -1,0 +1,116 @@
+"""Where text would lead: every URL and host in it, canonical or not, however it is disguised.
+
+Only `https` URLs, and `http` to the loopback interface, have a canonical form (`engine.facts.urls`,
+`engine.facts.origins`). Everything else that a client might take for an address is a destination without parts:
+another scheme, `//host`, `https:host`, a backslash, an escape, letters of full width, a user before the host.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator
+from itertools import islice
+
+from engine.facts.disguises import undisguised
+from engine.facts.hosts import FILE_ENDINGS, bare_host
+from engine.facts.origins import OriginFacts, origin_facts
+from engine.facts.urls import LONGEST, url_facts
+
+MOST = 1_000
+"""Destinations of one text; more than anybody can judge."""
+
+_REFUSED = OriginFacts(canonical=False)
+_SCHEME = 32
+"""Characters of a scheme that are looked for before its colon; registered ones have up to 27."""
+
+_SCHEME_CHARACTERS = string.ascii_letters + string.digits + "+.-"
+_HINT = re.compile(r"[:/\\.@%&]|[^\x00-\x7f]|[0-9]{8}|0[xX]|localhost", re.IGNORECASE)
+_START = re.compile(
+    r"(?P<colon>:[\t\r\n]{0,8}[/\\])"
+    r"|(?<![A-Za-z0-9+.-])(?i:https?|wss?|ftp|file|javascript|vbscript|blob|mailto|view-source|jar|intent):(?=\S)"
+    r"|(?<![A-Za-z0-9+.-])(?i:data):(?=[\w/+.;=-]{0,128},)"
+    r"|(?<![:/\\\w])[/\\][\t\r\n]{0,8}[/\\](?=[^\s/\\])"
+)
+"""A scheme and a slash; schemes that clients follow without one; two slashes that begin an address."""
+
+_RUN = re.compile(r"[^\s\"<>`]*")
+_HEAD = re.compile(r"[^/?#\s]*:?[/\\]{0,3}[^/\\?#\s\"<>`]*")
+_QUERY = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-F]{2})+")
+
+
+def url_origin(text: str) -> OriginFacts:
+    """The origin of a text that is one URL, with a query or without. Never raises."""
+    if text.startswith("http://"):
+        address, mark, query = text.partition("?")
+        fine = len(text) <= LONGEST and (not mark or _QUERY.fullmatch(query) is not None)
+        return origin_facts(address) if fine else _REFUSED
+    facts = url_facts(text)
+    return origin_facts(text.partition("?")[0]) if facts.canonical else _REFUSED
+
+
+def url_destinations(text: str) -> list[OriginFacts]:
+    """A text that is declared as a URL: the URL itself, then whatever other ones its query carries."""
+    return [url_origin(text), *(facts for start, facts in _found(text) if start != 0)]
+
+
+def destinations(text: str, endings: frozenset[str] = FILE_ENDINGS) -> list[OriginFacts]:
+    """All URLs in a text, or the host that it is; `endings` are those of file names. Never raises."""
+    if _HINT.search(text) is None:
+        return []
+    if found := urls(text):
+        return found
+    whole = text.strip()
+    if (host := bare_host(whole, endings)) is not None:
+        return [host]
+    plain = undisguised(whole)
+    return [_REFUSED] if plain != whole and bare_host(plain.strip(), endings) is not None else []
+
+
+def urls(text: str) -> list[OriginFacts]:
+    """All URLs in a text, and nothing that is only a host."""
+    return [facts for _, facts in _found(text)] if ":" in text or _HINT.search(text) else []
+
+
+def without_urls(text: str) -> str:
+    """The text with a space in the place of each URL."""
+    pieces, position = [], 0
+    for start, run in islice(_runs(text), MOST):
+        if start >= position:
+            pieces.append(text[position:start])
+            position = start + len(run)
+    return " ".join((*pieces, text[position:]))
+
+
+def _found(text: str) -> Iterator[tuple[int, OriginFacts]]:
+    """Each URL with its place, then one without parts (at -1) when others show only without their disguise."""
+    seen: set[str] = set()
+    runs = list(islice(_runs(text), MOST))
+    for start, run in runs:
+        if run not in seen:
+            seen.add(run)
+            yield start, url_origin(run)
+    heads = {_head(run) for _, run in runs}
+    plain = undisguised(text)
+    hidden = plain != text and any(_head(run) not in heads for _, run in islice(_runs(plain), MOST))
+    if hidden or len(runs) == MOST:
+        yield -1, _REFUSED
+
+
+def _runs(text: str) -> Iterator[tuple[int, str]]:
+    """Where URLs begin, and each as far as one can reach; one in the query of another is one too."""
+    for match in _START.finditer(text):
+        start = match.start()
+        if match["colon"]:
+            before = text[max(0, start - _SCHEME) : start]
+            scheme = before[len(before.rstrip(_SCHEME_CHARACTERS)) :].lstrip(string.digits + "+.-")
+            if not scheme:
+                continue
+            start -= len(scheme)
+        run = _RUN.match(text, start, start + LONGEST + 1)
+        yield start, "" if run is None else run[0]
+
+
+def _head(run: str) -> str:
+    match = _HEAD.match(run)
+    return "" if match is None else match[0].lower()

@@ -1,0 +1,48 @@
+"""Text without its disguises: what a lenient reader would make of escapes, full-width letters and hidden characters.
+
+Nothing is taken from here as a value. Whatever shows only when the disguise is off is not canonical.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from urllib.parse import unquote
+
+ROUNDS = 3
+"""How often something may be wrapped into an escape that is still looked through."""
+
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|/)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_WRAPPED = re.compile(r"[%&\\\x00-\x1f\x7f-\x9f]|[^\x00-\x7f]")
+_DOTS = str.maketrans({"\u3002": ".", "\u2024": ".", "\u2044": "/", "\u2215": "/", "\u29f8": "/", "\u29f5": "\\"})
+
+
+def undisguised(text: str) -> str:
+    """The text as the most lenient reader sees it; itself where there is nothing to take off. Never raises."""
+    for _ in range(ROUNDS):
+        if _WRAPPED.search(text) is None:
+            break
+        before, text = text, _unwrapped(text)
+        if text == before:
+            break
+    return text
+
+
+def _unwrapped(text: str) -> str:
+    if "%" in text:
+        text = unquote(text, errors="replace")
+    if "&" in text:
+        text = html.unescape(text)
+    if "\\" in text:
+        text = _ESCAPE.sub(_character, text)
+    if not text.isascii():
+        shown = unicodedata.normalize("NFKC", text.translate(_DOTS)).translate(_DOTS)
+        text = "".join(one for one in shown if unicodedata.category(one) not in {"Cf", "Mn"})
+    return _CONTROL.sub("", text)
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    return chr(int(code, 16)) if code else "/"
