@@ -69,7 +69,7 @@ class Failure:
         if not isinstance(error, ToolValidationError):
             return cls("other", class_, message=_said(error))
         try:
-            details = {str(key): _text(value) for key, value in error.details.items()}
+            details = {_text(str(key)): _text(value) for key, value in error.details.items()}
             code = error.code if _CODE.fullmatch(error.code) else None
         except BaseException as broken:  # noqa: BLE001  (a subclass may do anything)
             return cls.of(broken) if not isinstance(broken, ToolValidationError) else cls("other", class_)
@@ -120,10 +120,15 @@ def _digest(data: bytes) -> str:
 
 def _said(error: BaseException) -> str | None:
     try:
-        return str.__str__(str(error))[:MESSAGE_CHARACTERS]
+        return _whole(str(error))[:MESSAGE_CHARACTERS]
     except BaseException:  # noqa: BLE001  (then it says nothing)
         return None
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _whole(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _whole(text: str) -> str:
+    """The text without halves of surrogate pairs, which have no UTF-8."""
+    return str.encode(text, "utf-8", "replace").decode("utf-8")

@@ -61,6 +61,8 @@ def in_process(
             return _ended(_messages(here, deadline, _ESCAPED * most + _BESIDES), process, effects)
         except TimeoutError:
             return Outcome.too_late()
+        except Exception as error:  # noqa: BLE001  (it has begun: whatever is wrong now is its end)
+            return Outcome.failed(error)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

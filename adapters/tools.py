@@ -11,11 +11,13 @@ effects, and its result is decided on again. Whatever a tool or a model does, th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
+from adapters.tool_asks import Asked, Decides, DecidesAsync, Registry, walk, walk_async
 from adapters.tool_effects import ToolStoppedError, record_side_effect
+from adapters.tool_hand import Apart
 from adapters.tool_outcome import ToolValidationError
-from adapters.tool_path import Answer, Asked, Registry, Steps, ToolPath
+from adapters.tool_path import ToolPath
 from adapters.tool_result import ToolResult
 
 __all__ = [
@@ -27,30 +29,16 @@ __all__ = [
     "record_side_effect",
 ]
 
-T = TypeVar("T")
+
+EngineT = TypeVar("EngineT")
 
 
-class Decides(Protocol):
-    """What is used of an `Engine`."""
-
-    def decide(self, point: str, request: Any, hand: Any, context: Any) -> Answer:
-        """Decide, and let the hand work on an allow."""
-        ...
-
-
-class DecidesAsync(Protocol):
-    """What is used of an `AsyncEngine`."""
-
-    async def decide(self, point: str, request: Any, hand: Any, context: Any) -> Answer:
-        """Decide, and let the hand work on an allow."""
-        ...
-
-
-class _Gate:
+class _Gate(Generic[EngineT]):
     """What both gates know."""
 
     def __init__(  # noqa: PLR0913  (each is optional and named)
         self,
+        engine: EngineT,
         registry: Registry,
         context: Any,
         *,
@@ -69,22 +57,18 @@ class _Gate:
         is asked for (B31). Tools that `isolated` names run in a process of their own, with
         `process_environment` as their environment, and are killed when their time is up.
         """
-        asked = Asked(policy, profile, cwd, None if environment is None else dict(environment))
-        self._path = ToolPath(
-            registry, context, asked, error_mode, frozenset(isolated), dict(process_environment or {})
-        )
-
-
-class ToolGate(_Gate):
-    """The gate for callers that block, over an `Engine`; threads may share it."""
-
-    def __init__(self, engine: Decides, registry: Registry, context: Any, **options: Any) -> None:
-        super().__init__(registry, context, **options)
         self._engine = engine
+        asked = Asked(policy, profile, cwd, None if environment is None else dict(environment))
+        apart = Apart(frozenset(isolated), dict(process_environment or {}))
+        self._path = ToolPath(registry, context, asked, error_mode, apart)
+
+
+class ToolGate(_Gate[Decides]):
+    """The gate for callers that block, over an `Engine`; threads may share it."""
 
     def visible(self) -> list[dict[str, Any]]:
         """The definitions that may go into the prompt now; empty where the policy cannot be asked."""
-        return self._walk(self._path.visible())
+        return walk(self._engine, self._path.visible())
 
     def call(self, call: Any, approval: str | None = None) -> ToolResult:
         """Make a call in any shape that models give (OpenAI, Anthropic, MCP, our own), if it is allowed.
@@ -93,51 +77,19 @@ class ToolGate(_Gate):
         the policy or the engine does. A tool that hangs in a thread is left behind when its time is up:
         Python cannot kill it, only processes of `isolated` tools end for certain.
         """
-        return self._walk(self._path.call(call, approval))
-
-    def _walk(self, steps: Steps[T]) -> T:
-        try:
-            ask = next(steps)
-            while True:
-                try:
-                    answer = self._engine.decide(ask.point, ask.request, ask.hand, ask.context)
-                except Exception as error:  # noqa: BLE001  (the path decides what it means)
-                    ask = steps.throw(error)
-                else:
-                    ask = steps.send(answer)
-        except StopIteration as end:
-            value: T = end.value
-            return value
+        return walk(self._engine, self._path.call(call, approval))
 
 
-class AsyncToolGate(_Gate):
+class AsyncToolGate(_Gate[DecidesAsync]):
     """The gate for an event loop, over an `AsyncEngine`. Tools never run on that loop, async ones neither.
 
     A caller that is cancelled leaves the call to come to its end and to be recorded.
     """
 
-    def __init__(self, engine: DecidesAsync, registry: Registry, context: Any, **options: Any) -> None:
-        super().__init__(registry, context, **options)
-        self._engine = engine
-
     async def visible(self) -> list[dict[str, Any]]:
         """`ToolGate.visible`."""
-        return await self._walk(self._path.visible())
+        return await walk_async(self._engine, self._path.visible())
 
     async def call(self, call: Any, approval: str | None = None) -> ToolResult:
         """`ToolGate.call`."""
-        return await self._walk(self._path.call(call, approval))
-
-    async def _walk(self, steps: Steps[T]) -> T:
-        try:
-            ask = next(steps)
-            while True:
-                try:
-                    answer = await self._engine.decide(ask.point, ask.request, ask.hand, ask.context)
-                except Exception as error:  # noqa: BLE001  (the path decides what it means)
-                    ask = steps.throw(error)
-                else:
-                    ask = steps.send(answer)
-        except StopIteration as end:
-            value: T = end.value
-            return value
+        return await walk_async(self._engine, self._path.call(call, approval))

@@ -124,6 +124,9 @@ class Call:
     arguments: Arguments | None
     data: bytes
 
+    def close(self) -> None:
+        """Nothing is held: whoever makes the call takes exactly what was decided on from here."""
+
 
 def call_of(call: OwnCall | OpenAiCall | ResponsesCall | AnthropicCall | McpCall) -> Call:
     """The one form of a call in any shape. Never raises."""

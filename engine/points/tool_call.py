@@ -139,7 +139,7 @@ def gather(request: ToolCallRequest, world: World) -> Gathered:
         unreadable=walked.unreadable,
     )
     approved = None if request.cwd is None or not walked.commands else _approved(request.cwd)
-    return Gathered(gathered, f"call of {shown(call.tool)}", state=approved)
+    return Gathered(gathered, f"call of {shown(call.tool)}", opened=call, state=approved)
 
 
 def _links(world: World) -> Callable[[str], Links]:

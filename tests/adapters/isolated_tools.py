@@ -1,0 +1,62 @@
+"""Tools that run in a process of their own: functions of a module, as they have to be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any, NoReturn
+
+from adapters.tools import ToolValidationError, record_side_effect
+
+
+def environment(name: str) -> dict[str, Any]:
+    """What the process sees."""
+    return {"value": os.environ.get(name), "pid": os.getpid(), "group": os.getpgid(0)}
+
+
+def shout(text: str) -> str:
+    """Print, and give text."""
+    print(text)  # noqa: T201  (it prints)
+    print(text, file=sys.stderr)  # noqa: T201
+    return text.upper()
+
+
+def hang(duration: float) -> None:
+    """Report, start another process, and hang."""
+    record_side_effect("execute", id="sleeper", target="sleep")
+    process = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({duration})"])
+    record_side_effect("execute", id=f"pid-{process.pid}")
+    time.sleep(duration)
+
+
+def invalid(value: str) -> NoReturn:
+    """Refuse the arguments."""
+    raise ToolValidationError("wrong", "the value is wrong", {"argument": "value", "length": len(value)})
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without a word."""
+    record_side_effect("write", id="before")
+    os._exit(code)
+
+
+def quit_loudly() -> NoReturn:
+    """End the process as programs do."""
+    sys.exit("enough")
+
+
+def large(size: int) -> str:
+    """A result of this size."""
+    return "x" * size
+
+
+def scribble() -> str:
+    """Write into every descriptor there is."""
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, b"scribble\n")
+        except OSError:
+            continue
+    return "done"

@@ -1,0 +1,314 @@
+"""Tools as they really are: whatever one does, its call has an end, in time, with its side effects."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import pytest
+
+from adapters.tool_effects import MOST_EFFECTS, Effects, ToolStoppedError, digest_of, record_side_effect
+from adapters.tool_outcome import Failure, Given, Outcome, ToolValidationError, cut
+from adapters.tool_process import in_process
+from adapters.tool_thread import in_thread
+from engine.errors import WorkError
+from tests.adapters import isolated_tools
+from tests.processes import gone
+
+MOST = 1_000
+
+
+def call(tool: Callable[..., Any], seconds: float = 20.0, **arguments: Any) -> tuple[Outcome, list[dict[str, str]]]:
+    effects = Effects()
+    outcome = in_thread(tool, arguments, seconds, MOST, effects)
+    return outcome, effects.close()
+
+
+def apart(tool: Callable[..., Any], seconds: float = 20.0, **arguments: Any) -> tuple[Outcome, list[dict[str, str]]]:
+    effects = Effects()
+    outcome = in_process(tool, arguments, seconds, MOST, effects, {"KNOWN": "yes"})
+    return outcome, effects.close()
+
+
+class Hostile(str):
+    """Text that nobody can read as usual."""
+
+    __slots__ = ()
+
+    def __str__(self) -> NoReturn:
+        raise SystemExit
+
+    def encode(self, *_: Any) -> NoReturn:
+        raise SystemExit
+
+
+class UnreadableError(Exception):
+    def __str__(self) -> NoReturn:
+        raise KeyboardInterrupt
+
+
+def raising(error: BaseException) -> Callable[[], NoReturn]:
+    def tool() -> NoReturn:
+        raise error
+
+    return tool
+
+
+def deep() -> Any:
+    value: Any = []
+    for _ in range(100_000):
+        value = [value]
+    return value
+
+
+def own_reference() -> Any:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+ENDS: dict[str, tuple[Callable[[], Any], str]] = {
+    "an error": (raising(ValueError("x")), "ValueError"),
+    "an exit": (raising(SystemExit(3)), "SystemExit"),
+    "an interrupt": (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
+    "the end of a generator": (raising(GeneratorExit()), "GeneratorExit"),
+    "a cancellation": (raising(asyncio.CancelledError()), "CancelledError"),
+    "a timeout of its own": (raising(TimeoutError()), "TimeoutError"),
+    "the end of an iteration": (raising(StopIteration()), "StopIteration"),
+    "an error without text": (raising(UnreadableError()), "UnreadableError"),
+    "an error with an odd name": (raising(type("Odd\nName", (Exception,), {})()), "Error"),
+    "an object": (object, "TypeError"),
+    "a set": (lambda: {1, 2}, "TypeError"),
+    "no number": (lambda: float("nan"), "ValueError"),
+    "no end": (lambda: [float("inf")], "ValueError"),
+    "a hundred thousand levels": (deep, "RecursionError"),
+    "itself": (own_reference, "ValueError"),
+    "a generator": (lambda: (yield), "TypeError"),
+}
+"""What tools raise and give instead of a result, and how it is named."""
+
+
+# covers: B38
+@pytest.mark.parametrize("what", ENDS)
+def test_what_a_tool_raises_and_what_it_cannot_give_is_a_failure(what: str) -> None:
+    tool, class_ = ENDS[what]
+    outcome, _ = call(tool)
+    assert outcome.failure is not None
+    assert (outcome.given, outcome.failure.kind, outcome.failure.class_) == (None, "other", class_)
+
+
+GIVEN: dict[str, tuple[Any, str, str]] = {
+    "text": ("text", "text", "text"),
+    "no text": ("", "text", ""),
+    "text that cannot be read": (Hostile("quiet"), "text", "quiet"),
+    "half of a pair": ("half \ud800", "text", "half ?"),
+    "nothing": (None, "json", "null"),
+    "values": ({"a": [1, "é"]}, "json", '{"a": [1, "é"]}'),
+    "bytes": (b"\xff\x00", "binary", ""),
+    "an array of bytes": (bytearray(b"x"), "binary", ""),
+    "a view of bytes": (memoryview(b"x"), "binary", ""),
+}
+"""What tools give, of what kind it is, and its text."""
+
+
+@pytest.mark.parametrize("what", GIVEN)
+def test_what_a_tool_gives(what: str) -> None:
+    value, media, text = GIVEN[what]
+    outcome, _ = call(lambda: value)
+    assert outcome.given is not None
+    assert (outcome.given.media, outcome.given.text) == (media, text)
+
+
+# covers: B28
+def test_a_hundred_megabytes_are_measured_and_cut() -> None:
+    outcome, _ = call(lambda: "x" * 100_000_000)
+    assert outcome.given is not None
+    assert (outcome.given.bytes, len(outcome.given.text)) == (100_000_000, MOST)
+
+
+# covers: B28
+def test_a_cut_leaves_whole_characters() -> None:
+    data = "aé€😀".encode()
+    assert [cut(data, most) for most in range(len(data) + 2)] == (
+        ["", "a", "a", "aé", "aé", "aé", "aé€", "aé€", "aé€", "aé€", "aé€😀", "aé€😀"]
+    )
+
+
+def test_prints_do_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome, _ = call(isolated_tools.shout, text="hello")
+    assert (outcome.given and outcome.given.text) == "HELLO"
+    assert capsys.readouterr() == ("hello\n", "hello\n")
+
+
+def test_a_tool_that_closes_what_it_prints_to_does_no_harm() -> None:
+    outcome, _ = apart(isolated_tools.shout, text="hello")
+    assert (outcome.given and outcome.given.text) == "HELLO"
+
+
+# covers: B32
+def test_a_validation_error_keeps_class_code_and_details() -> None:
+    class OwnError(ToolValidationError):
+        pass
+
+    error = OwnError("wrong", "it is wrong", {"argument": "a", "most": 7, "seen": [1]})
+    outcome, _ = call(raising(error))
+    assert outcome.failure == Failure(
+        "validation", "OwnError", "wrong", "it is wrong", {"argument": "a", "most": "7", "seen": "[1]"}
+    )
+
+
+def test_a_validation_error_that_cannot_be_read_is_any_other() -> None:
+    odd, late = ToolValidationError("Not A Code", "m"), ToolValidationError("wrong", "m", {"x": object()})
+    odd_outcome, late_outcome = call(raising(odd))[0], call(raising(late))[0]
+    assert odd_outcome.failure == Failure("validation", "ToolValidationError", None, "m")
+    assert late_outcome.failure is not None
+    assert (late_outcome.failure.kind, late_outcome.failure.class_) == ("other", "TypeError")
+    odd.code = None  # type: ignore[assignment]
+    assert Failure.of(odd).kind == "other"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"a": 1, "c": 2}, {"a": 1, "b": 2, "not an identifier": 3}])
+def test_arguments_that_do_not_fit_start_nothing(arguments: dict[str, Any]) -> None:
+    ran: list[int] = []
+
+    def tool(a: int, b: int) -> None:
+        ran.append(a + b)
+
+    outcome, _ = call(tool, **arguments)
+    assert outcome.failure is not None
+    assert (outcome.failure.kind, outcome.failure.code, ran) == ("validation", "arguments_do_not_fit", [])
+    assert call(tool, a=1, b=2)[0].failure is None  # the control
+    assert ran == [3]
+
+
+def test_built_ins_are_tools_too() -> None:
+    assert call(functools.partial(max, 3, 5))[0].given == Given.of(5, MOST)
+
+
+def test_async_tools_run_and_are_cancelled_in_time() -> None:
+    cancelled = threading.Event()
+
+    async def quick(text: str) -> str:
+        await asyncio.sleep(0)
+        record_side_effect("read", id="one")
+        await asyncio.to_thread(record_side_effect, "read", id="two")
+        return text
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cancelled.set()
+
+    outcome, effects = call(quick, text="hello")
+    assert (outcome.given and outcome.given.text, [one["id"] for one in effects]) == ("hello", ["one", "two"])
+    assert call(slow, seconds=0.1)[0].late
+    assert cancelled.wait(10)
+
+    async def own_timeout() -> None:
+        await asyncio.wait_for(asyncio.sleep(60), 0.01)
+
+    own, _ = call(own_timeout)
+    assert (own.late, own.failure and own.failure.class_) == (False, "TimeoutError")
+
+
+def test_a_tool_that_hangs_holds_nobody_up_and_does_nothing_more() -> None:
+    go_on, stopped = threading.Event(), threading.Event()
+
+    def tool() -> None:
+        record_side_effect("write", id="first", target="a file")
+        go_on.wait(60)
+        try:
+            record_side_effect("write", id="second")
+        except ToolStoppedError:
+            stopped.set()
+            raise
+
+    started = time.monotonic()
+    outcome, effects = call(tool, seconds=0.2)
+    assert time.monotonic() - started < 10
+    assert (outcome.late, outcome.failure and outcome.failure.class_) == (True, "ToolTimeoutError")
+    go_on.set()
+    assert stopped.wait(10)
+    assert effects == [{"id": "first", "class": "write", "target_digest": digest_of("a file")}]
+
+
+# covers: A99
+def test_side_effects_of_a_call_that_failed_are_all_there() -> None:
+    def tool() -> NoReturn:
+        record_side_effect("write", id="one", target="secret target")
+        record_side_effect("network", id="one")
+        record_side_effect("Odd Class", id="odd\nid")
+        raise SystemExit
+
+    outcome, effects = call(tool)
+    assert outcome.failure is not None
+    assert effects == [
+        {"id": "one", "class": "write", "target_digest": digest_of("secret target")},
+        {"id": "one.1", "class": "network"},
+        {"id": "effect-2", "class": "unknown"},
+    ]
+
+
+def test_nobody_has_more_side_effects_than_can_be_recorded() -> None:
+    done: list[int] = []
+
+    def tool() -> None:
+        for number in range(MOST_EFFECTS + 5):
+            record_side_effect("write", id=f"n{number}")
+            done.append(number)
+
+    outcome, effects = call(tool)
+    assert (len(effects), len(done)) == (MOST_EFFECTS, MOST_EFFECTS)
+    assert outcome.failure is not None
+    assert outcome.failure.class_ == "ToolStoppedError"
+
+
+def test_without_a_permit_there_is_no_side_effect() -> None:
+    with pytest.raises(WorkError) as caught:
+        record_side_effect("write", id="one")
+    assert caught.value.code == "engine.permit_missing"
+
+
+# In a process of its own
+
+
+def test_a_process_has_its_own_group_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_HOST", "quokka")
+    for name, value in (("KNOWN", '"yes"'), ("SECRET_OF_THE_HOST", "null")):
+        outcome, _ = apart(isolated_tools.environment, name=name)
+        assert outcome.given is not None
+        assert f'"value": {value}' in outcome.given.text
+        assert f'"pid": {threading.get_native_id()}' not in outcome.given.text
+
+
+def test_a_process_that_hangs_is_killed_with_what_it_started() -> None:
+    outcome, effects = apart(isolated_tools.hang, seconds=2.0, duration=60.0)
+    assert (outcome.late, [one["class"] for one in effects]) == (True, ["execute", "execute"])
+    assert gone(int(effects[1]["id"].removeprefix("pid-")))
+
+
+def test_the_end_of_a_process_is_told_however_it_comes() -> None:
+    wrong, _ = apart(isolated_tools.invalid, value="abc")
+    assert wrong.failure == Failure(
+        "validation", "ToolValidationError", "wrong", "the value is wrong", {"argument": "value", "length": "3"}
+    )
+    left, effects = apart(isolated_tools.leave, code=0)
+    assert (left.failure and left.failure.class_, effects) == ("ToolProcessError", [{"id": "before", "class": "write"}])
+    loud, _ = apart(isolated_tools.quit_loudly)
+    assert (loud.failure and loud.failure.class_) == "SystemExit"
+    big, _ = apart(isolated_tools.large, size=5_000_000)
+    assert (big.given and big.given.bytes, big.given and len(big.given.text)) == (5_000_000, MOST)
+    scribbled, _ = apart(isolated_tools.scribble)
+    assert scribbled.failure is None or scribbled.failure.class_ == "ToolProcessError"
+
+
+def test_only_a_function_that_a_process_can_find_gets_one() -> None:
+    for tool in (lambda: 1, functools.partial(isolated_tools.shout, "x")):
+        with pytest.raises(WorkError) as caught:
+            apart(tool)
+        assert caught.value.code == "engine.tool_not_importable"

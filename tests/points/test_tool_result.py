@@ -1,0 +1,92 @@
+"""What gets into the input of a result: kinds and flags, and nothing of what a tool said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from engine.facts.paths_in_text import names_a_path
+from engine.points import World
+from engine.points.tool_result import ToolResultInput, ToolResultRequest, gather
+
+TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # noqa: S105  (looks like one)
+DIGEST = "sha256:" + "0" * 64
+
+
+def facts(**error: Any) -> ToolResultInput:
+    request = {"tool": "t", "status": "error", "error": {"kind": "validation", "class": "E", **error}}
+    parsed = ToolResultRequest.model_validate_json(json.dumps({**request, "side_effects": []}))
+    gathered = gather(parsed, World(clock=lambda: 0, boundaries=tuple)).input
+    assert isinstance(gathered, ToolResultInput)
+    return gathered
+
+
+def flags(texts: Any) -> dict[str, tuple[bool, bool]]:
+    return {text.id: (text.secret, text.path) for text in texts}
+
+
+# covers: B32
+def test_every_text_that_would_be_shown_is_looked_at() -> None:
+    found = facts(
+        code="wrong",
+        message=f"token={TOKEN}",
+        details={"plain": "seven", "home": "~/x", "with space": TOKEN, TOKEN: "x"},
+    )
+    assert flags(found.messages) == {"message": (True, False)}
+    assert flags(found.details) == {
+        "class": (False, False),
+        "code": (False, False),
+        "details.plain": (False, False),
+        "details.home": (False, True),
+        "details.#2": (True, False),
+        "details.#3": (True, False),
+    }
+
+
+# covers: B26, B32
+def test_nothing_that_a_tool_said_is_in_the_input() -> None:
+    said = facts(message="quokka", details={"quokka9": "quokka", "a b": "quokka"}).model_dump_json()
+    assert said.count("quokka") == 1  # the name of a detail is its id
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/etc/passwd", "see /srv/x.", "(/srv)", "~/x", "~jane/x", "../x", "./run", "..", "a/../b", ".ssh/id", "a/b/c",
+        "notes/a.txt", "C:\\x", "C:/x", "\\\\host\\share", "a\\b", "file:///x", "file:/x", "%2fetc%2fpasswd",
+        "%252Fetc", "%25252525252Fetc", "\uff0fetc\uff0fpasswd",
+    ],
+)  # fmt: skip
+def test_paths_are_found_in_every_disguise(text: str) -> None:
+    assert names_a_path(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "seven of 9", "read/write", "text/plain", "1/2", "wait...", "50% of 3", "https://docs.example.com"]
+)
+def test_words_are_no_paths(text: str) -> None:
+    assert not names_a_path(text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": "ok"},
+        {"result": {"bytes": 1, "digest": DIGEST, "media": "text"}},
+        {"error": None},
+        {"side_effects": [{"id": "a b", "class": "read"}]},
+        {"side_effects": [{"id": "a", "class": "read", "target": "/srv"}]},
+        {"side_effects": [{"id": "a", "class": "read"}] * 1_001},
+        {"error": {"kind": "validation", "class": "E", "stack": "x"}},
+        {"error": {"kind": "validation", "class": "E", "details": {"n": 7}}},
+        {"error": {"kind": "validation", "class": "E\nTraceback"}},
+    ],
+)
+def test_other_requests_are_refused(changes: dict[str, Any]) -> None:
+    request = {"tool": "t", "status": "error", "error": {"kind": "other", "class": "E"}, "side_effects": []}
+    ToolResultRequest.model_validate_json(json.dumps(request))  # the control
+    with pytest.raises(ValidationError):
+        ToolResultRequest.model_validate_json(json.dumps(request | changes))
