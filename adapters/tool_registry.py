@@ -1,18 +1,22 @@
 """The active tools of a process: for each name a callable, and what is said about it.
 
 What is said is kept as JSON text, so nothing that a caller stored or read is shared with the registry
-(D49). A registry says nothing on what may be called: each call is decided on by itself.
+(D49). `admit` takes a tool in under a permit of point `tool_contract` only (A75); `add` is for programs
+that answer for their own tools. Neither says what may be called: each call is decided on by itself.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from adapters.implementations import implementation_digest
 from engine.errors import WorkError
+from engine.model import Limits, Permit, Result
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -23,17 +27,82 @@ class _Entry:
     definition: str
 
 
-class ToolRegistry:
-    """Callables by name; threads may share it. Raises WorkError only."""
+@runtime_checkable
+class ToolContractGrant(Protocol):
+    """What the registry reads of the limits of point `tool_contract`."""
 
-    def __init__(self) -> None:
+    @property
+    def registers(self) -> bool:
+        """Whether a tool enters at all; a proposal does not."""
+        ...
+
+    @property
+    def name(self) -> str | None:
+        """The tool."""
+        ...
+
+    @property
+    def definition(self) -> str | None:
+        """`sha256:` and hex of its definition as it was sent."""
+        ...
+
+    @property
+    def implementation(self) -> str | None:
+        """`sha256:` and hex of its source file."""
+        ...
+
+
+class ToolRegistry:
+    """Callables by name; threads may share it. Raises WorkError only.
+
+    With `admitted_only`, nothing gets in without a permit.
+    """
+
+    def __init__(self, *, admitted_only: bool = False) -> None:
         self._entries: dict[str, _Entry] = {}
+        self._admitted_only = admitted_only
+
+    def admit(
+        self,
+        permit: Permit,
+        input_digest: str,
+        limits: type[Limits],
+        implementation: Callable[..., Any],
+        definition: dict[str, Any],
+    ) -> Result:
+        """Put in the tool that the permit names, which has to be this implementation with this definition.
+
+        `limits` is the limits type of point `tool_contract`. Raises WorkError: `engine.permit_missing`;
+        `engine.tool_not_local`; `engine.tool_changed` when it is not what was decided on; and as `add` does.
+        """
+        grant = permit.demand("tool_contract", input_digest, limits)
+        if not isinstance(grant, ToolContractGrant) or grant.registers is not True or grant.name is None:
+            raise WorkError(
+                "this permit registers no tool",
+                remedy="ask for a decision on the tool itself: a proposal that is accepted is still a proposal",
+                code="engine.permit_missing",
+            )
+        if implementation_digest(implementation) != grant.implementation:
+            raise _changed(grant.name, "implementation")
+        if _digest(grant.name, definition) != grant.definition:
+            raise _changed(grant.name, "definition")
+        self._put(grant.name, implementation, definition)
+        return Result("registered", {"tool": grant.name})
 
     def add(self, name: str, implementation: Callable[..., Any], definition: dict[str, Any]) -> None:
         """Put a tool in. `definition` is plain JSON in any shape; a name is taken once and for all.
 
-        Raises WorkError `engine.tool_not_registered`.
+        Raises WorkError `engine.tool_not_registered`, and `engine.permit_missing` where a permit is needed.
         """
+        if self._admitted_only:
+            raise WorkError(
+                "this registry takes tools in under a permit only",
+                remedy="ask the engine about the tool at point `tool_contract`, and admit it",
+                code="engine.permit_missing",
+            )
+        self._put(name, implementation, definition)
+
+    def _put(self, name: str, implementation: Callable[..., Any], definition: dict[str, Any]) -> None:
         if not _is_name(name):
             raise _refused("a tool's name has characters that no tool may have", "use letters, digits, `_`, `.`, `-`")
         if not callable(implementation):
@@ -77,6 +146,21 @@ def _text(name: str, definition: dict[str, Any]) -> str:
     if not text.startswith("{"):
         raise _refused(f"the definition of tool `{name}` is no JSON object", "give plain JSON")
     return text
+
+
+def _digest(name: str, definition: dict[str, Any]) -> str:
+    text = json.dumps(
+        json.loads(_text(name, definition)), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _changed(name: str, what: str) -> WorkError:
+    return WorkError(
+        f"the {what} of tool `{name}` is not the one that was decided on",
+        remedy="ask for a decision on exactly this tool",
+        code="engine.tool_changed",
+    )
 
 
 def _refused(message: str, remedy: str) -> WorkError:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from types import FunctionType
 from typing import Any
 
 import pytest
 
+from adapters.implementations import implementation_digest
 from adapters.tool_registry import ToolRegistry
+from engine.cases import Runner
 from engine.errors import WorkError
+from engine.model import Outcome, Permit
+from engine.points.tool_contract import ToolContractLimits
+from engine.work import Hand
+from tests.adapters.implementations import Contacts, contacts_list
 
 
 def read_file(path: str) -> str:
@@ -16,6 +24,11 @@ def read_file(path: str) -> str:
 
 def definition() -> dict[str, Any]:
     return {"name": "files_read", "input_schema": {"type": "object", "properties": {"path": {"enum": ["a"]}}}}
+
+
+@functools.wraps(contacts_list)
+def wrapped(search: str) -> list[str]:
+    return [search]
 
 
 # covers: D49
@@ -74,4 +87,118 @@ def test_a_definition_that_is_no_json_is_refused(given: Any) -> None:
         registry.add("a", read_file, given)
     with pytest.raises(WorkError, match="no callable"):
         registry.add("a", None, {})  # type: ignore[arg-type]
+    assert registry.names() == ()
+
+
+CURATED = implementation_digest(contacts_list)
+DEFINITION = {
+    "name": "contacts_list",
+    "description": "List the contacts in the database",
+    "inputSchema": {"type": "object", "properties": {"search": {"type": "string"}}},
+}
+CURATE = {"tools": {"tools": {"contacts_list": {"curated": [CURATED]}}}}
+
+
+def candidate(**changes: Any) -> dict[str, Any]:
+    tool = {
+        "definition": DEFINITION,
+        "implementation": {"local": True, "digest": CURATED},
+        "environment": "workspace",
+        "side_effects": ["read"],
+    }
+    return {"tool": tool | changes}
+
+
+def admitting(registry: ToolRegistry, implementation: Any, definition: Any = DEFINITION) -> Hand:
+    return lambda permit, job: registry.admit(permit, job.input_digest, ToolContractLimits, implementation, definition)
+
+
+# covers: A75
+def test_a_curated_local_tool_enters_the_registry_by_its_permit(runner: Runner) -> None:
+    registry = ToolRegistry(admitted_only=True)
+    answer = runner.engine(CURATE).decide("tool_contract", candidate(), admitting(registry, contacts_list))
+    assert answer.decision.outcome is Outcome.ALLOW
+    assert answer.result is not None
+    assert answer.result.status == "registered"
+    assert registry.names() == ("contacts_list",)
+    assert registry.get("contacts_list") is contacts_list
+    assert registry.definition("contacts_list") == DEFINITION
+
+
+# covers: A75 A76 A77 A78
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"implementation": {"local": True, "digest": "sha256:" + "0" * 64}}, "not_curated"),
+        ({"implementation": {"local": False, "digest": CURATED}}, "not_local"),
+        ({"definition": {**DEFINITION, "inputSchema": {"type": "words"}}}, "schema_incompatible"),
+        ({"side_effects": ["none"]}, "side_effects_incompatible"),
+        ({"environment": "production"}, "environment_incompatible"),
+    ],
+)
+def test_what_is_refused_registers_nothing(changes: dict[str, Any], code: str, runner: Runner) -> None:
+    registry = ToolRegistry(admitted_only=True)
+    answer = runner.engine(CURATE).decide("tool_contract", candidate(**changes), admitting(registry, contacts_list))
+    assert [finding.code for finding in answer.decision.findings] == [code]
+    assert registry.names() == ()
+
+
+# covers: A69
+def test_an_accepted_proposal_registers_nothing(runner: Runner) -> None:
+    registry = ToolRegistry(admitted_only=True)
+    contract = {"name": "contacts_list", "description": "List the contacts"}
+    asked = {"proposal": {"role": "tool_generation", "contract": contract}}
+    answer = runner.engine({}).decide("tool_contract", asked, admitting(registry, contacts_list))
+    assert answer.decision.outcome is Outcome.ALLOW
+    assert answer.fault is not None
+    assert answer.fault.code == "engine.permit_missing"
+    assert registry.names() == ()
+
+
+# covers: A75
+@pytest.mark.parametrize(
+    ("implementation", "definition", "code"),
+    [
+        (read_file, DEFINITION, "engine.tool_changed"),
+        (contacts_list, {**DEFINITION, "description": "List them all"}, "engine.tool_changed"),
+        (len, DEFINITION, "engine.tool_not_local"),
+        (functools.partial(contacts_list, search=""), DEFINITION, "engine.tool_not_local"),
+        (wrapped, DEFINITION, "engine.tool_not_local"),
+    ],
+    ids=["implementation", "definition", "built_in", "partial", "wrapped"],
+)
+def test_another_tool_than_the_permit_names_is_refused(
+    implementation: Any, definition: Any, code: str, runner: Runner
+) -> None:
+    registry = ToolRegistry(admitted_only=True)
+    hand = admitting(registry, implementation, definition)
+    answer = runner.engine(CURATE).decide("tool_contract", candidate(), hand)
+    assert answer.decision.outcome is Outcome.ALLOW  # the control: the tool that was asked about may enter
+    assert answer.fault is not None
+    assert answer.fault.code == code
+    assert registry.names() == ()
+
+
+# covers: A75
+def test_a_function_whose_code_was_replaced_is_not_what_its_file_says() -> None:
+    def other(search: str) -> list[str]:
+        return [search] * 2
+
+    changed = FunctionType(other.__code__.replace(co_filename=contacts_list.__code__.co_filename), globals())
+    with pytest.raises(WorkError) as caught:
+        implementation_digest(changed)
+    assert caught.value.code == "engine.tool_not_local"
+    assert implementation_digest(Contacts().list) == CURATED  # the control: a method of that file is what it says
+
+
+# covers: A75
+def test_a_registry_of_admitted_tools_takes_no_other() -> None:
+    registry = ToolRegistry(admitted_only=True)
+    with pytest.raises(WorkError) as caught:
+        registry.add("contacts_list", contacts_list, DEFINITION)
+    assert caught.value.code == "engine.permit_missing"
+    forged = Permit("d", "tool_contract", "sha256:" + "0" * 64, ToolContractLimits(registers=False), b"")
+    with pytest.raises(WorkError) as caught:
+        registry.admit(forged, forged.input_digest, ToolContractLimits, contacts_list, DEFINITION)
+    assert caught.value.code == "engine.permit_missing"
     assert registry.names() == ()

@@ -76,7 +76,7 @@ schema_compatible(tool) if {
 #   row: A76, H14
 definition_pinned(tool) if {
 	is_string(tool.definition.digest)
-	data.policy.tools.tools[tool.name].definition == "any"
+	data.policy.tools.tools[tool.name].definition in {"any", "none"}
 }
 
 definition_pinned(tool) if {

@@ -79,6 +79,8 @@ test_schema_compatible if {
 test_definition_pinned if {
 	tool.definition_pinned(_tool) with data.policy as _policy
 	tool.definition_pinned(_with({"name": "other"})) with data.policy as _policy
+	none := json.patch(_policy, [{"op": "replace", "path": "/tools/tools/other/definition", "value": "none"}])
+	tool.definition_pinned(_with({"name": "other"})) with data.policy as none
 	every one in [
 		_with({"definition": {"digest": "sha256:ee"}}), _with({"definition": {"digest": null}}),
 		_without("definition/digest"), _without("definition"), _without("name"), _with({"name": "unknown"}),
