@@ -24,7 +24,7 @@ _outcome(asked, "start") := "allow" if asked.policy == "p"
 
 _outcome(asked, "look") := "confirm" if asked.policy == "p"
 
-_denies(_, _) := "deny"
+_denies(_, tool) := "deny" if tool in {"start", "look"}
 
 _profiled(asked, "start") if asked.profile == "f"
 
