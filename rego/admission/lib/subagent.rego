@@ -13,9 +13,10 @@ attends(operation) if operation in {"poll", "cancel", "kill"}
 
 # METADATA
 # description: The row of the operation in policy/subagents.yaml; only where it is complete.
-row(operation) := data.policy.subagents.operations[operation] if {
-	is_string(data.policy.subagents.operations[operation].tool)
-	is_number(data.policy.subagents.operations[operation].timeout_seconds)
+row(operation) := found if {
+	found := data.policy.subagents.operations[operation]
+	is_string(found.tool)
+	is_number(found.timeout_seconds)
 }
 
 # METADATA

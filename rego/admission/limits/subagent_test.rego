@@ -29,35 +29,45 @@ _limits := {
 	"lifetime_seconds": 60,
 }
 
-_of(change) := limits if {
-	limits := subagent.limits with input as object.union(_clean, change) with data.policy as _policy
-}
-
 _amount(number) := {"stated": true, "asked": number}
 
-test_attending if {
-	_of({}) == _limits
-	_of({"limit_turns": _amount(50)}) == _limits
-	_of({"limit_turns": _amount(51)}) == _limits
-	_of({"timeout_seconds": _amount(6)}) == _limits
-	fewer := object.union(_limits, {"turns": 3, "timeout_seconds": 2})
-	_of({"limit_turns": _amount(3), "timeout_seconds": _amount(2)}) == fewer
+_changes := {
+	"nothing": {},
+	"most turns": {"limit_turns": _amount(50)},
+	"too many turns": {"limit_turns": _amount(51)},
+	"too long": {"timeout_seconds": _amount(6)},
+	"less": {"limit_turns": _amount(3), "timeout_seconds": _amount(2)},
+	"starting": {"operation": "spawn", "child": {"stated": false}},
+	"other operation": {"operation": "other"},
+	"child is null": {"child": {"id": null}},
+	"turns lost": {"limit_turns": {"stated": true}},
+	"turns are null": {"limit_turns": _amount(null)},
+	"timeout is text": {"timeout_seconds": _amount("1")},
 }
 
-test_starting if {
-	wanted := object.union(_limits, {"operation": "spawn", "child": "new", "timeout_seconds": 10})
-	_of({"operation": "spawn", "child": {"stated": false}}) == wanted
+_wanted := {
+	"nothing": _limits,
+	"most turns": _limits,
+	"too many turns": _limits,
+	"too long": _limits,
+	"less": object.union(_limits, {"turns": 3, "timeout_seconds": 2}),
+	"starting": object.union(_limits, {"operation": "spawn", "child": "new", "timeout_seconds": 10}),
+}
+
+test_complete if {
+	every name, limits in _wanted {
+		found := subagent.limits with input as object.union(_clean, _changes[name]) with data.policy as _policy
+		found == limits
+	}
 }
 
 test_incomplete if {
+	every name in object.keys(_changes) - object.keys(_wanted) {
+		not subagent.limits with input as object.union(_clean, _changes[name]) with data.policy as _policy
+	}
 	every path in ["operation", "child", "child/id", "limit_turns", "timeout_seconds", "limit_turns/stated"] {
 		not subagent.limits with input as json.remove(_clean, [path]) with data.policy as _policy
 	}
-	not _of({"operation": "other"})
-	not _of({"child": {"id": null}})
-	not _of({"limit_turns": {"stated": true}})
-	not _of({"limit_turns": _amount(null)})
-	not _of({"timeout_seconds": _amount("1")})
 }
 
 test_values_missing if {

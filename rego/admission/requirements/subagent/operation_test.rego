@@ -20,7 +20,7 @@ _requests := {
 	"none": _with({"limit_turns": {"asked": 0}, "timeout_seconds": {"asked": 0}}),
 	"fewer than none": _with({"limit_turns": {"asked": -1}, "timeout_seconds": {"asked": -1}}),
 	"too long": _with({"timeout_seconds": {"asked": 11}}),
-	"lost": _with({"limit_turns": json.remove(_clean.limit_turns, ["asked"]), "timeout_seconds": {}}),
+	"lost": json.remove(_clean, ["limit_turns/asked", "timeout_seconds/asked"]),
 	"text": _with({"limit_turns": {"asked": "1"}, "timeout_seconds": {"asked": "1"}}),
 	"no word": {"operation": "spawn", "limit_turns": {"asked": 1}, "timeout_seconds": {"asked": 1}},
 	"other operation": _with({"operation": "stop"}),
@@ -28,28 +28,29 @@ _requests := {
 	"nothing": {},
 }
 
-_held(rule) := {name |
-	some name, request in _requests
-	_holds(rule, request)
-}
-
-_holds("operation", request) if operation.operation_admitted with input as request with data.policy as _policy
-
-_holds("turns", request) if operation.turns_valid with input as request with data.policy as _policy
-
-_holds("timeout", request) if operation.timeout_valid with input as request with data.policy as _policy
-
 test_operation_admitted if {
-	names := {name | some name, _ in _requests}
-	_held("operation") == names - {"other operation", "no operation", "nothing"}
+	held := {name |
+		some name, one in _requests
+		operation.operation_admitted with input as one with data.policy as _policy
+	}
+	held == object.keys(_requests) - {"other operation", "no operation", "nothing"}
 }
 
 test_turns_valid if {
-	valid := {"clean", "nothing stated", "many", "too long", "other operation", "no operation", "lost"}
-	_held("turns") == valid
+	held := {name |
+		some name, one in _requests
+		operation.turns_valid with input as one with data.policy as _policy
+	}
+	held == {"clean", "nothing stated", "many", "too long", "other operation", "no operation"}
 }
 
-test_timeout_valid if _held("timeout") == {"clean", "nothing stated", "many", "lost"}
+test_timeout_valid if {
+	held := {name |
+		some name, one in _requests
+		operation.timeout_valid with input as one with data.policy as _policy
+	}
+	held == {"clean", "nothing stated", "many"}
+}
 
 test_values_missing if {
 	every policy in [{}, {"subagents": {"operations": {"spawn": {"tool": "start"}}}}] {

@@ -1,39 +1,54 @@
 package admission.requirements.subagent.tool
 
 import data.admission.lib.subagent
+import data.admission.lib.tool_rules as rules
 import data.admission.lib.tools
 import future.keywords.not
 
 # METADATA
 # title: The tool policy grants the operation
-# description: Each operation is a tool like any other, and denied where no policy grants it. A policy can take one
-#   of them away.
+# description: Each operation is a tool like any other, and denied where no policy grants it.
 # custom:
 #   code: denied_by_default
-#   after: [operation_not_admitted]
-#   remedy: Use a tool policy that grants the tool of this operation, or ask whoever decides on policy/tools.yaml
+#   after: [operation_not_admitted, tool_not_in_profile]
+#   remedy: Name a tool policy that grants the tool of this operation, or ask whoever decides on policy/tools.yaml
 #   reads: ["subagents.operations.{operation}", "tools.policies.{asked.policy}"]
 # labels:
-#   row: B14, B21
+#   row: B14
+granted if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool) in {"allow", "confirm"}
+
 granted if {
-	tools.outcome_by_name(input.asked, subagent.row(input.operation).tool) in {"allow", "confirm"}
+	some number in rules.matching(input.asked.policy, subagent.row(input.operation).tool, "deny", {"always"})
+	is_number(number)
 }
 
 # METADATA
-# title: The tool policy grants the operation without asking a person
-# description: Where it does not, a person decides on exactly this operation.
+# title: No deny rule speaks against the operation
+# description: A rule that names the tool takes it away, whatever else grants it.
 # custom:
-#   code: confirmation_by_default
-#   after: [operation_not_admitted, denied_by_default]
-#   remedy: Have it approved, or use a tool policy that grants the tool of this operation
+#   code: denied_by_rule
+#   after: [operation_not_admitted, tool_policy_unknown, tool_policy_principal, tool_not_in_profile, denied_by_default]
+#   remedy: Do without the operation, or ask whoever decides on policy/tools.yaml
 #   reads: ["subagents.operations.{operation}", "tools.policies.{asked.policy}"]
 # labels:
 #   row: B21
+no_deny_rule if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool) in {"allow", "confirm"}
+
+# METADATA
+# title: The tool policy grants the operation without asking a person
+# description: Where a rule or the base of the policy asks one, exactly this operation is approved or refused.
+# custom:
+#   code: confirmation_by_default
+#   after: [operation_not_admitted, tool_not_in_profile, denied_by_default, denied_by_rule]
+#   remedy: Let a person approve exactly this operation with `engine approvals grant`, then ask again with the approval
+#   reads: ["subagents.operations.{operation}", "tools.policies.{asked.policy}"]
+# labels:
+#   row: B14
 unasked if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool) == "allow"
 
 # METADATA
 # title: The profile has the operation
-# description: A profile only narrows what the tool policy grants; a call without one has no tools.
+# description: A profile only narrows what the tool policy grants; without one there are no tools.
 # custom:
 #   code: tool_not_in_profile
 #   after: [operation_not_admitted]
@@ -42,3 +57,31 @@ unasked if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool
 # labels:
 #   row: B14
 profiled if tools.in_profile(input.asked, subagent.row(input.operation).tool)
+
+# METADATA
+# title: The tool policy that is named is there
+# description: Without a name it is deny_all; with an unknown one too, and the caller is told so.
+# custom:
+#   code: tool_policy_unknown
+#   remedy: Name a policy that is listed in policy/tools.yaml
+#   proof: without a policy denied_by_default or tool_not_in_profile refuses
+# labels:
+#   row: B14
+policy_known if tools.policy_known(input.asked)
+
+policy_known if not input.asked.policy
+
+# METADATA
+# title: Whoever asks may use this tool policy
+# description: A policy names the principals that may ask under it. For anybody else it is deny_all.
+# custom:
+#   code: tool_policy_principal
+#   after: [tool_policy_unknown]
+#   remedy: Name a policy that this principal may use, or ask whoever decides on policy/tools.yaml
+#   reads: ["tools.policies.{asked.policy}.principals"]
+#   proof: without a policy denied_by_default or tool_not_in_profile refuses
+# labels:
+#   row: B14
+principal_admitted if tools.principal_admitted(input.asked)
+
+principal_admitted if not input.asked.policy

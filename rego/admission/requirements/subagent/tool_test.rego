@@ -6,43 +6,65 @@ import future.keywords.not
 _operations := {
 	"spawn": {"tool": "start", "timeout_seconds": 5},
 	"poll": {"tool": "look", "timeout_seconds": 5},
+	"kill": {"tool": "end", "timeout_seconds": 5},
 }
 
-_policy := {"subagents": {"operations": _operations}}
+_policy := {
+	"subagents": {"operations": _operations},
+	"tools": {"policies": {
+		"p": {"base": "confirm_all", "rulesets": ["r"], "principals": "any"},
+		"q": {"base": "confirm_all", "rulesets": [], "principals": ["lee"]},
+	}},
+}
 
 _asked(operation) := {"operation": operation, "asked": {"policy": "p", "profile": "f"}}
 
 _requests := {
 	"spawn": _asked("spawn"),
 	"poll": _asked("poll"),
+	"kill": _asked("kill"),
 	"other operation": _asked("other"),
 	"no operation": {"asked": {"policy": "p", "profile": "f"}},
 	"nothing asked": {"operation": "spawn"},
+	"no policy": {"operation": "spawn", "asked": {"profile": "f"}},
+	"other policy": {"operation": "spawn", "asked": {"policy": "o", "profile": "f"}},
+	"policy of somebody": {"operation": "spawn", "asked": {"policy": "q", "profile": "f"}},
 }
 
-_outcome(asked, "start") := "allow" if asked.policy == "p"
+# What the tool policy says of three tools: one is granted, one asks a person, one is taken away by a rule.
+_outcome(asked, tool) := {"start": "allow", "look": "confirm", "end": "deny"}[tool] if asked.policy == "p"
 
-_outcome(asked, "look") := "confirm" if asked.policy == "p"
-
-_denies(_, _) := "deny"
+_matching("p", tool, "deny", {"always"}) := {"start": set(), "look": set(), "end": {0}}[tool]
 
 _profiled(asked, "start") if asked.profile == "f"
 
 test_granted if {
 	held := {name |
 		some name, one in _requests
-		tool.granted with input as one with data.policy as _policy with data.admission.lib.tools.outcome_by_name as _outcome
+		tool.granted with input as one
+			with data.policy as _policy
+			with data.admission.lib.tools.outcome_by_name as _outcome
+			with data.admission.lib.tool_rules.matching as _matching
+	}
+	held == {"spawn", "poll", "kill"}
+}
+
+test_no_deny_rule if {
+	held := {name |
+		some name, one in _requests
+		tool.no_deny_rule with input as one
+			with data.policy as _policy
+			with data.admission.lib.tools.outcome_by_name as _outcome
 	}
 	held == {"spawn", "poll"}
-	not tool.granted with input as _requests.spawn
-		with data.policy as _policy
-		with data.admission.lib.tools.outcome_by_name as _denies
 }
 
 test_unasked if {
 	held := {name |
 		some name, one in _requests
-		tool.unasked with input as one with data.policy as _policy with data.admission.lib.tools.outcome_by_name as _outcome
+		tool.unasked with input as one
+			with data.policy as _policy
+			with data.admission.lib.tools.outcome_by_name as _outcome
 	}
 	held == {"spawn"}
 }
@@ -52,11 +74,26 @@ test_profiled if {
 		some name, one in _requests
 		tool.profiled with input as one with data.policy as _policy with data.admission.lib.tools.in_profile as _profiled
 	}
-	held == {"spawn"}
+	held == {"spawn", "no policy", "other policy", "policy of somebody"}
+}
+
+test_policy_known if {
+	held := {name | some name, one in _requests; tool.policy_known with input as one with data.policy as _policy}
+	held == object.keys(_requests) - {"other policy"}
+}
+
+test_principal_admitted if {
+	held := {name | some name, one in _requests; tool.principal_admitted with input as one with data.policy as _policy}
+	held == object.keys(_requests) - {"other policy", "policy of somebody"}
+	request := object.union(_requests["policy of somebody"], {"caller": {"principal": "lee"}})
+	tool.principal_admitted with input as request with data.policy as _policy
 }
 
 test_values_missing if {
 	not tool.granted with input as _requests.spawn with data.policy as {}
+	not tool.no_deny_rule with input as _requests.spawn with data.policy as {}
 	not tool.unasked with input as _requests.spawn with data.policy as {}
 	not tool.profiled with input as _requests.spawn with data.policy as {}
+	not tool.policy_known with input as _requests.spawn with data.policy as {}
+	not tool.principal_admitted with input as _requests.spawn with data.policy as {}
 }
