@@ -33,7 +33,8 @@ URL = {"kind": "image", "source_type": "url", "url": "https://a.example.org/a.pn
 
 # The lists of facts/fetch.md, section 3: local, special, multicast, metadata, IPv4 inside of IPv6 in every dress.
 BLOCKED = (
-    *("0.0.0.0", "0.255.255.255", "10.0.0.0", "10.255.255.255", "100.64.0.1", "100.100.100.200", "100.127.255.255"),
+    *("0.0.0.0", "0.255.255.255", "10.0.0.0", "10.255.255.255", "100.64.0.1", "100.100.100.200"),  # noqa: S104
+    "100.127.255.255",
     *("127.0.0.1", "127.255.255.254", "169.254.0.1", "169.254.169.254", "169.254.170.2", "172.16.0.1"),
     *("172.31.255.255", "192.0.0.1", "192.0.0.8", "192.0.0.192", "192.0.2.1", "192.31.196.1", "192.52.193.1"),
     *("192.88.99.1", "192.168.0.1", "192.168.255.255", "192.175.48.1", "198.18.0.1", "198.19.255.255"),
@@ -141,7 +142,6 @@ def test_base64_is_measured() -> None:
     media = _facts(_base64(base64.b64encode(data).decode())).media
     assert (media.readable, media.size.stated, media.size.bytes) == (True, True, len(data))
     assert media.digest == "sha256:" + hashlib.sha256(data).hexdigest()
-    assert _facts(_base64("")).media.size.bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -194,6 +194,7 @@ def test_a_file_beyond_what_is_ever_read_is_an_error(tmp_path: Path) -> None:
         {"bytes": True},
         {"bytes": 1 << 60},
         {"kind": ""},
+        {"source_type": "base64", "url": None, "data": ""},
         {"width": 1},
     ],
 )
