@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+from socket import AF_INET, AF_INET6, inet_ntop
 from typing import Literal
 
+_V4 = 4
 _ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
 """Bits 64 to 95 of an ISATAP address (RFC 5214, section 6.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostAddress:
-    """One address. `text` is there only when this is an address in its own spelling, without a scope id."""
+    """One address. `text` is there only when it is in the spelling of the system, and without a scope id."""
 
     id: str
     family: Literal["ipv4", "ipv6", "unknown"]
@@ -36,7 +38,7 @@ def _facts(text: str, index: int) -> HostAddress:
     except ValueError:
         return HostAddress(f"#{index}", "unknown", isatap=False, scoped="%" in text)
     scoped = isinstance(address, IPv6Address) and address.scope_id is not None
-    plain = str(address) == text and not scoped
+    plain = not scoped and inet_ntop(AF_INET if address.version == _V4 else AF_INET6, address.packed) == text
     return HostAddress(
         id=text if plain else f"#{index}",
         family="ipv6" if isinstance(address, IPv6Address) else "ipv4",

@@ -37,7 +37,7 @@ class MediaRequest(Model):
     kind: Annotated[str, Field(min_length=1, max_length=64)]
     source_type: Literal["url", "base64", "file"]
     url: Annotated[str, Field(max_length=8_192)] | None = None
-    data: str | None = None
+    data: Annotated[str, Field(min_length=1)] | None = None
     path: Annotated[str, Field(min_length=1, max_length=4_096)] | None = None
     media_type: Annotated[str, Field(max_length=200)] | None = None
     bytes: Annotated[int, Field(ge=0, le=1 << 50)] | None = None

@@ -579,6 +579,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/api/tracing.py": {"https"},  # the scheme of the collector that the operator names
     "engine/facts/proposal_text.py": {"shell"},  # a language of fenced blocks
     "engine/facts/proposals.py": {"shell"},  # a field that brings a command
+    "engine/facts/addresses.py": {"100.64.0.0/10"},  # what `shared` means there, by RFC 6598
     "engine/facts/run_request.py": {"assistant"},  # a role of messages
     "engine/opa/build.py": {"local"},  # a word of the Go toolchain
     "engine/opa/server.py": {"/proc/"},  # where the kernel tells about processes

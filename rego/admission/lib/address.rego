@@ -9,10 +9,10 @@ public(address) if {
 	is_string(address.text)
 	address.scoped == false
 	address.isatap == false
+	count(data.policy.addresses.refused) > 0
 	some range in data.policy.addresses.public
 	range.family == address.family
 	net.cidr_contains(range.cidr, address.text)
-	count(data.policy.addresses.refused) > 0
 	every refused in data.policy.addresses.refused {
 		net.cidr_contains(refused.cidr, address.text) == false
 	}

@@ -1,0 +1,140 @@
+"""Lookups: all addresses in time, or none; a resolver that never answers costs its places and nothing more."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from adapters.resolver import LookupLimits, Resolver
+from engine.engine import Engine
+from engine.settings import Settings
+
+V4, V6 = socket.AF_INET, socket.AF_INET6
+
+
+def row(family: int, *place: Any) -> tuple[Any, ...]:
+    return (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", place)
+
+
+def answers(*rows: tuple[Any, ...]) -> tuple[str, ...] | None:
+    """What comes of these rows of the system."""
+    return Resolver(lookup=lambda _: rows).addresses("a.example.org")
+
+
+class Waiting:
+    """A resolver that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.asked = threading.Semaphore(0)
+
+    def __call__(self, _: str) -> Sequence[Any]:
+        self.asked.release()
+        self.go.wait(30)
+        return [row(V4, "8.8.8.8", 0)]
+
+
+@pytest.fixture
+def waiting() -> Iterator[Waiting]:
+    lookup = Waiting()
+    yield lookup
+    lookup.go.set()
+
+
+def test_the_system_is_asked() -> None:
+    found = Resolver(LookupLimits(seconds=20)).addresses("localhost")
+    assert found is not None
+    assert set(found) <= {"127.0.0.1", "::1"}
+
+
+def test_every_address_once_and_in_order() -> None:
+    rows = [row(V6, "2606:4700::1", 0, 0, 0), row(V4, "9.9.9.9", 0), row(V4, "8.8.8.8", 0), row(V4, "9.9.9.9", 0)]
+    assert answers(*rows) == ("2606:4700::1", "8.8.8.8", "9.9.9.9")
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (("fe80::1", 0, 0, 2), "fe80::1%2"),
+        (("fe80::1%eth0", 0, 0, 2), "fe80::1%eth0"),
+        (("fe80::1", 0, 0, 0), "fe80::1"),
+    ],
+)
+def test_a_scope_is_kept(place: tuple[Any, ...], text: str) -> None:
+    assert answers(row(V6, *place)) == (text,)
+
+
+def test_no_answer_another_family_or_too_many_are_none() -> None:
+    assert answers() is None
+    assert answers(row(V4, "8.8.8.8", 0), row(socket.AF_UNIX, "/x")) is None
+    assert answers(*(row(V4, f"8.8.8.{index}", 0) for index in range(65))) is None
+
+
+@pytest.mark.parametrize("error", [socket.gaierror(-2, "not known"), UnicodeError("too long"), OSError(24, "no files")])
+def test_a_lookup_that_fails_is_none(error: Exception) -> None:
+    def failing(_: str) -> Sequence[Any]:
+        raise error
+
+    assert Resolver(lookup=failing).addresses("a.example.org") is None
+
+
+def test_a_late_answer_is_none(waiting: Waiting) -> None:
+    resolver = Resolver(LookupLimits(seconds=0.05), waiting)
+    started = time.monotonic()
+    assert resolver.addresses("a.example.org") is None
+    assert time.monotonic() - started < 5
+    waiting.go.set()  # the control: the same resolver answers when it is not late
+    assert Resolver(LookupLimits(seconds=20), waiting).addresses("a.example.org") == ("8.8.8.8",)
+
+
+def test_lookups_that_nobody_waits_for_keep_their_places_until_they_end(waiting: Waiting) -> None:
+    resolver = Resolver(LookupLimits(seconds=0.05, threads=2), waiting)
+    before = threading.active_count()
+    assert [resolver.addresses("a.example.org") for _ in range(4)] == [None] * 4
+    assert threading.active_count() - before == 2
+    waiting.go.set()
+    for _ in range(100):  # a place is free as soon as one of them has ended
+        if (found := resolver.addresses("a.example.org")) is not None:
+            break
+    assert found == ("8.8.8.8",)
+
+
+def test_many_at_once_wait_for_a_place() -> None:
+    resolver = Resolver(LookupLimits(seconds=20, threads=2), lambda host: [row(V4, host, 0)])
+    found: list[tuple[str, ...] | None] = []
+    threads = [threading.Thread(target=lambda n=n: found.append(resolver.addresses(f"8.8.8.{n}"))) for n in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(filter(None, found)) == sorted((f"8.8.8.{n}",) for n in range(20))
+
+
+def test_without_a_thread_there_is_no_answer_and_the_place_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    resolver = Resolver(LookupLimits(seconds=20, threads=1), lambda _: [row(V4, "8.8.8.8", 0)])
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", exhausted)
+        assert resolver.addresses("a.example.org") is None
+    assert resolver.addresses("a.example.org") == ("8.8.8.8",)
+
+
+def test_once_closed_nothing_is_looked_up() -> None:
+    resolver = Resolver(lookup=lambda _: [row(V4, "8.8.8.8", 0)])
+    resolver.close()
+    assert resolver.addresses("a.example.org") is None
+
+
+def test_the_engine_looks_up_by_it_and_closes_it(settings: Settings) -> None:
+    with Engine(settings) as engine:
+        assert engine.parts is not None
+        look = engine.parts.world.addresses
+        assert look("localhost")
+    assert look("localhost") is None

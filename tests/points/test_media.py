@@ -1,0 +1,217 @@
+"""What a piece of media is measured as, whom an address leads to, and that no other host is ever looked up."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ipaddress
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from engine.cases import Runner
+from engine.drive import run
+from engine.errors import GatherError
+from engine.flow import Context, answer
+from engine.model import Mode, Outcome
+from engine.points import World
+from engine.points.media import POINT, MediaInput, MediaRequest, gather
+from engine.settings import ReadLimits
+
+WORLD = World(clock=lambda: 0, boundaries=lambda: ())
+ON = {
+    "media": {
+        "allow_url_media_sources": True,
+        "url": {"schemes": ["https"], "hosts": ["a.example.org"], "max_bytes": 9},
+    }
+}
+URL = {"kind": "image", "source_type": "url", "url": "https://a.example.org/a.png", "media_type": "image/png"}
+
+# The lists of facts/fetch.md, section 3: local, special, multicast, metadata, IPv4 inside of IPv6 in every dress.
+BLOCKED = (
+    *("0.0.0.0", "0.255.255.255", "10.0.0.0", "10.255.255.255", "100.64.0.1", "100.100.100.200"),  # noqa: S104
+    "100.127.255.255",
+    *("127.0.0.1", "127.255.255.254", "169.254.0.1", "169.254.169.254", "169.254.170.2", "172.16.0.1"),
+    *("172.31.255.255", "192.0.0.1", "192.0.0.8", "192.0.0.192", "192.0.2.1", "192.31.196.1", "192.52.193.1"),
+    *("192.88.99.1", "192.168.0.1", "192.168.255.255", "192.175.48.1", "198.18.0.1", "198.19.255.255"),
+    *("198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255"),
+    *("168.63.129.16", "::", "::1", "::2", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:8.8.8.8"),
+    *("::ffff:0:7f00:1", "::ffff:0:808:808", "64:ff9b::7f00:1", "64:ff9b::808:808", "64:ff9b:1::1", "100::1"),
+    *("100:0:0:1::1", "1000::1", "1fff:ffff::1", "2001::1", "2001:0:7f00:1::1", "2001:2::1", "2001:4:112::1"),
+    *("2001:10::1", "2001:20::1", "2001:1ff::1", "2001:db8::1", "2002:7f00:1::1", "2002:808:808::1"),
+    *("2620:4f:8000::1", "3fff::1", "3fff:fff::1", "4000::1", "5f00::1", "8000::1", "fc00::1", "fd00::1"),
+    *("fd00:ec2::254", "fd20:ce::254", "fe80::1", "fec0::1", "feff::1", "ff02::1", "ff0e::1"),
+    *("2606:4700::5efe:a00:1", "2606:4700::200:5efe:a00:1", "2a00:1450:4001:1:0:5efe:7f00:1"),
+)
+
+ALLOWED = (
+    *("1.0.0.1", "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "93.184.216.34", "100.63.255.255"),
+    *("100.128.0.0", "126.255.255.255", "128.0.0.1", "151.101.1.69", "168.63.129.15", "168.63.129.17"),
+    *("169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.1", "192.167.255.255"),
+    *("192.169.0.0", "198.17.255.255", "198.20.0.0", "223.255.255.255", "2000::1", "2001:200::1"),
+    *("2001:4860:4860::8888", "2001:db7::1", "2001:db9::1", "2003::1", "2400:cb00::1", "2606:4700:4700::1111"),
+    *("2620:4f:7fff::1", "2620:4f:8001::1", "2a00:1450:4001::1", "3ffe::1", "3fff:1000::1"),
+)
+
+
+def asked(runner: Runner, addresses: tuple[str, ...] | None, url: str = URL["url"]) -> Any:
+    """The decision on a URL whose host has these addresses, and the hosts that were looked up."""
+    engine = runner.engine(ON)
+    assert engine.parts is not None
+    looked_up: list[str] = []
+
+    def look(host: str) -> tuple[str, ...] | None:
+        looked_up.append(host)
+        return addresses
+
+    parts = replace(engine.parts, world=replace(engine.parts.world, addresses=look))
+    return run(answer(POINT, {**URL, "url": url}, Mode.CHECK, parts, Context())).decision, looked_up
+
+
+# covers: B40
+def test_every_address_that_is_not_public_is_refused_and_every_public_one_is_not(runner: Runner) -> None:
+    assert len(BLOCKED) + len(ALLOWED) >= 90
+    assert len(set(BLOCKED) | set(ALLOWED)) == len(BLOCKED) + len(ALLOWED)
+    decision, _ = asked(runner, BLOCKED + ALLOWED)
+    refused = [finding.subject.removeprefix("addresses/") for finding in decision.findings if finding.subject]
+    assert {finding.code for finding in decision.findings} == {"address_not_public"}
+    assert sorted(refused) == sorted(BLOCKED)
+    decision, _ = asked(runner, ALLOWED)
+    assert decision.outcome is Outcome.ALLOW
+    assert sorted(decision.limits.destinations[0].addresses) == sorted(ALLOWED)
+
+
+def test_the_list_finds_what_the_standard_library_lets_through() -> None:
+    """The control: these addresses are no easy ones."""
+    let_through = [text for text in BLOCKED if ipaddress.ip_address(text).is_global]
+    assert len(let_through) > 10
+
+
+def test_one_by_one_each_refused_address_refuses_its_host(runner: Runner) -> None:
+    for text in BLOCKED:
+        decision, _ = asked(runner, (text,))
+        assert [finding.code for finding in decision.findings] == ["address_not_public"], text
+
+
+# covers: B40
+@pytest.mark.parametrize(
+    ("url", "looked_up"),
+    [
+        ("https://a.example.org/a.png", ["a.example.org"]),
+        ("https://secret-of-the-prompt.evil.example.com/", []),
+        ("https://b.a.example.org/", []),
+        ("https://A.example.org/", []),
+        ("http://a.example.org/", []),
+        ("https://a.example.org@evil.example.com/", []),
+        ("https://127.0.0.1/", []),
+    ],
+)
+def test_only_a_host_that_a_value_names_is_looked_up(runner: Runner, url: str, looked_up: list[str]) -> None:
+    """The name of a host is told to whoever answers for it: a lookup is a way out for secrets."""
+    assert asked(runner, ("8.8.8.8",), url)[1] == looked_up
+
+
+def test_as_shipped_nothing_is_looked_up(runner: Runner) -> None:
+    engine = runner.engine({})
+    assert engine.policy is not None
+    assert engine.policy.hosts == frozenset()
+
+
+def test_path_and_query_are_only_under_the_digest() -> None:
+    facts = _facts({**URL, "url": "https://a.example.org/canary?key=canary"})
+    assert "canary" not in facts.model_dump_json()
+    other = _facts({**URL, "url": "https://a.example.org/canary?key=other"})
+    assert facts.media.url is not None
+    assert other.media.url is not None
+    assert facts.media.url.digest != other.media.url.digest
+
+
+def test_what_is_no_media_type_is_not_shown() -> None:
+    assert _facts({**URL, "media_type": "canary with spaces"}).media.media_type is None
+
+
+# Content that is brought
+
+
+def test_base64_is_measured() -> None:
+    data = b"any\x00content"
+    media = _facts(_base64(base64.b64encode(data).decode())).media
+    assert (media.readable, media.size.stated, media.size.bytes) == (True, True, len(data))
+    assert media.digest == "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["YQ", "YQ=", "YR==", "YQ==YQ==", "YQ==\n", " YQ==", "Y-_=", "YQ=\u200b=", "\ud800", "é", "====", "data:,YQ=="],
+)
+def test_base64_has_one_spelling(text: str) -> None:
+    media = _facts(_base64(text)).media
+    assert (media.readable, media.size.bytes, media.digest) == (False, None, None)
+
+
+def test_a_file_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    (tmp_path / "link").symlink_to("a")
+    for path, root in (("a", tmp_path), (f"{tmp_path}/a", None), ("link", tmp_path)):
+        media = _facts(_file(path), replace(WORLD, root=root)).media
+        assert (media.readable, media.size.bytes) == (True, 3)
+        assert media.digest == "sha256:" + hashlib.sha256(b"abc").hexdigest()
+
+
+def test_what_is_no_file_of_the_folder_is_not_readable(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "root/out").symlink_to("../secret")
+    os.mkfifo(tmp_path / "root/pipe")
+    for path in ("out", "pipe", "none", "../secret", str(tmp_path / "secret"), "/", "a/"):
+        root = tmp_path / "root"
+        try:
+            media = _facts(_file(path), replace(WORLD, root=root)).media
+        except GatherError:
+            continue
+        assert media.readable is False, path
+
+
+def test_a_file_beyond_what_is_ever_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    with pytest.raises(GatherError, match="larger than 2 bytes"):
+        _facts(_file("a"), replace(WORLD, root=tmp_path, read=ReadLimits(content_bytes=2)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": "YQ=="},
+        {"path": "a"},
+        {"url": None},
+        {"source_type": "base64"},
+        {"source_type": "ftp"},
+        {"bytes": -1},
+        {"bytes": True},
+        {"bytes": 1 << 60},
+        {"kind": ""},
+        {"source_type": "base64", "url": None, "data": ""},
+        {"width": 1},
+    ],
+)
+def test_a_request_has_exactly_one_source(change: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        MediaRequest.model_validate({**URL, **change})
+
+
+def _base64(text: str) -> dict[str, Any]:
+    return {"kind": "image", "source_type": "base64", "data": text, "media_type": "image/png"}
+
+
+def _file(path: str) -> dict[str, Any]:
+    return {"kind": "image", "source_type": "file", "path": path, "media_type": "image/png"}
+
+
+def _facts(request: dict[str, Any], world: World = WORLD) -> MediaInput:
+    gathered = gather(MediaRequest.model_validate(request), world).input
+    assert isinstance(gathered, MediaInput)
+    return gathered
