@@ -65,15 +65,15 @@ def open_folder(path: str, root: Path | None) -> Folder:
     """Open the folder that a request names. Where a root is set, nothing leads out of it. Raises GatherError."""
     if root is None:
         return _opened(Path(path))
-    base = _opened(root)
+    try:
+        base = _opened(root)
+    except GatherError as error:  # a server without a root has the null device for one
+        raise _outside() from error
     walk = _Walk(base)
     try:
         below = not path.startswith("/") and ".." not in path.split("/") and walk.go(path)
         if not below or walk.absent or walk.end is not None:
-            raise GatherError(
-                "the path is not one of a folder below the folder that this engine serves",
-                remedy="name a folder relative to the folder of `--root`",
-            )
+            raise _outside()
         return Folder(os.dup(walk.here), "/".join([base.real.rstrip("/"), *walk.names]))
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -214,6 +214,13 @@ def _opened(path: Path) -> Folder:
         raise _unreadable(str(path), error) from error
     except ValueError as error:
         raise GatherError("the path of a folder holds a NUL", remedy="name a folder") from error
+
+
+def _outside() -> GatherError:
+    return GatherError(
+        "the path is not one of a folder below the folder that this engine serves",
+        remedy="name a folder relative to the folder of `--root`",
+    )
 
 
 def _kind(mode: int) -> Kind:

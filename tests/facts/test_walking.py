@@ -199,6 +199,11 @@ def test_a_folder_outside_of_the_root_is_refused(world: Path, path: str) -> None
         open_folder(path.format(world=world), root)
 
 
+def test_below_a_root_that_is_no_folder_there_is_nothing() -> None:
+    with pytest.raises(GatherError, match="below the folder that this engine serves"):
+        open_folder(".", Path(os.devnull))
+
+
 def test_without_a_root_any_folder_may_be_named_and_must_be_there(world: Path) -> None:
     open_folder(str(world / "skill"), None).close()
     for path in (str(world / "none"), str(world / "outside/secret"), "a\0b"):
