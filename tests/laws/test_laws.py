@@ -187,6 +187,7 @@ UNDECLARED = {
     "runner_uri": {"override", "inherited"},
     "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
     "media": {"bytes"},
+    "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
@@ -194,7 +195,8 @@ A boundary that is not declared is none to enforce (D59), a tool that is not car
 and an address that is cleared is the default (D43). A mode that is not stated is the safe one, and what an
 error does not say is not shown (B30). What the policy sees of each is a fact, and the law
 an address that is cleared is the default (D43), and media of a size that nobody declared is held to the limit
-while it is fetched (B40). What the policy sees of each is a fact, and the law
+while it is fetched (B40). Whoever asks for no number of turns and no time gets those of the policy (B19, B25),
+and to start a subagent is to name none. What the policy sees of each is a fact, and the law
 on facts holds without exception.
 """
 
