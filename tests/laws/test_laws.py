@@ -573,12 +573,15 @@ _SHARED_WORDS: dict[str, set[str]] = {
 
 
 def _policy_words() -> set[str]:
-    """Every word in policy/, without the vocabulary of its documents: field names and closed choices."""
+    """Every word in policy/, without the vocabulary of its documents and of requests: field names, closed choices."""
     found: set[str] = set()
     for path in (ROOT / "policy").glob("*.yaml"):
         found |= set(_words(load(path.read_bytes(), path.name, ReadLimits()).value))
-    vocabulary = {word for model in DOCUMENTS.values() for word in _vocabulary(model.model_json_schema())}
-    return {word for word in found if " " not in word} - vocabulary - set(POINTS) - {"none", "*"}  # plain English
+    models = [*DOCUMENTS.values(), *(point.request for point in POINTS.values())]
+    vocabulary = {word for model in models for word in _vocabulary(model.model_json_schema())}
+    return (
+        {word for word in found if " " not in word} - vocabulary - {*POINTS, *DOCUMENTS, "none", "*"}
+    )  # plain English
 
 
 def _words(value: Any) -> Iterator[str]:
