@@ -187,6 +187,7 @@ UNDECLARED = {
     "runner_uri": {"override", "inherited"},
     "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
     "media": {"bytes"},
+    "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
@@ -194,7 +195,8 @@ A boundary that is not declared is none to enforce (D59), a tool that is not car
 and an address that is cleared is the default (D43). A mode that is not stated is the safe one, and what an
 error does not say is not shown (B30). What the policy sees of each is a fact, and the law
 an address that is cleared is the default (D43), and media of a size that nobody declared is held to the limit
-while it is fetched (B40). What the policy sees of each is a fact, and the law
+while it is fetched (B40). Whoever asks for no number of turns and no time gets those of the policy (B19, B25),
+and to start a subagent is to name none. What the policy sees of each is a fact, and the law
 on facts holds without exception.
 """
 
@@ -590,12 +592,15 @@ _SHARED_WORDS: dict[str, set[str]] = {
 
 
 def _policy_words() -> set[str]:
-    """Every word in policy/, without the vocabulary of its documents: field names and closed choices."""
+    """Every word in policy/, without the vocabulary of its documents and of requests: field names, closed choices."""
     found: set[str] = set()
     for path in (ROOT / "policy").glob("*.yaml"):
         found |= set(_words(load(path.read_bytes(), path.name, ReadLimits()).value))
-    vocabulary = {word for model in DOCUMENTS.values() for word in _vocabulary(model.model_json_schema())}
-    return {word for word in found if " " not in word} - vocabulary - set(POINTS) - {"none", "*"}  # plain English
+    models = [*DOCUMENTS.values(), *(point.request for point in POINTS.values())]
+    vocabulary = {word for model in models for word in _vocabulary(model.model_json_schema())}
+    return (
+        {word for word in found if " " not in word} - vocabulary - {*POINTS, *DOCUMENTS, "none", "*"}
+    )  # plain English
 
 
 def _words(value: Any) -> Iterator[str]:
