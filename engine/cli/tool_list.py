@@ -104,8 +104,11 @@ def _call(
     if refused and (matched is None or matched.section != "deny"):
         what = "profile" if refused[0] == "profile" else "policy"
         name = stated.get(what)
-        told = f"no {what} is stated" if name is None else f"{what} {shown(name, 128)} does not grant it"
-        return _OUTCOMES["deny"], told, values.where("tools", _SECTIONS[what], *([] if name is None else [name]))
+        section = values.values.get(_SECTIONS[what], {})
+        if name is None or name not in section:
+            told = f"no {what} is stated" if name is None else f"there is no {what} {shown(name, 128)}"
+            return _OUTCOMES["deny"], told, values.where("tools", _SECTIONS[what])
+        return _OUTCOMES["deny"], f"{what} {name} does not grant it", values.where("tools", _SECTIONS[what], name)
     if matched is not None:
         return _OUTCOMES[matched.section], f"rule {matched.name}", values.where(*matched.path)
     asks = said["base"] == "confirm_all"
