@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import Location
@@ -26,7 +27,7 @@ def report(path: str, answer: Answer, policy: PolicyBundle | None) -> Report:
     places = {} if gathered is None else gathered.places
     items = _items(document)
     explained = tuple(
-        _explained(finding, answer, items.get(finding.subject, document), places, policy)
+        _explained(finding, answer, _Asked(items.get(finding.subject, document), document), places, policy)
         for finding in answer.decision.findings
     )
     subjects = () if gathered is None else tuple(dict.fromkeys(gathered.subjects))
@@ -34,8 +35,21 @@ def report(path: str, answer: Answer, policy: PolicyBundle | None) -> Report:
     return Report(path, title, answer.decision, explained, subjects, answer.exit)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a rule was asked about: an item of a list, and the whole input, in which it may look too."""
+
+    item: Any
+    document: dict[str, Any]
+
+    def field(self, path: str) -> Any:
+        """The field at a dotted path of the item, else of the input."""
+        found = _field(self.item, path)
+        return _field(self.document, path) if found is None else found
+
+
 def _explained(
-    finding: Finding, answer: Answer, item: Any, places: dict[str | None, Location], policy: PolicyBundle | None
+    finding: Finding, answer: Answer, asked: _Asked, places: dict[str | None, Location], policy: PolicyBundle | None
 ) -> Explained:
     where = places.get(finding.subject, places.get(None))
     if answer.fault is not None and answer.fault.where is not None:
@@ -43,7 +57,7 @@ def _explained(
     requirement = None if policy is None else policy.catalogue.requirement(answer.decision.point, finding.code)
     if requirement is None or policy is None:
         return Explained(finding, where, None, (), ())
-    rows = tuple(policy.row(row) for template in requirement.reads for row in _expand(template, item, policy))
+    rows = tuple(policy.row(row) for template in requirement.reads for row in _expand(template, asked, policy))
     return Explained(
         finding,
         where,
@@ -65,8 +79,8 @@ def _items(document: dict[str, Any]) -> dict[str | None, Any]:
     return found
 
 
-def _expand(template: str, item: Any, policy: PolicyBundle) -> list[tuple[str, ...]]:
-    """`a.b.{c.d}` as paths below policy/: one for every string found in the item's field `c.d`.
+def _expand(template: str, asked: _Asked, policy: PolicyBundle) -> list[tuple[str, ...]]:
+    """`a.b.{c.d}` as paths below policy/: one for every string found in the field `c.d` of the item, else of the input.
 
     Braces within braces name a value of the policy: `{licenses.licenses.{license.alternatives}.category}`.
     """
@@ -75,9 +89,9 @@ def _expand(template: str, item: Any, policy: PolicyBundle) -> list[tuple[str, .
         found = [part]
         if part.startswith("{"):
             inner = part[1:-1]
-            values = [_field(item, inner)]
+            values = [asked.field(inner)]
             if "{" in inner:
-                values = [policy.row(path).value for path in _expand(inner, item, policy)]
+                values = [policy.row(path).value for path in _expand(inner, asked, policy)]
             found = list(dict.fromkeys(text for value in values for text in _strings(value)))
         paths = [(*path, text) for path in paths for text in found]
     return paths

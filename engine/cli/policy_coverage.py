@@ -12,12 +12,13 @@ import typer
 
 from engine.cli import options
 from engine.cli.policy import built_policy
-from engine.cli.record import Since, since_time
+from engine.cli.record import Modes, Since, since_time
 from engine.files import shown
 
 if TYPE_CHECKING:
     from engine.coverage import Gap, Usage
     from engine.policy_bundle.build import PolicyBundle
+    from engine.record.reader import Filter
 
 
 class Format(StrEnum):
@@ -57,10 +58,8 @@ def coverage(
             "--tools", metavar="FILE", help="Also look for an entry of each definition in this file (tools/list, JSON)."
         ),
     ] = None,
-    server: Annotated[
-        str | None, typer.Option("--server", metavar="ID", help="The MCP server that these definitions are of.")
-    ] = None,
     since: Since = None,
+    mode: Annotated[Modes | None, typer.Option("--mode", help="Only dry runs, or only the real thing.")] = None,
     state: options.State = None,
     how: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
     policy: options.Policy = None,
@@ -73,16 +72,17 @@ def coverage(
     It reads values and record and changes no answer; so it ends with 0 whatever it finds. Calls that are
     refused for a missing rule are refused all the same.
     """
-    from engine.cli.tool_definitions import local_names
+    from engine.cli.tool_definitions import names
     from engine.coverage import ToolValues, definition_gaps, record_gaps, value_gaps
+    from engine.record.reader import Filter
 
     begin = since_time(since)
     built, _ = built_policy(policy, rego, bundle, values)
     read = ToolValues(built)
     gaps = list(value_gaps(read))
     if tools is not None:
-        gaps += definition_gaps(read, local_names(tools, server))
-    used = _usage(state, begin)
+        gaps += definition_gaps(read, names(tools))
+    used = _usage(state, Filter(since=begin, mode=mode and mode.value))
     if used is not None and used.decisions:
         told = {gap.subject for gap in gaps if gap.kind in _IN_VAIN}
         gaps += (gap for gap in record_gaps(read, used) if gap.kind != "rule_never_used" or gap.subject not in told)
@@ -93,7 +93,7 @@ def coverage(
         typer.echo(f"{place} is no record; run `engine record verify`", err=True)
 
 
-def _usage(state: Path | None, since: str | None) -> Usage | None:
+def _usage(state: Path | None, wanted: Filter) -> Usage | None:
     """What the record says; None where there is none and nobody named one. Raises GatherError, RecordError."""
     from engine.cli.record import state_folder
     from engine.cli.waiting import Waiting
@@ -103,7 +103,7 @@ def _usage(state: Path | None, since: str | None) -> Usage | None:
         return None
     folder, waiting = state_folder(state), Waiting("decisions read")
     try:
-        return usage(folder, since, waiting.done)
+        return usage(folder, wanted, waiting.done)
     finally:
         waiting.end()
 

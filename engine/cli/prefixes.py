@@ -116,6 +116,20 @@ def revoke_prefix(
     typer.echo(f"revoked: {_command(row)} of {shown(row.principal, 256)}")
 
 
+def _words(words: list[str]) -> tuple[str, ...]:
+    """The words as commands have them in decisions: no shell may read anything else in them."""
+    from engine.facts.commands import MOST_WORDS, argv_facts
+
+    facts = argv_facts(words)
+    if facts.words != tuple(words) or not all(words):
+        raise GatherError(
+            f"`{shown(shlex.join(words))}` is no beginning of a command that could be compared",
+            remedy=f"give at most {MOST_WORDS} plain words, one argument each, the first of them a program; "
+            "no operator, redirection, substitution or assignment",
+        )
+    return facts.words
+
+
 def _folder(named: str) -> str:
     """The working folder in its one form: calls state it like that, and it is compared as text."""
     from engine.facts.paths import canonical_folder

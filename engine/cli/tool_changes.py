@@ -7,8 +7,9 @@ here; whoever makes an edit has it decided again.
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,9 @@ from engine.model import Finding
 
 _MOST_RULES = 4
 _CWD = "{cwd}/"
+_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
+_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
+"""What some readers of YAML take for something else than text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +80,22 @@ class Case:
 
 
 def changes(case: Case, findings: tuple[Finding, ...]) -> list[Change]:
-    """What to change, finding by finding; an edit that helps against two stands there once."""
-    found: dict[tuple[str, str], Change] = {}
+    """What to change: first what the tool policy lacks, then what the other findings ask for. Each edit stands once."""
+    found: list[Change] = []
+    for need in _first(case.explanation.get("needs", ())):
+        found += _NEEDS[need](case)
+    if any(finding.level == "confirm" for finding in findings):
+        found.append(Change(_APPROVAL))
     for finding in findings:
-        make = _MAKE.get(finding.code, _as_told)
-        for change in make(case, finding):
-            found.setdefault((change.text, str(change.where)), change)
-    return list(found.values())
+        if finding.code not in _BY_NEED:
+            found += _OTHERS.get(finding.code, _as_told)(case, finding)
+    return list(dict.fromkeys(found))
+
+
+def _first(needs: Sequence[str]) -> list[str]:
+    """The needs that can be told now: without a tool or a policy nothing can be said about its rules."""
+    known = [need for need in _NEEDS if need in needs]
+    return [need for need in known if need in {"tool", "policy"}] or known
 
 
 def _as_told(_: Case, finding: Finding) -> Iterator[Change]:
@@ -90,24 +103,24 @@ def _as_told(_: Case, finding: Finding) -> Iterator[Change]:
     yield Change(f"{finding.remedy}{subject}")
 
 
-def _entry(case: Case, _: Finding) -> Iterator[Change]:
+def _entry(case: Case) -> Iterator[Change]:
     arguments = [one["name"] for one in case.document["call"]["arguments"] if "name" in one]
     entry = pasted(case.tool, arguments)
     yield Change(f"write an entry, with the true types of its arguments:\n{entry}", case.values.where("tools", "tools"))
 
 
-def _policy(case: Case, _: Finding) -> Iterator[Change]:
+def _policy(case: Case) -> Iterator[Change]:
     names = ", ".join(f"`{name}`" for name in case.values.policies) or "none, there are none yet"
     yield Change(f"ask under a policy that is there: {names}", case.values.where("tools", "policies"))
 
 
-def _principal(case: Case, _: Finding) -> Iterator[Change]:
+def _principal(case: Case) -> Iterator[Change]:
     who = "a principal (nobody is named)" if case.principal is None else f"`{shown(case.principal, 256)}`"
     where = case.values.where("tools", "policies", case.policy or "", "principals")
     yield Change(f"add {who} to `principals` of the policy `{case.policy}`, or write `any` there", where)
 
 
-def _profile(case: Case, _: Finding) -> Iterator[Change]:
+def _profile(case: Case) -> Iterator[Change]:
     profiles = case.values.values.get("profiles", {})
     if case.profile is not None:
         where = case.values.where("tools", "profiles", case.profile)
@@ -118,26 +131,23 @@ def _profile(case: Case, _: Finding) -> Iterator[Change]:
         yield Change(f"ask with a profile that has it: {names}", case.values.where("tools", "profiles"))
 
 
-def _by_rule(case: Case, finding: Finding) -> Iterator[Change]:
+def _rule(case: Case) -> Iterator[Change]:
     for rule in case.rules:
         if rule.name == case.explanation.get("rule"):
-            narrow = f"narrow the {rule.section} rule `{rule.name}`, so that it no longer covers this call"
-            yield Change(f"{narrow}: {condition_text(rule)}; no allow rule can lift it", case.values.where(*rule.path))
-    if finding.level == "confirm":
-        yield from _approval(case)
+            narrow = f"narrow the {rule.section} rule `{rule.name}` ({condition_text(rule)})"
+            yield Change(
+                f"{narrow}, so that it no longer covers this call; no allow rule lifts it",
+                case.values.where(*rule.path),
+            )
 
 
-def _by_default(case: Case, finding: Finding) -> Iterator[Change]:
-    allow = [rule for rule in case.rules if rule.section == "allow"]
-    for rule in allow[:_MOST_RULES]:
+def _allow(case: Case) -> Iterator[Change]:
+    for rule in [one for one in case.rules if one.section == "allow"][:_MOST_RULES]:
         if missing := _missing(case, rule):
             yield Change(f"{missing} the allow rule `{rule.name}`", case.values.where(*rule.path))
     if case.policy is not None:
         yield _new_rule(case, case.policy)
-    if case.found["commands"] and case.principal is not None:
-        yield from _prefix(case)
-    if finding.level == "confirm":
-        yield from _approval(case)
+    yield from _prefix(case)
 
 
 def _missing(case: Case, rule: Rule) -> str:
@@ -177,19 +187,14 @@ def _new_rule(case: Case, policy: str) -> Change:
 
 
 def _prefix(case: Case) -> Iterator[Change]:
-    cwd = case.document["asked"].get("cwd")
-    if cwd is None:
+    """Beginnings count for tools that run commands, and not under a policy that hides what no rule names."""
+    cwd, commands = case.document["asked"].get("cwd"), case.found["commands"]
+    runs = "execute" in case.values.values["tools"][case.tool]["side_effects"]
+    if cwd is None or case.principal is None or not commands or not runs or case.explanation.get("base") == "deny_all":
         return
-    words = min((one for one in case.found["commands"]), key=len)
-    head = f"engine tools prefixes approve --principal {shlex.quote(case.principal or '')} --cwd {shlex.quote(cwd)}"
-    command = f"{head} --tool {case.tool} -- {shlex.join(words[:2])}"
+    head = f"engine tools prefixes approve --principal {shlex.quote(case.principal)} --cwd {shlex.quote(cwd)}"
+    command = f"{head} --tool {case.tool} -- {shlex.join(commands[0][:2])}"
     yield Change(f"let somebody else approve the beginning of the command, for this principal and folder:\n{command}")
-
-
-def _approval(_: Case) -> Iterator[Change]:
-    yield Change(
-        "have a person approve this one call: ask with `engine tools call`, grant with `engine approvals grant`"
-    )
 
 
 def _type(case: Case, finding: Finding) -> Iterator[Change]:
@@ -248,21 +253,31 @@ def _flow(entries: list[Any]) -> str:
 
 
 def _scalar(text: str) -> str:
-    plain = text.isascii() and text.replace("_", "").replace("-", "").replace(".", "").isalnum() and text[0].isalpha()
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)
 
 
-_MAKE: Mapping[str, Callable[[Case, Finding], Iterator[Change]]] = {
-    "tool_unknown": _entry,
-    "tool_policy_unknown": _policy,
-    "tool_policy_principal": _principal,
-    "tool_not_in_profile": _profile,
-    "denied_by_rule": _by_rule,
-    "confirmation_by_rule": _by_rule,
-    "denied_by_default": _by_default,
-    "confirmation_by_default": _by_default,
+_NEEDS: Mapping[str, Callable[[Case], Iterator[Change]]] = {
+    "tool": _entry,
+    "policy": _policy,
+    "principal": _principal,
+    "profile": _profile,
+    "no_deny_rule": _rule,
+    "no_confirm_rule": _rule,
+    "allow_rule": _allow,
+}
+"""What the explanation says is needed, in the order in which it is told."""
+
+_BY_NEED = {
+    *("tool_unknown", "tool_policy_unknown", "tool_policy_principal", "tool_not_in_profile"),
+    *("denied_by_rule", "denied_by_default", "confirmation_by_rule", "confirmation_by_default"),
+}
+"""Findings that a need says more about."""
+
+_OTHERS: Mapping[str, Callable[[Case, Finding], Iterator[Change]]] = {
     "argument_untyped": _type,
     "secret_in_arguments": _secrets,
     "definition_changed": _definition,
 }
-"""Findings that an edit of policy/tools.yaml answers; of all others the remedy says what to do."""
+"""Findings that an edit of the tool's entry answers; of all others the remedy says what to do."""
+
+_APPROVAL = "have a person approve this one call: ask with `engine tools call`, then `engine approvals grant ID`"

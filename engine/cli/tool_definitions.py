@@ -26,7 +26,6 @@ def listing(file: Path) -> Listing:
         ) from error
 
 
-def local_names(file: Path, server: str | None) -> list[str]:
-    """The names by which agents would call the tools of a file; those of an MCP server have its id in them."""
-    names = [one.name for one in listing(file).definitions]
-    return names if server is None else [local_name(server, name) for name in names]
+def names(file: Path) -> list[str]:
+    """The names of the tools of a file."""
+    return [one.name for one in listing(file).definitions]

@@ -17,7 +17,7 @@ from engine.files import shown
 from engine.flow import Answer
 from engine.report import Report
 
-EXPLANATION = "lib/tools/explanation"
+EXPLANATION = "lib/tool_explanation/explanation"
 """The rule of rego/admission/ that says what matched; it decides nothing."""
 
 _FACTS = {"destinations": "origin", "paths": "path", "commands": "words"}

@@ -10,30 +10,32 @@ from typing import Any
 from engine.cli.tool_changes import condition_text
 from engine.cli.tool_explain import EXPLANATION
 from engine.coverage import ToolValues
+from engine.coverage.tool_values import Rule
 from engine.engine import Engine
 from engine.errors import DecideError, Location
+from engine.files import shown
 from engine.flow import Context, gather
 from engine.points.registry import find
 
-_OUTCOMES = {
-    "deny": "denied",
-    "confirm": "a person is asked",
-    "allow": "allowed",
-}
+_OUTCOMES = {"deny": "denied", "confirm": "a person is asked", "allow": "allowed"}
+_SECTIONS = {"policy": "policies", "profile": "profiles"}
+_REFUSED = ("tool", "policy", "principal", "profile")
+"""Needs of the explanation without which a call is refused, whatever rules say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A value that says something about a tool: a rule of a section, or the base of a policy."""
+    """A rule that is about a tool."""
 
     what: str
-    conditions: str | None
+    conditions: str
     where: Location | None
+    every_tool: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One tool. `call` is what a call without arguments would get; `said` is in the order in which it is asked."""
+    """One tool. `call` is what a call without arguments gets; `said` are rules in the order in which they are asked."""
 
     tool: str
     title: str
@@ -67,48 +69,69 @@ def listing(engine: Engine, stated: Mapping[str, str | None], context: Context) 
             call = {**request, "call": {"name": tool, "arguments": {}}}
             document = gather(find("tool_call"), call, engine.parts, context, serving).document
             said = engine.opa.ask(EXPLANATION, document).result
-            rows.append(_row(values, stated.get("policy"), tool, said, tool in visible, tuple(hidden.get(tool, ()))))
+            seen, why = tool in visible, tuple(hidden.get(tool, ()))
+            rows.append(_row(values, stated, tool, said, visible=seen, hidden=why))
     finally:
         serving.release()
     return rows
 
 
 def _row(
-    values: ToolValues, policy: str | None, tool: str, said: Mapping[str, Any], visible: bool, hidden: tuple[str, ...]
+    values: ToolValues,
+    stated: Mapping[str, str | None],
+    tool: str,
+    said: Mapping[str, Any],
+    *,
+    visible: bool,
+    hidden: tuple[str, ...],
 ) -> Row:
-    rules = list(values.of_policy(policy)) if policy in values.policies and policy is not None else []
-    about = [rule for rule in rules if tool in rule.tools]
-    chosen = next((rule for rule in about if rule.name == said.get("rule")), None)
-    title = values.values["tools"][tool]["title"]
-    known = [Said(f"{rule.section} {rule.name}", condition_text(rule), values.where(*rule.path)) for rule in about]
-    if chosen is not None:
-        return Row(
-            tool,
-            title,
-            visible,
-            hidden,
-            _OUTCOMES[chosen.section],
-            f"rule {chosen.name}",
-            values.where(*chosen.path),
-            tuple(known),
-        )
-    stated = policy if policy in values.policies else None
-    where = values.where("tools", "policies", stated) if stated else values.where("tools", "policies")
-    base = str(said.get("base"))
-    outcome = _OUTCOMES["confirm"] if said.get("section") == "confirm" else _OUTCOMES["deny"]
-    return Row(tool, title, visible, hidden, outcome, f"base {base}", where, tuple(known))
+    policy = stated.get("policy")
+    about = [rule for rule in values.of_policy(policy) if tool in rule.tools] if policy in values.policies else []
+    told = tuple(
+        Said(f"{rule.section} {rule.name}", condition_text(rule), values.where(*rule.path), rule.selectors == ("*",))
+        for rule in about
+    )
+    call, by, where = _call(values, stated, about, said)
+    return Row(tool, values.values["tools"][tool]["title"], visible, hidden, call, by, where, told)
+
+
+def _call(
+    values: ToolValues, stated: Mapping[str, str | None], about: list[Rule], said: Mapping[str, Any]
+) -> tuple[str, str, Location | None]:
+    """OPA's explanation of a call in words: what it gets, what says so, where that stands."""
+    matched = next((rule for rule in about if rule.name == said["rule"]), None)
+    refused = [need for need in _REFUSED if need in said["needs"]]
+    if refused and (matched is None or matched.section != "deny"):
+        what = "profile" if refused[0] == "profile" else "policy"
+        name = stated.get(what)
+        section = values.values.get(_SECTIONS[what], {})
+        if name is None or name not in section:
+            told = f"no {what} is stated" if name is None else f"there is no {what} {shown(name, 128)}"
+            return _OUTCOMES["deny"], told, values.where("tools", _SECTIONS[what])
+        return _OUTCOMES["deny"], f"{what} {name} does not grant it", values.where("tools", _SECTIONS[what], name)
+    if matched is not None:
+        return _OUTCOMES[matched.section], f"rule {matched.name}", values.where(*matched.path)
+    asks = said["base"] == "confirm_all"
+    where = values.where("tools", "policies", stated.get("policy") or "")
+    return _OUTCOMES["confirm" if asks else "deny"], f"base {said['base']}", where
 
 
 def as_text(rows: Sequence[Row], policy: str | None, profile: str | None) -> str:
     """A table, under each tool the rules about it in the order in which they are asked."""
     head = f"under the policy {policy or '(none stated)'}, with the profile {profile or '(none stated)'}"
-    lines = [head, "", *_table([("tool", "visible", "a call by name", "because of"), *map(_cells, rows)])]
+    lines = [head, "", *_table([("tool", "visible", "a call without arguments", "because of"), *map(_cells, rows)])]
+    every = {one.what: one for row in rows for one in row.said if one.every_tool}
+    if every:
+        lines += ["", "rules for every tool", *map(_line, every.values())]
     for row in rows:
-        if row.said:
-            lines += ["", f"{row.tool}: {row.title}"]
-            lines += [f"  {one.what}: {one.conditions}{_place(one.where)}" for one in row.said]
+        if own := [one for one in row.said if not one.every_tool]:
+            lines += ["", f"{row.tool}: {row.title}", *map(_line, own)]
     seen = sum(row.visible for row in rows)
     return "\n".join([*lines, "", f"{seen} of {len(rows)} tools are visible; every call is decided by its arguments"])
+
+
+def _line(one: Said) -> str:
+    return f"  {one.what}: {one.conditions}{_place(one.where)}"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Usage:
-    """What was used since a time. `codes` are the codes of findings by point, `rules` those that allowed a call."""
+    """What was used. `codes` are the codes of findings by point, `rules` those that allowed a call."""
 
     decisions: int = 0
     first: str | None = None
@@ -38,10 +38,10 @@ class Usage:
     unreadable: list[Location] = field(default_factory=list)
 
 
-def usage(state: Path, since: str | None, told: Callable[[int], None]) -> Usage:
-    """What decisions recorded from `since` on used; `told` hears how many were read. Raises RecordError."""
+def usage(state: Path, wanted: Filter, told: Callable[[int], None]) -> Usage:
+    """What the decisions that fit `wanted` used; `told` hears how many were read. Raises RecordError."""
     found = Usage()
-    for entry in entries(state, Filter(since=since)):
+    for entry in entries(state, wanted):
         if isinstance(entry, Location):
             if len(found.unreadable) < _MOST_UNREADABLE:
                 found.unreadable.append(entry)

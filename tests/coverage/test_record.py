@@ -6,12 +6,13 @@ import pytest
 
 from engine.coverage import Gap, Kind, ToolValues, record_gaps, usage
 from engine.record.layout import DECISIONS
+from engine.record.reader import Filter
 from tests.coverage.conftest import Make
 
 
 @pytest.fixture
 def gaps(values: ToolValues, recorded: Path) -> list[Gap]:
-    return list(record_gaps(values, usage(recorded, None, lambda _: None)))
+    return list(record_gaps(values, usage(recorded, Filter(), lambda _: None)))
 
 
 def subjects(gaps: list[Gap], kind: Kind) -> list[str]:
@@ -20,7 +21,7 @@ def subjects(gaps: list[Gap], kind: Kind) -> list[str]:
 
 def test_one_pass_counts_what_was_used(recorded: Path) -> None:
     told: list[int] = []
-    found = usage(recorded, None, told.append)
+    found = usage(recorded, Filter(), told.append)
     assert (found.decisions, told) == (4, [1, 2, 3, 4])
     assert (found.first, found.last) == ("2026-11-21T00:00:00.000000Z", "2026-11-22T00:00:00.000000Z")
     assert found.rules == {"workspace/own_folder", "workspace/docs"}
@@ -32,14 +33,14 @@ def test_one_pass_counts_what_was_used(recorded: Path) -> None:
 
 
 def test_only_from_a_time_on(recorded: Path) -> None:
-    found = usage(recorded, "2026-11-22T00:00:00.000000Z", lambda _: None)
+    found = usage(recorded, Filter(since="2026-11-22T00:00:00.000000Z"), lambda _: None)
     assert (found.decisions, found.rules) == (2, set())
 
 
 def test_lines_that_are_no_records_are_told_and_passed_over(recorded: Path) -> None:
     file = recorded / DECISIONS
     file.write_bytes(b"no record\n" + file.read_bytes())
-    found = usage(recorded, None, lambda _: None)
+    found = usage(recorded, Filter(), lambda _: None)
     assert (found.decisions, [place.line for place in found.unreadable]) == (4, [1])
 
 
@@ -54,7 +55,7 @@ def test_hosts_that_no_rule_covers_for_the_tool_that_asked(gaps: list[Gap]) -> N
 def test_a_rule_for_any_host_covers_all(make: Make, recorded: Path, folder: Path) -> None:
     text = (folder / "tools.yaml").read_text(encoding="utf-8")
     open_ = make(text.replace('tools: [http_get], hosts: ["https://docs.example.com"]', 'tools: ["*"], hosts: any'))
-    found = list(record_gaps(open_, usage(recorded, None, lambda _: None)))
+    found = list(record_gaps(open_, usage(recorded, Filter(), lambda _: None)))
     assert subjects(found, Kind.HOST_WITHOUT_RULE) == []
 
 
