@@ -60,3 +60,9 @@ def scribble() -> str:
         except OSError:
             continue
     return "done"
+
+
+def find(search: str) -> str:
+    """Look a variable of the environment up."""
+    record_side_effect("read", id="environment")
+    return os.environ.get(search, "")

@@ -1,0 +1,281 @@
+"""What comes back through the gate, and what the record keeps of it, on a real OPA."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from adapters.tool_effects import digest_of
+from adapters.tools import ToolGate, ToolResult, ToolValidationError, record_side_effect
+from engine.engine import Engine
+from engine.record.verify import verify
+from engine.settings import Settings
+from tests.adapters.gates import AGENT, OPTIONS, READ, last, reading, registry, results
+from tests.command import lines
+from tests.test_secrets import SHAPES
+
+LIMIT = 300
+
+
+@pytest.fixture(scope="module")
+def own_settings(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Settings:
+    return Settings(state=tmp_path_factory.mktemp("state"), cache=cache)
+
+
+@pytest.fixture(scope="module")
+def engine(own_settings: Settings) -> Iterator[Engine]:
+    """An engine under which a result has few bytes and little time."""
+    with Engine(own_settings, values=(f"tools.limits.result_bytes={LIMIT}", "tools.limits.seconds=1")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def controlled(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Engine]:
+    """An engine in a controlled environment."""
+    settings = Settings(state=tmp_path_factory.mktemp("controlled"), cache=cache)
+    with Engine(settings, values=("operations.profile=controlled",)) as running:
+        yield running
+
+
+def give(engine: Engine, tool: Callable[[], Any], **options: Any) -> ToolResult:
+    """What the gate gives for this tool."""
+    own = ToolGate(engine, registry(**{READ: lambda search: tool() if search else None}), AGENT, **OPTIONS, **options)
+    return own.call(reading())
+
+
+def raising(error: BaseException) -> Callable[[], NoReturn]:
+    def tool() -> NoReturn:
+        raise error
+
+    return tool
+
+
+def write_effect() -> NoReturn:
+    record_side_effect("read", id="first", target="contacts of jane")
+    record_side_effect("read", id="second")
+    raise OSError("disk /srv/full")
+
+
+# covers: B28
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("x" * LIMIT, LIMIT),
+        ("x" * (LIMIT + 1), LIMIT),
+        ("é" * (LIMIT // 2), LIMIT),
+        ("x" + "é" * (LIMIT // 2), LIMIT - 1),
+        ("xx" + "😀" * LIMIT, LIMIT - 2),
+    ],
+    ids=["at the limit", "one over", "at the limit in two bytes each", "within two bytes", "within four bytes"],
+)
+def test_a_result_is_cut_at_its_bytes_and_never_within_a_character(text: str, kept: int, engine: Engine) -> None:
+    result = give(engine, lambda: text)
+    data = text.encode()
+    assert (result.status, result.content.encode()) == ("ok", data[:kept])
+    assert result.metadata["truncated"] is (len(data) > kept)
+    assert result.metadata["bytes"] == len(data)
+
+
+# covers: B28
+def test_the_default_limit_is_about_200_kilobytes(controlled: Engine) -> None:
+    exact, over = give(controlled, lambda: "x" * 200_000), give(controlled, lambda: "x" * 200_001)
+    assert [(len(one.content), one.metadata["truncated"]) for one in (exact, over)] == [
+        (200_000, False),
+        (200_000, True),
+    ]
+
+
+def prints() -> None:
+    print("noise")  # noqa: T201
+    print("noise", file=sys.stderr)  # noqa: T201
+
+
+BAD: dict[str, tuple[Callable[[], Any], tuple[str, str | None]]] = {
+    "raises": (raising(ValueError("x")), ("error", "tool_failed")),
+    "exits": (raising(SystemExit(0)), ("error", "tool_failed")),
+    "hangs": (lambda: threading.Event().wait(30), ("error", "tool_failed")),
+    "prints": (prints, ("ok", None)),
+    "gives 100 MB": (lambda: "x" * 100_000_000, ("ok", None)),
+    "gives 100 MB of JSON": (lambda: ["x" * 100_000_000], ("ok", None)),
+    "gives bytes": (lambda: b"\xff\x00", ("error", "result_not_text")),
+    "gives an object": (object, ("error", "tool_failed")),
+    "gives no number": (lambda: float("nan"), ("error", "tool_failed")),
+    "gives nothing": (lambda: None, ("ok", None)),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_whatever_a_tool_does_there_is_a_result(what: str, engine: Engine, own_settings: Settings) -> None:
+    tool, (status, code) = BAD[what]
+    result = give(engine, tool)
+    assert (result.status, result.code) == (status, code)
+    assert len(result.content.encode()) <= LIMIT
+    assert "Traceback" not in result.content
+    assert results(own_settings)[-1]["decision_id"] == result.decision_id
+    assert verify(own_settings.state).ok
+
+
+# covers: A07, A99
+def test_every_side_effect_is_recorded_also_of_a_call_that_failed(engine: Engine, own_settings: Settings) -> None:
+    result = give(engine, write_effect)
+    assert (result.status, result.content) == ("error", "the tool failed with OSError")
+    decision, done = last(own_settings), results(own_settings)[-1]
+    assert decision["limits"]["record_side_effect"] is True
+    assert done["status"] == "failed"
+    assert done["facts"] == {
+        "tool": READ,
+        "declared_side_effects": ["read"],
+        "error": {"kind": "other", "class": "OSError"},
+        "side_effects": [
+            {"id": "first", "class": "read", "target_digest": digest_of("contacts of jane")},
+            {"id": "second", "class": "read"},
+        ],
+    }
+    about = last(own_settings, "tool_result")
+    assert about["input"]["decision"] == result.decision_id
+    assert [one["id"] for one in about["input"]["side_effects"]] == ["first", "second"]
+
+
+# covers: A07
+def test_a_side_effect_that_nobody_declared_is_recorded_and_its_result_withheld(
+    engine: Engine, own_settings: Settings
+) -> None:
+    def tool() -> str:
+        record_side_effect("destructive", id="table")
+        return "all contacts"
+
+    result = give(engine, tool)
+    assert (result.status, result.code) == ("error", "side_effect_undeclared")
+    assert "all contacts" not in result.content
+    assert results(own_settings)[-1]["facts"]["side_effects"] == [{"id": "table", "class": "destructive"}]
+
+
+def test_side_effects_of_a_tool_that_hangs_are_recorded(engine: Engine, own_settings: Settings) -> None:
+    def tool() -> None:
+        record_side_effect("read", id="begun")
+        threading.Event().wait(30)
+
+    assert give(engine, tool).content == "the tool failed with ToolTimeoutError"
+    done = results(own_settings)[-1]
+    assert (done["status"], [one["id"] for one in done["facts"]["side_effects"]]) == ("timed_out", ["begun"])
+
+
+# covers: B30
+def test_in_mode_safe_an_error_shows_its_type_and_a_validation_error_its_message(engine: Engine) -> None:
+    other = give(engine, raising(OSError("cannot open /srv/secret-place")))
+    assert (other.content, other.metadata.get("validation_error")) == ("the tool failed with OSError", None)
+    wrong = give(engine, raising(ToolValidationError("too_long", "the text is too long", {"argument": "search"})))
+    assert (wrong.status, wrong.content, wrong.code) == ("error", "the text is too long", "too_long")
+
+
+# covers: B32
+def test_a_validation_error_brings_class_code_and_details_and_nothing_else(engine: Engine) -> None:
+    wrong = give(engine, raising(ToolValidationError("too_long", "the text is too long", {"most": 9})))
+    assert wrong.metadata["validation_error"] == {
+        "class": "ToolValidationError",
+        "code": "too_long",
+        "details": {"most": "9"},
+    }
+
+
+# covers: B32
+@pytest.mark.parametrize("shape", SHAPES)
+def test_details_with_a_secret_or_a_path_are_not_let_through(shape: str, engine: Engine) -> None:
+    for error, code in (
+        (ToolValidationError("wrong", "it is wrong", {"seen": SHAPES[shape]}), "details_not_safe"),
+        (ToolValidationError("wrong", "it is wrong", {"seen": "/srv/place"}), "details_not_safe"),
+        (ToolValidationError("wrong", f"not {SHAPES[shape]}"), "message_not_safe"),
+        (ToolValidationError("wrong", "there is no ~/place"), "message_not_safe"),
+    ):
+        result = give(engine, raising(error))
+        assert (result.status, result.code) == ("error", code)
+        told = json.dumps([result.content, dict(result.metadata)])
+        assert "place" not in told
+        assert SHAPES[shape] not in told
+
+
+# covers: B31
+def test_debug_shows_type_and_message_in_a_controlled_environment_only(engine: Engine, controlled: Engine) -> None:
+    tool = raising(OSError("cannot open /srv/place"))
+    shown, refused = give(controlled, tool, error_mode="debug"), give(engine, tool, error_mode="debug")
+    assert (shown.status, shown.content) == ("error", "OSError: cannot open /srv/place")
+    assert (refused.status, refused.code) == ("error", "debug_not_controlled")
+    assert "place" not in refused.content
+    assert give(controlled, tool).content == "the tool failed with OSError"  # safe by default, here too
+    wrong = give(controlled, raising(ToolValidationError("wrong", "it is wrong")), error_mode="debug")
+    assert wrong.content == "ToolValidationError: it is wrong"
+    secret = give(controlled, raising(OSError(SHAPES["password"])), error_mode="debug")
+    assert (secret.code, SHAPES["password"] in secret.content) == ("message_not_safe", False)
+
+
+# covers: B30
+def test_no_error_shows_a_stack(engine: Engine, controlled: Engine) -> None:
+    def deep(level: int) -> NoReturn:
+        if level:
+            deep(level - 1)
+        raise ValueError("bottom")
+
+    for result in (
+        give(engine, lambda: deep(20)),
+        give(controlled, lambda: deep(20), error_mode="debug"),
+        give(engine, lambda: deep(100_000)),
+    ):
+        assert result.status == "error"
+        for word in ("Traceback", "File ", ".py", "line "):
+            assert word not in result.content
+
+
+# covers: B26, B27
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, tmp_path: Path, cache: Path) -> None:
+    settings = Settings(state=tmp_path / "state", cache=cache)
+    planted = SHAPES[shape]
+
+    def tool(search: str) -> dict[str, Any]:
+        record_side_effect("read", id=planted, target=planted)
+        if "raise" in search:
+            raise OSError(planted)
+        return {"token": planted, planted: [planted]}
+
+    def invalid(search: str) -> NoReturn:
+        raise ToolValidationError("wrong", planted, {"seen": planted, "argument": search})
+
+    allowed = ("tools.tools.contacts_list.secrets=true",)
+    with Engine(settings, values=allowed) as engine:
+        for one in (tool, invalid):
+            own = ToolGate(engine, registry(**{READ: one}), AGENT, **OPTIONS)
+            for search in (planted, f"raise {planted}", f"{'x ' * 10_000}{planted}"):
+                own.call({"name": READ, "arguments": {"search": search}})
+            own.call({"name": planted, "arguments": {planted: planted}})
+            own.call({"type": "function", "function": {"name": READ, "arguments": planted}})
+    files = [path for path in settings.state.rglob("*") if path.is_file() and path.name != "record.key"]
+    written = b"\n".join(path.read_bytes() for path in files).lower()
+    for piece in planted.lower().splitlines():
+        assert piece.encode() not in written
+    assert READ.encode() in written  # the control: the tool is named
+    assert any(line["kind"] == "result" for line in lines(settings.state))
+
+
+# covers: B27
+def test_the_record_has_a_short_preview_of_the_arguments(engine: Engine, own_settings: Settings) -> None:
+    own = ToolGate(engine, registry(**{READ: lambda search: search[:3]}), AGENT, **OPTIONS)
+    long = "word " * 2_000
+    assert own.call({"name": READ, "arguments": {"search": long}}).content == "wor"
+    facts = last(own_settings)["input"]["call"]
+    assert (facts["summary_cut"], len(facts["summary"].encode()) <= 256) == (True, True)
+    assert "word word" in facts["summary"]
+    assert long not in json.dumps(lines(own_settings.state))
+
+
+def test_a_result_that_a_person_would_have_to_approve_is_withheld(own_settings: Settings, tmp_path: Path) -> None:
+    settings = replace(own_settings, state=tmp_path / "state")
+    with Engine(settings, values=('levels.levels.tool_result={"result_not_text": "confirm"}',)) as engine:
+        result = give(engine, lambda: b"x")
+    assert (result.status, result.code, result.approval) == ("error", "result_not_text", None)

@@ -1,0 +1,411 @@
+"""The gate on a real OPA: what is shown, what runs and what does not, whoever asks in whatever shape."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from adapters import tool_hand
+from adapters.tool_hand import Apart, CallHand
+from adapters.tools import AsyncToolGate, ToolGate, ToolResult
+from engine.engine import AsyncEngine, Engine
+from engine.errors import EngineError, GatherError, WorkError
+from engine.model import Limits, Permit
+from engine.settings import Settings
+from engine.state import open_store
+from engine.work import Job
+from tests.adapters import isolated_tools
+from tests.adapters.gates import AGENT, ASK, OPTIONS, READ, adding, last, reading, registry, results, shapes
+from tests.command import lines
+
+
+@pytest.fixture(scope="module")
+def own_settings(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Settings:
+    return Settings(state=tmp_path_factory.mktemp("state"), cache=cache)
+
+
+@pytest.fixture(scope="module")
+def engine(own_settings: Settings) -> Iterator[Engine]:
+    with Engine(own_settings) as running:
+        yield running
+
+
+class Tools:
+    """What was called, with what."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self.registry = registry(**{READ: self._list, ASK: self._add, "shell": self._add})
+
+    def _list(self, **arguments: Any) -> str:
+        self.calls.append(arguments)
+        return f"found {arguments['search']}"
+
+    def _add(self, **arguments: Any) -> dict[str, Any]:
+        self.calls.append(arguments)
+        return {"added": arguments["name"]}
+
+
+@pytest.fixture
+def tools() -> Tools:
+    return Tools()
+
+
+def gate(engine: Engine, tools: Tools, **options: Any) -> ToolGate:
+    return ToolGate(engine, tools.registry, AGENT, **{**OPTIONS, **options})
+
+
+def names(shown: list[dict[str, Any]]) -> list[str]:
+    return [definition["name"] for definition in shown]
+
+
+def grant(settings: Settings, approval: str | None, by: str = "user:ana") -> None:
+    store = open_store(settings.state)
+    store.resolve(approval or "", "granted", by, None, 0)
+    store.close()
+
+
+# covers: B01, B03, B13
+def test_the_prompt_holds_what_the_policy_shows(engine: Engine, tools: Tools) -> None:
+    assert ToolGate(engine, tools.registry, AGENT).visible() == []
+    assert names(gate(engine, tools).visible()) == sorted([READ, ASK, "shell"])
+    assert names(gate(engine, tools, profile="reading").visible()) == [READ]
+    assert gate(engine, tools, policy="nobody_knows").visible() == []
+
+
+# covers: D49
+def test_what_is_shown_shares_nothing_with_the_registry(engine: Engine, tools: Tools) -> None:
+    shown = gate(engine, tools).visible()
+    before = copy.deepcopy(shown)
+    shown[0]["input_schema"]["properties"] = {"path": {}}
+    assert gate(engine, tools).visible() == before
+
+
+def test_a_definition_under_another_name_is_not_shown(engine: Engine) -> None:
+    found = registry()
+    found.add(READ, print, {"name": ASK, "description": "pretends"})
+    assert ToolGate(engine, found, AGENT, **OPTIONS).visible() == []
+
+
+@pytest.mark.parametrize("shape", ["own", "openai", "responses", "anthropic", "mcp"])
+def test_a_call_in_every_shape_runs_with_what_was_decided_on(
+    shape: str, engine: Engine, tools: Tools, own_settings: Settings
+) -> None:
+    result = gate(engine, tools).call(shapes(READ, {"search": "é"})[shape])
+    assert (result.status, result.content, result.code) == ("ok", "found é", None)
+    assert tools.calls == [{"search": "é"}]
+    assert results(own_settings)[-1]["status"] == "done"
+    own = gate(engine, tools).call(shapes(READ, {"search": "é"})["own"])
+    digests = {
+        line["input_digest"]
+        for line in lines(own_settings.state)
+        if line.get("decision_id") in {result.decision_id, own.decision_id} and line["kind"] == "decision"
+    }
+    assert len(digests) == 1  # one input, whatever the shape
+
+
+# covers: B02, B13
+def test_under_deny_all_nothing_runs_and_the_result_says_why(
+    engine: Engine, tools: Tools, own_settings: Settings
+) -> None:
+    for shape in shapes(READ, {"search": "jane"}).values():
+        result = ToolGate(engine, tools.registry, AGENT, profile="coding").call(shape)
+        assert (result.status, result.code, tools.calls) == ("refused", "denied_by_default", [])
+        assert "denied_by_default" in result.content
+        assert (last(own_settings)["outcome"], last(own_settings)["decision_id"]) == ("deny", result.decision_id)
+
+
+# covers: B16
+def test_a_tool_outside_the_profile_leaves_a_result_with_the_reason(
+    engine: Engine, tools: Tools, own_settings: Settings
+) -> None:
+    result = gate(engine, tools, profile="reading").call(adding())
+    assert result.status == "refused"
+    assert "tool_not_in_profile" in result.metadata["codes"]
+    assert tools.calls == []
+    assert "tool_not_in_profile" in {finding["code"] for finding in last(own_settings)["findings"]}
+
+
+# covers: B04
+def test_a_call_that_no_rule_matches_waits_and_runs_once_approved(
+    engine: Engine, tools: Tools, own_settings: Settings
+) -> None:
+    own = gate(engine, tools)
+    first = own.call(adding("zoe"))
+    assert (first.status, first.code) == ("awaiting_approval", "confirmation_by_default")
+    assert own.call(adding("zoe"), first.approval).status == "refused"  # nobody has approved yet
+    assert tools.calls == []
+    grant(own_settings, first.approval)
+    other = own.call(adding("mallory"), first.approval)
+    assert (other.status, "approval_input_changed" in other.metadata["codes"]) == ("refused", True)
+    assert tools.calls == []
+    done = own.call(shapes(ASK, {"name": "zoe", "email": "nobody"})["anthropic"], first.approval)
+    assert (done.status, done.content) == ("ok", '{"added": "zoe"}')
+    assert tools.calls == [{"name": "zoe", "email": "nobody"}]
+    again = own.call(adding("zoe"), first.approval)
+    assert (again.status, "approval_used" in again.metadata["codes"], len(tools.calls)) == ("refused", True, 1)
+
+
+def test_whoever_asks_cannot_approve(engine: Engine, tools: Tools, own_settings: Settings) -> None:
+    first = gate(engine, tools).call(adding("self"))
+    grant(own_settings, first.approval, by="agent")
+    result = gate(engine, tools).call(adding("self"), first.approval)
+    assert (result.status, "approval_by_requester" in result.metadata["codes"]) == ("refused", True)
+
+
+def test_of_two_calls_with_one_approval_exactly_one_runs(engine: Engine, tools: Tools, own_settings: Settings) -> None:
+    own = gate(engine, tools)
+    for number in range(5):
+        tools.calls.clear()
+        call = adding(f"race-{number}")
+        first = own.call(call)
+        grant(own_settings, first.approval)
+        together = threading.Barrier(4)
+
+        def race(together: threading.Barrier, call: dict[str, Any], approval: str | None) -> ToolResult:
+            together.wait(30)
+            return own.call(call, approval)
+
+        with ThreadPoolExecutor(4) as pool:
+            running = [pool.submit(race, together, call, first.approval) for _ in range(4)]
+            done = [one.result() for one in running]
+        assert sorted(one.status for one in done) == ["ok", "refused", "refused", "refused"]
+        assert len(tools.calls) == 1
+
+
+def function(text: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": READ, "arguments": text}}
+
+
+NO_CALLS: dict[str, Any] = {
+    "nothing": None,
+    "a number": 7,
+    "text": "text",
+    "a list": [],
+    "an empty object": {},
+    "no arguments": {"name": READ},
+    "null for arguments": {"name": READ, "arguments": None},
+    "not a number": {"name": READ, "arguments": {"search": float("nan")}},
+    "bytes": {"name": READ, "arguments": {"search": b"x"}},
+    "a key that is a number": {"name": READ, "arguments": {1: "x"}},
+    "an object": {"name": READ, "arguments": {"search": object()}},
+    "half of a pair": {"name": READ, "arguments": {"search": "half \ud800"}},
+    "a name that is a number": {"name": 7, "arguments": {}},
+    "a key twice": function('{"search": "a", "search": "b"}'),
+    "not a number in text": function('{"search": NaN}'),
+    "a hundred thousand levels": function("[" * 100_000),
+    "no JSON": function("not JSON"),
+    "two names": {"name": READ, "function": {"name": ASK, "arguments": "{}"}},
+    "ten megabytes": {"name": READ, "arguments": {"search": "x " * 5_000_000}},
+    "an argument that nobody declared": {"name": READ, "arguments": {"search": "x", "surprise": "y"}},
+    "a digit for a letter": {"name": "contacts_1ist", "arguments": {"search": "x"}},
+    "a letter of another script": {"name": "contacts_l\u0456st", "arguments": {"search": "x"}},
+}
+
+
+@pytest.mark.parametrize("what", NO_CALLS)
+def test_what_is_no_call_is_refused_and_recorded(
+    what: str, engine: Engine, tools: Tools, own_settings: Settings
+) -> None:
+    result = gate(engine, tools).call(NO_CALLS[what])
+    assert (result.status, tools.calls) == ("refused", [])
+    assert result.code is not None
+    assert last(own_settings)["decision_id"] == result.decision_id
+
+
+def test_a_call_of_a_thousand_levels_or_within_itself_is_refused(engine: Engine, tools: Tools) -> None:
+    deep: Any = "x"
+    for _ in range(1_000):
+        deep = [deep]
+    within: dict[str, Any] = {"name": READ, "arguments": {}}
+    within["arguments"]["search"] = within
+    for call in ({"name": READ, "arguments": {"search": deep}}, within):
+        assert gate(engine, tools).call(call).status == "refused"
+    assert tools.calls == []
+
+
+def test_nothing_that_changes_after_the_call_gets_into_it(engine: Engine, tools: Tools) -> None:
+    """The caller changes its own request while the engine decides; the tool changes what it was given."""
+    call = reading("decided")
+
+    class Meanwhile:
+        def decide(self, point: str, request: Any, hand: Any, context: Any) -> Any:
+            call["arguments"]["search"] = "changed"
+            return engine.decide(point, request, hand, context)
+
+    def tool(search: list[str]) -> list[str]:
+        tools.calls.append({"search": list(search)})
+        search.append("more")
+        return search
+
+    result = ToolGate(Meanwhile(), tools.registry, AGENT, **OPTIONS).call(call)
+    assert (result.content, tools.calls) == ("found decided", [{"search": "decided"}])
+    own = {"name": READ, "arguments": {"search": ["a"]}}
+    twice = ToolGate(engine, registry(**{READ: tool}), AGENT, **OPTIONS)
+    assert [twice.call(own).content for _ in range(2)] == ['["a", "more"]'] * 2
+    assert own == {"name": READ, "arguments": {"search": ["a"]}}
+
+
+def test_a_tool_that_is_allowed_and_not_registered_is_refused(engine: Engine) -> None:
+    result = ToolGate(engine, registry(), AGENT, **OPTIONS).call(reading())
+    assert (result.status, result.code) == ("refused", "engine.tool_missing")
+
+
+class Other(Limits):
+    """Limits of another point."""
+
+
+@pytest.mark.parametrize("limits", [Other(), None])
+def test_the_hand_demands_a_permit_for_exactly_this_call(limits: Any, tools: Tools) -> None:
+    digest = "sha256:" + "0" * 64
+
+    class Opened:
+        tool, arguments = READ, {"search": "x"}
+
+    hand = CallHand(tools.registry, Apart(frozenset(), {}), READ)
+    sealed = Permit.seal(decision_id="d", point="tool_call", input_digest=digest, limits=limits)
+    forged = Permit("d", "tool_call", digest, limits, b"x" * 32)
+    for permit in (sealed, forged, replace(sealed, point="license")):
+        with pytest.raises(WorkError) as caught:
+            hand(permit, Job(digest, Opened()))
+        assert caught.value.code in {"engine.permit_missing", "engine.limit_unenforceable"}
+    with pytest.raises(WorkError):
+        hand(sealed, Job("sha256:" + "1" * 64, Opened()))
+    assert (tools.calls, hand.outcome) == ([], None)
+
+
+def test_a_gate_whose_engine_fails_gives_results_all_the_same(
+    tools: Tools, own_settings: Settings, engine: Engine, tmp_path: Path
+) -> None:
+    class Broken:
+        def __init__(self, error: Exception) -> None:
+            self._error = error
+
+        def decide(self, *_: Any) -> NoReturn:
+            raise self._error
+
+    for error, code in (
+        (GatherError("no", remedy="none"), "engine.input_unreadable"),
+        (ZeroDivisionError(), "engine.internal"),
+    ):
+        own = ToolGate(Broken(error), tools.registry, AGENT, **OPTIONS)
+        assert (own.call(reading()).code, own.call(reading()).status, own.visible()) == (code, "refused", [])
+    closed = ToolGate(Engine(own_settings), tools.registry, AGENT, **OPTIONS)
+    assert (closed.call(reading()).status, closed.visible()) == ("refused", [])
+    (tmp_path / "records").write_text("a file where the folder should be")
+    with Engine(replace(own_settings, state=tmp_path)) as unrecorded:
+        own = gate(unrecorded, tools)
+        assert (own.call(reading()).status, own.visible()) == ("refused", [])
+    assert tools.calls == []
+    assert gate(engine, tools).call(reading()).status == "ok"  # the control
+
+
+def test_what_cannot_be_recorded_after_the_call_is_withheld(engine: Engine, tools: Tools) -> None:
+    class Forgetful:
+        def decide(self, point: str, request: Any, hand: Any, context: Any) -> Any:
+            answer = engine.decide(point, request, hand, context)
+            return replace(answer, fault=EngineError("disk full", remedy="none", code="engine.record_unavailable"))
+
+    result = ToolGate(Forgetful(), tools.registry, AGENT, **OPTIONS).call(reading("secret text"))
+    assert (result.status, result.code, len(tools.calls)) == ("error", "engine.record_unavailable", 1)
+    assert "secret text" not in result.content
+
+
+def test_an_idempotency_key_of_the_caller_is_not_used_for_its_tools(engine: Engine, tools: Tools) -> None:
+    own = ToolGate(engine, tools.registry, replace(AGENT, idempotency_key="key-1"), **OPTIONS)
+    assert [own.call(reading(word)).content for word in ("a", "b", "a")] == ["found a", "found b", "found a"]
+
+
+def test_whoever_stops_waiting_gets_his_interrupt_after_the_call_is_recorded(
+    engine: Engine, tools: Tools, own_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tool_hand, "in_thread", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        gate(engine, tools).call(reading())
+    assert results(own_settings)[-1]["status"] == "failed"
+
+
+def test_the_same_on_an_event_loop(settings: Settings, tools: Tools) -> None:
+    async def waiting(search: str) -> str:
+        await asyncio.sleep(0)
+        tools.calls.append({"search": search})
+        return f"found {search}"
+
+    async def run() -> None:
+        async with AsyncEngine(settings) as engine:
+            own = AsyncToolGate(engine, tools.registry, AGENT, **OPTIONS)
+            assert names(await own.visible()) == sorted([READ, ASK, "shell"])
+            done = await asyncio.gather(*(own.call(reading(str(number))) for number in range(20)))
+            assert [one.content for one in done] == [f"found {number}" for number in range(20)]
+            assert sorted(int(one["search"]) for one in tools.calls) == list(range(20))
+            other = AsyncToolGate(engine, registry(**{READ: waiting}), AGENT, **OPTIONS)
+            assert (await other.call(reading("x"))).content == "found x"
+            denied = await AsyncToolGate(engine, tools.registry, AGENT).call(reading())
+            assert (denied.status, denied.code) == ("refused", "denied_by_default")
+            asked = await own.call(adding())
+            assert asked.approval is not None
+            await asyncio.to_thread(grant, settings, asked.approval)
+            both = await asyncio.gather(*(own.call(adding(), asked.approval) for _ in range(2)))
+            assert sorted(one.status for one in both) == ["ok", "refused"]
+
+    asyncio.run(run())
+
+
+def test_a_hanging_tool_holds_the_loop_up_neither(settings: Settings) -> None:
+    release = threading.Event()
+
+    async def blocking(search: str) -> str:
+        release.wait(60)
+        return search
+
+    async def run() -> None:
+        async with AsyncEngine(settings, values=("tools.limits.seconds=1",)) as engine:
+            own = AsyncToolGate(engine, registry(**{READ: blocking}), AGENT, **OPTIONS)
+            ticks = 0
+
+            async def tick() -> None:
+                nonlocal ticks
+                while True:
+                    await asyncio.sleep(0.01)
+                    ticks += 1
+
+            ticking = asyncio.ensure_future(tick())
+            result = await own.call(reading())
+            ticking.cancel()
+            assert (result.status, result.content) == ("error", "the tool failed with ToolTimeoutError")
+            assert ticks > 10
+        release.set()
+
+    asyncio.run(run())
+    assert results(settings)[-1]["status"] == "timed_out"
+
+
+def test_a_tool_in_a_process_of_its_own(engine: Engine, own_settings: Settings) -> None:
+    def here(search: str) -> str:
+        return search
+
+    own = ToolGate(
+        engine,
+        registry(**{READ: isolated_tools.find}),
+        AGENT,
+        **OPTIONS,
+        isolated=[READ],
+        process_environment={"KNOWN": "yes"},
+    )
+    result = own.call(reading("KNOWN"))
+    assert (result.status, result.content) == ("ok", "yes")
+    assert results(own_settings)[-1]["facts"]["side_effects"] == [{"id": "environment", "class": "read"}]
+    local = ToolGate(engine, registry(**{READ: here}), AGENT, **OPTIONS, isolated=[READ])
+    refused = local.call(reading())
+    assert (refused.status, refused.code) == ("refused", "engine.tool_not_importable")
