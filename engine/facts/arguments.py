@@ -31,7 +31,7 @@ LEVELS = 64
 VALUES = 10_000
 """Values that are walked, keys not counted; a walk of so many takes less than a second."""
 
-CHARACTERS = 2 << 20
+CHARACTERS = 1 << 20
 """Characters of all strings and keys together; reading more takes longer than a caller waits."""
 
 FACTS = 1_000
@@ -157,7 +157,7 @@ class _Walk:
         elif isinstance(value, dict):
             for number, name in enumerate(sorted(value)):
                 if not self._room(name, at.level):
-                    return
+                    break
                 self._named(name, value[name], kind, at.below(name if self._is_plain(name) else f"#{number}", name))
         elif value is not None:
             self._scalar(value, kind, at)
@@ -177,6 +177,8 @@ class _Walk:
         if kind != "command" or any(isinstance(item, dict | list) for item in items):
             for number, item in enumerate(items):
                 self._value(item, kind, at.below(str(number)))
+                if not self.complete:
+                    return
             return
         words = [item for item in items if isinstance(item, str)]
         self.count += len(items)

@@ -55,21 +55,21 @@ def url_destinations(text: str) -> list[OriginFacts]:
 
 
 def destinations(text: str, endings: frozenset[str] = FILE_ENDINGS) -> list[OriginFacts]:
-    """All URLs in a text, or the host that it is; `endings` are those of file names. Never raises."""
+    """The host that a text is, then all URLs in it; `endings` are those of file names. Never raises."""
     if _HINT.search(text) is None:
         return []
-    if found := urls(text):
-        return found
+    found = [facts for _, facts in _found(text)]
     whole = text.strip()
     if (host := bare_host(whole, endings)) is not None:
-        return [host]
+        return [host, *found]
     plain = undisguised(whole)
-    return [_REFUSED] if plain != whole and bare_host(plain.strip(), endings) is not None else []
+    hidden = plain != whole and bare_host(plain.strip(), endings) is not None
+    return [_REFUSED, *found] if hidden else found
 
 
 def urls(text: str) -> list[OriginFacts]:
     """All URLs in a text, and nothing that is only a host."""
-    return [facts for _, facts in _found(text)] if ":" in text or _HINT.search(text) else []
+    return [facts for _, facts in _found(text)] if _HINT.search(text) else []
 
 
 def without_urls(text: str) -> str:

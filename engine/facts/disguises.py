@@ -16,7 +16,15 @@ ROUNDS = 3
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|/)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _WRAPPED = re.compile(r"[%&\\\x00-\x1f\x7f-\x9f]|[^\x00-\x7f]")
+_HIDDEN = re.compile(
+    r"[\xad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]+"
+)
+"""Characters that show nothing, and accents that stand for themselves."""
+
 _DOTS = str.maketrans({"\u3002": ".", "\u2024": ".", "\u2044": "/", "\u2215": "/", "\u29f8": "/", "\u29f5": "\\"})
+_LONG = str.maketrans({"\ufdfa": " ", "\ufdfb": " "})
+"""Single characters that stand for whole sentences."""
 
 
 def undisguised(text: str) -> str:
@@ -38,8 +46,8 @@ def _unwrapped(text: str) -> str:
     if "\\" in text:
         text = _ESCAPE.sub(_character, text)
     if not text.isascii():
-        shown = unicodedata.normalize("NFKC", text.translate(_DOTS)).translate(_DOTS)
-        text = "".join(one for one in shown if unicodedata.category(one) not in {"Cf", "Mn"})
+        shown = unicodedata.normalize("NFKC", text.translate(_LONG))
+        text = _HIDDEN.sub("", shown.translate(_DOTS))
     return _CONTROL.sub("", text)
 
 

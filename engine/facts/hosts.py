@@ -42,8 +42,10 @@ PROGRAM_ENDINGS = FILE_ENDINGS | {"py", "md", "sh", "rs", "pl", "cc", "zip", "so
 
 def host_origin(text: str) -> OriginFacts:
     """The origin of a host that is declared as one: a name, `name:port`, or a loopback address. Never raises."""
+    if text == "::1":
+        return origin_facts("http://[::1]/")
     if len(text) > LONGEST or (match := _AUTHORITY.fullmatch(text)) is None:
-        return origin_facts("http://[::1]/") if text == "::1" else _REFUSED
+        return _REFUSED
     if match["user"] is not None or match["rest"] is not None:
         return _REFUSED
     return _origin(match["host"], text, "/")
@@ -54,8 +56,9 @@ def bare_host(text: str, endings: frozenset[str] = FILE_ENDINGS) -> OriginFacts 
 
     `endings` are those of file names. An e-mail address is no host, unless a path or port follows.
     """
-    if not 0 < len(text) <= LONGEST or " " in text:
+    if not text:
         return None
+    text = text[: LONGEST + 1]
     if text.count(":") > 1 and _is_v6(text):
         return host_origin(text)
     if (match := _AUTHORITY.fullmatch(text)) is None:

@@ -95,7 +95,7 @@ def links(path: str) -> Links:
 
 def _plain(text: str) -> bool:
     """Whether every reader of this text opens the same file."""
-    if not text or text.startswith("~") or "\\" in text or _ESCAPED.search(text):
+    if not text or text != text.strip() or text.startswith("~") or "\\" in text or _ESCAPED.search(text):
         return False
     if text.isascii():
         return text.isprintable()

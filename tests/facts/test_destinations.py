@@ -1,0 +1,245 @@
+"""Every place that text would lead to is found, and only its one spelling has an origin."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.facts.destinations import MOST, destinations, url_destinations, url_origin, urls, without_urls
+from engine.facts.disguises import undisguised
+from engine.facts.hosts import PROGRAM_ENDINGS, host_origin
+
+A, B = "https://a.example.com", "https://b.example.com"
+
+CANONICAL = {
+    f"{A}/": [A],
+    f"{A}/x?y=1": [A],
+    f"{A}:8443/": [f"{A}:8443"],
+    f"see {A}/x, and {B}/y.": [A, B],
+    f"({A}/x)": [A],
+    f"<{A}/>": [A],
+    f"{A}/\n{B}/": [A, B],
+    f"{A}/?u={B}/": [A, B],
+    f"{A}/{B}/": [A, B],
+    f"evil.example.org/?u={A}/": ["https://evil.example.org", A],
+    "http://127.0.0.1:8080/x?y=1": ["http://127.0.0.1:8080"],
+    "http://[::1]/": ["http://[::1]"],
+    "docs.example.com": ["https://docs.example.com"],
+    " docs.example.com\n": ["https://docs.example.com"],
+    "docs.example.com:8443": ["https://docs.example.com:8443"],
+    "docs.example.com/x?y=1": ["https://docs.example.com"],
+    "xn--mnchen-3ya.example": ["https://xn--mnchen-3ya.example"],
+    "localhost:8080": ["http://localhost:8080"],
+    "127.0.0.1": ["http://127.0.0.1"],
+    "[::1]:8080": ["http://[::1]:8080"],
+    "::1": ["http://[::1]"],
+}
+
+HIDDEN = [
+    # another scheme, or a scheme written so that only some clients see it
+    "http://evil.org/",
+    "ftp://a.example.com/",
+    "ws://a.example.com/",
+    "file:///etc/passwd",
+    "gopher://x",
+    "javascript:alert(1)",
+    "data:text/html,x",
+    "mailto:bob@example.com",
+    "https:evil.org",
+    "https:/evil.org/",
+    "https:/\\evil.org",
+    "https:\\\\evil.org",
+    "//evil.org/x",
+    "\\\\evil.org\\share",
+    "see //evil.org/x",
+    "HTTPS://a.example.com/",
+    "https://A.example.com/",
+    "https://a.example.com",
+    "https://a.example.com./",
+    "https://a.example.com:443/",
+    "https://a.example.com/#x",
+    "https://a.example.com/%2e%2e/",
+    # a user before the host, and hosts hidden by one
+    "https://user:word@a.example.com/",
+    "https://a.example.com@evil.org/",
+    "https://a.example.com\\@evil.org/",
+    "http://127.0.0.1@evil.org/",
+    "user:word@evil.org",
+    "user@evil.org/x",
+    "git@evil.org:owner/name.git",
+    # control characters, inside of what clients strip and what they keep
+    "https://a.example.com\x00.evil.org/",
+    "https://a.example.com\t.evil.org/",
+    "https://a.example.com\n.evil.org/",
+    "ht\ntps://evil.org/",
+    "https:\r\n//evil.org/",
+    "https:" + "\n" * 20 + "//evil.org/",
+    "evil\n.org",
+    # escapes
+    "%68ttps://evil.org/",
+    "https%3A%2F%2Fevil.org%2F",
+    "https%253A%252F%252Fevil.org",
+    "%2f%2fevil.org",
+    "docs%2Eexample%2Ecom",
+    "&#104;ttps://evil.org/",
+    "https&colon;//evil.org/",
+    "\\u0068ttps://evil.org/",
+    "https:\\/\\/evil.org/",
+    # other letters
+    "\uff48\uff54\uff54\uff50\uff53\uff1a\uff0f\uff0fevil.org/",
+    "\uff44ocs.example.com",
+    "https://evil\u3002org/",
+    "evil\u200b.org",
+    "m\u00fcnchen.example",
+    "Docs.Example.com",
+    "docs.example.com.",
+    # addresses
+    "https://1.2.3.4/",
+    "https://[2001:db8::1]/",
+    "http://169.254.169.254/latest/meta-data",
+    "169.254.169.254",
+    "1.2.3.4:80",
+    "192.168.1.1/24",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "0177.0.0.1",
+    "2001:db8::1",
+    "[2001:db8::1]:443",
+    "::ffff:127.0.0.1",
+    "fe80::1",
+    "LOCALHOST",
+    "localhost.",
+    "evil.org/" + "a" * 3_000,
+]
+
+NOWHERE = [
+    "",
+    "notes.txt",
+    "archive.tar.gz",
+    "bob@example.com",
+    "text/html",
+    "and/or",
+    "data: something",
+    "foo: bar",
+    "key:value",
+    "std::string",
+    "12:30:45",
+    "aa:bb:cc:dd:ee:ff",
+    "1.5",
+    "3.11",
+    "1.2.3",
+    "20261122",
+    "0815",
+    "e.g.",
+    "a//b",
+    "// comment",
+    "50% & more",
+    "evil and good",
+    "\uff26\uff55\uff4c\uff4c \uff57\uff49\uff44\uff54\uff48",
+]
+
+
+# covers: B07
+@pytest.mark.parametrize("text", CANONICAL)
+def test_a_destination_in_its_one_spelling_has_an_origin(text: str) -> None:
+    assert [found.origin for found in destinations(text)] == CANONICAL[text]
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_a_destination_in_any_other_spelling_has_none(text: str) -> None:
+    found = destinations(text)
+    assert found
+    assert not any(one.canonical or one.origin for one in found)
+
+
+@pytest.mark.parametrize("text", NOWHERE)
+def test_other_text_leads_nowhere(text: str) -> None:
+    assert destinations(text) == []
+
+
+@pytest.mark.parametrize("hidden", [text for text in HIDDEN if urls(text)])
+def test_a_good_url_covers_up_for_nothing(hidden: str) -> None:
+    for text in (f"{A}/ {hidden}", f"{hidden} {A}/"):
+        assert not all(found.canonical for found in destinations(text)), text
+
+
+def test_the_url_of_an_escaped_query_is_found() -> None:
+    assert [found.canonical for found in destinations(f"{A}/?u=https%3A%2F%2Fevil.org%2F")] == [True, False]
+    assert [found.origin for found in url_destinations(f"{A}/?u={B}/")] == [A, B]
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        (f"{A}/?x=1", A),
+        ("http://127.0.0.1:8080/?x=1", "http://127.0.0.1:8080"),
+        ("http://127.0.0.1:8080/?x=<", None),
+        ("http://127.0.0.1:8080/?", None),
+        ("http://127.0.0.1:8080/#x", None),
+        ("", None),
+        ("docs.example.com", None),
+    ],
+)
+def test_a_declared_url_is_one_url(text: str, origin: str | None) -> None:
+    assert url_origin(text).origin == origin
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("docs.example.com", "https://docs.example.com"),
+        ("docs.example.com:8443", "https://docs.example.com:8443"),
+        ("localhost", "http://localhost"),
+        ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("::1", "http://[::1]"),
+        ("docs.example.com:443", None),
+        ("docs.example.com/", None),
+        ("bob@docs.example.com", None),
+        ("docs", None),
+        ("docs.example.com ", None),
+        ("127.0.0.1:80", None),
+        ("127.1", None),
+        ("10.0.0.1", None),
+        ("2130706433", None),
+        ("", None),
+        ("x" * 3_000, None),
+    ],
+)
+def test_a_declared_host_is_one_host(text: str, origin: str | None) -> None:
+    assert (host_origin(text).origin, host_origin(text).canonical) == (origin, origin is not None)
+
+
+def test_words_of_commands_are_seldom_hosts() -> None:
+    assert destinations("setup.py", PROGRAM_ENDINGS) == []
+    assert destinations("setup.py") != []
+    assert destinations("evil.example.py", PROGRAM_ENDINGS) != []
+    assert destinations("root@evil.org", PROGRAM_ENDINGS) != []
+
+
+def test_what_is_left_without_urls() -> None:
+    assert without_urls(f"a {A}/b c {B}/d").split() == ["a", "c"]
+
+
+@pytest.mark.parametrize("unit", ["https://", "a:/", "//a ", "http://a.example.com/ ", ":/", "%2f%2fa ", "h\nttps://"])
+def test_there_is_an_end_to_what_is_found(unit: str) -> None:
+    found = destinations(unit * 5_000)
+    assert len(found) <= MOST + 2
+    assert not found or not all(one.canonical for one in found)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(max_size=60) | st.text(alphabet="htps:/\\.@%2fF a0\n\t\u3002\uff48[]#?&;", max_size=60))
+def test_nothing_raises_and_nothing_is_half_canonical(text: str) -> None:
+    for found in (*destinations(text), *destinations(text, PROGRAM_ENDINGS), url_origin(text), host_origin(text)):
+        assert found.canonical is (found.origin is not None)
+    assert undisguised(undisguised(undisguised(text))) is not None
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="abc/?#@:. \n\t\"'%2f\\", max_size=30), st.text(alphabet="abc/?#@:. \n\t\"'%2f\\", max_size=30))
+def test_a_host_that_is_not_admitted_is_never_lost(before: str, after: str) -> None:
+    found = destinations(f"{before} https://evil.org/ {after}")
+    assert any(one.origin == "https://evil.org" for one in found) or any(not one.canonical for one in found)

@@ -1,0 +1,112 @@
+"""A path has one absolute form or none, and links on the way are seen without being followed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.facts.paths import canonical_folder, links, looks_like_path, path_facts
+
+
+# covers: B07
+@pytest.mark.parametrize(
+    ("text", "path", "below"),
+    [
+        ("notes.txt", "/work/notes.txt", "notes.txt"),
+        ("docs/notes.txt", "/work/docs/notes.txt", "docs/notes.txt"),
+        ("/work/notes.txt", "/work/notes.txt", "notes.txt"),
+        ("/work/docs/", "/work/docs/", "docs/"),
+        ("/work/", "/work/", ""),
+        ("/work", "/work", None),
+        ("/workshop/x", "/workshop/x", None),
+        ("/WORK/x", "/WORK/x", None),
+        ("/etc/passwd", "/etc/passwd", None),
+        ("/", "/", None),
+        ("a b", "/work/a b", "a b"),
+        ("a%20b", "/work/a%20b", "a%20b"),
+        ("café", "/work/café", "café"),
+        ("...", "/work/...", "..."),
+        ("/" + "a/" * 2_047, "/" + "a/" * 2_047, None),
+    ],
+)
+def test_a_path_in_its_one_form(text: str, path: str, below: str | None) -> None:
+    facts = path_facts(text, "/work")
+    assert (facts.canonical, facts.path, facts.below) == (True, path, below)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", " a", "a ", ".", "..", "../x", "a/../b", "a/..", "./a", "a/./b", "a//b", "//a", "/a//", "a\\b", "..\\x",
+     "a\0", "a\n", "a\tb", "a\x7f", "%2e%2e/x", "a%2fb", "a%2Fb", "a%5cb", "%252e%252e", "a%00", "~", "~/x", "~root",
+     "C:\\x", "C:x", "c:/x", "cafe\u0301", "a\u200bb", "a\u202eb", "\ufeffa", "a\u00a0b", "a\uff0fb", "\U000e0041",
+     "a\ud800", "x" * 256, "é" * 128, "/" + "a/" * 2_048],
+)  # fmt: skip
+def test_a_path_with_another_reading_has_none(text: str) -> None:
+    facts = path_facts(text, "/work")
+    assert (facts.canonical, facts.path, facts.below) == (False, None, None)
+
+
+def test_a_relative_path_without_a_folder_says_nothing() -> None:
+    assert not path_facts("notes.txt", None).canonical
+    assert path_facts("/notes.txt", None).path == "/notes.txt"
+    assert path_facts("notes.txt", "/").path == "/notes.txt"
+
+
+@pytest.mark.parametrize("text", ["", "work", "/work/", "/work/..", "//", "/w\0", "~"])
+def test_a_folder_is_absolute_and_canonical(text: str) -> None:
+    with pytest.raises(ValueError, match="absolute"):
+        canonical_folder(text)
+
+
+@pytest.mark.parametrize("text", ["/", "/work", "/work/a b"])
+def test_a_folder(text: str) -> None:
+    assert canonical_folder(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/etc/passwd", " /etc", "~/x", "~", "../x", "a/../b", "a\\..\\b", "..", "see ../x", "./x", "C:\\x",
+     "\\\\server\\x", "..%2f..%2fetc", "%2Fetc", "a%5cb", "%2e%2e", "%252fetc"],
+)  # fmt: skip
+def test_it_looks_like_a_path(text: str) -> None:
+    assert looks_like_path(text)
+
+
+@pytest.mark.parametrize("text", ["", "notes.txt", "a/b", "text/html", "~5 minutes", "a..b", "wait...", "50%", "a.b"])
+def test_it_does_not_look_like_a_path(text: str) -> None:
+    assert not looks_like_path(text)
+
+
+def test_links_are_seen_and_not_followed(tmp_path: Path) -> None:
+    real = Path(os.path.realpath(tmp_path))
+    (real / "folder").mkdir()
+    (real / "folder" / "file").write_text("x", encoding="utf-8")
+    (real / "to_folder").symlink_to("folder")
+    (real / "to_nothing").symlink_to("/nowhere/at/all")
+    (real / "folder" / "to_file").symlink_to("file")
+    (real / "loop").symlink_to("loop")
+    assert links(f"{real}/folder/file") == "none"
+    assert links(f"{real}/folder/") == "none"
+    assert links(f"{real}/missing/../../x") == "none"
+    assert links(f"{real}/folder/file/below") == "none"
+    for name in ("to_folder", "to_folder/file", "to_nothing", "to_nothing/x", "folder/to_file", "loop/x"):
+        assert links(f"{real}/{name}") == "linked", name
+
+
+def test_what_cannot_be_looked_at_is_unknown() -> None:
+    assert links("/" + "x" * 300) == "unknown"
+    assert links("/a\0") == "unknown"
+
+
+@given(st.text(max_size=40) | st.text(alphabet="./\\~%2eaé\u0301\u200b\n:", max_size=40))
+def test_nothing_raises_and_nothing_leaves(text: str) -> None:
+    facts = path_facts(text, "/work")
+    assert facts.canonical is (facts.path is not None)
+    if facts.path is not None:
+        assert os.path.normpath(facts.path) == (facts.path.rstrip("/") or "/")
+        assert text.startswith("/") or facts.path.startswith("/work/")
+    looks_like_path(text)
