@@ -1,0 +1,149 @@
+package admission.lib.tool_aspects_test
+
+import data.admission.lib.tool_aspects
+import future.keywords.not
+
+_host := {"id": "a", "canonical": true, "origin": "https://a.example.com"}
+
+_path := {"id": "a", "canonical": true, "path": "/Work/Notes/a.txt", "below_cwd": "Notes/a.txt"}
+
+_command := {"id": "a", "canonical": true, "words": ["/usr/bin/Git", "status", "-s"]}
+
+test_destination if {
+	tool_aspects.destination(_host) == {"any host", "host https://a.example.com"}
+	broken := [
+		json.patch(_host, [{"op": "replace", "path": "canonical", "value": false}]),
+		json.remove(_host, ["canonical"]),
+		json.remove(_host, ["origin"]),
+		json.patch(_host, [{"op": "replace", "path": "origin", "value": null}]),
+	]
+	every one in broken {
+		not tool_aspects.destination(one)
+	}
+}
+
+test_path_letter_for_letter if {
+	tool_aspects.path(_path) == {
+		"any path",
+		"/",
+		"/Work/",
+		"/Work/Notes/",
+		"/Work/Notes/a.txt",
+		"{cwd}/",
+		"{cwd}/Notes/",
+		"{cwd}/Notes/a.txt",
+	}
+}
+
+test_a_folder_is_not_in_itself if {
+	folder := {"canonical": true, "path": "/work/notes/", "below_cwd": "notes/"}
+	tool_aspects.path(folder) == {"any path", "/", "/work/", "/work/notes", "{cwd}/", "{cwd}/notes"}
+	tool_aspects.path({"canonical": true, "path": "/work/", "below_cwd": ""}) == {"any path", "/", "/work"}
+	tool_aspects.path({"canonical": true, "path": "/"}) == {"any path", ""}
+}
+
+test_outside_of_the_working_folder if {
+	tool_aspects.path({"canonical": true, "path": "/a"}) == {"any path", "/", "/a"}
+	tool_aspects.path({"canonical": true, "path": "/a", "below_cwd": true}) == {"any path", "/", "/a"}
+}
+
+test_refused_whatever_the_letter_case if {
+	tool_aspects.path_refused(_path, {"cwd": "/wORK"}) == {
+		"any path",
+		"/",
+		"/work/",
+		"/work/notes/",
+		"/work/notes/a.txt",
+		"/work/notes/a.txt/",
+		"{cwd}/",
+		"{cwd}/notes/",
+		"{cwd}/notes/a.txt",
+		"{cwd}/notes/a.txt/",
+	}
+	kelvin := {"canonical": true, "path": "/\u212aeys"}
+	"/keys" in tool_aspects.path_refused(kelvin, {"cwd": "/work"})
+	long_s := {"canonical": true, "path": "/\u017fecret"}
+	"/secret" in tool_aspects.path_refused(long_s, {"cwd": "/work"})
+}
+
+test_a_folder_is_refused_itself if {
+	every path in ["/etc", "/etc/", "/ETC"] {
+		"/etc/" in tool_aspects.path_refused({"canonical": true, "path": path}, {"cwd": "/work"})
+	}
+	every path in ["/work", "/work/"] {
+		"{cwd}/" in tool_aspects.path_refused({"canonical": true, "path": path}, {"cwd": "/work"})
+	}
+	"/" in tool_aspects.path_refused({"canonical": true, "path": "/"}, {"cwd": "/work"})
+	"{cwd}/a" in tool_aspects.path_refused({"canonical": true, "path": "/a"}, {"cwd": "/"})
+}
+
+test_refused_without_a_working_folder if {
+	every asked in [{}, {"cwd": null}, {"cwd": ""}, null] {
+		"any path without cwd" in tool_aspects.path_refused(_path, asked)
+	}
+	not "any path without cwd" in tool_aspects.path_refused(_path, {"cwd": "/other"})
+	not "{cwd}/" in tool_aspects.path_refused(_path, {"cwd": "/other"})
+	not "{cwd}/" in tool_aspects.path_refused({"canonical": true, "path": "/worker"}, {"cwd": "/work"})
+}
+
+test_path_missing if {
+	broken := [
+		{}, {"canonical": true}, {"canonical": true, "path": null}, {"canonical": true, "path": "work"},
+		{"path": "/work"}, {"canonical": false, "path": "/work"},
+	]
+	every one in broken {
+		not tool_aspects.path(one)
+		not tool_aspects.path_refused(one, {"cwd": "/work"})
+	}
+}
+
+test_a_path_of_many_parts if {
+	deep := concat("", ["/a" | some _ in numbers.range(1, 100)])
+	found := tool_aspects.path({"canonical": true, "path": deep})
+	count(found) == 34
+	deep in found
+}
+
+test_command_word_for_word if {
+	tool_aspects.command(_command) == {
+		"any command",
+		"command 1 /usr/bin/Git",
+		"command 2 /usr/bin/Git status",
+		"command 3 /usr/bin/Git status -s",
+	}
+}
+
+test_command_refused_whatever_the_folder_of_its_program if {
+	tool_aspects.command_refused(_command) == {
+		"any command",
+		"command 1 /usr/bin/git",
+		"command 2 /usr/bin/git status",
+		"command 3 /usr/bin/git status -s",
+		"command 1 git",
+		"command 2 git status",
+		"command 3 git status -s",
+	}
+}
+
+test_words_with_blanks_are_other_words if {
+	found := tool_aspects.command({"canonical": true, "words": ["git status", "-s"]})
+	not "command 2 git status" in found
+	found == {"any command", "command 1 git status", "command 2 git status -s"}
+}
+
+test_a_command_of_many_words if {
+	words := [sprintf("w%d", [number]) | some number in numbers.range(1, 40)]
+	count(tool_aspects.command({"canonical": true, "words": words})) == 17
+}
+
+test_command_missing if {
+	broken := [
+		{}, {"canonical": true}, {"canonical": true, "words": null}, {"words": ["ls"]},
+		{"canonical": false, "words": ["ls"]},
+	]
+	every one in broken {
+		not tool_aspects.command(one)
+		not tool_aspects.command_refused(one)
+	}
+	not tool_aspects.command_refused({"canonical": true, "words": []})
+}

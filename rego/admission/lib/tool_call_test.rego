@@ -1,0 +1,137 @@
+package admission.lib.tool_call_test
+
+import data.admission.lib.tool_call
+import future.keywords.not
+
+_lookup := {
+	"tools": {"web": {"selectors": ["web"]}, "shell": {"selectors": ["shell"]}},
+	"policies": {"p": {
+		"deny": {"size": 1, "names": ["s/never"], "selectors": {"web": {"host https://x.example.com": 0}}},
+		"confirm": {"size": 1, "names": ["s/ask"], "selectors": {"web": {"/work/drafts/": 0}}},
+		"allow": {
+			"size": 2,
+			"names": ["s/web", "s/shell"],
+			"covers": [
+				{"any host": true, "/work/": true},
+				{"host https://a.example.com": true, "command 1 ls": true},
+			],
+			"selectors": {
+				"web": {
+					"always": {"rules": [0], "size": 1},
+					"any host": {"rules": [0], "size": 1},
+					"/work/": {"rules": [0], "size": 1},
+				},
+				"shell": {
+					"always": {"rules": [1], "size": 1},
+					"host https://a.example.com": {"rules": [1], "size": 1},
+					"command 1 ls": {"rules": [1], "size": 1},
+				},
+			},
+		},
+	}},
+}
+
+_policy := {
+	"tool_lookup": _lookup,
+	"tools": {
+		"tools": {"web": {"side_effects": ["network"]}, "shell": {"side_effects": ["execute"]}},
+		"policies": {"p": {"base": "confirm_all", "principals": ["agent"]}},
+	},
+}
+
+_hosts(names) := [{"id": name, "canonical": true, "origin": $"https://{name}.example.com"} | some name in names]
+
+_paths(paths) := [{"id": path, "canonical": true, "path": path} | some path in paths]
+
+_commands(commands) := [{"id": concat(" ", words), "canonical": true, "words": words} | some words in commands]
+
+_call(tool, hosts, paths, commands) := {
+	"now": 100,
+	"asked": {"policy": "p", "cwd": "/work"},
+	"caller": {"principal": "agent"},
+	"call": {"tool": tool},
+	"destinations": _hosts(hosts),
+	"paths": _paths(paths),
+	"commands": _commands(commands),
+	"prefixes": [{
+		"id": "p1", "tool": "shell", "principal": "agent", "cwd": "/work", "words": ["git"], "approver": "ana",
+		"expires_at": 200, "revoked": false,
+	}],
+}
+
+_calls := {
+	"free": _call("web", [], [], []),
+	"any host": _call("web", ["a", "b"], ["/work/a"], []),
+	"some host refused": _call("web", ["a", "x"], ["/work/drafts/a"], []),
+	"some path asked": _call("web", ["a"], ["/work/a", "/WORK/Drafts/a"], []),
+	"some path not covered": _call("web", ["a"], ["/work/a", "/tmp/a"], []),
+	"command": _call("shell", [], [], [["ls", "-l"]]),
+	"command with host": _call("shell", ["a"], [], [["ls"]]),
+	"command with another host": _call("shell", ["b"], [], [["ls"]]),
+	"approved": _call("shell", [], [], [["git", "log"]]),
+	"approved with host": _call("shell", ["a"], [], [["git", "log"]]),
+	"approved with another host": _call("shell", ["b"], [], [["git", "log"]]),
+	"approved with path": _call("shell", [], ["/work/a"], [["git", "log"]]),
+	"another command": _call("shell", [], [], [["rm"]]),
+	"unknown tool": _call("other", [], [], []),
+}
+
+_allow(rule) := {"section": "allow", "rule": rule, "basis": "rule"}
+
+_prefix := {"section": "allow", "rule": "prefix/p1", "basis": "argument_text_prefix"}
+
+test_decided if {
+	found := {name: decided |
+		some name, call in _calls
+		decided := tool_call.decided with input as call with data.policy as _policy
+	}
+	found == {
+		"free": _allow("s/web"),
+		"any host": _allow("s/web"),
+		"some host refused": {"section": "deny", "rule": "s/never"},
+		"some path asked": {"section": "confirm", "rule": "s/ask"},
+		"command": _allow("s/shell"),
+		"command with host": _allow("s/shell"),
+		"approved": _prefix,
+		"approved with host": _prefix,
+	}
+}
+
+test_what_is_not_canonical_is_not_allowed if {
+	every list in ["destinations", "paths", "commands"] {
+		call := object.union(_calls.free, {list: [{"id": "x", "canonical": false}]})
+		not tool_call.decided with input as call with data.policy as _policy
+		not tool_call.held with input as call with data.policy as _policy
+	}
+}
+
+test_lists_missing if {
+	every list in ["destinations", "paths", "commands"] {
+		every call in [json.remove(_calls.free, [list]), object.union(_calls.free, {list: null})] {
+			not tool_call.decided with input as call with data.policy as _policy
+			not tool_call.denying with input as call with data.policy as _policy
+			not tool_call.held with input as call with data.policy as _policy
+		}
+	}
+}
+
+test_another_principal if {
+	call := object.union(_calls.free, {"caller": {"principal": "other"}})
+	not tool_call.allowing with input as call with data.policy as _policy
+	not tool_call.decided with input as call with data.policy as _policy
+}
+
+test_a_hidden_tool_has_no_approved_prefix if {
+	hidden := json.patch(_policy, [{"op": "replace", "path": "tools/policies/p/base", "value": "deny_all"}])
+	not tool_call.approved with input as _calls.approved with data.policy as hidden
+}
+
+test_values_missing if {
+	every lost in [
+		"tool_lookup", "tool_lookup/policies/p", "tool_lookup/policies/p/deny", "tool_lookup/policies/p/confirm",
+		"tool_lookup/policies/p/deny/size", "tool_lookup/policies/p/confirm/size", "tool_lookup/policies/p/allow/names",
+		"tool_lookup/tools/web", "tools/policies/p", "tools/policies/p/principals",
+	] {
+		not tool_call.decided with input as _calls.free with data.policy as json.remove(_policy, [lost])
+	}
+}

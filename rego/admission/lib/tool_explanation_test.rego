@@ -1,0 +1,147 @@
+package admission.lib.tool_explanation_test
+
+import data.admission.lib.tool_explanation
+import future.keywords.not
+
+_policy := {
+	"tool_lookup": {
+		"tools": {"web": {"selectors": ["web"]}},
+		"profiles": {"all": {"web": true}, "none": {}},
+		"policies": {"p": {
+			"deny": {"size": 1, "names": ["s/never"], "selectors": {"web": {"host https://x.example.com": 0}}},
+			"confirm": {"size": 1, "names": ["s/ask"], "selectors": {"web": {"command 1 rm": 0}}},
+			"allow": {
+				"size": 1,
+				"names": ["s/web"],
+				"covers": [{"host https://a.example.com": true}],
+				"selectors": {"web": {"host https://a.example.com": {"rules": [0], "size": 1}}},
+			},
+		}},
+	},
+	"tools": {
+		"tools": {"web": {"side_effects": ["execute"]}},
+		"policies": {"p": {"base": "confirm_all", "principals": "any"}},
+	},
+}
+
+_host(name) := {"id": name, "canonical": true, "origin": $"https://{name}.example.com"}
+
+_request := {
+	"now": 100,
+	"asked": {"policy": "p", "profile": "all", "cwd": "/work"},
+	"caller": {"principal": "agent"},
+	"call": {"tool": "web"},
+	"destinations": [_host("a")],
+	"paths": [],
+	"commands": [],
+	"prefixes": [],
+}
+
+_nothing := {"destinations": [], "paths": [], "commands": []}
+
+_allowed := {
+	"visible": true,
+	"base": "confirm_all",
+	"policy_known": true,
+	"in_profile": true,
+	"section": "allow",
+	"rule": "s/web",
+	"basis": "rule",
+	"uncovered": _nothing,
+	"needs": [],
+}
+
+_differs(request, difference) if {
+	told := tool_explanation.explanation with input as object.union(_request, request) with data.policy as _policy
+	told == object.union(_allowed, difference)
+}
+
+_undecided := {"section": "none", "rule": null, "basis": null}
+
+test_allowed if _differs({}, {})
+
+test_allowed_by_prefix if {
+	prefix := {
+		"id": "p1", "tool": "web", "principal": "agent", "cwd": "/work", "words": ["ls"], "approver": "ana",
+		"expires_at": 200, "revoked": false,
+	}
+	command := {"id": "c", "canonical": true, "words": ["ls", "-l"]}
+	_differs({"destinations": [], "commands": [command], "prefixes": [prefix]}, {
+		"rule": "prefix/p1",
+		"basis": "argument_text_prefix",
+		"uncovered": {"commands": ["c"]},
+	})
+}
+
+test_refused_by_a_rule if {
+	_differs({"destinations": [_host("a"), _host("x")]}, {
+		"section": "deny",
+		"rule": "s/never",
+		"basis": null,
+		"uncovered": {"destinations": ["x"]},
+		"needs": ["allow_rule", "no_deny_rule"],
+	})
+}
+
+test_asked_by_a_rule if {
+	_differs({"commands": [{"id": "c", "canonical": true, "words": ["rm", "a"]}]}, {
+		"section": "confirm",
+		"rule": "s/ask",
+		"basis": null,
+		"uncovered": {"commands": ["c"]},
+		"needs": ["allow_rule", "no_confirm_rule"],
+	})
+}
+
+test_nothing_covers if {
+	_differs(
+		{"destinations": [_host("b")], "paths": [{"id": "p", "canonical": true, "path": "/work/a"}]},
+		object.union(_undecided, {"uncovered": {"destinations": ["b"], "paths": ["p"]}, "needs": ["allow_rule"]}),
+	)
+}
+
+test_not_in_the_profile if {
+	_differs({"asked": {"profile": "none"}}, {"visible": false, "in_profile": false, "needs": ["profile"]})
+}
+
+test_unknown_policy if {
+	_differs({"asked": {"policy": "q"}}, object.union(_undecided, {
+		"visible": false,
+		"base": "deny_all",
+		"policy_known": false,
+		"uncovered": {"destinations": ["a"]},
+		"needs": ["allow_rule", "no_confirm_rule", "no_deny_rule", "policy", "principal"],
+	}))
+}
+
+test_unknown_tool if {
+	_differs({"call": {"tool": "other"}}, object.union(_undecided, {
+		"visible": false,
+		"in_profile": false,
+		"uncovered": {"destinations": ["a"]},
+		"needs": ["allow_rule", "no_confirm_rule", "no_deny_rule", "profile", "tool"],
+	}))
+}
+
+test_without_facts if {
+	told := tool_explanation.explanation with input as {"asked": {}} with data.policy as _policy
+	told == {
+		"visible": false,
+		"base": "deny_all",
+		"policy_known": false,
+		"in_profile": false,
+		"section": "none",
+		"rule": null,
+		"basis": null,
+		"uncovered": _nothing,
+		"needs": [
+			"allow_rule",
+			"no_confirm_rule",
+			"no_deny_rule",
+			"policy",
+			"principal",
+			"profile",
+			"tool",
+		],
+	}
+}

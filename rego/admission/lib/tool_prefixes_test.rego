@@ -1,0 +1,108 @@
+package admission.lib.tool_prefixes_test
+
+import data.admission.lib.tool_prefixes
+import future.keywords.not
+
+_policy := {"tools": {"tools": {
+	"shell": {"side_effects": ["read", "execute"]},
+	"files": {"side_effects": ["read"]},
+}}}
+
+_prefix := {
+	"id": "p1",
+	"tool": "shell",
+	"principal": "agent",
+	"cwd": "/work",
+	"words": ["git", "status"],
+	"approver": "ana",
+	"expires_at": 200,
+	"revoked": false,
+}
+
+_command := {"id": "c", "canonical": true, "words": ["git", "status", "-s"]}
+
+_request := {
+	"now": 100,
+	"asked": {"cwd": "/work"},
+	"caller": {"principal": "agent"},
+	"call": {"tool": "shell"},
+	"commands": [_command],
+	"prefixes": [_prefix],
+}
+
+_with_prefix(change) := object.union(_request, {"prefixes": [object.union(_prefix, change)]})
+
+_with_words(words) := object.union(_request, {"commands": [object.union(_command, {"words": words})]})
+
+test_approved if {
+	tool_prefixes.for_commands == ["p1"] with input as _request with data.policy as _policy
+	exactly := _with_words(["git", "status"])
+	tool_prefixes.for_commands == ["p1"] with input as exactly with data.policy as _policy
+}
+
+test_the_first_of_several if {
+	two := object.union(_request, {"prefixes": [object.union(_prefix, {"id": "p2"}), _prefix]})
+	tool_prefixes.for_commands == ["p1"] with input as two with data.policy as _policy
+}
+
+test_every_command if {
+	again := object.union(_command, {"words": ["ls"]})
+	both := object.union(_request, {
+		"commands": [_command, again],
+		"prefixes": [_prefix, object.union(_prefix, {"id": "p2", "words": ["ls"]})],
+	})
+	tool_prefixes.for_commands == ["p1", "p2"] with input as both with data.policy as _policy
+	one := object.union(_request, {"commands": [_command, again]})
+	not tool_prefixes.for_commands with input as one with data.policy as _policy
+	none := object.union(_request, {"commands": []})
+	not tool_prefixes.for_commands with input as none with data.policy as _policy
+}
+
+test_another_command if {
+	every words in [["git"], ["git", "push"], ["/usr/bin/git", "status"], ["Git", "status"], ["git status"], [], null] {
+		not tool_prefixes.for_commands with input as _with_words(words) with data.policy as _policy
+	}
+	uncanonical := object.union(_request, {"commands": [object.union(_command, {"canonical": false})]})
+	not tool_prefixes.for_commands with input as uncanonical with data.policy as _policy
+}
+
+test_another_approval if {
+	every change in [
+		{"tool": "files"}, {"principal": "other"}, {"cwd": "/work/sub"}, {"revoked": true}, {"revoked": null},
+		{"approver": "agent"}, {"approver": null}, {"expires_at": 100}, {"expires_at": "300"}, {"words": []},
+		{"words": ["git", "status", "-s", "x"]}, {"words": "git"}, {"id": null},
+	] {
+		not tool_prefixes.for_commands with input as _with_prefix(change) with data.policy as _policy
+	}
+}
+
+test_only_tools_that_execute if {
+	files := object.union(
+		_request,
+		{"call": {"tool": "files"}, "prefixes": [object.union(_prefix, {"tool": "files"})]},
+	)
+	not tool_prefixes.for_commands with input as files with data.policy as _policy
+}
+
+test_facts_missing if {
+	every lost in [
+		"now", "asked", "asked/cwd", "caller", "caller/principal", "call", "call/tool", "commands", "prefixes",
+		"prefixes/0/tool", "prefixes/0/principal", "prefixes/0/cwd", "prefixes/0/words", "prefixes/0/approver",
+		"prefixes/0/expires_at", "prefixes/0/revoked", "prefixes/0/id", "commands/0/words", "commands/0/canonical",
+	] {
+		not tool_prefixes.for_commands with input as json.remove(_request, [lost]) with data.policy as _policy
+	}
+	nobody := object.union(_request, {"caller": {"principal": null}, "prefixes": [object.union(
+		_prefix,
+		{"principal": null},
+	)]})
+	not tool_prefixes.for_commands with input as nobody with data.policy as _policy
+	nowhere := object.union(_request, {"asked": {"cwd": null}, "prefixes": [object.union(_prefix, {"cwd": null})]})
+	not tool_prefixes.for_commands with input as nowhere with data.policy as _policy
+}
+
+test_values_missing if {
+	every policy in [{}, {"tools": {}}, json.remove(_policy, ["tools/tools/shell"])] {
+		not tool_prefixes.for_commands with input as _request with data.policy as policy
+	}
+}

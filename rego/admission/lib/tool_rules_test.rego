@@ -1,0 +1,151 @@
+package admission.lib.tool_rules_test
+
+import data.admission.lib.tool_rules
+import future.keywords.not
+
+_allow := {
+	"size": 5,
+	"names": ["s/free", "s/one_host", "s/two_hosts", "s/folder", "s/host_and_folder"],
+	"covers": [
+		{},
+		{"host a": true},
+		{"host a": true, "host b": true},
+		{"/work/": true, "any host": true},
+		{"host c": true, "/data/": true},
+	],
+	"selectors": {
+		"web": {
+			"always": {"rules": [1], "size": 1},
+			"host a": {"rules": [1, 2], "size": 2},
+			"host b": {"rules": [2], "size": 1},
+		},
+		"*": {
+			"always": {"rules": [0], "size": 1},
+			"by name": {"rules": [0], "size": 1},
+			"any host": {"rules": [3], "size": 1},
+			"/work/": {"rules": [3], "size": 1},
+			"host c": {"rules": [4], "size": 1},
+			"/data/": {"rules": [4], "size": 1},
+		},
+	},
+}
+
+_deny := {
+	"size": 3,
+	"names": ["s/first", "s/second", "s/third"],
+	"selectors": {"*": {"host x": 2, "host y": 1}, "web": {"always": 0, "host x": 0}},
+}
+
+_policy := {"tool_lookup": {
+	"tools": {"web": {"selectors": ["*", "web"]}, "files": {"selectors": ["*"]}, "alone": {"selectors": []}},
+	"policies": {"p": {"deny": _deny, "confirm": object.union(_deny, {"size": 0}), "allow": _allow}},
+}}
+
+test_matching if {
+	tool_rules.matching("p", "web", "deny", {"always", "host x"}) == {0, 2} with data.policy as _policy
+	tool_rules.matching("p", "files", "deny", {"always", "host x"}) == {2} with data.policy as _policy
+	tool_rules.matching("p", "files", "deny", {"always", "host z"}) == set() with data.policy as _policy
+	tool_rules.matching("p", "alone", "deny", {"always", "host x"}) == set() with data.policy as _policy
+	tool_rules.matching("p", "web", "confirm", {"always"}) == {0} with data.policy as _policy
+}
+
+test_matching_needs_to_know_that_nothing_is_missing if {
+	not tool_rules.matching("q", "web", "deny", {"always"}) with data.policy as _policy
+	not tool_rules.matching("p", "unknown", "deny", {"always"}) with data.policy as _policy
+	not tool_rules.matching("p", "web", "denied", {"always"}) with data.policy as _policy
+	every lost in [
+		"tool_lookup", "tool_lookup/tools", "tool_lookup/tools/web", "tool_lookup/tools/web/selectors",
+		"tool_lookup/policies", "tool_lookup/policies/p", "tool_lookup/policies/p/deny", "tool_lookup/policies/p/deny/size",
+	] {
+		not tool_rules.matching("p", "web", "deny", {"always"}) with data.policy as json.remove(_policy, [lost])
+	}
+}
+
+_host_a := {"any host", "host a"}
+
+_host_b := {"any host", "host b"}
+
+_work := {"any path", "/", "/work/"}
+
+_data := {"any path", "/", "/data/"}
+
+_calls := {
+	"nothing": {"hosts": [], "paths": [], "commands": []},
+	"one host": {"hosts": [_host_a], "paths": [], "commands": []},
+	"two hosts": {"hosts": [_host_a, _host_b], "paths": [], "commands": []},
+	"host and folder": {"hosts": [_host_b], "paths": [_work], "commands": []},
+	"another host and folder": {"hosts": [{"any host", "host c"}], "paths": [_data, _data], "commands": []},
+	"one of two folders": {"hosts": [], "paths": [_work, _data], "commands": []},
+	"host of one rule, folder of another": {"hosts": [_host_a], "paths": [_data], "commands": []},
+	"a command too": {"hosts": [_host_a], "paths": [], "commands": [{"any command"}]},
+	"a command": {"hosts": [], "paths": [], "commands": [{"any command"}]},
+	"nothing that a rule could cover": {"hosts": [set()], "paths": [], "commands": []},
+}
+
+test_one_rule_has_to_cover_all if {
+	found := {name: number |
+		some name, held in _calls
+		number := tool_rules.first_allowing("p", "web", held) with data.policy as _policy
+	}
+	found == {
+		"nothing": 0,
+		"one host": 1,
+		"two hosts": 2,
+		"host and folder": 3,
+		"another host and folder": 4,
+	}
+}
+
+test_only_rules_of_the_tool_allow if {
+	found := {name: number |
+		some name, held in _calls
+		number := tool_rules.first_allowing("p", "files", held) with data.policy as _policy
+	}
+	found == {
+		"nothing": 0,
+		"one host": 3,
+		"two hosts": 3,
+		"host and folder": 3,
+		"another host and folder": 4,
+	}
+	every held in _calls {
+		not tool_rules.first_allowing("p", "alone", held) with data.policy as _policy
+	}
+}
+
+test_what_is_held_has_to_be_complete if {
+	every lost in ["hosts", "paths", "commands"] {
+		every held in _calls {
+			not tool_rules.first_allowing("p", "web", json.remove(held, [lost])) with data.policy as _policy
+		}
+	}
+}
+
+test_by_name if {
+	tool_rules.allowing_by_name("p", "web") == 0 with data.policy as _policy
+	without := json.remove(_policy, ["tool_lookup/policies/p/allow/selectors/*/by name"])
+	not tool_rules.allowing_by_name("p", "web") with data.policy as without
+	not tool_rules.allowing_by_name("p", "alone") with data.policy as _policy
+}
+
+test_name if {
+	tool_rules.name("p", "deny", 2) == "s/third" with data.policy as _policy
+	not tool_rules.name("p", "deny", 3) with data.policy as _policy
+}
+
+test_some_covering if {
+	tool_rules.some_covering("p", "web", _host_b) with data.policy as _policy
+	not tool_rules.some_covering("p", "web", {"host d"}) with data.policy as _policy
+	not tool_rules.some_covering("q", "web", _host_b) with data.policy as _policy
+}
+
+test_values_missing if {
+	every policy in [{}, {"tool_lookup": {}}, json.remove(_policy, ["tool_lookup/policies/p/allow"])] {
+		every held in _calls {
+			not tool_rules.first_allowing("p", "web", held) with data.policy as policy
+		}
+		not tool_rules.allowing_by_name("p", "web") with data.policy as policy
+		not tool_rules.name("p", "allow", 0) with data.policy as policy
+		not tool_rules.some_covering("p", "web", _host_a) with data.policy as policy
+	}
+}

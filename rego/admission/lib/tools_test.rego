@@ -1,0 +1,124 @@
+package admission.lib.tools_test
+
+import data.admission.lib.tools
+import future.keywords.not
+
+_section := {"size": 1, "names": ["s/one"], "selectors": {}}
+
+_lookup := {
+	"tools": {name: {"selectors": [name]} | some name in ["read", "write", "stop", "other"]},
+	"profiles": {"both": {"read": true, "write": true, "stop": true}, "empty": {}},
+	"policies": {name: {
+		"deny": object.union(_section, {"selectors": {"stop": {"always": 0}}}),
+		"confirm": object.union(_section, {"selectors": {"write": {"always": 0}}}),
+		"allow": object.union(_section, {"selectors": {
+			"read": {"by name": {"rules": [0], "size": 1}},
+			"write": {"by name": {"rules": [0], "size": 1}},
+			"stop": {"by name": {"rules": [0], "size": 1}},
+		}}),
+	} |
+		some name in ["asks", "shows", "hides"]
+	},
+}
+
+_policy := {
+	"tool_lookup": _lookup,
+	"tools": {
+		"tools": {name: {"side_effects": ["read"]} | some name in ["read", "write", "stop", "other"]},
+		"policies": {
+			"asks": {"base": "confirm_all", "principals": "any"},
+			"shows": {"base": "deny_all_visible", "principals": ["agent"]},
+			"hides": {"base": "deny_all", "principals": "any"},
+		},
+	},
+}
+
+_agent := {"caller": {"principal": "agent"}}
+
+_bases(request) := {policy: base |
+	some policy in ["asks", "shows", "hides", "unknown"]
+	base := tools.base({"policy": policy}) with input as request with data.policy as _policy
+}
+
+test_base if {
+	_bases(_agent) == {"asks": "confirm_all", "shows": "deny_all_visible", "hides": "deny_all", "unknown": "deny_all"}
+	tools.base({}) == "deny_all" with input as _agent with data.policy as _policy
+}
+
+test_base_of_others if {
+	every request in [{"caller": {"principal": "other"}}, {"caller": {}}, {}] {
+		_bases(request) == {"asks": "confirm_all", "shows": "deny_all", "hides": "deny_all", "unknown": "deny_all"}
+	}
+}
+
+test_shown if {
+	found := {[policy, tool] |
+		some policy in ["asks", "shows", "hides", "unknown", null]
+		some tool in ["read", "unknown", null]
+		tools.shown({"policy": policy}, tool) with input as _agent with data.policy as _policy
+	}
+	found == {["asks", "read"], ["shows", "read"]}
+}
+
+test_in_profile if {
+	found := {[profile, tool] |
+		some profile in ["both", "empty", "unknown", null]
+		some tool in ["read", "write", "other", "unknown"]
+		tools.in_profile({"profile": profile}, tool) with input as _agent with data.policy as _policy
+	}
+	found == {["both", "read"], ["both", "write"]}
+	not tools.in_profile({}, "read") with input as _agent with data.policy as _policy
+}
+
+test_policy_known if {
+	tools.policy_known({"policy": "asks"}) with data.policy as _policy
+	every asked in [{"policy": "unknown"}, {"policy": null}, {}] {
+		not tools.policy_known(asked) with data.policy as _policy
+	}
+}
+
+_outcomes(policy) := {tool: outcome |
+	some tool in ["read", "write", "stop", "other", "unknown"]
+	asked := {"policy": policy, "profile": "both"}
+	outcome := tools.outcome_by_name(asked, tool) with input as _agent with data.policy as _policy
+}
+
+test_outcome_by_name if {
+	ruled := {"read": "allow", "write": "confirm", "stop": "deny", "other": "deny", "unknown": "deny"}
+	_outcomes("asks") == ruled
+	_outcomes("shows") == ruled
+	_outcomes("hides") == ruled
+	set_of_all := {outcome | some outcome in _outcomes("unknown")}
+	set_of_all == {"deny"}
+}
+
+test_outcome_of_what_no_rule_names if {
+	unruled := json.patch(_policy, [{
+		"op": "replace",
+		"path": "tool_lookup/policies/asks/allow/selectors",
+		"value": {},
+	}])
+	asked := {"policy": "asks", "profile": "both"}
+	tools.outcome_by_name(asked, "read") == "confirm" with input as _agent with data.policy as unruled
+	visible := json.patch(unruled, [{"op": "replace", "path": "tools/policies/asks/base", "value": "deny_all_visible"}])
+	tools.outcome_by_name(asked, "read") == "deny" with input as _agent with data.policy as visible
+}
+
+test_values_missing if {
+	asked := {"policy": "asks", "profile": "both"}
+	every lost in [
+		"tools", "tools/tools", "tools/policies", "tools/policies/asks/principals", "tool_lookup", "tool_lookup/tools/read",
+		"tool_lookup/profiles/both", "tool_lookup/policies/asks", "tool_lookup/policies/asks/deny",
+		"tool_lookup/policies/asks/confirm",
+	] {
+		tools.outcome_by_name(asked, "read") == "deny" with input as _agent with data.policy as json.remove(_policy, [lost])
+	}
+	not tools.shown(asked, "read") with input as _agent with data.policy as {}
+	not tools.in_profile(asked, "read") with input as _agent with data.policy as {}
+	not tools.known("read") with data.policy as {}
+}
+
+test_explanation if {
+	explanation := tools.explanation with input as {"asked": {}, "call": {"tool": "read"}} with data.policy as _policy
+	explanation.section == "none"
+}

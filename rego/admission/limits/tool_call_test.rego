@@ -1,0 +1,101 @@
+package admission.limits.tool_call_test
+
+import data.admission.limits.tool_call
+import future.keywords.not
+
+_empty := {"size": 0, "names": [], "selectors": {}}
+
+_allow := {
+	"size": 1,
+	"names": ["s/free"],
+	"covers": [{}],
+	"selectors": {"read": {"always": {"rules": [0], "size": 1}}},
+}
+
+_policy := {
+	"tool_lookup": {
+		"tools": {name: {"selectors": [name]} | some name in ["read", "write", "run"]},
+		"policies": {"p": {
+			"deny": object.union(_empty, {"names": ["s/stop"], "selectors": {"run": {"host https://x.example.com": 0}}}),
+			"confirm": object.union(_empty, {"names": ["s/ask"], "selectors": {"write": {"always": 0}}}),
+			"allow": _allow,
+		}},
+	},
+	"tools": {
+		"tools": {
+			"read": {"side_effects": ["read"]}, "write": {"side_effects": ["write"]}, "run": {"side_effects": ["execute"]},
+		},
+		"policies": {"p": {"base": "confirm_all", "principals": "any"}},
+		"limits": {"seconds": 30, "result_bytes": 2000},
+	},
+}
+
+_request := {
+	"now": 100,
+	"asked": {"policy": "p", "cwd": "/work"},
+	"caller": {"principal": "agent"},
+	"call": {"tool": "read"},
+	"destinations": [],
+	"paths": [],
+	"commands": [],
+	"prefixes": [{
+		"id": "p1", "tool": "run", "principal": "agent", "cwd": "/work", "words": ["ls"], "approver": "ana",
+		"expires_at": 200, "revoked": false,
+	}],
+}
+
+_limits := {
+	"tool": "read",
+	"seconds": 30,
+	"result_bytes": 2000,
+	"side_effects": ["read"],
+	"record_side_effect": true,
+	"rule": "s/free",
+	"basis": "rule",
+}
+
+_gives(request, difference) if {
+	found := tool_call.limits with input as object.union(_request, request) with data.policy as _policy
+	found == object.union(_limits, difference)
+}
+
+test_allowed_by_a_rule if _gives({}, {})
+
+test_approved_by_a_person if {
+	_gives(
+		{"call": {"tool": "write"}},
+		{"tool": "write", "side_effects": ["write"], "rule": "s/ask", "basis": "approval"},
+	)
+	run := {"tool": "run", "side_effects": ["execute"], "rule": "base/confirm_all", "basis": "approval"}
+	_gives({"call": {"tool": "run"}}, run)
+}
+
+test_allowed_by_a_prefix if {
+	_gives(
+		{"call": {"tool": "run"}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"]}]},
+		{"tool": "run", "side_effects": ["execute"], "rule": "prefix/p1", "basis": "argument_text_prefix"},
+	)
+}
+
+test_none_for_what_is_refused if {
+	host := {"id": "x", "canonical": true, "origin": "https://x.example.com"}
+	refused := object.union(_request, {"call": {"tool": "run"}, "destinations": [host]})
+	not tool_call.limits with input as refused with data.policy as _policy
+	hidden := object.union(_request, {"asked": {"policy": "q"}})
+	not tool_call.limits with input as hidden with data.policy as _policy
+}
+
+test_incomplete if {
+	every lost in ["call", "call/tool", "asked", "asked/policy"] {
+		not tool_call.limits with input as json.remove(_request, [lost]) with data.policy as _policy
+	}
+}
+
+test_values_missing if {
+	every lost in [
+		"tools", "tools/limits", "tools/limits/seconds", "tools/limits/result_bytes", "tools/tools/read",
+		"tools/tools/read/side_effects", "tools/policies/p",
+	] {
+		not tool_call.limits with input as _request with data.policy as json.remove(_policy, [lost])
+	}
+}

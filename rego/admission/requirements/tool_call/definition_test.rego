@@ -1,0 +1,57 @@
+package admission.requirements.tool_call.definition_test
+
+import data.admission.requirements.tool_call.definition
+import future.keywords.not
+
+_policy := {"tools": {"tools": {
+	"pinned": {"definition": "sha256:a"},
+	"free": {"definition": "any"},
+	"plain": {"definition": "none"},
+}}}
+
+_definitions := {
+	"as pinned": {"definition": {"digest": "sha256:a", "schema_valid": true, "fits": true}},
+	"another": {"definition": {"digest": "sha256:b", "schema_valid": true, "fits": true}},
+	"unfit": {"definition": {"digest": "sha256:a", "schema_valid": true, "fits": false}},
+	"no schema": {"definition": {"digest": "sha256:a", "schema_valid": false, "fits": true}},
+	"facts missing": {"definition": {"digest": "sha256:a"}},
+	"digest missing": {"definition": {"schema_valid": true, "fits": true}},
+	"none": {},
+}
+
+test_as_pinned if {
+	found := {[tool, name] |
+		some tool in ["pinned", "free", "unknown"]
+		some name, request in _definitions
+		called := object.union(request, {"call": {"tool": tool}})
+		definition.as_pinned with input as called with data.policy as _policy
+	}
+	found == {
+		["pinned", "as pinned"], ["pinned", "unfit"], ["pinned", "no schema"], ["pinned", "facts missing"],
+		["free", "as pinned"], ["free", "another"], ["free", "unfit"], ["free", "no schema"], ["free", "facts missing"],
+	}
+}
+
+test_fitting if {
+	found := {name |
+		some name, request in _definitions
+		called := object.union(request, {"call": {"tool": "pinned"}})
+		definition.fitting with input as called with data.policy as _policy
+	}
+	found == {"as pinned", "another", "digest missing"}
+}
+
+test_no_definition_is_asked_for if {
+	every request in _definitions {
+		called := object.union(request, {"call": {"tool": "plain"}})
+		definition.as_pinned with input as called with data.policy as _policy
+		definition.fitting with input as called with data.policy as _policy
+	}
+}
+
+test_values_missing if {
+	called := object.union(_definitions["as pinned"], {"call": {"tool": "pinned"}})
+	not definition.as_pinned with input as called with data.policy as {}
+	not definition.fitting with input as {"call": {"tool": "plain"}} with data.policy as {}
+	not definition.as_pinned with input as {"call": {"tool": "plain"}} with data.policy as {}
+}

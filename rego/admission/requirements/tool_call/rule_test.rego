@@ -1,0 +1,45 @@
+package admission.requirements.tool_call.rule_test
+
+import data.admission.requirements.tool_call.rule
+import future.keywords.not
+
+_section := {"size": 1, "names": ["s/one"], "selectors": {"web": {"host https://x.example.com": 0}}}
+
+_policy := {"tool_lookup": {
+	"tools": {"web": {"selectors": ["web"]}},
+	"policies": {"p": {"deny": _section, "confirm": _section}},
+}}
+
+_request := {
+	"asked": {"policy": "p", "cwd": "/work"},
+	"call": {"tool": "web"},
+	"destinations": [{"id": "a", "canonical": true, "origin": "https://a.example.com"}],
+	"paths": [],
+	"commands": [],
+}
+
+test_no_rule_matches if {
+	rule.no_deny_rule with input as _request with data.policy as _policy
+	rule.no_confirm_rule with input as _request with data.policy as _policy
+}
+
+test_a_rule_matches if {
+	found := {"id": "x", "canonical": true, "origin": "https://x.example.com"}
+	request := object.union(_request, {"destinations": array.concat(_request.destinations, [found])})
+	not rule.no_deny_rule with input as request with data.policy as _policy
+	not rule.no_confirm_rule with input as request with data.policy as _policy
+}
+
+test_facts_missing if {
+	every lost in ["asked", "asked/policy", "call", "call/tool", "destinations", "paths", "commands"] {
+		not rule.no_deny_rule with input as json.remove(_request, [lost]) with data.policy as _policy
+		not rule.no_confirm_rule with input as json.remove(_request, [lost]) with data.policy as _policy
+	}
+}
+
+test_values_missing if {
+	every policy in [{}, json.remove(_policy, ["tool_lookup/tools/web"]), json.remove(_policy, ["tool_lookup/policies/p"])] {
+		not rule.no_deny_rule with input as _request with data.policy as policy
+		not rule.no_confirm_rule with input as _request with data.policy as policy
+	}
+}

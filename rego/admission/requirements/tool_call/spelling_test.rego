@@ -1,0 +1,49 @@
+package admission.requirements.tool_call.spelling_test
+
+import data.admission.requirements.tool_call.spelling
+import future.keywords.not
+
+_policy := {"tools": {"tools": {"here": {"paths_on": "this_machine"}, "there": {"paths_on": "elsewhere"}}}}
+
+test_destination_canonical if {
+	spelling.destination_canonical({"id": "a", "canonical": true, "origin": "https://a.example.com"})
+	every one in [
+		{"id": "a", "canonical": false, "origin": "https://a.example.com"}, {"id": "a", "canonical": true},
+		{"id": "a", "origin": "https://a.example.com"}, {"canonical": true, "origin": null}, {}, null,
+	] {
+		not spelling.destination_canonical(one)
+	}
+}
+
+test_path_canonical if {
+	spelling.path_canonical({"id": "a", "canonical": true, "path": "/work"})
+	every one in [
+		{"id": "a", "canonical": false, "path": "/work"}, {"id": "a", "canonical": true}, {"id": "a", "path": "/work"},
+		{"canonical": true, "path": "work"}, {"canonical": true, "path": null}, {}, null,
+	] {
+		not spelling.path_canonical(one)
+	}
+}
+
+test_unlinked if {
+	found := {[tool, links] |
+		some tool in ["here", "there", "unknown"]
+		some links in ["none", "unknown", "linked", null]
+		spelling.unlinked({"links": links}) with input as {"call": {"tool": tool}} with data.policy as _policy
+	}
+	found == {["here", "none"], ["there", "none"], ["unknown", "none"], ["there", "unknown"]}
+	not spelling.unlinked({"id": "a"}) with input as {"call": {"tool": "there"}} with data.policy as _policy
+	not spelling.unlinked({"links": "unknown"}) with input as {} with data.policy as _policy
+	not spelling.unlinked({"links": "unknown"}) with input as {"call": {"tool": "there"}} with data.policy as {}
+}
+
+test_command_canonical if {
+	spelling.command_canonical({"id": "a", "canonical": true, "words": ["ls", "-l"], "form": "argv"})
+	every one in [
+		{"id": "a", "canonical": false, "words": ["ls"]}, {"id": "a", "canonical": true}, {"id": "a", "words": ["ls"]},
+		{"canonical": true, "words": []}, {"canonical": true, "words": "ls"}, {"canonical": true, "words": ["ls", 1]},
+		{"canonical": true, "words": {"0": "ls"}}, {}, null,
+	] {
+		not spelling.command_canonical(one)
+	}
+}
