@@ -1,0 +1,117 @@
+"""A call is the same call in every shape, and argument text has one reading or none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from engine.canonical import canonical
+from engine.facts.strict_json import LEVELS, AmbiguousJsonError, NotJsonError, read_strict
+from engine.facts.tool_calls import Call, ToolCall, call_of
+
+ADAPTER: TypeAdapter[Any] = TypeAdapter(ToolCall)
+ARGUMENTS = {"path": "notes.txt", "deep": [{"a": 1.5}]}
+
+
+def shapes(name: str, arguments: Any) -> dict[str, dict[str, Any]]:
+    text = json.dumps(arguments, indent=1)
+    return {
+        "own": {"name": name, "arguments": arguments},
+        "openai": {"id": "1", "type": "function", "function": {"name": name, "arguments": text}},
+        "responses": {"type": "function_call", "call_id": "2", "name": name, "arguments": text, "status": "completed"},
+        "anthropic": {"type": "tool_use", "id": "3", "name": name, "input": arguments},
+        "mcp": {
+            "jsonrpc": "2.0",
+            "id": 4,
+            "method": "tools/call",
+            "params": {"name": name, "arguments": arguments, "_meta": {"progressToken": 1}},
+        },
+    }
+
+
+def read(call: Any) -> Call:
+    return call_of(ADAPTER.validate_json(json.dumps(call)))
+
+
+@pytest.mark.parametrize("shape", shapes("f", {}))
+def test_a_call_is_the_same_in_every_shape(shape: str) -> None:
+    assert read(shapes("files_read", ARGUMENTS)[shape]) == Call("files_read", ARGUMENTS, canonical(ARGUMENTS))
+
+
+def test_only_mcp_may_leave_arguments_out() -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "f"}}
+    assert read(call) == Call("f", {}, b"{}")
+    with pytest.raises(ValidationError):
+        read({"name": "f"})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        None,
+        "f",
+        [],
+        {},
+        {"name": "", "arguments": {}},
+        {"name": "x" * 129, "arguments": {}},
+        {"name": "f", "arguments": "{}"},
+        {"name": "f", "arguments": []},
+        {"name": "f", "arguments": None},
+        {"name": "f", "arguments": {}, "extra": 1},
+        {"name": "f", "arguments": {}, "input": {}},
+        {"name": "f", "arguments": {}, "function": {"name": "g", "arguments": "{}"}},
+        {"name": "f", "arguments": {}, "method": "tools/call"},
+        {"type": "function", "function": {"name": "f", "arguments": {}}},
+        {"type": "function", "function": {"name": "f", "arguments": "{}"}, "name": "g"},
+        {"type": "function_call", "name": "f", "arguments": "{}"},
+        {"type": "tool_use", "id": "1", "name": "f", "arguments": {}},
+        {"type": "tool_result", "id": "1", "name": "f", "input": {}},
+        {"type": 1, "name": "f", "arguments": {}},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"name": "f"}},
+        {"jsonrpc": "1.0", "id": 1, "method": "tools/call", "params": {"name": "f"}},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "f"}, "name": "g"},
+    ],
+)
+def test_a_shape_is_one_shape(call: Any) -> None:
+    with pytest.raises(ValidationError):
+        read(call)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "[]", '"{}"', "null", "{} {}", "{'a': 1}", '{"a": 1,}', '{"a": 1, "a": 1}', '{"x": {"a": 1, "a": 2}}',
+     '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', '{"a": "\\ud800"}', '{"a": ' + "9" * 5_000 + "}",
+     '{"a": ' + "[" * 1_000 + "]" * 1_000 + "}", "\ufeff{}", '{"a": 01}', "{", '{"a":\x00 1}', "/**/{}"],
+)  # fmt: skip
+def test_text_without_one_reading_is_a_fact(text: str) -> None:
+    call = read({"type": "function", "function": {"name": "f", "arguments": text}})
+    assert call == Call("f", None, text.encode("utf-8"))
+
+
+def test_what_has_no_json_has_no_arguments() -> None:
+    call = ADAPTER.validate_python({"name": "f", "arguments": {"a": float("nan")}})
+    assert call_of(call) == Call("f", None, b"")
+
+
+def test_levels_are_counted_outside_of_strings() -> None:
+    assert read_strict('["' + "[" * 500 + '\\"' + "{" * 500 + '\\\\"]')
+    assert read_strict("[" * LEVELS + "]" * LEVELS)
+    assert len(read_strict("[" + "[]," * 500 + "[]]")) == 501
+    with pytest.raises(AmbiguousJsonError):
+        read_strict("[" * (LEVELS + 1) + "]" * (LEVELS + 1))
+    with pytest.raises(AmbiguousJsonError):
+        read_strict("[" * 1_000_000)
+
+
+@given(st.text(max_size=40) | st.text(alphabet='{}[]":,\\u0dNa1e9- ', max_size=40))
+def test_reading_gives_a_value_with_json_or_says_why_not(text: str) -> None:
+    try:
+        value = read_strict(text)
+    except (NotJsonError, AmbiguousJsonError):
+        return
+    assert json.loads(canonical(value)) == value

@@ -1,0 +1,215 @@
+"""The facts of a tool call: one input for every shape, and nothing of the arguments but what rules speak about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.model import Caller, Via
+from engine.points import World
+from engine.points.tool_call import PREFIXES, ToolCallInput, ToolCallRequest, gather
+from engine.record.patterns import is_secret
+from engine.state.store import PrefixRow
+from tests.facts.test_tool_calls import shapes
+
+TYPES = {"path": "path", "url": "url", "command": "command", "note": "text", "body": "data"}
+WORLD = World(clock=lambda: 7, boundaries=lambda: (), argument_types=lambda _: TYPES)
+ARGUMENTS = {
+    "path": "notes.txt",
+    "url": "https://docs.example.com/a?b=c",
+    "command": ["git", "status"],
+    "note": "see https://evil.org/",
+    "body": {"to": ["http://127.0.0.1:8080/x"], "inner": '{"p": "/etc/passwd"}', "password": "hunter2"},
+}
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def facts(call: Any, world: World = WORLD, **rest: Any) -> ToolCallInput:
+    request = ToolCallRequest.model_validate_json(json.dumps({"call": call, **rest}))
+    found = gather(request, world).input
+    assert isinstance(found, ToolCallInput)
+    return found
+
+
+# covers: B07 B10 B26 B27
+@pytest.mark.parametrize(
+    "arguments", [ARGUMENTS, {}, {"body": "x" * 5_000}, {"body": {"n": 2**60}}, {"command": "a;b"}]
+)
+def test_every_shape_gives_the_same_input(arguments: dict[str, Any]) -> None:
+    rest: dict[str, Any] = {
+        "policy": "assistant",
+        "profile": "coding",
+        "cwd": "/work",
+        "environment": {"reset": True, "checkpoint": False},
+    }
+    found = {facts(call, **rest).model_dump_json() for call in shapes("files_read", arguments).values()}
+    assert len(found) == 1
+
+
+def test_the_input_as_a_whole() -> None:
+    found = facts(shapes("files_read", ARGUMENTS)["own"], policy="assistant", cwd="/nowhere").model_dump(
+        exclude_none=True
+    )
+    call = found.pop("call")
+    assert found == {
+        "point": "tool_call",
+        "now": 7,
+        "asked": {"policy": "assistant", "cwd": "/nowhere"},
+        "destinations": (
+            {"id": "arguments/body/to/0", "canonical": True, "origin": "http://127.0.0.1:8080"},
+            {"id": "arguments/url", "canonical": True, "origin": "https://docs.example.com"},
+        ),
+        "paths": (
+            {"id": "arguments/body/inner/p", "canonical": True, "path": "/etc/passwd", "links": "none"},
+            {
+                "id": "arguments/path",
+                "canonical": True,
+                "path": "/nowhere/notes.txt",
+                "below_cwd": "notes.txt",
+                "links": "none",
+            },
+        ),
+        "commands": ({"id": "arguments/command", "canonical": True, "words": ("git", "status"), "form": "argv"},),
+        "secrets": ({"id": "arguments/body/password"},),
+        "unreadable": (),
+    }
+    assert call["tool"] == "files_read"
+    assert (call["readable"], call["complete"], call["depth"], call["count"]) == (True, True, 4, 14)
+    assert [one["id"] for one in call["arguments"]] == [f"arguments/{name}" for name in sorted(ARGUMENTS)]
+    assert "hunter2" not in call["summary"]
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', "[" * 1_000, "", "[]", "not json"])
+def test_arguments_that_have_no_reading_are_a_fact(text: str) -> None:
+    found = facts({"type": "function", "function": {"name": "f", "arguments": text}})
+    assert (found.call.readable, found.call.complete, found.call.summary) == (False, False, "")
+    assert found.call.bytes == len(text)
+
+
+def test_a_secret_in_arguments_without_a_reading_is_seen() -> None:
+    found = facts({"type": "function", "function": {"name": "f", "arguments": f'{{"a": "{TOKEN}", "a": 1}}'}})
+    assert [one.id for one in found.secrets] == ["arguments"]
+    assert TOKEN not in found.model_dump_json()
+
+
+# covers: B26 B27
+def test_no_secret_and_no_long_argument_gets_into_the_input() -> None:
+    arguments = {
+        "body": {TOKEN: TOKEN, "x": [TOKEN]},
+        TOKEN: "x",
+        "note": f"{'long ' * 1_000}{TOKEN}",
+        "command": ["login", "a"],
+    }
+    text = facts(shapes("f", arguments)["own"]).model_dump_json()
+    assert TOKEN not in text
+    assert len(text) < 2_500
+
+
+def test_arguments_of_ten_megabytes_are_not_walked() -> None:
+    found = facts({"name": "f", "arguments": {"body": ["x" * 100_000] * 100}})
+    assert (found.call.readable, found.call.complete, found.call.summary_cut) == (True, False, True)
+    assert found.call.bytes > 10_000_000
+
+
+@pytest.mark.parametrize("cwd", ["", "work", "/work/", "/work/../x", "//", "/work\n", "~"])
+def test_a_working_directory_is_canonical_or_the_request_is_none(cwd: str) -> None:
+    with pytest.raises(ValueError, match="cwd"):
+        facts({"name": "f", "arguments": {}}, cwd=cwd)
+
+
+def test_links_are_looked_for_on_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc")
+    call = {"name": "f", "arguments": {"path": f"{tmp_path}/link/passwd"}}
+    assert facts(call).paths[0].links == "linked"
+    inside = World(WORLD.clock, WORLD.boundaries, argument_types=WORLD.argument_types, root=tmp_path)
+    assert facts(call, inside).paths[0].links == "linked"
+    outside = World(WORLD.clock, WORLD.boundaries, argument_types=WORLD.argument_types, root=tmp_path / "other")
+    assert facts(call, outside).paths[0].links == "unknown"
+
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+
+
+@pytest.mark.parametrize(
+    ("definition", "valid", "fit"),
+    [
+        ({"name": "f", "input_schema": SCHEMA}, True, True),
+        ({"type": "function", "function": {"name": "f", "parameters": SCHEMA}}, True, True),
+        ({"name": "f", "inputSchema": {**SCHEMA, "required": ["other"]}}, True, False),
+        ({"name": "g", "inputSchema": SCHEMA}, True, False),
+        ({"name": "f"}, False, False),
+        ({"name": "f", "inputSchema": {"type": "objekt"}}, False, False),
+        ({"name": "f", "inputSchema": {"$ref": "https://evil.org/"}}, False, False),
+        ({"name": 5}, False, False),
+        ({}, False, False),
+    ],
+)
+def test_a_definition_is_a_digest_and_whether_the_call_fits(definition: dict[str, Any], valid: bool, fit: bool) -> None:  # noqa: FBT001
+    found = facts({"name": "f", "arguments": {"path": "a"}}, definition=definition).definition
+    assert found is not None
+    assert (found.schema_valid, found.fits) == (valid, fit)
+    unread = facts({"type": "function", "function": {"name": "f", "arguments": "x"}}, definition=definition).definition
+    assert unread is not None
+    assert not unread.fits
+
+
+class Rows:
+    """A store that knows what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def prefixes(self, principal: str | None, cwd: str | None, limit: int) -> tuple[PrefixRow, ...]:
+        self.asked.append((principal, cwd, limit))
+        return (
+            PrefixRow("1", "alice", "/work", "shell", ("git",), "bob", 1, 9),
+            PrefixRow("2", "alice", "/work", "shell", ("ls",), "bob", 1, 9, revoked_at=5),
+        )
+
+
+def state(call: Any, caller: Caller, **rest: Any) -> tuple[Any, list[Any]]:
+    gathered = gather(ToolCallRequest.model_validate_json(json.dumps({"call": call, **rest})), WORLD)
+    rows = Rows()
+    return None if gathered.state is None else gathered.state(rows, caller, 7), rows.asked  # type: ignore[arg-type]
+
+
+# covers: B09
+def test_approved_prefixes_are_those_of_the_caller_in_this_folder() -> None:
+    call = {"name": "shell", "arguments": {"command": "git status"}}
+    known, asked = state(call, Caller(via=Via.PROCESS, principal="alice"), cwd="/work")
+    assert asked == [("alice", "/work", PREFIXES)]
+    assert known["prefixes"][0] == {
+        "id": "1",
+        "tool": "shell",
+        "principal": "alice",
+        "cwd": "/work",
+        "words": ["git"],
+        "approver": "bob",
+        "expires_at": 9,
+        "revoked": False,
+    }
+    assert known["prefixes"][1]["revoked"]
+
+
+# covers: B09
+def test_without_principal_folder_or_command_nobody_asks_for_prefixes() -> None:
+    alice, nobody = Caller(via=Via.PROCESS, principal="alice"), Caller(via=Via.PROCESS)
+    call = {"name": "shell", "arguments": {"command": "git status"}}
+    assert state(call, nobody, cwd="/work") == ({}, [])
+    assert state(call, alice) == (None, [])
+    assert state({"name": "shell", "arguments": {"path": "a"}}, alice, cwd="/work") == (None, [])
+
+
+@pytest.mark.parametrize(
+    "text", [TOKEN, f"Authorization: Bearer {TOKEN}", "https://u:pw@a.example.com/", "api_key=abcdef12"]
+)
+def test_keys_open_things(text: str) -> None:
+    assert is_secret(text)
+
+
+@pytest.mark.parametrize("text", ["bob@example.com", "4111 1111 1111 1111", "notes.txt", "", "sha256:" + "0" * 64])
+def test_what_opens_nothing_is_no_secret(text: str) -> None:
+    assert not is_secret(text)
