@@ -115,6 +115,7 @@ class _Walk:
     def __init__(self, cwd: str | None, look: Look) -> None:
         self._cwd, self._look = cwd, look
         self._ids: dict[str, int] = {}
+        self._secret_names: dict[str, bool] = {"": False}
         self._characters = 0
         self.arguments: list[Argument] = []
         self.destinations: list[Destination] = []
@@ -197,7 +198,7 @@ class _Walk:
             self._command(CommandFacts(canonical=False), "text", at)
         elif isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
             self._unreadable(at)
-        if not isinstance(value, bool) and self._look.secret_name(at.name):
+        if not isinstance(value, bool) and self._is_secret_name(at.name):
             self.secrets.append(Place(id=self._id("secrets", at)))
 
     def _text(self, text: str, kind: ArgumentType, at: _At) -> None:
@@ -249,8 +250,13 @@ class _Walk:
         return True
 
     def _secret(self, text: str, at: _At) -> None:
-        if text and (self._look.secret_name(at.name) or self._look.secret(text)):
+        if text and (self._is_secret_name(at.name) or self._look.secret(text)):
             self.secrets.append(Place(id=self._id("secrets", at)))
+
+    def _is_secret_name(self, name: str) -> bool:
+        if name not in self._secret_names:
+            self._secret_names[name] = self._look.secret_name(name)
+        return self._secret_names[name]
 
     def _unreadable(self, at: _At) -> None:
         self.unreadable.append(Place(id=self._id("unreadable", at)))

@@ -14,8 +14,8 @@ from itertools import islice
 
 from engine.facts.disguises import undisguised
 from engine.facts.hosts import FILE_ENDINGS, bare_host
-from engine.facts.origins import OriginFacts, origin_facts
-from engine.facts.urls import LONGEST, url_facts
+from engine.facts.origins import OriginFacts, https_origin, origin_facts
+from engine.facts.urls import LONGEST
 
 MOST = 1_000
 """Destinations of one text; more than anybody can judge."""
@@ -45,20 +45,19 @@ def url_origin(text: str) -> OriginFacts:
         address, mark, query = text.partition("?")
         fine = len(text) <= LONGEST and (not mark or _QUERY.fullmatch(query) is not None)
         return origin_facts(address) if fine else _REFUSED
-    facts = url_facts(text)
-    return origin_facts(text.partition("?")[0]) if facts.canonical else _REFUSED
+    return https_origin(text)
 
 
 def url_destinations(text: str) -> list[OriginFacts]:
     """A text that is declared as a URL: the URL itself, then whatever other ones its query carries."""
-    return [url_origin(text), *(facts for start, facts in _found(text) if start != 0)]
+    return [url_origin(text), *(_origin(run) for start, run in _found(text) if start != 0)]
 
 
 def destinations(text: str, endings: frozenset[str] = FILE_ENDINGS) -> list[OriginFacts]:
     """The host that a text is, then all URLs in it; `endings` are those of file names. Never raises."""
     if _HINT.search(text) is None:
         return []
-    found = [facts for _, facts in _found(text)]
+    found = [_origin(run) for _, run in _found(text)]
     whole = text.strip()
     if (host := bare_host(whole, endings)) is not None:
         return [host, *found]
@@ -69,7 +68,7 @@ def destinations(text: str, endings: frozenset[str] = FILE_ENDINGS) -> list[Orig
 
 def urls(text: str) -> list[OriginFacts]:
     """All URLs in a text, and nothing that is only a host."""
-    return [facts for _, facts in _found(text)] if _HINT.search(text) else []
+    return [_origin(run) for _, run in _found(text)] if _HINT.search(text) else []
 
 
 def without_urls(text: str) -> str:
@@ -82,19 +81,21 @@ def without_urls(text: str) -> str:
     return " ".join((*pieces, text[position:]))
 
 
-def _found(text: str) -> Iterator[tuple[int, OriginFacts]]:
-    """Each URL with its place, then one without parts (at -1) when others show only without their disguise."""
-    seen: set[str] = set()
+def _origin(run: str | None) -> OriginFacts:
+    return _REFUSED if run is None else url_origin(run)
+
+
+def _found(text: str) -> list[tuple[int, str | None]]:
+    """Each URL once, with its place; None for one that shows only without its disguise, or that is too many."""
     runs = list(islice(_runs(text), MOST))
+    found: dict[str, int] = {}
     for start, run in runs:
-        if run not in seen:
-            seen.add(run)
-            yield start, url_origin(run)
-    heads = {_head(run) for _, run in runs}
+        found.setdefault(run, start)
+    heads = {_head(run) for run in found}
     plain = undisguised(text)
     hidden = plain != text and any(_head(run) not in heads for _, run in islice(_runs(plain), MOST))
-    if hidden or len(runs) == MOST:
-        yield -1, _REFUSED
+    rest: list[tuple[int, str | None]] = [(-1, None)] if hidden or len(runs) == MOST else []
+    return [*((start, run) for run, start in found.items()), *rest]
 
 
 def _runs(text: str) -> Iterator[tuple[int, str]]:

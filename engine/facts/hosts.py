@@ -10,8 +10,8 @@ import re
 import socket
 from ipaddress import IPv4Address, ip_address
 
-from engine.facts.origins import OriginFacts, origin_facts
-from engine.facts.urls import LONGEST, url_facts
+from engine.facts.origins import OriginFacts, https_origin, origin_facts
+from engine.facts.urls import LONGEST
 
 _REFUSED = OriginFacts(canonical=False)
 _AUTHORITY = re.compile(
@@ -74,8 +74,7 @@ def bare_host(text: str, endings: frozenset[str] = FILE_ENDINGS) -> OriginFacts 
 def _origin(host: str, authority: str, rest: str) -> OriginFacts:
     if host in {"localhost", "127.0.0.1", "[::1]"}:
         return origin_facts(f"http://{authority}{rest}")
-    facts = url_facts(f"https://{authority}{rest}")
-    return origin_facts(f"https://{authority}/") if facts.canonical else _REFUSED
+    return https_origin(f"https://{authority}{rest}")
 
 
 def _looks_like_host(host: str, alone: bool, endings: frozenset[str]) -> bool:  # noqa: FBT001 (one caller)

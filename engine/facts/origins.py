@@ -35,6 +35,11 @@ def origin_facts(text: str) -> OriginFacts:
         return _REFUSED
     if (match := _LOOPBACK.fullmatch(text)) is not None:
         return _loopback(match)
+    return https_origin(text)
+
+
+def https_origin(text: str) -> OriginFacts:
+    """The origin of an `https` URL, with a query or without. Never raises."""
     facts = url_facts(text)
     if not facts.canonical:
         return _REFUSED
