@@ -78,7 +78,7 @@ _calls := {
 
 _allow(rule) := {"section": "allow", "rule": rule, "basis": "rule"}
 
-_prefix := {"section": "allow", "rule": "prefix/p1", "basis": "argument_text_prefix"}
+_prefix := {"section": "allow", "rule": "prefix:p1", "basis": "argument_text_prefix"}
 
 _decided := {
 	"free": _allow("s/web"),

@@ -80,7 +80,7 @@ _differences := {
 	"allowed": [{}, {}],
 	"allowed by a prefix": [
 		{"destinations": [], "commands": [_command(["ls", "-l"])], "prefixes": [_prefix]},
-		{"rule": "prefix/p1", "basis": "argument_text_prefix", "uncovered": {"commands": ["c"]}},
+		{"rule": "prefix:p1", "basis": "argument_text_prefix", "uncovered": {"commands": ["c"]}},
 	],
 	"refused by a rule": [{"destinations": [_host("a"), _host("x")]}, {
 		"section": "deny",

@@ -67,7 +67,7 @@ _differences := {
 	],
 	"a prefix": [
 		{"call": {"tool": "run"}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"]}]},
-		{"tool": "run", "side_effects": ["execute"], "rule": "prefix/p1", "basis": "argument_text_prefix"},
+		{"tool": "run", "side_effects": ["execute"], "rule": "prefix:p1", "basis": "argument_text_prefix"},
 	],
 }
 
