@@ -77,7 +77,7 @@ _most_words := 16
 #   proof: it collects parts of one text that is there
 _ways(path) := {path, _bare(path)} | {concat("/", array.concat(array.slice(parts, 0, length), [""])) |
 	some length, _ in parts
-	0 < length
+	length > 0
 	length <= _most_parts
 } if {
 	parts := split(path, "/")

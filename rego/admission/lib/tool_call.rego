@@ -21,7 +21,7 @@ approved := prefixes.for_commands[0] if {
 	_besides_commands_allowed
 }
 
-# What decides: the section, the rule as `<ruleset>/<id>` or `prefix/<id>`, and on which basis it allows.
+# What decides: the section, the rule as `<ruleset>/<id>` or `prefix:<id>`, and on which basis it allows.
 #
 # METADATA
 # custom:
@@ -33,7 +33,7 @@ decided := {"section": "deny", "rule": rules.name(input.asked.policy, "deny", mi
 	count(confirming) > 0
 } else := {"section": "allow", "rule": rules.name(input.asked.policy, "allow", allowing), "basis": "rule"} if {
 	_undisputed
-} else := {"section": "allow", "rule": concat("/", ["prefix", approved]), "basis": "argument_text_prefix"} if {
+} else := {"section": "allow", "rule": concat(":", ["prefix", approved]), "basis": "argument_text_prefix"} if {
 	_undisputed
 }
 

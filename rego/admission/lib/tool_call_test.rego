@@ -78,22 +78,28 @@ _calls := {
 
 _allow(rule) := {"section": "allow", "rule": rule, "basis": "rule"}
 
-_prefix := {"section": "allow", "rule": "prefix/p1", "basis": "argument_text_prefix"}
+_prefix := {"section": "allow", "rule": "prefix:p1", "basis": "argument_text_prefix"}
+
+_decided := {
+	"free": _allow("s/web"),
+	"any host": _allow("s/web"),
+	"some host refused": {"section": "deny", "rule": "s/never"},
+	"some path asked": {"section": "confirm", "rule": "s/ask"},
+	"command": _allow("s/shell"),
+	"command with host": _allow("s/shell"),
+	"approved": _prefix,
+	"approved with host": _prefix,
+}
 
 test_decided if {
-	found := {name: decided |
-		some name, call in _calls
-		decided := tool_call.decided with input as call with data.policy as _policy
+	every name, call in object.filter(_calls, object.keys(_decided)) {
+		tool_call.decided == _decided[name] with input as call with data.policy as _policy
 	}
-	found == {
-		"free": _allow("s/web"),
-		"any host": _allow("s/web"),
-		"some host refused": {"section": "deny", "rule": "s/never"},
-		"some path asked": {"section": "confirm", "rule": "s/ask"},
-		"command": _allow("s/shell"),
-		"command with host": _allow("s/shell"),
-		"approved": _prefix,
-		"approved with host": _prefix,
+}
+
+test_undecided if {
+	every call in object.remove(_calls, object.keys(_decided)) {
+		not tool_call.decided with input as call with data.policy as _policy
 	}
 }
 

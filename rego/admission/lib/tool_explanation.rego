@@ -54,6 +54,6 @@ _covered(found) if rules.some_covering(input.asked.policy, input.call.tool, foun
 # METADATA
 # custom:
 #   proof: it is told to people, and no requirement asks for it
-_decided := object.union({"basis": null}, tool_call.decided) if {
-	is_object(tool_call.decided)
-} else := {"section": "none", "rule": null, "basis": null}
+_decided := object.union({"basis": null}, tool_call.decided)
+
+_decided := {"section": "none", "rule": null, "basis": null} if not tool_call.decided

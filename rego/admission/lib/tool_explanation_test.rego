@@ -51,76 +51,69 @@ _allowed := {
 	"needs": [],
 }
 
-_differs(request, difference) if {
-	told := tool_explanation.explanation with input as object.union(_request, request) with data.policy as _policy
-	told == object.union(_allowed, difference)
-}
-
 _undecided := {"section": "none", "rule": null, "basis": null}
 
-test_allowed if _differs({}, {})
-
-test_allowed_by_prefix if {
-	prefix := {
-		"id": "p1", "tool": "web", "principal": "agent", "cwd": "/work", "words": ["ls"], "approver": "ana",
-		"expires_at": 200, "revoked": false,
-	}
-	command := {"id": "c", "canonical": true, "words": ["ls", "-l"]}
-	_differs({"destinations": [], "commands": [command], "prefixes": [prefix]}, {
-		"rule": "prefix/p1",
-		"basis": "argument_text_prefix",
-		"uncovered": {"commands": ["c"]},
-	})
+_prefix := {
+	"id": "p1", "tool": "web", "principal": "agent", "cwd": "/work", "words": ["ls"], "approver": "ana",
+	"expires_at": 200, "revoked": false,
 }
 
-test_refused_by_a_rule if {
-	_differs({"destinations": [_host("a"), _host("x")]}, {
+_command(words) := {"id": "c", "canonical": true, "words": words}
+
+_unknown_policy := object.union(_undecided, {
+	"visible": false,
+	"base": "deny_all",
+	"policy_known": false,
+	"uncovered": {"destinations": ["a"]},
+	"needs": ["allow_rule", "no_confirm_rule", "no_deny_rule", "policy", "principal"],
+})
+
+_unknown_tool := object.union(_undecided, {
+	"visible": false,
+	"in_profile": false,
+	"uncovered": {"destinations": ["a"]},
+	"needs": ["allow_rule", "no_confirm_rule", "no_deny_rule", "profile", "tool"],
+})
+
+# What is changed in the request, and what is told otherwise than of an allowed one.
+_differences := {
+	"allowed": [{}, {}],
+	"allowed by a prefix": [
+		{"destinations": [], "commands": [_command(["ls", "-l"])], "prefixes": [_prefix]},
+		{"rule": "prefix:p1", "basis": "argument_text_prefix", "uncovered": {"commands": ["c"]}},
+	],
+	"refused by a rule": [{"destinations": [_host("a"), _host("x")]}, {
 		"section": "deny",
 		"rule": "s/never",
 		"basis": null,
 		"uncovered": {"destinations": ["x"]},
 		"needs": ["allow_rule", "no_deny_rule"],
-	})
-}
-
-test_asked_by_a_rule if {
-	_differs({"commands": [{"id": "c", "canonical": true, "words": ["rm", "a"]}]}, {
+	}],
+	"asked by a rule": [{"commands": [_command(["rm", "a"])]}, {
 		"section": "confirm",
 		"rule": "s/ask",
 		"basis": null,
 		"uncovered": {"commands": ["c"]},
 		"needs": ["allow_rule", "no_confirm_rule"],
-	})
-}
-
-test_nothing_covers if {
-	_differs(
+	}],
+	"covered by nothing": [
 		{"destinations": [_host("b")], "paths": [{"id": "p", "canonical": true, "path": "/work/a"}]},
 		object.union(_undecided, {"uncovered": {"destinations": ["b"], "paths": ["p"]}, "needs": ["allow_rule"]}),
-	)
+	],
+	"not in the profile": [
+		{"asked": {"profile": "none"}},
+		{"visible": false, "in_profile": false, "needs": ["profile"]},
+	],
+	"unknown policy": [{"asked": {"policy": "q"}}, _unknown_policy],
+	"unknown tool": [{"call": {"tool": "other"}}, _unknown_tool],
 }
 
-test_not_in_the_profile if {
-	_differs({"asked": {"profile": "none"}}, {"visible": false, "in_profile": false, "needs": ["profile"]})
-}
-
-test_unknown_policy if {
-	_differs({"asked": {"policy": "q"}}, object.union(_undecided, {
-		"visible": false,
-		"base": "deny_all",
-		"policy_known": false,
-		"uncovered": {"destinations": ["a"]},
-		"needs": ["allow_rule", "no_confirm_rule", "no_deny_rule", "policy", "principal"],
-	}))
-}
-
-test_unknown_tool if {
-	_differs({"call": {"tool": "other"}}, object.union(_undecided, {
-		"visible": false,
-		"in_profile": false,
-		"uncovered": {"destinations": ["a"]},
-		"needs": ["allow_rule", "no_confirm_rule", "no_deny_rule", "profile", "tool"],
-	}))
+test_told if {
+	every pair in _differences {
+		request := object.union(_request, pair[0])
+		told := object.union(_allowed, pair[1])
+		tool_explanation.explanation == told with input as request with data.policy as _policy
+	}
 }
 
 test_without_facts if {

@@ -27,17 +27,16 @@ for_commands := found if {
 _counting := [prefix |
 	some prefix in input.prefixes
 	is_string(prefix.id)
-	_for_this_call(prefix)
+	_bound(prefix) == _call
 	_in_force(prefix)
 ]
 
-_for_this_call(prefix) if {
+_bound(prefix) := {"tool": prefix.tool, "principal": prefix.principal, "cwd": prefix.cwd}
+
+_call := {"tool": input.call.tool, "principal": input.caller.principal, "cwd": input.asked.cwd} if {
 	"execute" in data.policy.tools.tools[input.call.tool].side_effects
-	prefix.tool == input.call.tool
 	is_string(input.caller.principal)
-	prefix.principal == input.caller.principal
 	is_string(input.asked.cwd)
-	prefix.cwd == input.asked.cwd
 }
 
 _in_force(prefix) if {

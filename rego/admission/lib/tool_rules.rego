@@ -12,14 +12,15 @@ import future.keywords.not
 # custom:
 #   proof: the selectors of the tool and the section are there, and the aspects are complete or refused elsewhere
 matching(policy, tool, section, aspects) := {number |
-	some selector in selectors
+	some selector in _selectors(tool)
 	some aspect in aspects
 	number := data.policy.tool_lookup.policies[policy][section].selectors[selector][aspect]
 } if {
-	selectors := data.policy.tool_lookup.tools[tool].selectors
-	is_array(selectors)
+	is_array(_selectors(tool))
 	is_number(data.policy.tool_lookup.policies[policy][section].size)
 }
+
+_selectors(tool) := data.policy.tool_lookup.tools[tool].selectors
 
 # The number of the first rule that allows all of what a call holds: `held` has lists of aspects, one for
 # each destination, path and command. The rules to try are those of one thing it holds, the one with fewest.
@@ -27,11 +28,11 @@ matching(policy, tool, section, aspects) := {number |
 # METADATA
 # custom:
 #   proof: what is missing leaves rules out, and fewer rules allow less
-first_allowing(policy, tool, held) := min(numbers) if {
+first_allowing(policy, tool, held) := min(found) if {
 	pivots := _pivots(held)
 	by_size := sort([[_tries(policy, tool, pivot), number] | some number, pivot in pivots])
-	numbers := {one | some one in _tried(policy, tool, pivots[by_size[0][1]]); _covers_all(policy, one, held)}
-	count(numbers) > 0
+	found := {one | some one in _tried(policy, tool, pivots[by_size[0][1]]); _covers_all(policy, one, held)}
+	count(found) > 0
 }
 
 # The first rule that allows a tool by its name alone.
@@ -51,7 +52,7 @@ some_covering(policy, tool, aspects) if {
 # custom:
 #   proof: what is missing leaves rules out, and fewer rules allow less
 _tried(policy, tool, aspects) := [number |
-	some selector in data.policy.tool_lookup.tools[tool].selectors
+	some selector in _selectors(tool)
 	some aspect in aspects
 	some number in data.policy.tool_lookup.policies[policy].allow.selectors[selector][aspect].rules
 ]
@@ -60,7 +61,7 @@ _tried(policy, tool, aspects) := [number |
 # custom:
 #   proof: it only says where looking is cheapest
 _tries(policy, tool, aspects) := sum([size |
-	some selector in data.policy.tool_lookup.tools[tool].selectors
+	some selector in _selectors(tool)
 	some aspect in aspects
 	size := data.policy.tool_lookup.policies[policy].allow.selectors[selector][aspect].size
 ])
@@ -78,8 +79,12 @@ _pivots(held) := [{"always"}] if {
 _covers_all(policy, number, held) if {
 	every things in [held.hosts, held.paths, held.commands] {
 		every aspects in things {
-			some aspect in aspects
-			data.policy.tool_lookup.policies[policy].allow.covers[number][aspect] == true
+			_covers(policy, number, aspects)
 		}
 	}
+}
+
+_covers(policy, number, aspects) if {
+	some aspect in aspects
+	data.policy.tool_lookup.policies[policy].allow.covers[number][aspect] == true
 }

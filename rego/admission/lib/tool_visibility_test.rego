@@ -21,32 +21,43 @@ _read := {"id": "read", "name": "read", "times": 1}
 
 _pinned := {"id": "pinned", "name": "pinned", "times": 1, "definition_digest": "sha256:a"}
 
-_visible(asked, list) := {tool.id |
-	some tool in list
-	tool_visibility.visible(tool) with input as {"asked": asked} with data.policy as _policy
+_all := {"policy": "p", "profile": "all"}
+
+_lists := {
+	"all": [_all, _read, _pinned],
+	"some": [{"policy": "p", "profile": "some"}, _read, _pinned],
+	"hidden": [{"policy": "q", "profile": "all"}, _read, _pinned],
+	"no policy": [{"profile": "all"}, _read, _pinned],
+	"no profile": [{"policy": "p"}, _read, _pinned],
+	"nothing asked": [{}, _read, _pinned],
+	"another definition": [_all, _read, object.union(_pinned, {"definition_digest": "sha256:b"})],
+	"no definition": [_all, _read, json.remove(_pinned, ["definition_digest"])],
+	"a definition that is not asked for": [_all, object.union(_read, {"definition_digest": "sha256:b"}), _pinned],
+	"listed twice": [_all, object.union(_read, {"times": 2}), _pinned],
+	"nobody counted": [_all, json.remove(_read, ["times"]), _pinned],
+	"no name": [_all, json.remove(_read, ["name"]), _pinned],
 }
 
 test_visible if {
-	_visible({"policy": "p", "profile": "all"}, [_read, _pinned]) == {"read", "pinned"}
-	_visible({"policy": "p", "profile": "some"}, [_read, _pinned]) == {"pinned"}
-	_visible({"policy": "q", "profile": "all"}, [_read, _pinned]) == set()
-	_visible({"profile": "all"}, [_read, _pinned]) == set()
-	_visible({"policy": "p"}, [_read, _pinned]) == set()
-	_visible({}, [_read, _pinned]) == set()
-}
-
-test_definition if {
-	changed := object.union(_pinned, {"definition_digest": "sha256:b"})
-	missing := json.remove(_pinned, ["definition_digest"])
-	_visible({"policy": "p", "profile": "all"}, [changed, missing]) == set()
-	unasked := object.union(_read, {"definition_digest": "sha256:b"})
-	_visible({"policy": "p", "profile": "all"}, [unasked]) == {"read"}
-}
-
-test_listed_once if {
-	every tool in [object.union(_read, {"times": 2}), json.remove(_read, ["times"]), json.remove(_read, ["name"])] {
-		_visible({"policy": "p", "profile": "all"}, [tool]) == set()
-		not tool_visibility.listed_once(tool)
+	found := {name: ids |
+		some name, [asked, first, second] in _lists
+		ids := {tool.id |
+			some tool in [first, second]
+			tool_visibility.visible(tool) with input as {"asked": asked} with data.policy as _policy
+		}
 	}
-	tool_visibility.listed_once(_read)
+	found == {
+		"all": {"read", "pinned"},
+		"some": {"pinned"},
+		"hidden": set(),
+		"no policy": set(),
+		"no profile": set(),
+		"nothing asked": set(),
+		"another definition": {"read"},
+		"no definition": {"read"},
+		"a definition that is not asked for": {"read", "pinned"},
+		"listed twice": {"pinned"},
+		"nobody counted": {"pinned"},
+		"no name": {"pinned"},
+	}
 }

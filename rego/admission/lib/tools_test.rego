@@ -35,19 +35,32 @@ _policy := {
 
 _agent := {"caller": {"principal": "agent"}}
 
-_bases(request) := {policy: base |
-	some policy in ["asks", "shows", "hides", "unknown"]
-	base := tools.base({"policy": policy}) with input as request with data.policy as _policy
+_asked := {
+	"asks": {"policy": "asks"},
+	"shows": {"policy": "shows"},
+	"hides": {"policy": "hides"},
+	"unknown": {"policy": "unknown"},
+	"none": {},
 }
 
 test_base if {
-	_bases(_agent) == {"asks": "confirm_all", "shows": "deny_all_visible", "hides": "deny_all", "unknown": "deny_all"}
-	tools.base({}) == "deny_all" with input as _agent with data.policy as _policy
+	found := {name: base |
+		some name, asked in _asked
+		base := tools.base(asked) with input as _agent with data.policy as _policy
+	}
+	found == {
+		"asks": "confirm_all",
+		"shows": "deny_all_visible",
+		"hides": "deny_all",
+		"unknown": "deny_all",
+		"none": "deny_all",
+	}
 }
 
 test_base_of_others if {
 	every request in [{"caller": {"principal": "other"}}, {"caller": {}}, {}] {
-		_bases(request) == {"asks": "confirm_all", "shows": "deny_all", "hides": "deny_all", "unknown": "deny_all"}
+		tools.base(_asked.asks) == "confirm_all" with input as request with data.policy as _policy
+		tools.base(_asked.shows) == "deny_all" with input as request with data.policy as _policy
 	}
 }
 
@@ -77,19 +90,19 @@ test_policy_known if {
 	}
 }
 
-_outcomes(policy) := {tool: outcome |
-	some tool in ["read", "write", "stop", "other", "unknown"]
-	asked := {"policy": policy, "profile": "both"}
-	outcome := tools.outcome_by_name(asked, tool) with input as _agent with data.policy as _policy
-}
-
 test_outcome_by_name if {
-	ruled := {"read": "allow", "write": "confirm", "stop": "deny", "other": "deny", "unknown": "deny"}
-	_outcomes("asks") == ruled
-	_outcomes("shows") == ruled
-	_outcomes("hides") == ruled
-	set_of_all := {outcome | some outcome in _outcomes("unknown")}
-	set_of_all == {"deny"}
+	found := {[policy, tool]: outcome |
+		some policy in ["asks", "shows", "hides", "unknown"]
+		some tool in ["read", "write", "stop", "other", "unknown"]
+		asked := {"policy": policy, "profile": "both"}
+		outcome := tools.outcome_by_name(asked, tool) with input as _agent with data.policy as _policy
+	}
+	count(found) == 20
+	{pair: outcome | some pair, outcome in found; outcome != "deny"} == {
+		["asks", "read"]: "allow", ["asks", "write"]: "confirm",
+		["shows", "read"]: "allow", ["shows", "write"]: "confirm",
+		["hides", "read"]: "allow", ["hides", "write"]: "confirm",
+	}
 }
 
 test_outcome_of_what_no_rule_names if {

@@ -54,27 +54,29 @@ _limits := {
 	"basis": "rule",
 }
 
-_gives(request, difference) if {
-	found := tool_call.limits with input as object.union(_request, request) with data.policy as _policy
-	found == object.union(_limits, difference)
-}
-
-test_allowed_by_a_rule if _gives({}, {})
-
-test_approved_by_a_person if {
-	_gives(
+# What is changed in the request, and what its limits say otherwise.
+_differences := {
+	"a rule": [{}, {}],
+	"a person whom a rule asks": [
 		{"call": {"tool": "write"}},
 		{"tool": "write", "side_effects": ["write"], "rule": "s/ask", "basis": "approval"},
-	)
-	run := {"tool": "run", "side_effects": ["execute"], "rule": "base/confirm_all", "basis": "approval"}
-	_gives({"call": {"tool": "run"}}, run)
+	],
+	"a person": [
+		{"call": {"tool": "run"}},
+		{"tool": "run", "side_effects": ["execute"], "rule": "base/confirm_all", "basis": "approval"},
+	],
+	"a prefix": [
+		{"call": {"tool": "run"}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"]}]},
+		{"tool": "run", "side_effects": ["execute"], "rule": "prefix:p1", "basis": "argument_text_prefix"},
+	],
 }
 
-test_allowed_by_a_prefix if {
-	_gives(
-		{"call": {"tool": "run"}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"]}]},
-		{"tool": "run", "side_effects": ["execute"], "rule": "prefix/p1", "basis": "argument_text_prefix"},
-	)
+test_complete if {
+	every changed in _differences {
+		request := object.union(_request, changed[0])
+		limits := object.union(_limits, changed[1])
+		tool_call.limits == limits with input as request with data.policy as _policy
+	}
 }
 
 test_none_for_what_is_refused if {

@@ -4,7 +4,10 @@ import data.admission.limits.tool_visibility
 import future.keywords.not
 
 _policy := {
-	"tool_lookup": {"tools": {"read": {"selectors": ["*"]}, "write": {"selectors": ["*"]}}, "profiles": {"all": {"*": true}}},
+	"tool_lookup": {
+		"tools": {"read": {"selectors": ["*"]}, "write": {"selectors": ["*"]}},
+		"profiles": {"all": {"*": true}},
+	},
 	"tools": {
 		"tools": {"read": {"definition": "none"}, "write": {"definition": "any"}},
 		"policies": {"p": {"base": "confirm_all", "principals": "any"}},

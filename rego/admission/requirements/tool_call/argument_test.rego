@@ -35,7 +35,8 @@ test_within_ceilings if {
 		request := {"call": json.remove(_call, [lost])}
 		not argument.within_ceilings with input as request with data.policy as _policy
 	}
-	every lost in ["tools", "tools/limits/arguments/bytes", "tools/limits/arguments/depth", "tools/limits/arguments/values"] {
+	every name in ["bytes", "depth", "values"] {
+		lost := concat("/", ["tools/limits/arguments", name])
 		not argument.within_ceilings with input as _request({}) with data.policy as json.remove(_policy, [lost])
 	}
 }
@@ -43,7 +44,8 @@ test_within_ceilings if {
 test_typed if {
 	argument.typed({"id": "a", "name": "path", "type": "path"}) with input as _request({}) with data.policy as _policy
 	every one in [
-		{"id": "a", "name": "path"}, {"id": "a", "type": "text"}, {"id": "a", "type": null}, {"id": "a", "type": ""}, {}, null,
+		{"id": "a", "name": "path"}, {"id": "a", "type": "text"}, {"id": "a", "type": null}, {"id": "a", "type": ""},
+		{}, null,
 	] {
 		not argument.typed(one) with input as _request({}) with data.policy as _policy
 	}

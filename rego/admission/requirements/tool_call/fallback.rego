@@ -27,9 +27,9 @@ decided if tools.base(input.asked) == "confirm_all"
 #   is no guarantee about the program that the system will run.
 # custom:
 #   code: confirmation_by_default
-#   remedy: Let a person approve exactly this call with `engine approvals grant`, or ask for an allow rule that covers it
+#   remedy: Let a person approve this call with `engine approvals grant`, or ask for an allow rule that covers it
 #   reads: ["tools.policies.{asked.policy}"]
-#   after: [tool_unknown, tool_policy_unknown, tool_policy_principal, denied_by_default, denied_by_rule, confirmation_by_rule]
+#   after: [tool_unknown, denied_by_default, denied_by_rule, confirmation_by_rule]
 # labels:
 #   row: B04, B09, B10, B46
 decided_by_rule if tool_call.decided.section in {"deny", "confirm", "allow"}

@@ -8,28 +8,30 @@ _policy := {"tools": {"policies": {
 	"own": {"base": "confirm_all", "principals": ["ana"]},
 }}}
 
-_known(asked) if policy.policy_known with input as {"asked": asked} with data.policy as _policy
-
-_admitted(asked, caller) if {
-	policy.principal_admitted with input as {"asked": asked, "caller": caller} with data.policy as _policy
-}
-
 test_policy_known if {
-	_known({"policy": "open"})
-	_known({})
-	not _known({"policy": "closed"})
-	not _known({"policy": null})
-	not _known({"policy": ""})
+	found := {name |
+		some name, asked in {
+			"open": {"policy": "open"},
+			"none": {},
+			"closed": {"policy": "closed"},
+			"null": {"policy": null},
+			"blank": {"policy": ""},
+		}
+		policy.policy_known with input as {"asked": asked} with data.policy as _policy
+	}
+	found == {"open", "none"}
 }
 
 test_principal_admitted if {
-	_admitted({"policy": "open"}, {})
-	_admitted({"policy": "own"}, {"principal": "ana"})
-	_admitted({}, {"principal": "ben"})
-	not _admitted({"policy": "own"}, {"principal": "ben"})
-	not _admitted({"policy": "own"}, {"principal": null})
-	not _admitted({"policy": "own"}, {})
-	not _admitted({"policy": "closed"}, {"principal": "ana"})
+	found := {[name, principal] |
+		some name in ["open", "own", "closed"]
+		some principal in ["ana", "ben", null]
+		request := {"asked": {"policy": name}, "caller": {"principal": principal}}
+		policy.principal_admitted with input as request with data.policy as _policy
+	}
+	found == {["open", "ana"], ["open", "ben"], ["open", null], ["own", "ana"]}
+	policy.principal_admitted with input as {"asked": {}, "caller": {"principal": "ben"}} with data.policy as _policy
+	not policy.principal_admitted with input as {"asked": {"policy": "own"}, "caller": {}} with data.policy as _policy
 }
 
 test_values_missing if {

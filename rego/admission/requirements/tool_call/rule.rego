@@ -11,7 +11,7 @@ import future.keywords.not
 #   code: denied_by_rule
 #   remedy: Leave out what the rule names, or ask whoever decides on policy/tools.yaml; `engine tools explain` names it
 #   reads: ["tools.policies.{asked.policy}"]
-#   after: [tool_unknown, tool_policy_unknown, tool_policy_principal, denied_by_default]
+#   after: [tool_unknown, denied_by_default]
 # labels:
 #   row: B07, B08, C67
 no_deny_rule if count(tool_call.denying) == 0
@@ -23,7 +23,7 @@ no_deny_rule if count(tool_call.denying) == 0
 #   code: confirmation_by_rule
 #   remedy: Let a person approve exactly this call with `engine approvals grant`, then ask again with the approval
 #   reads: ["tools.policies.{asked.policy}"]
-#   after: [tool_unknown, tool_policy_unknown, tool_policy_principal, denied_by_rule, denied_by_default]
+#   after: [tool_unknown, denied_by_rule, denied_by_default]
 # labels:
 #   row: B07, B08
 no_confirm_rule if count(tool_call.confirming) == 0

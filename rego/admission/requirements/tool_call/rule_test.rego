@@ -38,7 +38,8 @@ test_facts_missing if {
 }
 
 test_values_missing if {
-	every policy in [{}, json.remove(_policy, ["tool_lookup/tools/web"]), json.remove(_policy, ["tool_lookup/policies/p"])] {
+	every lost in ["tool_lookup", "tool_lookup/tools/web", "tool_lookup/policies/p"] {
+		policy := json.remove(_policy, [lost])
 		not rule.no_deny_rule with input as _request with data.policy as policy
 		not rule.no_confirm_rule with input as _request with data.policy as policy
 	}

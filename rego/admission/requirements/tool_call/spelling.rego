@@ -9,7 +9,7 @@ import future.keywords.not
 #   code: destination_not_canonical
 #   each: destinations
 #   empty: allowed
-#   remedy: Write it as https://host.example/path, in lower case, without user, escapes, trailing dot or number for a host
+#   remedy: Write it as https://host.example/path, in lower case, without user, escapes, trailing dot or address
 #   after: [tool_unknown]
 # labels:
 #   row: B07
@@ -20,7 +20,8 @@ destination_canonical(one) if {
 
 # METADATA
 # title: Every path is written in its only spelling
-# description: With `..`, backslashes or escapes it may lead elsewhere than it says. A relative path needs a working folder.
+# description: With `..`, backslashes or escapes it may lead elsewhere than it says. A relative one needs a working
+#   folder.
 # custom:
 #   code: path_not_canonical
 #   each: paths

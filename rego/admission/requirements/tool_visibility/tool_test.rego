@@ -29,28 +29,27 @@ _holds("as_pinned", one) if tool.as_pinned(one)
 
 _holds("listed_once", one) if tool.listed_once(one)
 
-_holding(one, asked) := {name |
-	some name in _all
-	_holds(name, one) with input as {"asked": asked} with data.policy as _policy
-}
-
 _all := {"known", "shown", "in_profile", "as_pinned", "listed_once"}
 
-test_all_hold if _holding(_read, {"policy": "p", "profile": "all"}) == _all
+_granted := {"policy": "p", "profile": "all"}
 
-test_each_fails_alone if {
-	_holding(_read, {"policy": "q", "profile": "all"}) == _all - {"shown"}
-	_holding(_read, {"profile": "all"}) == _all - {"shown"}
-	_holding(_read, {"policy": "p", "profile": "nothing"}) == _all - {"in_profile"}
-	_holding(_read, {"policy": "p"}) == _all - {"in_profile"}
-	_holding(object.union(_read, {"times": 2}), {"policy": "p", "profile": "all"}) == _all - {"listed_once"}
-	pinned := {"id": "pinned", "name": "pinned", "times": 1}
-	_holding(pinned, {"policy": "p", "profile": "all"}) == _all - {"as_pinned"}
-	other := {"id": "Read", "name": "Read", "times": 1}
-	_holding(other, {"policy": "p", "profile": "all"}) == {"listed_once"}
-}
+# A tool, what is asked, and which requirements do not hold.
+_tools := [
+	[_read, _granted, set()],
+	[_read, {"policy": "q", "profile": "all"}, {"shown"}],
+	[_read, {"profile": "all"}, {"shown"}],
+	[_read, {"policy": "p", "profile": "nothing"}, {"in_profile"}],
+	[_read, {"policy": "p"}, {"in_profile"}],
+	[object.union(_read, {"times": 2}), _granted, {"listed_once"}],
+	[{"id": "pinned", "name": "pinned", "times": 1}, _granted, {"as_pinned"}],
+	[{"id": "Read", "name": "Read", "times": 1}, _granted, _all - {"listed_once"}],
+	[{"id": "#0", "times": 1}, _granted, _all],
+	[{}, {}, _all],
+]
 
-test_without_a_name if {
-	_holding({"id": "#0", "times": 1}, {"policy": "p", "profile": "all"}) == set()
-	_holding({}, {}) == set()
+test_each_by_itself if {
+	every line in _tools {
+		held := {name | some name in _all; _holds(name, line[0]) with input as {"asked": line[1]} with data.policy as _policy}
+		held == _all - line[2]
+	}
 }
