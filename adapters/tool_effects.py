@@ -72,7 +72,7 @@ def record_side_effect(class_: str, *, id: str, target: str | None = None) -> No
 
     Call it before the effect: when the call has been given up meanwhile, this raises and nothing happens.
     `id` names the effect for people and gets into the record, `target` stays here. Raises WorkError where
-    no gate has permitted a call.
+    no gate has permitted a call: also on threads that a tool starts without its context.
     """
     effects = _EFFECTS.get()
     if effects is None:

@@ -287,7 +287,7 @@ def test_a_process_has_its_own_group_and_environment(monkeypatch: pytest.MonkeyP
 
 
 def test_a_process_that_hangs_is_killed_with_what_it_started() -> None:
-    outcome, effects = apart(isolated_tools.hang, seconds=2.0, duration=60.0)
+    outcome, effects = apart(isolated_tools.hang, seconds=6.0, duration=60.0)
     assert (outcome.late, [one["class"] for one in effects]) == (True, ["execute", "execute"])
     assert gone(int(effects[1]["id"].removeprefix("pid-")))
 
