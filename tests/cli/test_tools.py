@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from engine.cli import tool_requests as asked
+from engine.cli.tool_explain import Told, explained
+from engine.cli.tool_list import listing
+from engine.engine import Engine
 from engine.settings import Settings
 from tests.command import Command, Run, decisions
 
@@ -48,6 +52,16 @@ def tools(command: Command, policy: Path) -> Tools:
     return run
 
 
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Engine]:
+    """One engine under tools.yaml, for what needs no command."""
+    folder = tmp_path_factory.mktemp("tools")
+    shutil.copytree(Settings().policy, folder / "policy")
+    shutil.copyfile(VALUES, folder / "policy" / "tools.yaml")
+    with Engine(Settings(state=folder / "state", cache=cache, policy=folder / "policy")) as running:
+        yield running
+
+
 def own(tool: str, **arguments: Any) -> dict[str, Any]:
     return {"name": tool, "arguments": arguments}
 
@@ -79,10 +93,12 @@ def test_list_for_people(tools: Tools, snapshot: SnapshotAssertion) -> None:
     ],
     ids=str,
 )
-def test_list_tells_what_is_visible(tools: Tools, options: tuple[str, ...], visible: list[str]) -> None:
-    rows = tools("list", *options, "--format", "json").json
-    assert [row["tool"] for row in rows if row["visible"]] == visible
-    assert all(row["hidden_for"] for row in rows if not row["visible"])
+def test_list_tells_what_is_visible(engine: Engine, options: tuple[str, ...], visible: list[str]) -> None:
+    stated = dict(zip(options[::2], options[1::2], strict=True))
+    wanted = {"policy": stated.get("--tool-policy"), "profile": stated.get("--profile")}
+    rows = listing(engine, wanted, asked.context(None))
+    assert [row.tool for row in rows if row.visible] == visible
+    assert all(row.hidden_for for row in rows if not row.visible)
 
 
 def test_list_tells_what_a_call_gets_and_which_value_says_so(tools: Tools, policy: Path) -> None:
@@ -188,16 +204,25 @@ NEEDED: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str, str]] = {
 """What keeps a call from being allowed: the call, who asks, a code, the change that is told, and the line it names."""
 
 
+def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> Told:
+    """What `engine tools explain` would tell."""
+    stated = dict(zip(options[::2], options[1::2], strict=True))
+    context = asked.context(stated.get("--principal"))
+    request = asked.request(call, stated.get("--tool-policy"), stated.get("--profile"), stated.get("--cwd"))
+    answer = engine.check("tool_call", request, context)
+    return explained(engine, answer, call["name"], context.caller.principal)
+
+
 @pytest.mark.parametrize("need", NEEDED)
-def test_explain_says_what_to_change_and_where(tools: Tools, policy: Path, need: str) -> None:
+def test_explain_says_what_to_change_and_where(engine: Engine, need: str) -> None:
     call, options, code, change, line = NEEDED[need]
-    run = tools("explain", call["name"], *options, "--format", "json", call=call)
-    assert code in codes(run.json)
-    fitting = [one["where"] for one in run.json["changes"] if change in one["text"]]
-    assert fitting, run.json["changes"]
-    lines = (policy / "tools.yaml").read_text(encoding="utf-8").splitlines()
-    assert all(where["file"] == "policy/tools.yaml" for where in fitting)
-    assert any(line in "\n".join(lines[where["line"] - 2 : where["line"]]) for where in fitting), fitting
+    told = told_of(engine, call, options)
+    assert code in {finding.code for finding in told.report.decision.findings}
+    fitting = [one.where for one in told.changes if change in one.text]
+    assert fitting, told.changes
+    lines = VALUES.read_text(encoding="utf-8").splitlines()
+    numbers = [where.line for where in fitting if where is not None and where.line is not None]
+    assert any(line in "\n".join(lines[number - 2 : number]) for number in numbers), fitting
 
 
 @pytest.mark.parametrize(
@@ -209,10 +234,20 @@ def test_explain_says_what_to_change_and_where(tools: Tools, policy: Path, need:
     ],
     ids=["destination", "command", "effect"],
 )
-def test_what_no_value_can_change_is_for_the_caller(tools: Tools, call: dict[str, Any], code: str) -> None:
-    told = tools("explain", call["name"], *AGENT, "--format", "json", call=call).json
-    (finding,) = [one for one in told["reports"][0]["findings"] if one["code"] == code]
-    assert any(one["text"].startswith(finding["remedy"]) and one["where"] is None for one in told["changes"])
+def test_what_no_value_can_change_is_for_the_caller(engine: Engine, call: dict[str, Any], code: str) -> None:
+    told = told_of(engine, call, AGENT)
+    (finding,) = [one for one in told.report.decision.findings if one.code == code]
+    assert any(one.text.startswith(finding.remedy) and one.where is None for one in told.changes)
+
+
+@pytest.mark.parametrize(
+    "call", [own("shell", command=["rm", "x"]), own("table_drop", table="t")], ids=["deny", "confirm"]
+)
+def test_nobody_is_told_to_allow_what_a_rule_refuses_or_asks_about(engine: Engine, call: dict[str, Any]) -> None:
+    told = " ".join(one.text for one in told_of(engine, call, AGENT).changes)
+    assert "narrow the" in told
+    assert "allow rule `" not in told
+    assert "prefixes approve" not in told
 
 
 def test_what_it_says_helps(tools: Tools, policy: Path) -> None:
@@ -254,7 +289,7 @@ def test_every_shape_gets_the_same_explanation(tools: Tools) -> None:
     ]
     runs = [tools("explain", "http_get", *AGENT, "--format", "json", call=shape) for shape in shapes]
     assert {run.code for run in runs} == {3}
-    assert {json.dumps([run.json["explanation"], run.json["changes"], codes(run.json)]) for run in runs}.__len__() == 1
+    assert len({json.dumps([run.json["explanation"], run.json["changes"], codes(run.json)]) for run in runs}) == 1
     digests = {run.json["reports"][0]["decision"]["input_digest"] for run in runs}
     assert len(digests) == 1
 
