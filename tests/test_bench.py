@@ -13,7 +13,17 @@ from typing import Any
 import pytest
 
 from benchmarks import __main__ as command_line
-from benchmarks import bulk, latency, memory, opa_killed, policy_swap, record_check, throughput
+from benchmarks import (
+    bulk,
+    latency,
+    memory,
+    opa_killed,
+    policy_swap,
+    record_check,
+    throughput,
+    tool_arguments,
+    tool_rules,
+)
 from benchmarks.bare import post
 from benchmarks.licenses import license_rows
 from benchmarks.linear import write_bundle
@@ -271,6 +281,20 @@ def test_bulk_rows(bench: Bench) -> None:
 
 def test_record_check_row(bench: Bench) -> None:
     assert _names(record_check.rows(bench, size=100_000)) == {"P11"}
+
+
+def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
+    for make in (tool_rules.rule_each, tool_rules.host_each):
+        few, many = (make(count)["rulesets"]["bench"]["allow"] for count in (10, 1000))
+        assert (len(few), len(many)) == (10, 1000)
+        assert few[-1]["tools"] == many[-1]["tools"]
+        assert few[-1]["hosts"] == many[-1]["hosts"]
+
+
+@pytest.mark.slow
+def test_tool_rows(bench: Bench) -> None:
+    assert _names(tool_rules.rows(bench)) == {"P17"}
+    assert _names(tool_arguments.rows(bench)) == {"T1"}
 
 
 def test_memory_rows(bench: Bench) -> None:

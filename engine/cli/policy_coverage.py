@@ -58,6 +58,9 @@ def coverage(
             "--tools", metavar="FILE", help="Also look for an entry of each definition in this file (tools/list, JSON)."
         ),
     ] = None,
+    server: Annotated[
+        str | None, typer.Option("--server", metavar="ID", help="The MCP server that these definitions are of.")
+    ] = None,
     since: Since = None,
     mode: Annotated[Modes | None, typer.Option("--mode", help="Only dry runs, or only the real thing.")] = None,
     state: options.State = None,
@@ -81,7 +84,7 @@ def coverage(
     read = ToolValues(built)
     gaps = list(value_gaps(read))
     if tools is not None:
-        gaps += definition_gaps(read, names(tools))
+        gaps += definition_gaps(read, names(tools, server))
     used = _usage(state, Filter(since=begin, mode=mode and mode.value))
     if used is not None and used.decisions:
         told = {gap.subject for gap in gaps if gap.kind in _IN_VAIN}

@@ -93,8 +93,14 @@ def changes(case: Case, findings: tuple[Finding, ...]) -> list[Change]:
 
 
 def _first(needs: Sequence[str]) -> list[str]:
-    """The needs that can be told now: without a tool or a policy nothing can be said about its rules."""
+    """The needs that can be told now.
+
+    Without a tool or a policy nothing can be said about rules, and nobody is told to allow what a rule
+    refuses or asks about on purpose.
+    """
     known = [need for need in _NEEDS if need in needs]
+    if {"no_deny_rule", "no_confirm_rule"} & set(known):
+        known = [need for need in known if need != "allow_rule"]
     return [need for need in known if need in {"tool", "policy"}] or known
 
 
@@ -219,7 +225,7 @@ def _definition(case: Case, finding: Finding) -> Iterator[Change]:
 
 def pasted(tool: str, arguments: list[str], definition: str = "none") -> str:
     """An entry of policy/tools.yaml to paste: refused as long as nobody has said what it may do."""
-    types = ", ".join(f"{_scalar(name)}: data" for name in arguments)
+    types = ", ".join(f"{scalar(name)}: data" for name in arguments)
     return "\n".join(
         (
             f"{tool}:",
@@ -231,7 +237,7 @@ def pasted(tool: str, arguments: list[str], definition: str = "none") -> str:
             "  paths_on: elsewhere",
             "  environments: []",
             "  curated: []",
-            f"  definition: {_scalar(definition)}",
+            f"  definition: {scalar(definition)}",
         )
     )
 
@@ -249,10 +255,11 @@ def condition_text(rule: Rule) -> str:
 
 def _flow(entries: list[Any]) -> str:
     """Entries as a YAML list holds them."""
-    return ", ".join(_scalar(one) if isinstance(one, str) else f"[{_flow(one)}]" for one in entries)
+    return ", ".join(scalar(one) if isinstance(one, str) else f"[{_flow(one)}]" for one in entries)
 
 
-def _scalar(text: str) -> str:
+def scalar(text: str) -> str:
+    """A text as one YAML scalar, quoted where another reading is thinkable."""
     return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)
 
 

@@ -26,6 +26,9 @@ def listing(file: Path) -> Listing:
         ) from error
 
 
-def names(file: Path) -> list[str]:
-    """The names of the tools of a file."""
-    return [one.name for one in listing(file).definitions]
+def names(file: Path, server: str | None) -> list[str]:
+    """The names by which agents would call the tools of a file; those of an MCP server have its id in them."""
+    from engine.facts.mcp_names import local_name
+
+    found = [one.name for one in listing(file).definitions]
+    return found if server is None else [local_name(server, name) for name in found]

@@ -50,7 +50,7 @@ def as_text(told: Told, width: int, *, color: bool) -> str:
     if told.case is not None:
         lines += ["", *_matched(told.case)]
     if told.changes:
-        lines += ["", "what would have to change; more than one may be needed:", ""]
+        lines += ["", "what would have to change, as far as can be told now; explain it again after an edit:", ""]
         for change in told.changes:
             lines += _change(change)
     return "\n".join(lines) + "\n"

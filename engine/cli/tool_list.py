@@ -59,9 +59,10 @@ def listing(engine: Engine, stated: Mapping[str, str | None], context: Context) 
         raise answer.fault
     limits = answer.decision.limits
     visible = frozenset(() if limits is None else limits.model_dump()["visible"])
-    hidden: dict[str, list[str]] = {}
+    hidden: dict[str | None, list[str]] = {None: []}
     for finding in answer.decision.findings:
-        hidden.setdefault((finding.subject or "").rpartition("/")[2], []).append(finding.code)
+        tool = None if finding.subject is None else finding.subject.rpartition("/")[2]
+        hidden.setdefault(tool, []).append(finding.code)
     serving = engine.parts.serving()
     try:
         rows = []
@@ -69,7 +70,7 @@ def listing(engine: Engine, stated: Mapping[str, str | None], context: Context) 
             call = {**request, "call": {"name": tool, "arguments": {}}}
             document = gather(find("tool_call"), call, engine.parts, context, serving).document
             said = engine.opa.ask(EXPLANATION, document).result
-            seen, why = tool in visible, tuple(hidden.get(tool, ()))
+            seen, why = tool in visible, (*hidden[None], *hidden.get(tool, ()))
             rows.append(_row(values, stated, tool, said, visible=seen, hidden=why))
     finally:
         serving.release()

@@ -131,6 +131,32 @@ def call_tool(
     raise typer.Exit(answer.exit)
 
 
+@app.command("audit")
+def audit_tools(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The server's tools/list result, or a list, as JSON.")],
+    server: Annotated[
+        str, typer.Option("--server", metavar="ID", help="The id of the server, as policy/mcp.yaml has it.")
+    ],
+    state: options.State = None,
+    how: How = Format.TEXT,
+    policy: options.Policy = None,
+    rego: options.Rego = None,
+    bundle: options.Recipe = None,
+    values: options.Values = None,
+) -> None:
+    """Audit the tools that an MCP server lists: without an entry, changed, or said to be more dangerous.
+
+    Gives an entry to paste for each that is new. Recorded as a dry run; ends with 0, or 1 where something is
+    to be looked at.
+    """
+    from engine.cli.tool_audit import as_json, as_text, audit
+
+    with _engine(state, (policy, rego, bundle), values) as engine:
+        done = audit(engine, file, server, asked.context(None))
+    typer.echo(as_json(done) if how is Format.JSON else as_text(done, _width(), color=_color()), nl=False)
+    raise typer.Exit(done.exit)
+
+
 def _afterwards(answer: Answer) -> str:
     """What happens now: never a tool that runs."""
     approval = answer.decision.approval

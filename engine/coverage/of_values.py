@@ -53,7 +53,7 @@ def _rulesets(values: ToolValues) -> Iterator[Gap]:
                 Kind.RULESET_UNUSED,
                 name,
                 f"no policy uses the ruleset `{name}`",
-                f"its {count} rule{'' if count == 1 else 's'} apply to no call",
+                "its only rule applies to no call" if count == 1 else f"its {count} rules apply to no call",
                 "name it under `rulesets` of a policy, or remove it",
                 values.where("tools", "rulesets", name),
             )

@@ -1,0 +1,120 @@
+"""`engine tools audit`: what an MCP server lists, against what was admitted; with entries to paste for what is new."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.cli.formats import FORMATS, Context
+from engine.cli.tool_changes import pasted, scalar
+from engine.cli.tool_requests import content
+from engine.engine import Engine
+from engine.errors import Exit, Location
+from engine.explain import report
+from engine.facts.mcp_names import local_name
+from engine.facts.tool_definitions import Definition, UnreadableDefinitionError, listing_of
+from engine.files import shown
+from engine.flow import Answer
+from engine.flow import Context as Asker
+from engine.policy_bundle.build import PolicyBundle
+from engine.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Text to paste into a file of policy/: what it is for, and the value below which it belongs."""
+
+    about: str
+    where: Location | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the policy says of a list of tools, and what to paste once somebody has read what is new in it."""
+
+    report: Report
+    entries: tuple[Entry, ...]
+    exit: Exit
+
+
+def audit(engine: Engine, file: Path, server: str, asker: Asker) -> Audit:
+    """A dry run of point `mcp` on what a server lists. Raises GatherError where the file cannot be read at all."""
+    listed = content(file)
+    request = {"phase": "list", "servers": [{"name": server, "transport": "http", "definitions": listed}]}
+    answer = engine.check("mcp", request, asker)
+    told, policy = report(str(file), answer, engine.policy), engine.policy
+    if policy is None or answer.fault is not None:
+        return Audit(told, (), answer.exit)
+    return Audit(told, tuple(_entries(policy, answer, server, _definitions(listed))), answer.exit)
+
+
+def as_text(done: Audit, width: int, *, color: bool) -> str:
+    """The report as `engine check` tells it, then what to paste where."""
+    text = FORMATS["text"]([done.report], Context(exit=done.exit, width=width, color=color))
+    lines = []
+    for entry in done.entries:
+        place = "" if entry.where is None else f" into {entry.where}"
+        lines += ["", f"{entry.about}; to paste{place}, once somebody has read what it does:", ""]
+        lines += [f"  {line}" for line in entry.text.split("\n")]
+    return text + "".join(f"{line}\n" for line in lines)
+
+
+def as_json(done: Audit) -> str:
+    """The document of `engine check --format json` of one report, with `entries`."""
+    document = json.loads(FORMATS["json"]([done.report], Context(exit=done.exit)))
+    document["entries"] = [asdict(entry) for entry in done.entries]
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _definitions(listed: Any) -> Sequence[Definition]:
+    try:
+        return listing_of(listed).definitions
+    except UnreadableDefinitionError:
+        return ()  # the policy has said so
+
+
+def _entries(policy: PolicyBundle, answer: Answer, server: str, found: Sequence[Definition]) -> Iterator[Entry]:
+    """An entry for each definition that a finding calls unknown or changed; one for a server that is unknown."""
+    codes: dict[str, set[str]] = {}
+    for finding in answer.decision.findings:
+        codes.setdefault((finding.subject or "").partition("/")[2], set()).add(finding.code)
+    tools, admitted = policy.row(("tools", "tools")).where, policy.row(("mcp", "servers"))
+    fresh = {}
+    for one in found:
+        name = local_name(server, one.name)
+        said = codes.get(name, set())
+        if "tool_unknown" in said:
+            text = pasted(name, sorted(_arguments(one)), one.digest())
+            yield Entry(f"`{shown(name, 200)}` has no entry", tools, text)
+        if said & {"definition_unknown", "definition_changed"} or server not in admitted.value:
+            fresh[one.name] = one.digest()
+    if fresh:
+        yield _pinned(policy, server, fresh)
+
+
+def _pinned(policy: PolicyBundle, server: str, fresh: Mapping[str, str]) -> Entry:
+    """The digests of definitions that nobody has admitted as they are now."""
+    rows = [f"{scalar(name)}: {{definition: {scalar(digest)}}}" for name, digest in fresh.items()]
+    known = policy.row(("mcp", "servers", server))
+    if known.value is not None:
+        where = policy.row(("mcp", "servers", server, "tools")).where
+        return Entry(f"{len(rows)} definitions of `{server}` are new or changed", where, "\n".join(rows))
+    lines = [
+        f"{scalar(server)}:",
+        "  transport: http",
+        '  origin: "https://say.where.it.is"',
+        "  secrets: []",
+        "  tools:",
+        *(f"    {row}" for row in rows),
+    ]
+    about = f"the server `{shown(server, 100)}` is not admitted"
+    return Entry(about, policy.row(("mcp", "servers")).where, "\n".join(lines))
+
+
+def _arguments(one: Definition) -> list[str]:
+    properties = (one.input_schema or {}).get("properties")
+    return [name for name in properties if isinstance(name, str)] if isinstance(properties, Mapping) else []

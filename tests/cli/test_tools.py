@@ -1,0 +1,370 @@
+"""`engine tools list`, `explain` and `call`: what an agent sees, why a call is refused, and what to change."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from engine.cli import tool_requests as asked
+from engine.cli.tool_explain import Told, explained
+from engine.cli.tool_list import listing
+from engine.engine import Engine
+from engine.settings import Settings
+from tests.command import Command, Run, decisions
+
+VALUES = Path(__file__).parent / "tools.yaml"
+DOCS, OTHER = "https://docs.example.com/page", "https://other.example.net/page"
+AGENT = ("--tool-policy", "assistant", "--profile", "coding", "--principal", "agent-7", "--cwd", "/work")
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    return Command.of(tmp_path, cache)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    """policy/ as shipped, with the tools of tools.yaml."""
+    made = tmp_path / "values" / "policy"
+    shutil.copytree(Settings().policy, made)
+    shutil.copyfile(VALUES, made / "tools.yaml")
+    return made
+
+
+Tools = Callable[..., Run]
+
+
+@pytest.fixture
+def tools(command: Command, policy: Path) -> Tools:
+    """`engine tools …` where policy/ is below the current folder; `call` is given on standard input."""
+
+    def run(*arguments: str, call: Any = None, **how: Any) -> Run:
+        given = ("-i", "-") if call is not None else ()
+        text = "" if call is None else json.dumps(call)
+        return command("tools", *arguments, *given, "--policy", "policy", cwd=policy.parent, stdin=text, **how)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Engine]:
+    """One engine under tools.yaml, for what needs no command."""
+    folder = tmp_path_factory.mktemp("tools")
+    shutil.copytree(Settings().policy, folder / "policy")
+    shutil.copyfile(VALUES, folder / "policy" / "tools.yaml")
+    with Engine(Settings(state=folder / "state", cache=cache, policy=folder / "policy")) as running:
+        yield running
+
+
+def own(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": tool, "arguments": arguments}
+
+
+def codes(told: Mapping[str, Any]) -> list[str]:
+    return sorted({finding["code"] for finding in told["reports"][0]["findings"]})
+
+
+def test_list_for_people(tools: Tools, snapshot: SnapshotAssertion) -> None:
+    run = tools("list", "--tool-policy", "assistant", "--profile", "reading")
+    assert (run.code, run.stderr) == (0, "")
+    assert run.stdout == snapshot
+
+
+# covers: B01 B03 B15
+@pytest.mark.parametrize(
+    ("options", "visible"),
+    [
+        ((), []),
+        (("--profile", "coding"), []),
+        (("--tool-policy", "bare", "--profile", "coding"), []),
+        (("--tool-policy", "nowhere", "--profile", "coding"), []),
+        (("--tool-policy", "assistant"), []),
+        (("--tool-policy", "assistant", "--profile", "reading"), ["files_read", "http_get"]),
+        (
+            ("--tool-policy", "assistant", "--profile", "coding"),
+            ["files_read", "http_get", "shell", "table_drop"],
+        ),
+    ],
+    ids=str,
+)
+def test_list_tells_what_is_visible(engine: Engine, options: tuple[str, ...], visible: list[str]) -> None:
+    stated = dict(zip(options[::2], options[1::2], strict=True))
+    wanted = {"policy": stated.get("--tool-policy"), "profile": stated.get("--profile")}
+    rows = listing(engine, wanted, asked.context(None))
+    assert [row.tool for row in rows if row.visible] == visible
+    assert all(row.hidden_for for row in rows if not row.visible)
+
+
+def test_list_tells_what_a_call_gets_and_which_value_says_so(tools: Tools, policy: Path) -> None:
+    lines = (policy / "tools.yaml").read_text(encoding="utf-8").splitlines()
+
+    def told(*options: str) -> dict[str, tuple[str, str, str]]:
+        rows = tools("list", *options, "--format", "json").json
+        return {row["tool"]: (row["call"], row["by"], lines[row["where"]["line"] - 1].strip()) for row in rows}
+
+    coding = told("--tool-policy", "assistant", "--profile", "coding")
+    asked = "- {id: ask_before_drop, tools: [table_drop]}"
+    assert coding["table_drop"] == ("a person is asked", "rule workspace/ask_before_drop", asked)
+    assert coding["http_get"][:2] == ("allowed", "rule workspace/docs")
+    assert coding["shell"][:2] == ("a person is asked", "base confirm_all")
+    assert coding["shell"][2].startswith("assistant: {base: confirm_all")
+    strict = ("--tool-policy", "strict", "--profile", "coding")
+    assert told(*strict, "--principal", "agent-7")["shell"][:2] == ("denied", "base deny_all_visible")
+    assert told(*strict, "--principal", "lee")["http_get"][:2] == ("denied", "policy strict does not grant it")
+    assert told()["files_read"][1] == "no policy is stated"
+    reading = told("--tool-policy", "assistant", "--profile", "reading")
+    assert reading["shell"][1:] == ("profile reading does not grant it", 'reading: [files_read, "group:remote"]')
+
+
+def test_looking_at_the_list_is_one_dry_run(tools: Tools, command: Command) -> None:
+    tools("list", "--tool-policy", "assistant", "--profile", "coding")
+    assert [(line["point"], line["mode"]) for line in decisions(command.state)] == [("tool_visibility", "check")]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        own("http_get", url=OTHER),
+        own("shell", command=["git", "status", "--short"]),
+        own("shell", command=["rm", "-rf", "x"]),
+        own("files_read", path="/srv/notes.txt"),
+    ],
+    ids=["host", "command", "denied_command", "path"],
+)
+def test_explain_for_people(tools: Tools, call: dict[str, Any], snapshot: SnapshotAssertion) -> None:
+    run = tools("explain", call["name"], *AGENT, call=call)
+    assert run.stderr == ""
+    assert run.stdout == snapshot
+
+
+READER = ("--tool-policy", "assistant", "--profile", "reading")
+LEE = ("--tool-policy", "strict", "--profile", "coding", "--principal", "lee")
+NEEDED: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str, str]] = {
+    "tool": (own("git_push"), AGENT, "tool_unknown", "write an entry", "tools:"),
+    "policy_stated": (own("shell"), (), "tool_not_in_profile", "ask under a policy that is there", "policies:"),
+    "policy": (
+        own("shell"),
+        ("--tool-policy", "x"),
+        "tool_policy_unknown",
+        "ask under a policy that is there: `assistant`",
+        "policies:",
+    ),
+    "principal": (own("shell"), LEE, "tool_policy_principal", "add `lee` to `principals` of the policy", "strict:"),
+    "profile": (own("shell"), READER, "tool_not_in_profile", "add `shell` to the profile `reading`", "reading:"),
+    "other_profile": (own("shell"), READER, "tool_not_in_profile", "a profile that has it: `coding`", "profiles:"),
+    "no_deny_rule": (
+        own("shell", command=["rm", "x"]),
+        AGENT,
+        "denied_by_rule",
+        "narrow the deny rule `workspace/no_removing` (commands [rm])",
+        "- {id: no_removing,",
+    ),
+    "no_confirm_rule": (
+        own("table_drop", table="t"),
+        AGENT,
+        "confirmation_by_rule",
+        "narrow the confirm rule `workspace/ask_before_drop` (every call by name)",
+        "- {id: ask_before_drop,",
+    ),
+    "host": (
+        own("http_get", url=OTHER),
+        AGENT,
+        "confirmation_by_default",
+        'add "https://other.example.net" to `hosts` of the allow rule `workspace/docs`',
+        "- {id: docs,",
+    ),
+    "path": (
+        own("files_read", path="/srv/notes.txt"),
+        AGENT,
+        "confirmation_by_default",
+        "add /srv/notes.txt to `paths` of the allow rule `workspace/own_folder`",
+        "- {id: own_folder,",
+    ),
+    "type": (
+        own("http_get", url=DOCS, pin="x"),
+        AGENT,
+        "argument_untyped",
+        "state the type of the argument `pin`",
+        "arguments: {url: url, note: text}",
+    ),
+    "secret": (
+        own("http_get", url=DOCS, note="ghp_" + "a1B2" * 9),
+        AGENT,
+        "secret_in_arguments",
+        "write `secrets: true`",
+        "secrets: false",
+    ),
+}
+"""What keeps a call from being allowed: the call, who asks, a code, the change that is told, and the line it names."""
+
+
+def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> Told:
+    """What `engine tools explain` would tell."""
+    stated = dict(zip(options[::2], options[1::2], strict=True))
+    context = asked.context(stated.get("--principal"))
+    request = asked.request(call, stated.get("--tool-policy"), stated.get("--profile"), stated.get("--cwd"))
+    answer = engine.check("tool_call", request, context)
+    return explained(engine, answer, call["name"], context.caller.principal)
+
+
+@pytest.mark.parametrize("need", NEEDED)
+def test_explain_says_what_to_change_and_where(engine: Engine, need: str) -> None:
+    call, options, code, change, line = NEEDED[need]
+    told = told_of(engine, call, options)
+    assert code in {finding.code for finding in told.report.decision.findings}
+    fitting = [one.where for one in told.changes if change in one.text]
+    assert fitting, told.changes
+    lines = VALUES.read_text(encoding="utf-8").splitlines()
+    numbers = [where.line for where in fitting if where is not None and where.line is not None]
+    assert any(line in "\n".join(lines[number - 2 : number]) for number in numbers), fitting
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (own("http_get", url="https:\\\\docs.example.com"), "destination_not_canonical"),
+        (own("shell", command="ls; rm x"), "command_not_canonical"),
+        (own("table_drop", table="t"), "irreversible_destructive_action"),
+    ],
+    ids=["destination", "command", "effect"],
+)
+def test_what_no_value_can_change_is_for_the_caller(engine: Engine, call: dict[str, Any], code: str) -> None:
+    told = told_of(engine, call, AGENT)
+    (finding,) = [one for one in told.report.decision.findings if one.code == code]
+    assert any(one.text.startswith(finding.remedy) and one.where is None for one in told.changes)
+
+
+@pytest.mark.parametrize(
+    "call", [own("shell", command=["rm", "x"]), own("table_drop", table="t")], ids=["deny", "confirm"]
+)
+def test_nobody_is_told_to_allow_what_a_rule_refuses_or_asks_about(engine: Engine, call: dict[str, Any]) -> None:
+    told = " ".join(one.text for one in told_of(engine, call, AGENT).changes)
+    assert "narrow the" in told
+    assert "allow rule `" not in told
+    assert "prefixes approve" not in told
+
+
+def test_what_it_says_helps(tools: Tools, policy: Path) -> None:
+    """The rule that is told to be written, written where it is told, allows the call; a smaller one does not."""
+    call = own("shell", command=["git", "status"])
+    told = tools("explain", "shell", *AGENT, "--format", "json", call=call).json["changes"]
+    (change,) = [one for one in told if one["text"].startswith("write a rule under `allow`")]
+    rule = change["text"].split("\n")[1]
+    file = policy / "tools.yaml"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    for written, code in ((rule.replace("status", "log"), 3), (rule, 0)):
+        changed = [*lines[: change["where"]["line"] - 1], f"      {written}", *lines[change["where"]["line"] - 1 :]]
+        file.write_text("\n".join(changed), encoding="utf-8")
+        assert tools("explain", "shell", *AGENT, call=call).code == code
+
+
+def test_an_approved_beginning_that_it_suggests_helps(tools: Tools, command: Command) -> None:
+    call = own("shell", command=["git", "status", "--short"])
+    told = tools("explain", "shell", *AGENT, "--format", "json", call=call).json["changes"]
+    (change,) = [one for one in told if "approve the beginning" in one["text"]]
+    words = change["text"].split("\n")[1].split()
+    assert words[:4] == ["engine", "tools", "prefixes", "approve"]
+    assert command(*words[1:]).code == 0
+    run = tools("explain", "shell", *AGENT, call=call)
+    assert run.code == 0
+    assert "prefix/" in run.stdout
+
+
+def test_every_shape_gets_the_same_explanation(tools: Tools) -> None:
+    arguments = {"url": OTHER}
+    text = json.dumps(arguments)
+    shapes = [
+        own("http_get", **arguments),
+        {"id": "1", "type": "function", "function": {"name": "http_get", "arguments": text}},
+        {"type": "function_call", "call_id": "1", "name": "http_get", "arguments": text},
+        {"type": "tool_use", "id": "1", "name": "http_get", "input": arguments},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "http_get", "arguments": arguments}},
+        {"call": own("http_get", **arguments), "policy": "assistant", "cwd": "/work"},
+    ]
+    runs = [tools("explain", "http_get", *AGENT, "--format", "json", call=shape) for shape in shapes]
+    assert {run.code for run in runs} == {3}
+    assert len({json.dumps([run.json["explanation"], run.json["changes"], codes(run.json)]) for run in runs}) == 1
+    digests = {run.json["reports"][0]["decision"]["input_digest"] for run in runs}
+    assert len(digests) == 1
+
+
+def test_without_a_call_it_is_one_without_arguments(tools: Tools, command: Command) -> None:
+    run = tools("explain", "http_get", *AGENT)
+    assert run.code == 0
+    assert "<- this one matched" in run.stdout
+    assert "what would have to change" not in run.stdout
+    assert [(line["point"], line["mode"]) for line in decisions(command.state)] == [("tool_call", "check")]
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "said"),
+    [
+        (own("shell"), (), "the call is one of `shell`"),
+        ({"type": "function", "function": {"name": "shell", "arguments": "{}"}}, (), "the call is one of `shell`"),
+        ({"call": own("http_get"), "policy": "strict"}, ("--tool-policy", "assistant"), "another `policy`"),
+        ({"call": own("http_get"), "cwd": "/a"}, ("--cwd", "/b"), "another `cwd`"),
+    ],
+    ids=str,
+)
+def test_contradictions_are_refused(tools: Tools, call: Any, options: tuple[str, ...], said: str) -> None:
+    run = tools("explain", "http_get", *options, call=call)
+    assert (run.code, run.stdout) == (2, "")
+    assert said in run.stderr
+
+
+@pytest.mark.parametrize("call", [[], "http_get", {}, {"name": "http_get"}, {"type": "tool_use"}], ids=str)
+@pytest.mark.parametrize("verb", [("explain", "http_get"), ("call",)], ids=lambda verb: verb[0])
+def test_what_is_no_call_is_a_recorded_refusal(
+    tools: Tools, command: Command, verb: tuple[str, ...], call: Any
+) -> None:
+    run = tools(*verb, *AGENT, call=call)
+    assert run.code == 2
+    assert "engine.request_invalid" in run.stdout
+    assert decisions(command.state)[-1]["outcome"] == "deny"
+
+
+def test_a_call_is_decided_for_real_and_runs_nothing(tools: Tools, command: Command) -> None:
+    run = tools("call", *AGENT, call=own("http_get", url=DOCS))
+    assert (run.code, run.stderr) == (0, "")
+    assert run.stdout.splitlines()[-1].startswith("no tool was run: this only decides; within tool http_get")
+    assert "dry run" not in run.stdout
+    (line,) = decisions(command.state)
+    assert (line["mode"], line["outcome"], line["principal"]) == ("enforce", "allow", "agent-7")
+    assert line["limits"]["rule"] == "workspace/docs"
+
+
+# covers: B04
+def test_a_person_approves_exactly_this_call(tools: Tools, command: Command) -> None:
+    call = own("http_get", url=OTHER)
+    asked = tools("call", *AGENT, call=call)
+    assert asked.code == 3
+    id_ = asked.stdout.rpartition("--approval ")[2].strip()
+    assert asked.stdout.splitlines()[-1] == (
+        f"no tool was run; to approve this one call: engine approvals grant {id_}; then ask again with --approval {id_}"
+    )
+    assert tools("call", *AGENT, "--approval", id_, call=call).code == 1  # nobody has granted it yet
+    assert command("approvals", "grant", id_).code == 0
+    assert tools("call", *AGENT, "--approval", id_, call=own("http_get", url=f"{OTHER}?x")).code == 1
+    assert tools("call", *AGENT, "--approval", id_, call=call).code == 0
+    assert tools("call", *AGENT, "--approval", id_, call=call).code == 1  # once
+
+
+def test_a_refused_call_ends_with_1(tools: Tools) -> None:
+    run = tools("call", "--profile", "coding", call=own("http_get", url=DOCS))
+    assert run.code == 1
+    assert run.stdout.endswith("no tool was run, and none may be\n")
+    assert tools("call", "--profile", "coding", "--format", "json", call=own("http_get", url=DOCS)).json["exit"] == 1
+
+
+def test_a_broken_policy_ends_with_5_for_the_list_and_a_refusal_for_a_call(tools: Tools, policy: Path) -> None:
+    (policy / "tools.yaml").write_text("tools: {}\n", encoding="utf-8")
+    assert tools("list").code == 5
+    run = tools("call", *AGENT, call=own("http_get", url=DOCS))
+    assert run.code == 5
+    assert "nothing is allowed" in run.stdout
