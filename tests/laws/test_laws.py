@@ -201,7 +201,11 @@ on facts holds without exception.
 """
 
 
-PAYLOADS = {"tool_contract": {"contract", "definition"}}
+PAYLOADS = {
+    "tool_call": {"arguments", "input", "definition", "_meta"},
+    "tool_contract": {"contract", "definition"},
+    "tool_visibility": {"annotations", "input_schema", "inputSchema", "parameters", "_meta"},
+}
 """Fields of requests that hold any JSON of others, which is looked through: with less in it there is less to refuse.
 
 Nothing in them is stated to the engine. What it found there is a fact, and the law on facts holds without exception.

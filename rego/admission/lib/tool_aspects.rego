@@ -9,7 +9,7 @@ import future.keywords.not
 # Of a destination, for every rule: its exact origin.
 destination(one) := {"any host", concat(" ", ["host", one.origin])} if {
 	one.canonical == true
-	is_string(one.origin)
+	contains(one.origin, "://")
 }
 
 # Of a path, for rules that allow: it and every folder that it is in.

@@ -15,7 +15,7 @@ import future.keywords.not
 #   row: B07
 destination_canonical(one) if {
 	one.canonical == true
-	is_string(one.origin)
+	contains(one.origin, "://")
 }
 
 # METADATA
