@@ -187,7 +187,11 @@ UNDECLARED = {
     "runner_uri": {"override", "inherited"},
     "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
     "media": {"bytes"},
+<<<<<<< HEAD
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
+=======
+    "mcp": {"command", "definitions", "env", "url"},
+>>>>>>> a06e7a7 (Point mcp: servers, names and pinned definitions; cases may add whole rows of values)
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
@@ -201,7 +205,7 @@ on facts holds without exception.
 """
 
 
-PAYLOADS = {"tool_contract": {"contract", "definition"}}
+PAYLOADS = {"mcp": {"definitions"}, "tool_contract": {"contract", "definition"}}
 """Fields of requests that hold any JSON of others, which is looked through: with less in it there is less to refuse.
 
 Nothing in them is stated to the engine. What it found there is a fact, and the law on facts holds without exception.
