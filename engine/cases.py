@@ -29,9 +29,6 @@ from engine.settings import ReadLimits, Settings
 from engine.state import Store, open_store
 
 
-_NEW_ROW = "+"
-
-
 class Want(Model):
     """What must come out: the outcome and exactly these finding codes, sorted."""
 
@@ -84,8 +81,8 @@ class CaseWorld(Model):
 class Case(Model):
     """One case file. `bundle` names a source bundle beside it, `drop` and `set` change its document.
 
-    `values` is laid over policy/, and a key such as `+docs` adds a row as a whole; `covers` names rows of fixtures/acceptance.yaml. `world`, `state`
-    and `caller` are what the engine would find out by itself.
+    `values` is laid over policy/, and a key such as `+docs` adds a row as a whole; `covers` names rows of
+    fixtures/acceptance.yaml. `world`, `state` and `caller` are what the engine would find out by itself.
     """
 
     description: Annotated[str, Field(min_length=1)]
@@ -262,6 +259,9 @@ def _parent(document: Any, path: str) -> tuple[Any, Any]:
     for part in parents:
         document = document[int(part) if isinstance(document, list) else part]
     return document, int(last) if isinstance(document, list) else last
+
+
+_NEW_ROW = "+"
 
 
 def _flat(values: Any, prefix: str = "") -> Iterator[str]:
