@@ -187,11 +187,8 @@ UNDECLARED = {
     "runner_uri": {"override", "inherited"},
     "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
     "media": {"bytes"},
-<<<<<<< HEAD
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
-=======
     "mcp": {"command", "definitions", "env", "url"},
->>>>>>> a06e7a7 (Point mcp: servers, names and pinned definitions; cases may add whole rows of values)
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
