@@ -81,8 +81,8 @@ class CaseWorld(Model):
 class Case(Model):
     """One case file. `bundle` names a source bundle beside it, `drop` and `set` change its document.
 
-    `values` is laid over policy/; `covers` names rows of fixtures/acceptance.yaml. `world`, `state`
-    and `caller` are what the engine would find out by itself.
+    `values` is laid over policy/, and a key such as `+docs` adds a row as a whole; `covers` names rows of
+    fixtures/acceptance.yaml. `world`, `state` and `caller` are what the engine would find out by itself.
     """
 
     description: Annotated[str, Field(min_length=1)]
@@ -261,9 +261,15 @@ def _parent(document: Any, path: str) -> tuple[Any, Any]:
     return document, int(last) if isinstance(document, list) else last
 
 
+_NEW_ROW = "+"
+
+
 def _flat(values: Any, prefix: str = "") -> Iterator[str]:
     if isinstance(values, dict) and values:
         for key, value in values.items():
-            yield from _flat(value, f"{prefix}.{key}" if prefix else key)
+            if prefix and key.startswith(_NEW_ROW):
+                yield f"{prefix}.{key.removeprefix(_NEW_ROW)}={json.dumps(value)}"
+            else:
+                yield from _flat(value, f"{prefix}.{key}" if prefix else key)
     elif prefix:
         yield f"{prefix}={json.dumps(values)}"

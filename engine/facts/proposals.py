@@ -34,10 +34,10 @@ _ALWAYS: dict[str, What] = {
 }
 """Fields that are there to deliver something, whatever stands in them."""
 
+_PROGRAM = re.compile(r"\w[\w.]*\(.*|.*[=;{].*|\S*\.py", re.DOTALL)
+
 _BY_VALUE: dict[str, tuple[What, re.Pattern[str]]] = {
-    **dict.fromkeys(
-        ("code", "body", "script", "source"), ("python_code", re.compile(r".*[({=;].*|\S*\.py", re.DOTALL))
-    ),
+    **dict.fromkeys(("body", "code", "script"), ("python_code", _PROGRAM)),
     **dict.fromkeys(("dependencies", "imports", "libraries", "requirements"), ("package_name", NAMED)),
     **dict.fromkeys(("function", "hook", "implementation", "module", "target"), ("executable_handler", REFERENCE)),
 }

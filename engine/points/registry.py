@@ -6,6 +6,7 @@ from engine.errors import GatherError
 from engine.files import shown
 from engine.points import (
     Point,
+    mcp,
     media,
     observation,
     runner_bind,
@@ -27,6 +28,7 @@ POINTS: dict[str, Point] = {
     for point in (
         source.POINT,
         license_point.POINT,
+        mcp.POINT,
         media.POINT,
         runner_bind.POINT,
         runner_capability.POINT,

@@ -12,6 +12,7 @@ from typing import Any
 from engine.model import Model
 from engine.values.addresses import Addresses
 from engine.values.licenses import Licenses
+from engine.values.mcp import Mcp
 from engine.values.media import Media
 from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
 from engine.values.proposals import Proposals
@@ -29,6 +30,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "callers": Callers,
     "levels": Levels,
     "licenses": Licenses,
+    "mcp": Mcp,
     "media": Media,
     "networks": Networks,
     "operations": Operations,

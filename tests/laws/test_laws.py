@@ -188,6 +188,7 @@ UNDECLARED = {
     "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
     "media": {"bytes"},
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
+    "mcp": {"command", "definitions", "env", "url"},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
@@ -206,6 +207,7 @@ PAYLOADS = {
     "tool_contract": {"contract", "definition"},
     "tool_visibility": {"annotations", "input_schema", "inputSchema", "parameters", "_meta"},
 }
+PAYLOADS = {"mcp": {"definitions"}, "tool_contract": {"contract", "definition"}}
 """Fields of requests that hold any JSON of others, which is looked through: with less in it there is less to refuse.
 
 Nothing in them is stated to the engine. What it found there is a fact, and the law on facts holds without exception.

@@ -1,0 +1,169 @@
+"""Point `mcp`: which MCP servers a run may have, when it is planned, when they are delivered and when they list tools.
+
+No secret, command or description gets into the input: ids, names of secrets, digests, and what names look like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from engine.canonical import digest
+from engine.facts.mcp_names import collisions, confusables, local_name, one_reading
+from engine.facts.mcp_request import MOST_DEFINITIONS, ListedServer, McpRequest
+from engine.facts.origins import origin_facts
+from engine.facts.tool_definitions import Definition, UnreadableDefinitionError, listing_of
+from engine.model import Digest, Limits, Model
+from engine.points import Gathered, Input, Point, World
+
+_PLAIN = re.compile(r"[!-~]{1,128}")
+_SECRET = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+class UrlFacts(Model):
+    """The address of a server: its origin only when it is canonical; the digest of its text."""
+
+    canonical: bool
+    origin: str | None = None
+    digest: Digest
+
+
+class ServerFacts(Model):
+    """A server. `starts_process`: it names a command. `deliverable`: there is a command or an address to deliver.
+
+    `one_reading`: no local name with its id can be read as one of another server. `confusable`: another server
+    of the request has the same id, or one that looks like it. `listing`: what came of its definitions.
+    """
+
+    id: str
+    transport: str
+    starts_process: bool
+    deliverable: bool
+    url_stated: bool
+    url: UrlFacts | None = None
+    secrets: tuple[str, ...]
+    one_reading: bool
+    confusable: bool
+    listing: Literal["none", "whole", "part", "unreadable"]
+
+
+class HintFacts(Model):
+    """What the server says of its tool; what it does not say is the worst case."""
+
+    read_only: bool
+    destructive: bool
+    open_world: bool
+
+
+class ToolFacts(Model):
+    """A listed tool by its local name. `remote` only where it is plain; a name in other letters is no key."""
+
+    id: str
+    server: str
+    remote: str | None = None
+    definition: Digest
+    hints: HintFacts
+    collides: bool
+    confusable: bool
+
+
+class McpInput(Input):
+    """What OPA sees of the servers and of the tools that they list."""
+
+    phase: Literal["plan", "delivery", "list"]
+    servers: tuple[ServerFacts, ...]
+    tools: tuple[ToolFacts, ...]
+
+
+class ServerLimit(Model):
+    """A server that may be delivered, at exactly this address, with exactly these secrets as headers."""
+
+    name: str
+    origin: str
+    address: Digest
+    secrets: tuple[str, ...]
+
+
+class McpLimits(Limits):
+    """What may be delivered, what is left out because there is nothing to deliver, and which tools were admitted."""
+
+    phase: Literal["plan", "delivery", "list"]
+    servers: tuple[ServerLimit, ...]
+    skipped: tuple[str, ...]
+    tools: tuple[str, ...]
+
+
+def gather(request: McpRequest, world: World) -> Gathered:
+    """Read addresses and definitions, and compare names with one another."""
+    listed = [_listed(server) for server in request.servers]
+    names = [server.name for server in request.servers]
+    twins = [one or other for one, other in zip(collisions(names), confusables(names), strict=True)]
+    made = McpInput(
+        point="mcp",
+        now=world.clock(),
+        phase=request.phase,
+        servers=tuple(
+            _server(server, listing, twin)
+            for server, (listing, _), twin in zip(request.servers, listed, twins, strict=True)
+        ),
+        tools=_tools([(name, one) for name, (_, found) in zip(names, listed, strict=True) for one in found]),
+    )
+    return Gathered(made, f"{len(made.servers)} MCP servers, {request.phase}")
+
+
+def _listed(server: ListedServer) -> tuple[Literal["none", "whole", "part", "unreadable"], Sequence[Definition]]:
+    if server.definitions is None:
+        return "none", ()
+    try:
+        found = listing_of(server.definitions)
+        for one in found.definitions[:MOST_DEFINITIONS]:
+            one.digest()
+    except UnreadableDefinitionError:
+        return "unreadable", ()
+    whole = not found.more and len(found.definitions) <= MOST_DEFINITIONS
+    return "whole" if whole else "part", found.definitions[:MOST_DEFINITIONS]
+
+
+def _server(server: ListedServer, listing: Literal["none", "whole", "part", "unreadable"], twin: bool) -> ServerFacts:  # noqa: FBT001
+    found = origin_facts(server.url)
+    url = UrlFacts(canonical=found.canonical, origin=found.origin, digest=digest(server.url.encode("utf-8")))
+    return ServerFacts(
+        id=server.name,
+        transport=server.transport,
+        starts_process="command" in server.model_fields_set and server.command != "",
+        deliverable=bool(server.command if server.transport == "stdio" else server.url),
+        url_stated=bool(server.url),
+        url=url if server.url else None,
+        secrets=tuple(
+            name if _SECRET.fullmatch(name) else f"#{index}" for index, name in enumerate(sorted(server.env))
+        ),
+        one_reading=one_reading(server.name),
+        confusable=twin,
+        listing=listing,
+    )
+
+
+def _tools(found: Sequence[tuple[str, Definition]]) -> tuple[ToolFacts, ...]:
+    local = [local_name(server, one.name) for server, one in found]
+    looks = confusables([f"mcp_{server}__{one.name}" for server, one in found])
+    return tuple(
+        ToolFacts(
+            id=name,
+            server=server,
+            remote=one.name if _PLAIN.fullmatch(one.name) else None,
+            definition=one.digest(),
+            hints=_hints(one),
+            collides=collides,
+            confusable=alike,
+        )
+        for (server, one), name, collides, alike in zip(found, local, collisions(local), looks, strict=True)
+    )
+
+
+def _hints(one: Definition) -> HintFacts:
+    said = one.hints()
+    return HintFacts(read_only=said.read_only, destructive=said.destructive, open_world=said.open_world)
+
+
+POINT = Point("mcp", McpRequest, McpInput, McpLimits, gather, secret=True)

@@ -1,0 +1,46 @@
+# Which servers may be delivered, and which entries are left out because there is nothing to deliver.
+package admission.limits.mcp
+
+import data.admission.lib.mcp
+import future.keywords.not
+
+limits := {"phase": input.phase, "servers": _servers, "skipped": _skipped, "tools": _tools} if {
+	input.phase in {"plan", "delivery"}
+	count(_servers) + count(_skipped) == count(input.servers)
+	count(_tools) == count(input.tools)
+}
+
+limits := {"phase": "list", "servers": [], "skipped": [], "tools": _tools} if {
+	input.phase == "list"
+	count(_tools) == count(input.tools)
+}
+
+# METADATA
+# custom:
+#   proof: what is not complete is dropped, and then the count differs from the list's
+_servers := [limit | some stated in input.servers; limit := _server(stated)] if is_array(input.servers)
+
+# METADATA
+# custom:
+#   proof: what has no id is dropped, and then the count differs from the list's
+_skipped := [stated.id | some stated in input.servers; is_string(stated.id); mcp.left_out(stated)] if {
+	is_array(input.servers)
+}
+
+# METADATA
+# custom:
+#   proof: what has no id is dropped, and then the count differs from the list's
+_tools := [tool.id | some tool in input.tools; is_string(tool.id)] if is_array(input.tools)
+
+_server(stated) := {
+	"name": stated.id,
+	"origin": stated.url.origin,
+	"address": stated.url.digest,
+	"secrets": stated.secrets,
+} if {
+	stated.deliverable == true
+	is_string(stated.id)
+	is_string(stated.url.origin)
+	is_string(stated.url.digest)
+	is_array(stated.secrets)
+}

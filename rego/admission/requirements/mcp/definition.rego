@@ -1,0 +1,101 @@
+package admission.requirements.mcp.definition
+
+import data.admission.lib.mcp
+import future.keywords.not
+
+# METADATA
+# title: The tool is one we know
+# description: Every tool has a row in policy/tools.yaml, under its local name.
+# custom:
+#   code: tool_unknown
+#   each: tools
+#   empty: allowed
+#   remedy: Give the tool a row in policy/tools.yaml under its local name, or have it taken out of the list
+#   reads: ["tools.tools.{id}"]
+# labels:
+#   row: H14
+known(tool) if is_object(data.policy.tools.tools[tool.id])
+
+# METADATA
+# title: The definition of the tool was admitted
+# description: Digests of admitted definitions are values in policy/mcp.yaml.
+# custom:
+#   code: definition_unknown
+#   each: tools
+#   empty: allowed
+#   after: [server_not_admitted]
+#   remedy: Look at the definition, then write its digest into policy/mcp.yaml
+#   reads: ["mcp.servers.{server}"]
+# labels:
+#   row: H14
+pinned(tool) if is_string(mcp.pinned(tool).definition)
+
+# METADATA
+# title: The definition of the tool is the one that was admitted
+# description: A definition is pinned by the digest of all of it; any change needs a new admission.
+# custom:
+#   code: definition_changed
+#   each: tools
+#   empty: allowed
+#   after: [definition_unknown, server_not_admitted]
+#   remedy: Look at what changed, then write the new digest into policy/mcp.yaml
+#   reads: ["mcp.servers.{server}"]
+# labels:
+#   row: H14
+unchanged(tool) if {
+	is_string(tool.definition)
+	tool.definition == mcp.pinned(tool).definition
+}
+
+# METADATA
+# title: The server does not say of the tool that it is more dangerous than we do
+# description: What a tool does is a value in policy/tools.yaml, and wins over a milder hint. What a server does not say
+#   is the worst case (MCP's own defaults), so a tool without hints writes, destroys and reaches other systems.
+# custom:
+#   code: hint_more_dangerous
+#   each: tools
+#   empty: allowed
+#   after: [tool_unknown]
+#   remedy: Look at what the tool does, then give it those side effects in policy/tools.yaml, or leave it out
+#   reads: ["tools.tools.{id}"]
+# labels:
+#   row: H14
+hints_within(tool) if {
+	_changes_within(tool)
+	_destruction_within(tool)
+	_world_within(tool)
+}
+
+_effects(tool) := data.policy.tools.tools[tool.id].side_effects
+
+_known_hints(tool) if {
+	is_boolean(tool.hints.read_only)
+	is_array(_effects(tool))
+}
+
+_changes_within(tool) if {
+	_known_hints(tool)
+	tool.hints.read_only == true
+}
+
+_changes_within(tool) if {
+	_known_hints(tool)
+	some effect in _effects(tool)
+	effect in {"write", "execute", "destructive"}
+}
+
+_destruction_within(tool) if tool.hints.read_only == true
+
+_destruction_within(tool) if tool.hints.destructive == false
+
+_destruction_within(tool) if {
+	is_boolean(tool.hints.destructive)
+	"destructive" in _effects(tool)
+}
+
+_world_within(tool) if tool.hints.open_world == false
+
+_world_within(tool) if {
+	is_boolean(tool.hints.open_world)
+	"network" in _effects(tool)
+}

@@ -1,0 +1,109 @@
+package admission.requirements.mcp.server
+
+import data.admission.lib.mcp
+import future.keywords.not
+
+# METADATA
+# title: MCP servers are not supported by the sidecar.
+# description: A server that is started by a command would run on the runner's machine, outside of every sandbox.
+#   Transports are values in policy/runners.yaml.
+# custom:
+#   code: MCP_UNSUPPORTED_MESSAGE
+#   each: servers
+#   empty: allowed
+#   remedy: Leave out MCP servers that are started by a command; use servers that are reached over http
+#   reads: [runners.mcp_transports]
+# labels:
+#   row: D12, D13, D35
+supported(server) if {
+	server.starts_process == false
+	server.transport in data.policy.runners.mcp_transports
+}
+
+supported(server) if mcp.left_out(server)
+
+# METADATA
+# title: The address of the MCP server is one canonical URL
+# description: An address that two parsers could read differently is none.
+# custom:
+#   code: url_not_canonical
+#   each: servers
+#   empty: allowed
+#   after: [MCP_UNSUPPORTED_MESSAGE]
+#   remedy: Write one plain https URL, without user name, query, trailing dot or characters outside ASCII
+# labels:
+#   row: D34
+addressed(server) if server.url.canonical == true
+
+addressed(server) if mcp.left_out(server)
+
+addressed(server) if {
+	input.phase == "list"
+	server.url_stated == false
+}
+
+# METADATA
+# title: The MCP server is one we admit, at its address and with its secrets
+# description: Servers, their origins and the names of the secrets that they may be given are values in
+#   policy/mcp.yaml. Where only tools are listed, there need not be an address.
+# custom:
+#   code: server_not_admitted
+#   each: servers
+#   empty: allowed
+#   after: [MCP_UNSUPPORTED_MESSAGE, url_not_canonical]
+#   remedy: Use a server that policy/mcp.yaml lists, at that origin and with those secrets, or ask for this one
+#   reads: ["mcp.servers.{id}"]
+#   proof: the names of secrets are checked to be a list, and each of them must be a value; none need none
+# labels:
+#   row: D34, D35
+admitted(server) if {
+	mcp.admitted(server.id).transport == server.transport
+	_at_its_origin(server)
+	is_array(server.secrets)
+	every secret in server.secrets { secret in mcp.admitted(server.id).secrets }
+}
+
+admitted(server) if mcp.left_out(server)
+
+_at_its_origin(server) if {
+	is_string(server.url.origin)
+	server.url.origin == mcp.admitted(server.id).origin
+}
+
+_at_its_origin(server) if {
+	input.phase == "list"
+	server.url_stated == false
+}
+
+# METADATA
+# title: The id of the MCP server can be read in one way only
+# description: With two underscores in it, one at an end, or letters that look like those of another server of the
+#   request, names of its tools could be taken for tools of another server.
+# custom:
+#   code: server_id_ambiguous
+#   each: servers
+#   empty: allowed
+#   remedy: Give the server an id of its own, of plain letters, without `__` and without `_` at an end
+# labels:
+#   row: B37, H14
+clear(server) if {
+	server.one_reading == true
+	server.confusable == false
+}
+
+# METADATA
+# title: The tools that the server lists can be read, all of them
+# description: A list that is cut, too long, or holds something that is no definition of a tool was not looked at.
+# custom:
+#   code: definitions_unreadable
+#   each: servers
+#   empty: allowed
+#   remedy: Bring all pages of the server's tools/list result, as the server gave them
+# labels:
+#   row: H14
+listed(server) if server.listing == "whole"
+
+listed(server) if {
+	server.listing == "none"
+	input.phase in {"plan", "delivery"}
+}

@@ -1,0 +1,197 @@
+"""MCP servers as a harness gets them: over HTTP only, each secret in a header and in nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adapters.mcp_delivery import Delivered, deliver
+from adapters.mcp_server import McpServerProcess
+from adapters.runner_errors import McpUnsupportedError
+from engine.cases import Runner
+from engine.engine import Engine
+from engine.errors import WorkError
+from engine.facts.mcp_request import McpRequest
+from engine.facts.run_request import McpServer, RunRequest
+from engine.flow import Answer
+from engine.model import Outcome, Permit, Result
+from engine.points.mcp import McpLimits
+from engine.work import Job
+from tests.conftest import CASES
+
+URL = "https://mcp.example.com/v1"
+DOCS = {"transport": "http", "origin": "https://mcp.example.com", "secrets": ["API_KEY", "TEAM"], "tools": {}}
+VALUES = {"mcp": {"servers": {"+docs": DOCS, "+open": DOCS}}}
+SECRETS = {"API_KEY": "canary-key", "TEAM": "canary-team"}
+HTTP: dict[str, Any] = {"name": "docs", "transport": "http", "url": URL, "env": SECRETS}
+OPEN = {"name": "open", "transport": "http", "url": URL}
+STDIO = {"name": "local", "transport": "stdio", "command": "echo"}
+EMPTY = {"name": "empty", "transport": "stdio"}
+NOWHERE = {"name": "nowhere", "transport": "http"}
+CANARY = "canary"
+
+
+class Harness:
+    """Takes what is delivered to it, and keeps the lines that were logged."""
+
+    def __init__(self, *servers: dict[str, Any]) -> None:
+        self.servers = [McpServer.model_validate(server) for server in servers]
+        self.lines: list[str] = []
+        self.delivered: tuple[Delivered, ...] = ()
+
+    def take(self, permit: Permit, job: Job) -> Result:
+        result, self.delivered = deliver(permit, job.input_digest, McpLimits, self.servers, self.lines.append)
+        return result
+
+    def wire(self) -> list[dict[str, Any]]:
+        return [one.wire() for one in self.delivered]
+
+
+def asked(runner: Runner, *servers: dict[str, Any], to: Harness | None = None) -> tuple[Answer, Harness, Engine]:
+    engine, harness = runner.engine(VALUES), to or Harness(*servers)
+    return engine.decide("mcp", {"phase": "delivery", "servers": list(servers)}, harness.take), harness, engine
+
+
+# covers: D34
+def test_an_http_server_is_delivered_with_name_url_and_headers(runner: Runner) -> None:
+    answer, harness, _ = asked(runner, HTTP)
+    assert answer.decision.outcome is Outcome.ALLOW
+    assert harness.wire() == [
+        {
+            "type": "http",
+            "name": "docs",
+            "url": URL,
+            "headers": [{"name": "API_KEY", "value": "canary-key"}, {"name": "TEAM", "value": "canary-team"}],
+        }
+    ]
+
+
+# covers: D34
+def test_the_secret_is_in_the_header_and_in_no_log(runner: Runner) -> None:
+    answer, harness, engine = asked(runner, HTTP, EMPTY)
+    assert CANARY in str(harness.wire())  # the control: it was there, and it was delivered
+    assert harness.lines
+    assert answer.result is not None
+    state = engine.settings.state
+    records = "".join(path.read_text(encoding="utf-8") for path in state.rglob("*.jsonl"))
+    assert answer.decision.decision_id in records
+    for text in (records, *harness.lines, repr(harness.delivered), repr(answer), repr(harness.servers)):
+        assert CANARY not in text
+
+
+# covers: D35
+def test_without_secrets_the_headers_are_empty(runner: Runner) -> None:
+    _, harness, _ = asked(runner, OPEN)
+    assert harness.wire() == [{"type": "http", "name": "open", "url": URL, "headers": []}]
+
+
+# covers: D35
+@pytest.mark.parametrize("nothing", [EMPTY, NOWHERE, {**EMPTY, "command": ""}], ids=["stdio", "http", "blank"])
+def test_what_there_is_nothing_to_deliver_of_is_skipped_and_logged(nothing: dict[str, Any], runner: Runner) -> None:
+    answer, harness, _ = asked(runner, nothing)
+    assert answer.decision.outcome is Outcome.ALLOW
+    assert harness.wire() == []
+    assert harness.lines == [f"MCP server `{nothing['name']}` is left out: there is nothing to deliver of it"]
+
+
+# covers: D35
+def test_a_mixed_list_skips_only_what_cannot_be_delivered(runner: Runner) -> None:
+    answer, harness, _ = asked(runner, EMPTY, HTTP, NOWHERE, OPEN)
+    assert [one.name for one in harness.delivered] == ["docs", "open"]
+    assert len(harness.lines) == 2
+    assert answer.result is not None
+    assert answer.result.facts == {"servers": ["docs", "open"], "skipped": ["empty", "nowhere"]}
+
+
+# covers: D12 D13 D35
+def test_a_stdio_server_is_refused_at_delivery(runner: Runner) -> None:
+    answer, harness, _ = asked(runner, HTTP, STDIO)
+    finding = answer.decision.findings[0]
+    assert (finding.code, finding.subject) == ("MCP_UNSUPPORTED_MESSAGE", "servers/local")
+    assert finding.message == "MCP servers are not supported by the sidecar."
+    assert harness.delivered == ()
+
+
+# covers: D12 D13
+def test_a_stdio_server_that_reaches_delivery_with_a_permit_is_refused_there(runner: Runner) -> None:
+    answer, harness, _ = asked(runner, HTTP, to=Harness(HTTP, STDIO))
+    assert answer.decision.outcome is Outcome.ALLOW  # the control: the decision was about another list
+    assert isinstance(answer.fault, McpUnsupportedError)
+    assert str(answer.fault) == "MCP servers are not supported by the sidecar."
+    assert harness.delivered == ()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {**HTTP, "url": "https://mcp.example.com/v2"},
+        {**HTTP, "env": {"API_KEY": "canary-key"}},
+        {**HTTP, "env": {**SECRETS, "MORE": "canary"}},
+        {**HTTP, "name": "other"},
+        NOWHERE,
+    ],
+    ids=["address", "fewer_secrets", "more_secrets", "name", "nothing"],
+)
+def test_another_server_than_was_decided_on_is_refused(other: dict[str, Any], runner: Runner) -> None:
+    answer, harness, _ = asked(runner, HTTP, to=Harness(other))
+    assert answer.decision.outcome is Outcome.ALLOW
+    assert isinstance(answer.fault, WorkError)
+    assert answer.fault.code == "engine.mcp_server_changed"
+    assert harness.delivered == ()
+
+
+def test_a_server_that_is_left_out_after_the_decision_is_missed(runner: Runner) -> None:
+    answer, _, _ = asked(runner, HTTP, OPEN, to=Harness(HTTP))
+    assert isinstance(answer.fault, WorkError)
+    assert answer.fault.code == "engine.mcp_server_changed"
+
+
+@pytest.mark.parametrize("value", ["a\r\nX: b", "a\n", "", " a", "ä", "a\x00b"])
+def test_a_secret_that_no_header_can_hold_is_refused(value: str, runner: Runner) -> None:
+    answer, harness, _ = asked(runner, {**HTTP, "env": {"API_KEY": value}})
+    assert isinstance(answer.fault, WorkError)
+    assert answer.fault.code == "engine.mcp_secret_unusable"
+    assert harness.delivered == ()
+
+
+def test_a_permit_for_another_moment_delivers_nothing(runner: Runner) -> None:
+    harness = Harness(HTTP)
+    answer = runner.engine(VALUES).decide("mcp", {"phase": "plan", "servers": [HTTP]}, harness.take)
+    assert answer.decision.outcome is Outcome.ALLOW
+    assert isinstance(answer.fault, WorkError)
+    assert answer.fault.code == "engine.permit_missing"
+    forged = Permit("d", "mcp", "sha256:" + "0" * 64, answer.decision.limits, b"")  # type: ignore[arg-type]
+    with pytest.raises(WorkError, match="no permit"):
+        deliver(forged, forged.input_digest, McpLimits, harness.servers, harness.lines.append)
+
+
+# covers: D13
+@pytest.mark.parametrize("call", ["start", "list_tools", "call_tool", "stop"])
+def test_the_server_module_refuses_every_call(call: str) -> None:
+    public = {name for name in vars(McpServerProcess) if not name.startswith("_")}
+    assert public == {"start", "list_tools", "call_tool", "stop"}
+    with pytest.raises(McpUnsupportedError, match=r"^MCP servers are not supported by the sidecar\.$") as caught:
+        getattr(McpServerProcess("local"), call)("anything", {"at": "all"})
+    assert caught.value.code == "MCP_UNSUPPORTED_MESSAGE"
+
+
+# covers: D13
+def test_the_wire_shapes_still_parse() -> None:
+    servers = [STDIO, HTTP, EMPTY, NOWHERE]
+    run = RunRequest.model_validate({"messages": (), "mcpServers": tuple(servers)})
+    asked_about = McpRequest.model_validate({"phase": "plan", "mcpServers": tuple(servers)})
+    assert [server.name for server in run.mcp_servers] == ["local", "docs", "empty", "nowhere"]
+    assert [(one.name, one.command, one.url, one.env) for one in run.mcp_servers] == [
+        (one.name, one.command, one.url, one.env) for one in asked_about.servers
+    ]
+
+
+# covers: D13
+def test_both_points_refuse_a_stdio_server_at_plan_time() -> None:
+    refused = {
+        file.case.point
+        for file in CASES
+        if file.case.want.codes == ("MCP_UNSUPPORTED_MESSAGE",) and "stdio" in file.path.stem
+    }
+    assert refused == {"mcp", "runner_request"}
