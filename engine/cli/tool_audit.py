@@ -58,7 +58,7 @@ def as_text(done: Audit, width: int, *, color: bool) -> str:
     lines = []
     for entry in done.entries:
         place = "" if entry.where is None else f" into {entry.where}"
-        lines += ["", f"{entry.about}; to paste{place}, once somebody has read what it does:", ""]
+        lines += ["", f"{entry.about}; to paste{place}, once somebody has read what the tools do:", ""]
         lines += [f"  {line}" for line in entry.text.split("\n")]
     return text + "".join(f"{line}\n" for line in lines)
 
@@ -78,20 +78,22 @@ def _definitions(listed: Any) -> Sequence[Definition]:
 
 
 def _entries(policy: PolicyBundle, answer: Answer, server: str, found: Sequence[Definition]) -> Iterator[Entry]:
-    """An entry for each definition that a finding calls unknown or changed; one for a server that is unknown."""
+    """Entries for what findings call unknown or changed: rows of policy/tools.yaml, then of policy/mcp.yaml."""
     codes: dict[str, set[str]] = {}
     for finding in answer.decision.findings:
         codes.setdefault((finding.subject or "").partition("/")[2], set()).add(finding.code)
-    tools, admitted = policy.row(("tools", "tools")).where, policy.row(("mcp", "servers"))
-    fresh = {}
+    admitted = policy.row(("mcp", "servers")).value or {}
+    unknown, fresh = [], {}
     for one in found:
         name = local_name(server, one.name)
         said = codes.get(name, set())
         if "tool_unknown" in said:
-            text = pasted(name, sorted(_arguments(one)), one.digest())
-            yield Entry(f"`{shown(name, 200)}` has no entry", tools, text)
-        if said & {"definition_unknown", "definition_changed"} or server not in admitted.value:
+            unknown.append(pasted(name, sorted(_arguments(one)), one.digest()))
+        if said & {"definition_unknown", "definition_changed"} or server not in admitted:
             fresh[one.name] = one.digest()
+    if unknown:
+        about = f"{len(unknown)} tool{'s have' if len(unknown) > 1 else ' has'} no entry"
+        yield Entry(about, policy.row(("tools", "tools")).where, "\n".join(unknown))
     if fresh:
         yield _pinned(policy, server, fresh)
 
@@ -102,7 +104,8 @@ def _pinned(policy: PolicyBundle, server: str, fresh: Mapping[str, str]) -> Entr
     known = policy.row(("mcp", "servers", server))
     if known.value is not None:
         where = policy.row(("mcp", "servers", server, "tools")).where
-        return Entry(f"{len(rows)} definitions of `{server}` are new or changed", where, "\n".join(rows))
+        about = f"{len(rows)} definition{'s are' if len(rows) > 1 else ' is'} new or changed"
+        return Entry(about, where, "\n".join(rows))
     lines = [
         f"{scalar(server)}:",
         "  transport: http",
