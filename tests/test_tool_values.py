@@ -189,8 +189,7 @@ def test_what_calls_can_match_is_taken(condition: str, value: Any) -> None:
 )
 def test_other_mistakes(path: str, value: Any, where: str) -> None:
     places = [place for place, _ in errors((path, value))]
-    assert places
-    assert all(place == where or place.startswith(f"{where}.") for place in places)
+    assert any(place == where or place.startswith(f"{where}.") for place in places)
 
 
 @pytest.mark.parametrize("name", ["tools", "policies", "rulesets"])
