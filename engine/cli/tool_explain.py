@@ -110,7 +110,7 @@ def _rules(case: Case) -> Iterator[str]:
 
 
 def _uncovered(case: Case) -> Iterator[str]:
-    left: Mapping[str, Any] = case.explanation.get("uncovered") or {}
+    left: Mapping[str, Any] = (case.explanation.get("uncovered") or {}) if case.explanation.get("needs") else {}
     for kind, fact in _FACTS.items():
         facts = {one["id"]: one.get(fact) for one in case.document[kind]}
         for id_ in left.get(kind, ()):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from engine.cli import tool_requests as asked
 from engine.cli.tool_explain import Told, explained
 from engine.cli.tool_list import listing
 from engine.engine import Engine
+from engine.errors import Exit
 from engine.settings import Settings
 from tests.command import Command, Run, decisions
 
@@ -66,10 +68,6 @@ def own(tool: str, **arguments: Any) -> dict[str, Any]:
     return {"name": tool, "arguments": arguments}
 
 
-def codes(told: Mapping[str, Any]) -> list[str]:
-    return sorted({finding["code"] for finding in told["reports"][0]["findings"]})
-
-
 def test_list_for_people(tools: Tools, snapshot: SnapshotAssertion) -> None:
     run = tools("list", "--tool-policy", "assistant", "--profile", "reading")
     assert (run.code, run.stderr) == (0, "")
@@ -101,25 +99,29 @@ def test_list_tells_what_is_visible(engine: Engine, options: tuple[str, ...], vi
     assert all(row.hidden_for for row in rows if not row.visible)
 
 
-def test_list_tells_what_a_call_gets_and_which_value_says_so(tools: Tools, policy: Path) -> None:
-    lines = (policy / "tools.yaml").read_text(encoding="utf-8").splitlines()
+def test_list_tells_what_a_call_gets_and_which_value_says_so(engine: Engine) -> None:
+    lines = VALUES.read_text(encoding="utf-8").splitlines()
 
-    def told(*options: str) -> dict[str, tuple[str, str, str]]:
-        rows = tools("list", *options, "--format", "json").json
-        return {row["tool"]: (row["call"], row["by"], lines[row["where"]["line"] - 1].strip()) for row in rows}
+    def told(tool: str, principal: str | None = None, **stated: str | None) -> tuple[str, str, str]:
+        rows = listing(engine, {"policy": None, "profile": None, **stated}, asked.context(principal))
+        (row,) = [one for one in rows if one.tool == tool]
+        assert row.where is not None
+        assert row.where.line is not None
+        return row.call, row.by, lines[row.where.line - 1].strip()
 
-    coding = told("--tool-policy", "assistant", "--profile", "coding")
-    asked = "- {id: ask_before_drop, tools: [table_drop]}"
-    assert coding["table_drop"] == ("a person is asked", "rule workspace/ask_before_drop", asked)
-    assert coding["http_get"][:2] == ("allowed", "rule workspace/docs")
-    assert coding["shell"][:2] == ("a person is asked", "base confirm_all")
-    assert coding["shell"][2].startswith("assistant: {base: confirm_all")
-    strict = ("--tool-policy", "strict", "--profile", "coding")
-    assert told(*strict, "--principal", "agent-7")["shell"][:2] == ("denied", "base deny_all_visible")
-    assert told(*strict, "--principal", "lee")["http_get"][:2] == ("denied", "policy strict does not grant it")
-    assert told()["files_read"][1] == "no policy is stated"
-    reading = told("--tool-policy", "assistant", "--profile", "reading")
-    assert reading["shell"][1:] == ("profile reading does not grant it", 'reading: [files_read, "group:remote"]')
+    coding = {"policy": "assistant", "profile": "coding"}
+    wanted = ("a person is asked", "rule workspace/ask_before_drop", "- {id: ask_before_drop, tools: [table_drop]}")
+    assert told("table_drop", **coding) == wanted
+    assert told("http_get", **coding)[:2] == ("allowed", "rule workspace/docs")
+    assert told("shell", **coding)[:2] == ("a person is asked", "base confirm_all")
+    assert told("shell", **coding)[2].startswith("assistant: {base: confirm_all")
+    strict = {"policy": "strict", "profile": "coding"}
+    assert told("shell", "agent-7", **strict)[:2] == ("denied", "base deny_all_visible")
+    assert told("http_get", "lee", **strict)[:2] == ("denied", "policy strict does not grant it")
+    assert told("files_read")[1] == "no policy is stated"
+    assert told("files_read", policy="nowhere")[1] == "there is no policy nowhere"
+    wanted = ("denied", "profile reading does not grant it", 'reading: [files_read, "group:remote"]')
+    assert told("shell", policy="assistant", profile="reading") == wanted
 
 
 def test_looking_at_the_list_is_one_dry_run(tools: Tools, command: Command) -> None:
@@ -205,12 +207,12 @@ NEEDED: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str, str]] = {
 
 
 def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> Told:
-    """What `engine tools explain` would tell."""
+    """What `engine tools explain` would tell of a call in any shape."""
     stated = dict(zip(options[::2], options[1::2], strict=True))
     context = asked.context(stated.get("--principal"))
     request = asked.request(call, stated.get("--tool-policy"), stated.get("--profile"), stated.get("--cwd"))
     answer = engine.check("tool_call", request, context)
-    return explained(engine, answer, call["name"], context.caller.principal)
+    return explained(engine, answer, "call", context.caller.principal)
 
 
 @pytest.mark.parametrize("need", NEEDED)
@@ -273,13 +275,14 @@ def test_an_approved_beginning_that_it_suggests_helps(tools: Tools, command: Com
     assert command(*words[1:]).code == 0
     run = tools("explain", "shell", *AGENT, call=call)
     assert run.code == 0
-    assert "prefix/" in run.stdout
+    assert re.search(r"^  matched +prefix\b", run.stdout, re.MULTILINE)
+    assert "uncovered" not in run.stdout
 
 
-def test_every_shape_gets_the_same_explanation(tools: Tools) -> None:
+def test_every_shape_gets_the_same_explanation(engine: Engine) -> None:
     arguments = {"url": OTHER}
     text = json.dumps(arguments)
-    shapes = [
+    shapes: list[dict[str, Any]] = [
         own("http_get", **arguments),
         {"id": "1", "type": "function", "function": {"name": "http_get", "arguments": text}},
         {"type": "function_call", "call_id": "1", "name": "http_get", "arguments": text},
@@ -287,11 +290,9 @@ def test_every_shape_gets_the_same_explanation(tools: Tools) -> None:
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "http_get", "arguments": arguments}},
         {"call": own("http_get", **arguments), "policy": "assistant", "cwd": "/work"},
     ]
-    runs = [tools("explain", "http_get", *AGENT, "--format", "json", call=shape) for shape in shapes]
-    assert {run.code for run in runs} == {3}
-    assert len({json.dumps([run.json["explanation"], run.json["changes"], codes(run.json)]) for run in runs}) == 1
-    digests = {run.json["reports"][0]["decision"]["input_digest"] for run in runs}
-    assert len(digests) == 1
+    told = [told_of(engine, shape, AGENT) for shape in shapes]
+    assert {one.exit for one in told} == {Exit.CONFIRM}
+    assert len({(one.changes, one.report.decision.findings, one.report.decision.input_digest) for one in told}) == 1
 
 
 def test_without_a_call_it_is_one_without_arguments(tools: Tools, command: Command) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import pytest
 
-from engine.cli import waiting
 from engine.cli.waiting import Waiting
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
 
