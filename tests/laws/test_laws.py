@@ -583,9 +583,10 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/artifacts.py": {"artifact_subdir"},  # the boundary that this adapter was shown to hold
     "adapters/runner.py": {"https"},  # how to connect to what the limits name
     "engine/api/authzen.py": {"https"},  # the scheme of the engine's own address
-    "engine/api/openapi.py": {"Apache-2.0"},  # the engine's own license
+    "engine/api/openapi.py": {"Apache-2.0", "text/plain"},  # the engine's own license, and type of its metrics
     "engine/api/server.py": {"https"},  # as authzen.py
     "engine/api/tracing.py": {"https"},  # the scheme of the collector that the operator names
+    "engine/cli/tool_changes.py": {"{cwd}/"},  # as tool_checks.py
     "engine/facts/proposal_text.py": {"shell"},  # a language of fenced blocks
     "engine/facts/proposals.py": {"shell"},  # a field that brings a command
     "engine/facts/addresses.py": {"100.64.0.0/10"},  # what `shared` means there, by RFC 6598
@@ -599,9 +600,12 @@ _SHARED_WORDS: dict[str, set[str]] = {
 
 
 def _policy_words() -> set[str]:
-    """Every word in policy/, without the vocabulary of its documents and of requests: field names, closed choices."""
+    """Every word in policy/, without the vocabulary of its documents and of requests: field names, closed choices.
+
+    What stands in levels.yaml are codes, the vocabulary of rules.
+    """
     found: set[str] = set()
-    for path in (ROOT / "policy").glob("*.yaml"):
+    for path in {*(ROOT / "policy").glob("*.yaml")} - {ROOT / "policy" / "levels.yaml"}:
         found |= set(_words(load(path.read_bytes(), path.name, ReadLimits()).value))
     models = [*DOCUMENTS.values(), *(point.request for point in POINTS.values())]
     vocabulary = {word for model in models for word in _vocabulary(model.model_json_schema())}
