@@ -113,14 +113,6 @@ class ToolLimits(Model):
     arguments: Arguments = Field(description="How large its arguments may be.")
 
 
-class Proposals(Model):
-    """How tool calls are found in text that only proposes them."""
-
-    refused_forms: Items[Literal["field", "fenced", "line"]] = Field(
-        description="Forms of a found call that refuse the text: a `field` of a call, a `fenced` block, a plain `line`."
-    )
-
-
 class Tools(Model):
     """policy/tools.yaml: what an agent may see and call."""
 
@@ -134,7 +126,6 @@ class Tools(Model):
     rulesets: Mapping[Word, Ruleset] = Field(description="Rules by the name under which policies use them.")
     policies: Mapping[Word, Policy] = Field(description="The tool policies that calls may name. No row: deny_all.")
     limits: ToolLimits = Field(description="Ceilings for every call.")
-    proposals: Proposals = Field(description="How strictly text is searched for tool calls.")
 
     @model_validator(mode="after")
     def _names_and_values_fit(self) -> Tools:
