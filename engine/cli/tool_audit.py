@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,10 @@ def _definitions(listed: Any) -> Sequence[Definition]:
 
 
 def _entries(policy: PolicyBundle, answer: Answer, server: str, found: Sequence[Definition]) -> Iterator[Entry]:
-    """Entries for what findings call unknown or changed: rows of policy/tools.yaml, then of policy/mcp.yaml."""
+    """Entries for what findings call unknown or changed: rows of policy/tools.yaml, then of policy/mcp.yaml.
+
+    The former pin a definition under the name by which agents see and call it, the latter as its server gave it.
+    """
     codes: dict[str, set[str]] = {}
     for finding in answer.decision.findings:
         codes.setdefault((finding.subject or "").partition("/")[2], set()).add(finding.code)
@@ -88,7 +91,7 @@ def _entries(policy: PolicyBundle, answer: Answer, server: str, found: Sequence[
         name = local_name(server, one.name)
         said = codes.get(name, set())
         if "tool_unknown" in said:
-            unknown.append(pasted(name, sorted(_arguments(one)), one.digest()))
+            unknown.append(pasted(name, sorted(_arguments(one)), replace(one, name=name).digest()))
         if said & {"definition_unknown", "definition_changed"} or server not in admitted:
             fresh[one.name] = one.digest()
     if unknown:

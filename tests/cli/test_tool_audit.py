@@ -122,8 +122,8 @@ def test_a_hint_that_is_more_dangerous_than_our_class(audit: Audit, policy: Path
     assert run.json["entries"] == []
 
 
-def test_what_it_gives_to_paste_is_taken(audit: Audit, policy: Path) -> None:
-    """Pasted as they are, both entries make a policy that builds and that knows the tool."""
+def test_what_it_gives_to_paste_is_taken(audit: Audit, policy: Path, command: Command) -> None:
+    """Pasted as they are, both entries make a policy that builds, knows the tool and shows it to agents."""
     entries = audit(listed(SEARCH), "--format", "json").json["entries"]
     texts = {entry["where"]["file"]: entry["text"] for entry in entries}
     assert sorted(texts) == ["policy/mcp.yaml", "policy/tools.yaml"]
@@ -135,6 +135,11 @@ def test_what_it_gives_to_paste_is_taken(audit: Audit, policy: Path) -> None:
     (policy / "mcp.yaml").write_text(f"servers:\n{indented}", encoding="utf-8")
     run = audit(listed(SEARCH))
     assert run.code == 0, run.stdout + run.stderr
+    seen = {**SEARCH, "name": "mcp_docs__search"}
+    for tool, visible in ((seen, ["mcp_docs__search"]), ({**seen, "description": "Another one"}, [])):
+        asked = json.dumps({"policy": "confirm_all", "profile": "coding", "tools": [tool]})
+        shown = command("decide", "tool_visibility", "--policy", policy, stdin=asked)
+        assert shown.json["limits"]["visible"] == visible, shown.stdout
 
 
 @pytest.mark.parametrize(
