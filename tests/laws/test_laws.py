@@ -205,7 +205,6 @@ on facts holds without exception.
 
 PAYLOADS = {
     "mcp": {"definitions", "env"},
-    "mcp": {"definitions"},
     "tool_call": {"arguments", "input", "definition", "_meta"},
     "tool_contract": {"contract", "definition"},
     "tool_visibility": {"tools"},
