@@ -1,0 +1,112 @@
+"""What admits a tool call besides rules: prefixes that outlive a restart, and a person's approval."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from engine.cases import Runner
+from engine.engine import Engine
+from engine.flow import Answer, Context
+from engine.model import Caller, Via
+from engine.points.tool_call import ToolCallLimits
+from engine.settings import Settings
+from engine.state import NewPrefix, open_store
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+SECONDS = int(NOW.timestamp())
+AGENT = Caller(via=Via.PROCESS, principal="agent-7")
+
+
+def call(engine: Engine, name: str, arguments: dict[str, Any], approval: str | None = None, **asked: Any) -> Answer:
+    request = {"call": {"name": name, "arguments": arguments}, "policy": "assistant", "profile": "coding", **asked}
+    return engine.decide("tool_call", {"cwd": "/work", **request}, context=Context(caller=AGENT, approval=approval))
+
+
+def admitted(answer: Answer) -> tuple[str, str]:
+    """The rule that admitted a call, and on which basis."""
+    assert answer.decision.outcome == "allow", answer.decision.findings
+    assert isinstance(answer.decision.limits, ToolCallLimits)
+    return answer.decision.limits.rule, answer.decision.limits.basis
+
+
+# covers: B09
+def test_an_approved_prefix_is_in_force_after_a_restart(settings: Settings) -> None:
+    command = {"command": ["cargo", "test", "--all"]}
+    with Engine(settings, now=lambda: NOW) as engine:
+        assert call(engine, "shell", command).decision.outcome == "confirm"
+        store = open_store(settings.state)
+        row = store.approve_prefix(
+            NewPrefix("agent-7", "/work", "shell", ("cargo", "test"), "ana", SECONDS, SECONDS + 60)
+        )
+        assert admitted(call(engine, "shell", command)) == (f"prefix:{row.id}", "argument_text_prefix")
+    with Engine(settings, now=lambda: NOW) as engine:
+        assert admitted(call(engine, "shell", command)) == (f"prefix:{row.id}", "argument_text_prefix")
+    with Engine(settings, now=lambda: NOW + timedelta(seconds=60)) as engine:
+        assert call(engine, "shell", command).decision.outcome == "confirm"
+    with Engine(settings, now=lambda: NOW) as engine:
+        store.revoke_prefix(row.id, SECONDS)
+        assert call(engine, "shell", command).decision.outcome == "confirm"
+    store.close()
+
+
+# covers: B04
+@pytest.mark.parametrize(
+    ("tool", "arguments", "rule"),
+    [
+        ("files_write", {"path": "notes.txt", "text": "hello"}, "base/confirm_all"),
+        ("contacts_delete", {"name": "Ada"}, "workspace/ask_before_delete"),
+    ],
+)
+def test_a_person_approves_a_call(settings: Settings, tool: str, arguments: dict[str, Any], rule: str) -> None:
+    undoable: dict[str, Any] = {"environment": {"reset": True, "checkpoint": False}}
+    with Engine(settings, now=lambda: NOW) as engine:
+        asked = call(engine, tool, arguments, **undoable).decision
+        assert (asked.outcome, asked.limits) == ("confirm", None)
+        assert asked.approval is not None
+        store = open_store(settings.state)
+        store.resolve(asked.approval.id, "granted", "user:ana", "seen", SECONDS)
+        store.close()
+        other = call(engine, tool, {**arguments, next(iter(arguments)): "other"}, asked.approval.id, **undoable)
+        assert "approval_input_changed" in {finding.code for finding in other.decision.findings}
+        assert admitted(call(engine, tool, arguments, asked.approval.id, **undoable)) == (rule, "approval")
+        again = call(engine, tool, arguments, asked.approval.id, **undoable)
+        assert "approval_used" in {finding.code for finding in again.decision.findings}
+
+
+# covers: B10
+def test_the_words_of_the_default_say_what_a_prefix_is_not(runner: Runner) -> None:
+    policy = runner.engine({}).policy
+    assert policy is not None
+    for code in ("denied_by_default", "confirmation_by_default"):
+        words = " ".join(policy.catalogue.points["tool_call"].requirements[code].description.split())
+        assert "A prefix compares the text of the arguments only" in words
+        assert "no guarantee about the program that the system will run" in words
+
+
+def test_why_a_call_is_decided_as_it_is(runner: Runner) -> None:
+    engine = runner.engine({})
+    answer = engine.check(
+        "tool_call",
+        {
+            "call": {"name": "files_read", "arguments": {"path": "/data/a.txt"}},
+            "policy": "assistant",
+            "profile": "reading",
+            "cwd": "/work",
+        },
+    )
+    assert answer.document is not None
+    told = engine.opa.ask("lib/tools/explanation", answer.document).result
+    assert told == {
+        "visible": True,
+        "base": "confirm_all",
+        "policy_known": True,
+        "in_profile": True,
+        "section": "none",
+        "rule": None,
+        "basis": None,
+        "uncovered": {"destinations": [], "paths": ["arguments/path"], "commands": []},
+        "needs": ["allow_rule"],
+    }

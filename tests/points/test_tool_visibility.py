@@ -1,0 +1,130 @@
+"""What a list of tools shows, over every profile and base, on a real OPA."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.cases import Runner
+from engine.engine import Engine
+from engine.errors import DecideError
+from engine.files import load
+from engine.model import Outcome
+from engine.points import World
+from engine.points.tool_visibility import VisibilityInput, VisibilityLimits, VisibilityRequest, gather
+from engine.settings import ReadLimits
+from tests.laws.mutations import single
+
+POLICY = Path(__file__).parent.parent.parent / "policy" / "tools.yaml"
+SHIPPED: dict[str, Any] = load(POLICY.read_bytes(), "tools.yaml", ReadLimits()).value
+TOOLS = [*SHIPPED["tools"], "unknown_tool"]
+NARROW = {
+    "profiles": {
+        **SHIPPED["profiles"],
+        "grouped": ["group:subagents"],
+        "begun": ["files_*", "contacts_list"],
+        "mixed": ["*", "shell"],
+    }
+}
+EVERYTHING = "coding"
+"""The profile that narrows nothing: what the base alone shows."""
+
+
+@pytest.fixture
+def engine(runner: Runner) -> Engine:
+    return runner.engine({"tools": NARROW})
+
+
+def visible(engine: Engine, policy: str | None, profile: str | None, tools: Any = TOOLS) -> set[str]:
+    request = {"policy": policy, "profile": profile, "tools": tools}
+    answer = engine.check("tool_visibility", {key: value for key, value in request.items() if value is not None})
+    assert answer.decision.outcome is Outcome.ALLOW
+    assert isinstance(answer.decision.limits, VisibilityLimits)
+    return set(answer.decision.limits.visible)
+
+
+def profiles() -> Iterator[str | None]:
+    yield from NARROW["profiles"]
+    yield from (None, "unknown_profile")
+
+
+# covers: B17, B15, B01
+@pytest.mark.parametrize(("policy", "profile"), [*product([*SHIPPED["policies"], "unknown", None], profiles())])
+def test_a_profile_only_narrows(engine: Engine, policy: str | None, profile: str | None) -> None:
+    alone = visible(engine, policy, EVERYTHING)
+    assert visible(engine, policy, profile) <= alone
+    shows = policy in SHIPPED["policies"] and SHIPPED["policies"][policy]["base"] != "deny_all"
+    assert alone == (set(SHIPPED["tools"]) if shows else set())
+
+
+# covers: B06
+def test_profiles_differ(engine: Engine) -> None:
+    shown = {profile: visible(engine, "assistant", profile) for profile in NARROW["profiles"]}
+    assert shown["begun"] == {"files_read", "files_write", "contacts_list"}
+    assert shown["grouped"] == {tool for tool in SHIPPED["tools"] if tool.startswith("subagent_")}
+    assert shown["mixed"] == shown[EVERYTHING] == set(SHIPPED["tools"])
+    assert shown["nothing"] == set()
+
+
+def test_no_fact_missing_or_of_another_type_shows_more(engine: Engine) -> None:
+    request = VisibilityRequest(policy="assistant", profile="reading", tools=[*TOOLS[:6], TOOLS[0]])
+    found = gather(request, replace(world(), clock=lambda: 100)).input.model_dump(mode="json", exclude_none=True)
+    document = found | {"caller": {"via": "process", "principal": "ana", "points": []}, "approvals": [], "budgets": []}
+    shown = _shown(engine, document)
+    assert shown == {"contacts_list"}
+    mutants = [mutant for path, _, mutant in single(document) if path != ("point",)]
+    assert len(mutants) > 50
+    for mutant in mutants:
+        assert _shown(engine, mutant) <= shown
+
+
+def _shown(engine: Engine, document: dict[str, Any]) -> set[str]:
+    try:
+        decision = engine.opa.ask("decision", document).result
+    except DecideError:  # a built-in that fails is a refusal
+        return set()
+    return set(decision["limits"]["visible"]) if decision["outcome"] == "allow" else set()
+
+
+def world() -> World:
+    return World(clock=lambda: 0, boundaries=tuple)
+
+
+def listed(tools: Any) -> list[tuple[str, str | None, int]]:
+    request = VisibilityRequest.model_validate_json(json.dumps({"tools": tools}))
+    found = gather(request, world()).input
+    assert isinstance(found, VisibilityInput)
+    return [(tool.id, tool.name, tool.times) for tool in found.tools]
+
+
+def test_a_list_in_every_shape() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    own = [{"name": "a", "input_schema": schema}]
+    mcp = {"tools": [{"name": "a", "inputSchema": schema}], "nextCursor": "2"}
+    openai = [{"type": "function", "function": {"name": "a", "parameters": schema}}]
+    shapes = [own, mcp, openai, {"jsonrpc": "2.0", "id": 1, "result": mcp}]
+    requests = [VisibilityRequest.model_validate_json(json.dumps({"tools": shape})) for shape in shapes]
+    assert len({gather(one, world()).input.model_dump_json() for one in requests}) == 1
+    assert listed(["a"]) == listed(own) == [("a", "a", 1)]
+
+
+def test_what_has_no_name() -> None:
+    assert listed(["a", "b c", {"description": "x"}, {"name": ""}, "", "ghp/x"]) == [
+        ("a", "a", 1),
+        *[(f"#{number}", None, 5) for number in range(1, 6)],
+    ]
+    assert listed([]) == []
+    assert listed(["a", "b", "a"]) == [("a", "a", 2), ("b", "b", 1), ("a", "a", 2)]
+
+
+@pytest.mark.parametrize("tools", [None, 1, "a", [1], [None], {"tools": ["a"]}, {"result": []}, [["a"]], ["a" * 129]])
+def test_what_is_no_list_of_tools(engine: Engine, tools: Any) -> None:
+    answer = engine.check("tool_visibility", {"policy": "assistant", "profile": "coding", "tools": tools})
+    assert answer.decision.outcome is Outcome.DENY
+    assert answer.decision.findings[0].code == "engine.request_invalid"
