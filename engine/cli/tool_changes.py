@@ -230,7 +230,7 @@ def pasted(tool: str, arguments: list[str], definition: str = "none") -> str:
         (
             f"{tool}:",
             "  title: Say what it does",
-            "  side_effects: [destructive]  # say what it really does: none, read, write, network, execute",
+            "  side_effects: [network, destructive]  # say what it really does: none, read, write, network, execute",
             "  reversal: []",
             f"  arguments: {{{types}}}",
             "  secrets: false",
