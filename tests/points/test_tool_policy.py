@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,3 +112,23 @@ def test_why_a_call_is_decided_as_it_is(runner: Runner) -> None:
         "uncovered": {"destinations": [], "paths": ["arguments/path"], "commands": []},
         "needs": ["allow_rule"],
     }
+
+
+def test_a_path_over_a_link_is_refused_and_one_that_nobody_looked_at_too(settings: Settings, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "notes").mkdir(parents=True)
+    (work / "plain.txt").write_text("x", encoding="utf-8")
+    (work / "over").symlink_to("/usr")
+    (work / "file.txt").symlink_to(work / "plain.txt")
+
+    def codes(engine: Engine, path: str) -> list[str]:
+        got = call(engine, "files_read", {"path": path}, cwd=str(work)).decision
+        return sorted(finding.code for finding in got.findings)
+
+    with Engine(settings, now=lambda: NOW) as engine:
+        assert codes(engine, "plain.txt") == codes(engine, "notes/not-there.txt") == []  # the control
+        assert "path_linked" in codes(engine, "over/share/dict")
+        assert "path_linked" in codes(engine, "file.txt")
+    with Engine(replace(settings, root=work / "notes"), now=lambda: NOW) as engine:
+        assert codes(engine, "notes/not-there.txt") == []
+        assert codes(engine, "plain.txt") == ["path_not_looked_at"]

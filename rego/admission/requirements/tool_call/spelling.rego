@@ -37,17 +37,29 @@ path_canonical(one) if {
 
 # METADATA
 # title: No path leads over a link
-# description: A link may lead elsewhere than its path says. Nobody can look at paths of tools that run elsewhere.
+# description: A link may lead elsewhere than its path says.
 # custom:
 #   code: path_linked
 #   each: paths
 #   empty: allowed
 #   remedy: Use the path that the link leads to
+#   after: [tool_unknown, path_not_canonical]
+unlinked(one) if one.links in {"none", "unknown"}
+
+# METADATA
+# title: Every path of a tool that works on this machine was looked at
+# description: Whether a path leads over a link can be told below the folder that the engine serves, and in process.
+#   Nobody can look at paths of tools that run elsewhere.
+# custom:
+#   code: path_not_looked_at
+#   each: paths
+#   empty: allowed
+#   remedy: Ask an engine on the machine of the tool, with `--root` above the path, or say that the tool runs elsewhere
 #   reads: ["tools.tools.{call.tool}.paths_on"]
 #   after: [tool_unknown, path_not_canonical]
-unlinked(one) if one.links == "none"
+looked_at(one) if one.links in {"none", "linked"}
 
-unlinked(one) if {
+looked_at(one) if {
 	one.links == "unknown"
 	data.policy.tools.tools[input.call.tool].paths_on == "elsewhere"
 }

@@ -26,15 +26,22 @@ test_path_canonical if {
 }
 
 test_unlinked if {
+	found := {links | some links in ["none", "unknown", "linked", null]; spelling.unlinked({"links": links})}
+	found == {"none", "unknown"}
+	not spelling.unlinked({"id": "a"})
+}
+
+test_looked_at if {
 	found := {[tool, links] |
-		some tool in ["here", "there", "unknown"]
+		some tool in ["here", "there", "unheard of"]
 		some links in ["none", "unknown", "linked", null]
-		spelling.unlinked({"links": links}) with input as {"call": {"tool": tool}} with data.policy as _policy
+		spelling.looked_at({"links": links}) with input as {"call": {"tool": tool}} with data.policy as _policy
 	}
-	found == {["here", "none"], ["there", "none"], ["unknown", "none"], ["there", "unknown"]}
-	not spelling.unlinked({"id": "a"}) with input as {"call": {"tool": "there"}} with data.policy as _policy
-	not spelling.unlinked({"links": "unknown"}) with input as {} with data.policy as _policy
-	not spelling.unlinked({"links": "unknown"}) with input as {"call": {"tool": "there"}} with data.policy as {}
+	every_tool := {[tool, links] | some tool in ["here", "there", "unheard of"]; some links in ["none", "linked"]}
+	found == every_tool | {["there", "unknown"]}
+	not spelling.looked_at({"id": "a"}) with input as {"call": {"tool": "there"}} with data.policy as _policy
+	not spelling.looked_at({"links": "unknown"}) with input as {} with data.policy as _policy
+	not spelling.looked_at({"links": "unknown"}) with input as {"call": {"tool": "there"}} with data.policy as {}
 }
 
 test_command_canonical if {
