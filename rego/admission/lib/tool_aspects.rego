@@ -27,7 +27,7 @@ _below_cwd(one) := _ways(concat("", ["{cwd}/", _bare(one.below_cwd)])) if {
 } else := set()
 
 # Of a path, for rules that refuse or ask.
-path_refused(one, asked) := ({"any path"} | _ways(_slashed(folded))) | _over_cwd(_slashed(folded), asked) if {
+path_refused(one, asked) := ({"any path"} | _over(folded)) | _over_cwd(_slashed(folded), asked) if {
 	one.canonical == true
 	startswith(one.path, "/")
 	folded := lower(upper(one.path)) # some letters have an equal only in upper case
@@ -36,13 +36,15 @@ path_refused(one, asked) := ({"any path"} | _ways(_slashed(folded))) | _over_cwd
 # METADATA
 # custom:
 #   proof: without a working folder every path counts as one that may be in it
-_over_cwd(slashed, asked) := _ways(concat("", ["{cwd}/", trim_prefix(slashed, cwd)])) if {
+_over_cwd(slashed, asked) := _over(concat("", ["{cwd}/", trim_prefix(slashed, cwd)])) if {
 	startswith(asked.cwd, "/")
 	cwd := _slashed(lower(upper(asked.cwd)))
 	startswith(slashed, cwd)
 } else := set() if {
 	startswith(asked.cwd, "/")
 } else := {"any path without cwd"}
+
+_over(path) := {_slashed(path)} | _ways(_bare(path))
 
 # Of a command, for rules that allow: its first word, its first two words, and so on.
 command(one) := {"any command"} | _beginnings(one.words) if {
@@ -70,17 +72,25 @@ _most_parts := 32
 
 _most_words := 16
 
-# Of `/a/b`: `/`, `/a/` and `/a/b`; of `/a/b/` also that, and `/a/b` as well.
+# Of `/a/b`: `/`, `/a/` and `/a/b`. What is in no folder has none.
+_ways(path) := {path} | _folders(concat("/", array.slice(parts, 0, count(parts) - 1))) if {
+	parts := split(path, "/")
+	count(parts) > 1
+}
+
+_ways(path) := set() if count(split(path, "/")) == 1
+
+# Of `/a`: `/` and `/a/`. OPA remembers what it called, and many paths share their folder.
 #
 # METADATA
 # custom:
 #   proof: it collects parts of one text that is there
-_ways(path) := {path, _bare(path)} | {concat("/", array.concat(array.slice(parts, 0, length), [""])) |
-	some length, _ in parts
-	length > 0
+_folders(folder) := {concat("/", array.concat(array.slice(parts, 0, length), [""])) |
+	some index, _ in parts
+	length := index + 1
 	length <= _most_parts
 } if {
-	parts := split(path, "/")
+	parts := split(folder, "/")
 }
 
 # METADATA
