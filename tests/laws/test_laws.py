@@ -404,7 +404,7 @@ GARBAGE = {
 
 # covers: H13 H23
 @pytest.mark.parametrize("name", GARBAGE)
-@pytest.mark.parametrize("file", ALLOWED, ids=case_id)
+@pytest.mark.parametrize("file", ONE_EACH, ids=case_id)
 def test_4_a_malformed_answer_is_a_deny_with_a_reserved_code(file: CaseFile, name: str, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)
     broken = replace(parts(engine), serving=lambda: _Faulty(engine, change=GARBAGE[name]))
