@@ -61,6 +61,7 @@ unlinked(one) if {
 #   each: commands
 #   empty: allowed
 #   remedy: Run one command a call, as a list of words, without shell operators, substitutions or variables
+#   proof: the list of what it touches has to be there, and is empty when no word could be a path
 #   after: [tool_unknown]
 # labels:
 #   row: B10
@@ -70,5 +71,9 @@ command_canonical(one) if {
 	count(one.words) > 0
 	every word in one.words {
 		is_string(word)
+	}
+	is_array(one.touches)
+	every path in one.touches {
+		startswith(path, "/")
 	}
 }
