@@ -12,11 +12,12 @@ What was declared as something else than a URL is still searched for URLs, as fa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import string
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-from engine.facts.commands import CommandFacts, argv_facts, parts, text_facts
+from engine.facts.commands import CommandFacts, argv_facts, parts, pieces, text_facts
 from engine.facts.destinations import destinations, url_destinations, urls, without_urls
 from engine.facts.disguises import undisguised
 from engine.facts.found import Argument, ArgumentType, Command, Destination, Form, FoundPath, Links, Place
@@ -48,7 +49,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _NO_READING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\$[({]|`")
 """Control characters, text that runs backwards, and what a shell would carry out."""
 
+_BLANK = f"{string.whitespace}\ufeff\u200b\xa0\u2028\u2029"
 _JSON_BEGINS = frozenset(("{", "[", '"', " ", "\t", "\r", "\n"))
+_QUOTE = re.compile("[\"']")
+_PATTERN = re.compile(r"[*?\[{]")
 _TYPES = frozenset(get_args(ArgumentType))
 
 
@@ -153,14 +157,14 @@ class _Walk:
         self.count += 1
         if isinstance(value, str):
             self._text(value, kind, at)
-        elif isinstance(value, list):
+        elif isinstance(value, list) and (value or kind == "command"):
             self._list(value, kind, at)
-        elif isinstance(value, dict):
+        elif isinstance(value, dict) and value:
             for number, name in enumerate(sorted(value)):
                 if not self._room(name, at.level):
                     break
                 self._named(name, value[name], kind, at.below(name if self._is_plain(name) else f"#{number}", name))
-        elif value is not None:
+        else:
             self._scalar(value, kind, at)
 
     def _room(self, value: Any, level: int) -> bool:
@@ -189,7 +193,7 @@ class _Walk:
             self._command(argv_facts(items), "argv", at)
 
     def _scalar(self, value: Any, kind: ArgumentType, at: _At) -> None:
-        """A number or truth value: never what is declared, and read alike only where it is not too large."""
+        """A number, truth value or nothing: never what is declared, and read alike only where it is not too large."""
         if kind in {"url", "host"}:
             self._leads([OriginFacts(canonical=False)], at)
         elif kind == "path":
@@ -198,7 +202,7 @@ class _Walk:
             self._command(CommandFacts(canonical=False), "text", at)
         elif isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
             self._unreadable(at)
-        if not isinstance(value, bool) and self._is_secret_name(at.name):
+        if isinstance(value, int | float) and not isinstance(value, bool) and self._is_secret_name(at.name):
             self.secrets.append(Place(id=self._id("secrets", at)))
 
     def _text(self, text: str, kind: ArgumentType, at: _At) -> None:
@@ -222,6 +226,17 @@ class _Walk:
             self._unreadable(at)
         self._leads(destinations(text), at)
         self._undeclared_path(text, at)
+        if text.strip(_BLANK)[:1] in {"{", "["}:
+            self._almost_json(text, at)
+
+    def _almost_json(self, text: str, at: _At) -> None:
+        """Hosts and paths in the quotes of a text that a lenient reader takes for JSON: lines, commas, a BOM."""
+        for piece in dict.fromkeys(_QUOTE.split(text)[1:]):
+            if not self._room(None, at.level):
+                return
+            known = urls(piece)
+            self._leads([one for one in destinations(piece) if one not in known], at)
+            self._undeclared_path(piece, at)
 
     def _undeclared_path(self, text: str, at: _At) -> None:
         """A path that nobody declared; one that shows only without its disguise is not canonical."""
@@ -274,15 +289,42 @@ class _Walk:
         self.paths.append(found)
 
     def _command(self, facts: CommandFacts, form: Form, at: _At) -> None:
+        touches: dict[str, None] = {}
+        hidden = facts.canonical and self._look.secret(" ".join((*(facts.words or ())[:1], *facts.rest)))
         name = self._id("commands", at)
-        self.commands.append(Command(id=name, canonical=facts.canonical, words=facts.words, form=form))
+        self._touched((one for one in (facts.words or ())[:1] if "/" in one), touches)
         for word in facts.rest:
             if not self._room(None, at.level):
-                return
+                break
             self.count += 1
-            for part in parts(word):
-                self._leads(destinations(part, PROGRAM_ENDINGS), at)
+            self._word(word, at)
+            if facts.canonical and not hidden:
+                self._touched((word, *pieces(word)), touches)
+            elif facts.canonical and "/" in word and not self._look.secret(word):  # no piece of a secret is shown
+                self._touched((word,), touches)
+        found = Command(id=name, canonical=facts.canonical, words=facts.words, form=form, touches=tuple(touches))
+        self.commands.append(found)
+
+    def _word(self, word: str, at: _At) -> None:
+        """The hosts in a word, and the paths that show in one of its parts, each once."""
+        found = parts(word)
+        for part in found:
+            self._leads(destinations(part, PROGRAM_ENDINGS), at)
+        for part in dict.fromkeys((*found, *pieces(without_urls(word)))):
+            if not self._room(None, at.level):
+                return
+            if looks_like_path(part) and _PATTERN.search(part) and "://" not in part:
+                self._path("", at)
+            else:
                 self._undeclared_path(part, at)
+
+    def _touched(self, words: Iterable[str], touches: dict[str, None]) -> None:
+        """What words may name below the working folder, or as a program: for rules that refuse or ask."""
+        for word in words:
+            facts = path_facts(word, self._cwd)
+            if facts.path is not None and not word.startswith("-"):
+                touches[facts.path] = None
+                self._characters += len(facts.path)
 
     def _id(self, kind: str, at: _At) -> str:
         """The place, with a number behind it when the same was found there before."""

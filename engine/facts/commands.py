@@ -26,7 +26,9 @@ _TOKEN = re.compile(
 _SPACES = re.compile(" +")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _OPERATOR = re.compile(r"[;&|<>$`]")
-_OPTION = re.compile(r"\A-[A-Za-z](?=[/~.\\])")
+_OPTION = re.compile(r"\A-[A-Za-z]+(?=[/~.\\])")
+_VALUE = re.compile(r"\A-[A-Za-z](?=\w[\w-]*\.)")
+_BORDER = re.compile(r"[=,:;@(){}\[\]\"'+\s]+")
 _PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
 
 
@@ -54,7 +56,15 @@ def text_facts(text: str) -> CommandFacts:
 
 def parts(word: str) -> tuple[str, ...]:
     """What one word of a command may name: itself, what is set by it (`--file=…`), what follows an option (`-I…`)."""
-    return tuple(dict.fromkeys(part for part in (word, word.partition("=")[2], _OPTION.sub("", word)) if part))
+    found = (word, word.partition("=")[2], _OPTION.sub("", word), _VALUE.sub("", word))
+    mapped = pieces(word) if word.count(":") > 1 and "://" not in word else ()
+    return tuple(dict.fromkeys(part for part in (*found, *mapped) if part))
+
+
+def pieces(word: str) -> tuple[str, ...]:
+    """Where a path may begin inside of a word: behind `@`, `=`, a comma, a colon, a quote or the letters of options."""
+    found = [part for part in _BORDER.split(word) if part]
+    return tuple(dict.fromkeys((*found, *(_OPTION.sub("", part) for part in found))))
 
 
 def _facts(words: tuple[str, ...]) -> CommandFacts:

@@ -47,11 +47,16 @@ class FoundPath(Model):
 
 
 class Command(Model):
-    """The words of a command, the first of them its program; none when the text could mean more."""
+    """The words of a command, the first of them its program; none when the text could mean more.
+
+    `touches` are the absolute paths that its words would be, its program among them. Most are none, so they count
+    only for rules that refuse or ask.
+    """
 
     id: str
     canonical: bool
     words: tuple[str, ...] | None = None
+    touches: tuple[str, ...]
     form: Form
 
 

@@ -112,6 +112,66 @@ def test_a_path_is_found_wherever_it_stands(arguments: dict[str, Any], path: str
     assert [(one.path, one.canonical) for one in found] == [(path, path is not None)]
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["@/etc/passwd", "-d@/etc/passwd", "f=@/etc/passwd", "a,/etc/passwd", "--f=x=/etc/passwd", "-abf/etc/passwd",
+     "type=bind,source=/etc/passwd,target=x", "'/etc/passwd'", '"/etc/passwd', "(/etc/passwd)"],
+)  # fmt: skip
+def test_a_path_is_found_inside_of_a_word_of_a_command(word: str) -> None:
+    found = walked({"command": ["ls", word]}).paths
+    assert "/etc/passwd" in [one.path for one in found]
+
+
+def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
+    assert [one.canonical for one in walked({"command": ["ls", "/e*c/passwd"]}).paths] == [False]
+    assert walked({"command": ["find", "-name", "*.py"]}).paths == ()
+
+
+@pytest.mark.parametrize("word", ["-xevil.org:80", "-sevil.org", "::evil.org:443", "a:b:evil.org"])
+def test_a_host_is_found_inside_of_a_word_of_a_command(word: str) -> None:
+    assert any("evil.org" in (one.origin or "") for one in walked({"command": ["curl", word]}).destinations)
+
+
+def test_a_command_may_touch_what_its_words_name() -> None:
+    assert walked({"command": ["bin/ls", "-l", "keys/a", ".env", "f=x"]}).commands[0].touches == (
+        "/work/bin/ls",
+        "/work/keys/a",
+        "/work/.env",
+        "/work/f=x",
+        "/work/f",
+        "/work/x",
+    )
+    assert walked({"command": "/etc/run a"}, cwd=None).commands[0].touches == ("/etc/run",)
+    assert walked({"command": "ls; rm a"}).commands[0].touches == ()
+
+
+def test_no_piece_of_a_secret_is_a_path() -> None:
+    for command in (["db", "--password=hunter2-xyz", "keys/a"], ["db", f"x={TOKEN}", "keys/a"]):
+        found = walked({"command": command})
+        assert found.secrets
+        assert found.commands[0].touches == ("/work/keys/a",)
+
+
+@pytest.mark.parametrize("value", [None, [], {}, [None], {"a": None}, [[]]])
+def test_nothing_is_no_address_path_or_command(value: Any) -> None:
+    found = walked({"url": value, "path": value, "command": value, "host": value})
+    assert [one.canonical for one in found.destinations] == [False] * 2
+    assert [one.canonical for one in found.paths] == [False]
+    assert [one.canonical for one in found.commands] == [False]
+    assert walked({"text": value, "data": value}).destinations == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": "/etc/passwd",}', '\ufeff{"a": "/etc/passwd"}', '{"a": 1}\n{"b": "/etc/passwd"}', "['/etc/passwd']",
+     '{"x\\" ": "/etc/passwd",}'],
+)  # fmt: skip
+def test_what_a_lenient_reader_takes_for_json_is_searched(text: str) -> None:
+    assert "/etc/passwd" in [one.path for one in walked({"data": text}).paths]
+    hosts = text.replace("/etc/passwd", "evil.org")
+    assert origins(walked({"data": hosts})) == [("arguments/data", "https://evil.org")]
+
+
 def test_a_path_has_links_and_its_folder() -> None:
     linked = walk({"path": "a"}, TYPES, "/work", Look(is_secret, is_secret_name, links=lambda _: "linked"))
     assert linked.paths[0].model_dump() == {
@@ -139,7 +199,7 @@ def test_a_path_has_links_and_its_folder() -> None:
         ({"command": ["git", 5]}, [("argv", None)]),
         ({"command": []}, [("argv", None)]),
         ({"command": 5}, [("text", None)]),
-        ({"command": None}, []),
+        ({"command": None}, [("text", None)]),
         ({"command": ["ls", *["a"] * 30]}, [("argv", ("ls", *["a"] * 15))]),
     ],
 )

@@ -72,7 +72,15 @@ def test_the_input_as_a_whole() -> None:
                 "links": "none",
             },
         ),
-        "commands": ({"id": "arguments/command", "canonical": True, "words": ("git", "status"), "form": "argv"},),
+        "commands": (
+            {
+                "id": "arguments/command",
+                "canonical": True,
+                "words": ("git", "status"),
+                "touches": ("/nowhere/status",),
+                "form": "argv",
+            },
+        ),
         "secrets": ({"id": "arguments/body/password"},),
         "unreadable": (),
     }

@@ -52,8 +52,8 @@ command(one) := {"any command"} | _beginnings(one.words) if {
 	is_array(one.words)
 }
 
-# Of a command, for rules that refuse or ask: whatever folder its program is in.
-command_refused(one) := ({"any command"} | _beginnings(full)) | _beginnings(short) if {
+# Of a command, for rules that refuse or ask: whatever folder its program is in, and the paths that its words may be.
+command_refused(one, asked) := (({"any command"} | _beginnings(full)) | _beginnings(short)) | _touched(one, asked) if {
 	one.canonical == true
 	is_array(one.words)
 	program := lower(one.words[0])
@@ -62,6 +62,30 @@ command_refused(one) := ({"any command"} | _beginnings(full)) | _beginnings(shor
 	parts := split(program, "/")
 	short := array.concat([parts[count(parts) - 1]], others)
 }
+
+# A word is a path only perhaps, so it is not `any path`; the command runs in its working folder for certain.
+#
+# METADATA
+# custom:
+#   proof: it collects parts of texts that are there; a command without its paths is refused by a requirement of its own
+_touched(one, asked) := {aspect |
+	some path in array.concat(one.touches, _folders(asked))
+	some aspect in (path_refused({"canonical": true, "path": path}, asked) - {"any path"})
+} | _in_no_folder(asked)
+
+# METADATA
+# custom:
+#   proof: without a working folder the command is in none, and counts as one that may be in every folder below it
+_folders(asked) := [asked.cwd] if {
+	startswith(asked.cwd, "/")
+} else := []
+
+# METADATA
+# custom:
+#   proof: without a working folder a command may touch every path that a rule names below it
+_in_no_folder(asked) := set() if {
+	startswith(asked.cwd, "/")
+} else := {"any path without cwd"}
 
 _bare(path) := trim_suffix(path, "/")
 

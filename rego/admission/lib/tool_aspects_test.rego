@@ -7,7 +7,7 @@ _host := {"id": "a", "canonical": true, "origin": "https://a.example.com"}
 
 _path := {"id": "a", "canonical": true, "path": "/Work/Notes/a.txt", "below_cwd": "Notes/a.txt"}
 
-_command := {"id": "a", "canonical": true, "words": ["/usr/bin/Git", "status", "-s"]}
+_command := {"id": "a", "canonical": true, "words": ["/usr/bin/Git", "status", "-s"], "touches": []}
 
 test_destination if {
 	tool_aspects.destination(_host) == {"any host", "host https://a.example.com"}
@@ -114,7 +114,12 @@ test_command_word_for_word if {
 }
 
 test_command_refused_whatever_the_folder_of_its_program if {
-	tool_aspects.command_refused(_command) == {
+	tool_aspects.command_refused(_command, {"cwd": "/Srv"}) == {
+		"/",
+		"/srv",
+		"/srv/",
+		"{cwd}",
+		"{cwd}/",
 		"any command",
 		"command 1 /usr/bin/git",
 		"command 2 /usr/bin/git status",
@@ -122,6 +127,19 @@ test_command_refused_whatever_the_folder_of_its_program if {
 		"command 1 git",
 		"command 2 git status",
 		"command 3 git status -s",
+	}
+}
+
+test_command_refused_by_what_its_words_may_be if {
+	touching := object.union(_command, {"touches": ["/usr/bin/Git", "/work/Keys/a"]})
+	found := tool_aspects.command_refused(touching, {"cwd": "/work"})
+	every aspect in ["/usr/bin/", "/usr/bin/git", "{cwd}/keys/", "{cwd}/keys/a", "/work/"] {
+		aspect in found
+	}
+	not "any path" in found
+	not "any path without cwd" in found
+	every asked in [{}, {"cwd": null}, {"cwd": ""}, null] {
+		"any path without cwd" in tool_aspects.command_refused(_command, asked)
 	}
 }
 
@@ -143,7 +161,7 @@ test_command_missing if {
 	]
 	every one in broken {
 		not tool_aspects.command(one)
-		not tool_aspects.command_refused(one)
+		not tool_aspects.command_refused(one, {"cwd": "/work"})
 	}
-	not tool_aspects.command_refused({"canonical": true, "words": []})
+	not tool_aspects.command_refused({"canonical": true, "words": []}, {"cwd": "/work"})
 }

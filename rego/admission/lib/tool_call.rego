@@ -51,7 +51,7 @@ _found := (({"always"} | hosts) | paths) | commands if {
 	is_array(input.commands)
 	hosts := {aspect | some one in input.destinations; some aspect in aspects.destination(one)}
 	paths := {aspect | some one in input.paths; some aspect in aspects.path_refused(one, input.asked)}
-	commands := {aspect | some one in input.commands; some aspect in aspects.command_refused(one)}
+	commands := {aspect | some one in input.commands; some aspect in aspects.command_refused(one, input.asked)}
 }
 
 # Everything the call holds, each with what a rule that allows may cover of it.

@@ -58,7 +58,7 @@ _prefix := {
 	"expires_at": 200, "revoked": false,
 }
 
-_command(words) := {"id": "c", "canonical": true, "words": words}
+_command(words) := {"id": "c", "canonical": true, "words": words, "touches": []}
 
 _unknown_policy := object.union(_undecided, {
 	"visible": false,

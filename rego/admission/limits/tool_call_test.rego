@@ -66,7 +66,7 @@ _differences := {
 		{"tool": "run", "side_effects": ["execute"], "rule": "base/confirm_all", "basis": "approval"},
 	],
 	"a prefix": [
-		{"call": {"tool": "run"}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"]}]},
+		{"call": {"tool": "run"}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"], "touches": []}]},
 		{"tool": "run", "side_effects": ["execute"], "rule": "prefix:p1", "basis": "argument_text_prefix"},
 	],
 }

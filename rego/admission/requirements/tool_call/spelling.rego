@@ -73,6 +73,7 @@ looked_at(one) if {
 #   each: commands
 #   empty: allowed
 #   remedy: Run one command a call, as a list of words, without shell operators, substitutions or variables
+#   proof: the list of what it touches has to be there, and is empty when no word could be a path
 #   after: [tool_unknown]
 # labels:
 #   row: B10
@@ -82,5 +83,9 @@ command_canonical(one) if {
 	count(one.words) > 0
 	every word in one.words {
 		is_string(word)
+	}
+	is_array(one.touches)
+	every path in one.touches {
+		startswith(path, "/")
 	}
 }

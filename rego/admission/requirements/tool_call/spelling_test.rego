@@ -45,11 +45,12 @@ test_looked_at if {
 }
 
 test_command_canonical if {
-	spelling.command_canonical({"id": "a", "canonical": true, "words": ["ls", "-l"], "form": "argv"})
+	spelling.command_canonical({"id": "a", "canonical": true, "words": ["ls", "-l"], "touches": ["/w/-l"]})
 	every one in [
 		{"id": "a", "canonical": false, "words": ["ls"]}, {"id": "a", "canonical": true}, {"id": "a", "words": ["ls"]},
 		{"canonical": true, "words": []}, {"canonical": true, "words": "ls"}, {"canonical": true, "words": ["ls", 1]},
-		{"canonical": true, "words": {"0": "ls"}}, {}, null,
+		{"canonical": true, "words": {"0": "ls"}}, {}, null, {"id": "a", "canonical": true, "words": ["ls"]},
+		{"canonical": true, "words": ["ls"], "touches": null}, {"canonical": true, "words": ["ls"], "touches": ["a"]},
 	] {
 		not spelling.command_canonical(one)
 	}
