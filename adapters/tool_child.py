@@ -42,6 +42,7 @@ def main() -> None:
         outcome = attempt(tool, job["arguments"], job["seconds"], job["most"], effects)
     with suppress(Exception):
         sys.stdout.flush()
+    effects.close()  # nobody listens after the end: what would be reported then must not happen
     tell("end", outcome.plain())
     os._exit(0)  # whatever threads the tool has left
 

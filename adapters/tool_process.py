@@ -6,7 +6,6 @@ the kill.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
@@ -120,8 +119,8 @@ def _named(tool: Callable[..., Any]) -> tuple[str, str]:
     module, name = getattr(tool, "__module__", None), getattr(tool, "__qualname__", None)
     found: Any = None
     if isinstance(module, str) and isinstance(name, str) and module != "__main__":
-        with suppress(ImportError, AttributeError):
-            found = importlib.import_module(module)
+        with suppress(Exception):
+            found = sys.modules[module]  # the tool came from there: nothing is imported for a name that it states
             for part in name.split("."):
                 found = getattr(found, part)
     if found is not tool:
