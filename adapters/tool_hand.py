@@ -55,7 +55,9 @@ class CallHand:
         effects = Effects()
         try:
             outcome = self._run(call.tool, tool, arguments, grant, effects)
-        except (KeyboardInterrupt, SystemExit) as stop:  # of whoever waits here, not of the tool
+        except Exception:
+            raise  # it was not begun
+        except BaseException as stop:  # noqa: BLE001  (of whoever waits here, not of the tool)
             self.interrupt, outcome = stop, Outcome.failed(stop)
         self.tool, self.outcome, self.effects = call.tool, outcome, effects.close()
         facts = {

@@ -109,10 +109,16 @@ class ToolPath:
             definition = self.registry.definition(name) if known and name is not None else None
         except EngineError as error:
             return error, None
+        except Exception as error:  # noqa: BLE001  (a registry of somebody else)
+            return _unreadable(error), None
         return self.asked.request("policy", "profile", "cwd", "environment", call=frozen, definition=definition), name
 
     def _context(self, approval: str | None) -> Any:
         return replace(self.context, approval=approval, idempotency_key=None)  # a key is for one request
+
+
+def _unreadable(error: Exception) -> EngineError:
+    return EngineError(f"the registry of tools failed with {type(error).__name__}", remedy="see to the registry")
 
 
 def _code(error: Exception) -> str:

@@ -57,6 +57,8 @@ class _Gate(Generic[EngineT]):
         is asked for (B31). Tools that `isolated` names run in a process of their own, with
         `process_environment` as their environment, and are killed when their time is up.
         """
+        if isinstance(isolated, str):
+            raise TypeError("`isolated` is a list of names, not one")  # whose letters would isolate nothing
         self._engine = engine
         asked = Asked(policy, profile, cwd, None if environment is None else dict(environment))
         apart = Apart(frozenset(isolated), dict(process_environment or {}))
