@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from adapters.tool_effects import MOST_EFFECTS, Effects, ToolStoppedError, digest_of, record_side_effect
-from adapters.tool_outcome import Failure, Given, Outcome, ToolValidationError, cut
-from adapters.tool_process import in_process
-from adapters.tool_thread import in_thread
+from adapters.tool_gate.effects import MOST_EFFECTS, Effects, ToolStoppedError, digest_of, record_side_effect
+from adapters.tool_gate.outcome import Failure, Given, Outcome, ToolValidationError, cut
+from adapters.tool_gate.process import in_process
+from adapters.tool_gate.thread import in_thread
 from engine.errors import WorkError
 from tests.adapters import isolated_tools
 from tests.processes import gone
@@ -325,8 +325,8 @@ def test_what_a_thread_reports_at_the_end_does_not_get_into_it() -> None:
 def test_the_end_of_the_program_waits_for_no_thread_that_a_tool_left() -> None:
     text = """
 import asyncio, time
-from adapters.tool_effects import Effects
-from adapters.tool_thread import in_thread
+from adapters.tool_gate.effects import Effects
+from adapters.tool_gate.thread import in_thread
 
 async def tool():
     await asyncio.gather(*(asyncio.to_thread(time.sleep, 600) for _ in range(40)))

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from adapters import tool_hand
-from adapters.tool_hand import Apart, CallHand
+from adapters.tool_gate import hand as tool_hand
+from adapters.tool_gate.hand import Apart, CallHand
 from adapters.tool_registry import ToolRegistry
 from adapters.tools import AsyncToolGate, ToolGate, ToolResult, record_side_effect
 from engine.drive import SLOW_CALLS

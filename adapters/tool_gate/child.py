@@ -24,9 +24,9 @@ def main() -> None:
     job = json.loads(sys.stdin.buffer.read())
     sys.path[:] = job["path"]
 
-    from adapters.tool_effects import Effects
-    from adapters.tool_outcome import Outcome
-    from adapters.tool_thread import attempt
+    from adapters.tool_gate.effects import Effects
+    from adapters.tool_gate.outcome import Outcome
+    from adapters.tool_gate.thread import attempt
 
     def tell(what: str, value: Any) -> None:
         channel.sendall(json.dumps({what: value}).encode("ascii") + b"\n")

@@ -11,8 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
-from adapters.tool_effects import Effects, recording
-from adapters.tool_outcome import Given, Outcome, ToolValidationError
+from adapters.tool_gate.effects import Effects, recording
+from adapters.tool_gate.outcome import Given, Outcome, ToolValidationError
 
 Tool = Callable[..., Any]
 

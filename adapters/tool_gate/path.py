@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adapters.tool_asks import Ask, Asked, Registry, Steps
-from adapters.tool_grants import Job, ResultGrant, VisibilityGrant, granted, unenforceable
-from adapters.tool_hand import Apart, CallHand, result_request
-from adapters.tool_outcome import Outcome
-from adapters.tool_request import named_tool, private_copy
-from adapters.tool_result import ToolResult, broken, not_run, returned, withheld
+from adapters.tool_gate.asks import Ask, Asked, Registry, Steps
+from adapters.tool_gate.grants import Job, ResultGrant, VisibilityGrant, granted, unenforceable
+from adapters.tool_gate.hand import Apart, CallHand, result_request
+from adapters.tool_gate.outcome import Outcome
+from adapters.tool_gate.request import named_tool, private_copy
+from adapters.tool_gate.result import ToolResult, broken, not_run, returned, withheld
 from engine.errors import EngineError
 from engine.model import Decision, Permit, Result
 from engine.model import Outcome as Decided

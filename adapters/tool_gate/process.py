@@ -18,11 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from adapters.tool_effects import Effects, ToolStoppedError, told
-from adapters.tool_outcome import Failure, Outcome
+from adapters.tool_gate.effects import Effects, ToolStoppedError, told
+from adapters.tool_gate.outcome import Failure, Outcome
 from engine.errors import WorkError
 
-_CHILD = Path(__file__).with_name("tool_child.py")
+_CHILD = Path(__file__).with_name("child.py")
 _PIECE = 1 << 16
 _ESCAPED = 6  # bytes that JSON makes of one: `\u0000`
 _BESIDES = 1 << 20  # bytes of side effects and of an error

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.tool_asks import Registry
-from adapters.tool_effects import Effects
-from adapters.tool_grants import CallGrant, DecidedCall, Job, granted, unenforceable
-from adapters.tool_outcome import Outcome
-from adapters.tool_process import in_process
-from adapters.tool_thread import Tool, in_thread
+from adapters.tool_gate.asks import Registry
+from adapters.tool_gate.effects import Effects
+from adapters.tool_gate.grants import CallGrant, DecidedCall, Job, granted, unenforceable
+from adapters.tool_gate.outcome import Outcome
+from adapters.tool_gate.process import in_process
+from adapters.tool_gate.thread import Tool, in_thread
 from engine.errors import WorkError
 from engine.model import Permit, Result
 
