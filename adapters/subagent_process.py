@@ -51,7 +51,10 @@ class SubagentProcess:
         limits: KeptLimits,
         ended: Callable[[State], None],
     ) -> None:
-        """Start it. `ended` is told once, before anybody sees that it is over. Raises OSError, ValueError."""
+        """Start it. `ended` is told once, before anybody sees that it is over.
+
+        Raises OSError, ValueError, RuntimeError; then nothing runs.
+        """
         self.transcript = Transcript(limits)
         self.over, self.told = threading.Event(), threading.Event()
         """Set when it and its group have ended; when it has taken everything that it was told, or never will."""
@@ -62,21 +65,22 @@ class SubagentProcess:
         self._pending = bytearray()
         self._lock = threading.Lock()
         self._gone = False
-        self._process = subprocess.Popen(
-            list(program.command),
-            cwd=program.folder,
-            env=dict(program.environment),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,  # a group of its own, which is ended as a whole
-        )
-        self._stdin, self._stdout = _descriptor(self._process.stdin), _descriptor(self._process.stdout)
         self._bell, self._ring = os.pipe()
-        for file in (self._bell, self._ring, self._stdin, self._stdout):
-            os.set_blocking(file, False)
-        threading.Thread(target=self._attend, name="engine-subagent", daemon=True).start()
+        try:
+            self._process = _started(program)
+            try:
+                self._stdin, self._stdout = _descriptor(self._process.stdin), _descriptor(self._process.stdout)
+                for file in (self._bell, self._ring, self._stdin, self._stdout):
+                    os.set_blocking(file, False)
+                threading.Thread(target=self._attend, name="engine-subagent", daemon=True).start()
+            except BaseException:  # nobody would ever end it
+                with self._process:
+                    self._kill_group()
+                raise
+        except BaseException:
+            os.close(self._bell)
+            os.close(self._ring)
+            raise
 
     @property
     def state(self) -> State:
@@ -169,6 +173,19 @@ class SubagentProcess:
                 self._pending.clear()
             if not self._pending:
                 self.told.set()
+
+
+def _started(program: Program) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        list(program.command),
+        cwd=program.folder,
+        env=dict(program.environment),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+        start_new_session=True,  # a group of its own, which is ended as a whole
+    )
 
 
 def _descriptor(pipe: IO[bytes] | None) -> int:

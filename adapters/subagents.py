@@ -50,6 +50,7 @@ class Subagents:
         self._decide, self._family, self._program, self._limits = decide, family, program, limits
         self._kept, self._new_id = kept, new_id
         self._lock = threading.Lock()
+        self._closed = False
         self._running: dict[str, SubagentProcess] = {}
         self._over: OrderedDict[str, SubagentProcess] = OrderedDict()
         self._gave: OrderedDict[str, Work] = OrderedDict()
@@ -61,8 +62,9 @@ class Subagents:
         self.close()
 
     def close(self) -> None:
-        """Kill whatever still runs, and wait until it is dead."""
+        """Kill whatever still runs, and wait until it is dead; nothing is started any more."""
         with self._lock:
+            self._closed = True
             running = list(self._running.values())
         for process in running:
             process.kill()
@@ -167,15 +169,21 @@ class Subagents:
 
         self._family.started(child, ask.conversation)
         try:
-            with self._lock:  # it cannot end before it is known
-                process = SubagentProcess(self._program, grant.lifetime_seconds, self._kept, ended)
-                self._running[child] = process
-        except (OSError, ValueError) as error:
+            process = self._launch(child, grant, ended)
+        except (OSError, ValueError, RuntimeError) as error:  # no such program, no descriptors or threads left
             with suppress(Exception):
                 self._family.ended(child, "ended")
             raise _failed(f"the subagent cannot be started: {type(error).__name__}", "engine.subagent_start") from error
         process.tell(_line(type="task", conversation=child, text=task))
         return child, process
+
+    def _launch(self, child: str, grant: Grant, ended: Callable[[State], None]) -> SubagentProcess:
+        with self._lock:  # it cannot end before it is known
+            if self._closed:
+                raise RuntimeError("closed")
+            process = SubagentProcess(self._program, grant.lifetime_seconds, self._kept, ended)
+            self._running[child] = process
+            return process
 
     def _find(self, child: str) -> SubagentProcess:
         with self._lock:

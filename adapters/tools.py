@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, Literal, TypeVar
 
-from adapters.tool_asks import Asked, Decides, DecidesAsync, Registry, walk, walk_async
-from adapters.tool_effects import ToolStoppedError, record_side_effect
-from adapters.tool_hand import Apart
-from adapters.tool_outcome import ToolValidationError
-from adapters.tool_path import ToolPath
-from adapters.tool_result import ToolResult
+from adapters.tool_gate.asks import Asked, Decides, DecidesAsync, Registry, walk, walk_async
+from adapters.tool_gate.effects import ToolStoppedError, record_side_effect
+from adapters.tool_gate.hand import Apart
+from adapters.tool_gate.outcome import ToolValidationError
+from adapters.tool_gate.path import ToolPath
+from adapters.tool_gate.result import ToolResult
 
 __all__ = [
     "AsyncToolGate",
@@ -57,6 +57,8 @@ class _Gate(Generic[EngineT]):
         is asked for (B31). Tools that `isolated` names run in a process of their own, with
         `process_environment` as their environment, and are killed when their time is up.
         """
+        if isinstance(isolated, str):
+            raise TypeError("`isolated` is a list of names, not one")  # whose letters would isolate nothing
         self._engine = engine
         asked = Asked(policy, profile, cwd, None if environment is None else dict(environment))
         apart = Apart(frozenset(isolated), dict(process_environment or {}))

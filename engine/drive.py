@@ -8,8 +8,9 @@ and for many requests side by side, whose questions to OPA become one.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +24,7 @@ BATCH_ITEMS = 128
 """Inputs in one question to OPA: its answer is one piece, and others wait for the connection."""
 
 SLOW_CALLS = 8
-"""Source bundles read, and pieces of work done, at the same time; they wait for disks and networks."""
+"""Source bundles read at the same time; they wait for disks."""
 
 SIDE_BY_SIDE = 4
 """Questions of many inputs that OPA is asked at once; it evaluates each on one core."""
@@ -90,13 +91,20 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Something that takes a while: the state, or, where it is `slow`, reading files and approved work."""
+    """Something that takes a while: the state, or, where it is `slow`, reading files."""
 
     run: Callable[[], Any]
     slow: bool = False
 
 
-Step = Ask | Append | Call
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Approved work. It may take minutes, and may itself ask for decisions, so it never takes a place from one."""
+
+    run: Callable[[], Any]
+
+
+Step = Ask | Append | Call | Work
 Steps = Generator[Step, Any, T]
 _Asked = tuple[Opa, Sequence[tuple[int, Ask]]]
 
@@ -211,9 +219,35 @@ async def _perform_async(step: Step) -> Any:
         return await step.opa.ask_async("decision", step.document)
     if isinstance(step, Append):
         return await step.log.append_async(step.body, step.events)
-    if step.slow:
-        return await asyncio.get_running_loop().run_in_executor(_slow(), step.run)
-    return await asyncio.to_thread(step.run)
+    if isinstance(step, Work):
+        return await _ended(_own_thread(step.run))
+    loop = asyncio.get_running_loop()
+    return await _ended(loop.run_in_executor(_slow() if step.slow else None, step.run))
+
+
+async def _ended(thread: asyncio.Future[T]) -> T:
+    """What a thread gives. Who is cancelled meanwhile waits on: it cannot be stopped, and uses what would be closed."""
+    while True:
+        try:
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            if thread.cancelled():
+                raise
+
+
+def _own_thread(run: Callable[[], T]) -> asyncio.Future[T]:
+    """A thread that the end of the program does not wait for, as it does for those of a pool."""
+    ended: Future[T] = Future()
+    ended.set_running_or_notify_cancel()  # from here on it cannot be cancelled
+
+    def body() -> None:
+        try:
+            ended.set_result(run())
+        except BaseException as error:  # noqa: BLE001  (the path decides what it means)
+            ended.set_exception(error)
+
+    threading.Thread(target=body, name="engine-work", daemon=True).start()
+    return asyncio.wrap_future(ended)
 
 
 @cache

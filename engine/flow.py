@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from engine.canonical import RawJson, canonical, digest
 from engine.decide import Verdict, read
-from engine.drive import Append, Ask, Call, Log, Opa, Steps
+from engine.drive import Append, Ask, Call, Log, Opa, Steps, Work
 from engine.enforce import enforceable, permit
 from engine.errors import EnforceError, EngineError, Exit, GatherError
 from engine.files import shown
@@ -160,17 +160,24 @@ def answer(
     `hand` is the adapter that does the work of this point; it runs only in mode `enforce`, on an
     allow, after the decision is durable.
     """
-    case = _Case(point, mode, context, parts.new_id())
+    case, stop = _Case(point, mode, context, parts.new_id()), None
     try:
         yield from _judge(case, request, parts)
     except EngineError as error:
         case.fault = error
     except Exception as error:  # noqa: BLE001  (a fault of ours is a deny like any other)
         case.fault = _internal(error)
+    except GeneratorExit:
+        raise  # nobody takes steps any more
+    except BaseException as error:  # noqa: BLE001  (Ctrl-C: raised again once the request is recorded)
+        case.fault, stop = _internal(error), error
     yield from _give_back(case)
     opened = None if case.gathered is None else case.gathered.opened
     with nullcontext() if opened is None else closing(opened):
-        return (yield from _record_and_work(case, parts, hand))
+        answered = yield from _record_and_work(case, parts, hand)
+    if stop is not None:
+        raise stop
+    return answered
 
 
 def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
@@ -369,11 +376,15 @@ def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Steps[Answ
 
 
 def _work(case: _Case, decision: Decision, parts: Parts, do: Callable[[], Result]) -> Steps[Answer]:
-    started = time.perf_counter_ns()
+    started, stop = time.perf_counter_ns(), None
     try:
-        result: Result = yield Call(do, slow=True)
-    except EngineError as error:
-        case.fault, result = error, Result(status=error.code, facts={})
+        result: Result = yield Work(do)
+    except GeneratorExit:
+        raise
+    except BaseException as error:  # noqa: BLE001  (Ctrl-C too: raised again once it is recorded that work was begun)
+        case.fault = error if isinstance(error, EngineError) else _internal(error)
+        stop = None if isinstance(error, Exception) else error
+        result = Result(status=case.fault.code if stop is None else "interrupted", facts={})
     duration = (time.perf_counter_ns() - started) // 1000
     try:
         body = ResultRecord(
@@ -388,6 +399,8 @@ def _work(case: _Case, decision: Decision, parts: Parts, do: Callable[[], Result
         yield Append(parts.log, body)
     except Exception as error:  # noqa: BLE001  (facts that have no JSON form, a record that cannot be written)
         case.fault = case.fault or (error if isinstance(error, EngineError) else _internal(error))
+    if stop is not None:
+        raise stop
     return Answer(decision, case.gathered, case.fault, result, case.document)
 
 
@@ -432,6 +445,6 @@ def _fields(error: ValidationError) -> str:
     )
 
 
-def _internal(error: Exception | None) -> EngineError:
+def _internal(error: BaseException | None) -> EngineError:
     what = "no verdict was reached" if error is None else f"an unexpected {type(error).__name__} stopped the request"
     return EngineError(what, remedy="this is a fault of the engine: report it with the decision id")

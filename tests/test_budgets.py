@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -88,6 +88,22 @@ def test_what_is_refused_spends_nothing(settings: Settings) -> None:
         for _ in range(5):
             assert "license_unknown" in codes(engine.decide("license", {**ACCEPTED, "license": "Nobody-1.0"}))
         assert codes(engine.decide("license", ACCEPTED)) == []
+
+
+def test_a_request_that_is_interrupted_spends_nothing_and_is_recorded(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with Engine(settings, values=ceiling("all", 1), now=lambda: START) as engine:
+        with monkeypatch.context() as patch:
+            patch.setattr(type(engine.opa), "ask", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                engine.decide("license", ACCEPTED)
+        assert engine.decide("license", ACCEPTED).decision.outcome == "allow"
+        assert engine.decide("license", ACCEPTED).decision.outcome == "deny"  # the control: it counts
+    assert [one["outcome"] for one in decisions(settings.state)] == ["deny", "allow", "deny"]
 
 
 def test_a_dry_run_sees_the_count_and_spends_nothing(settings: Settings) -> None:

@@ -88,6 +88,21 @@ def test_work_that_fails_is_a_fault_and_is_recorded(settings: Settings) -> None:
     assert verify(settings.state).ok
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_work_that_is_interrupted_is_recorded_first(stop: type[BaseException], settings: Settings) -> None:
+    def hand(_permit: Permit, _job: Job) -> Result:
+        raise stop
+
+    with Engine(settings) as engine, pytest.raises(stop):
+        engine.decide("source", {"path": str(GOOD), "digest": None}, hand)
+    lines = (settings.state / "records" / "decisions.000001.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [(one["kind"], one.get("status")) for one in map(json.loads, lines)] == [
+        ("decision", None),
+        ("result", "interrupted"),
+    ]
+    assert verify(settings.state).ok
+
+
 def test_a_result_that_cannot_be_recorded_is_a_fault(settings: Settings) -> None:
     with Engine(settings) as engine:
         answer = engine.decide(

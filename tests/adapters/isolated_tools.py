@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
+from contextvars import copy_context
 from typing import Any, NoReturn
 
 from adapters.tools import ToolValidationError, record_side_effect
@@ -29,6 +31,20 @@ def hang(duration: float) -> None:
     process = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({duration})"])
     record_side_effect("execute", id=f"pid-{process.pid}")
     time.sleep(duration)
+
+
+def leave_a_thread(size: int) -> str:
+    """End with a result of this size, while a thread goes on and reports."""
+
+    def body() -> None:
+        for number in range(900):
+            record_side_effect("write", id=f"n{number}")
+            going.set()
+
+    going = threading.Event()
+    threading.Thread(target=copy_context().run, args=(body,), daemon=True).start()
+    going.wait(20)
+    return "x" * size
 
 
 def invalid(value: str) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -414,6 +415,38 @@ def test_a_program_that_cannot_be_started_is_told_and_its_child_has_ended(home: 
     assert home.engine.parts is not None
     assert [row.state for row in home.engine.parts.store().children(None, 9)] == ["ended"]
     assert [record["status"] for record in home.results()] == ["engine.subagent_start"]
+
+
+def test_what_cannot_be_attended_to_does_not_run(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(Path("/proc/self/fd").iterdir())
+    started: list[int] = []
+    popen = subprocess.Popen
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        process = popen(*arguments, **options)
+        started.append(process.pid)
+        return process
+
+    def no_thread(*_: Any) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", counted)
+        patch.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(RuntimeError):
+            SubagentProcess(program("import time; time.sleep(600)"), SOON, KeptLimits(), lambda _: None)
+    assert gone(started[0])
+    assert set(Path("/proc/self/fd").iterdir()) <= before
+    assert home.own.run(ASK, "say=1").fault is None  # the control
+
+
+def test_nothing_is_started_once_they_are_closed(home: Home) -> None:
+    home.own.close()
+    reply = home.own.spawn(ASK, "wait")
+    assert reply.fault is not None
+    assert reply.fault.code == "engine.subagent_start"
+    assert home.engine.parts is not None
+    assert [row.state for row in home.engine.parts.store().children(None, 9)] == ["ended"]
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from adapters.tool_effects import digest_of
+from adapters.tool_gate.effects import digest_of
 from adapters.tools import ToolGate, ToolResult, ToolValidationError, record_side_effect
 from engine.engine import Engine
 from engine.record.verify import verify

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,10 +13,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from adapters.tool_effects import MOST_EFFECTS, Effects, ToolStoppedError, digest_of, record_side_effect
-from adapters.tool_outcome import Failure, Given, Outcome, ToolValidationError, cut
-from adapters.tool_process import in_process
-from adapters.tool_thread import in_thread
+from adapters.tool_gate.effects import MOST_EFFECTS, Effects, ToolStoppedError, digest_of, record_side_effect
+from adapters.tool_gate.outcome import Failure, Given, Outcome, ToolValidationError, cut
+from adapters.tool_gate.process import in_process
+from adapters.tool_gate.thread import in_thread
 from engine.errors import WorkError
 from tests.adapters import isolated_tools
 from tests.processes import gone
@@ -312,3 +314,61 @@ def test_only_a_function_that_a_process_can_find_gets_one() -> None:
         with pytest.raises(WorkError) as caught:
             apart(tool)
         assert caught.value.code == "engine.tool_not_importable"
+
+
+def test_what_a_thread_reports_at_the_end_does_not_get_into_it() -> None:
+    for _ in range(3):
+        outcome = in_process(isolated_tools.leave_a_thread, {"size": 5_000_000}, 20.0, 5_000_000, Effects(), {})
+        assert (outcome.given and outcome.given.bytes) == 5_000_000
+
+
+def test_the_end_of_the_program_waits_for_no_thread_that_a_tool_left() -> None:
+    text = """
+import asyncio, time
+from adapters.tool_gate.effects import Effects
+from adapters.tool_gate.thread import in_thread
+
+async def tool():
+    await asyncio.gather(*(asyncio.to_thread(time.sleep, 600) for _ in range(40)))
+
+print(in_thread(tool, {}, 0.1, 100, Effects()).late)
+"""
+    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, timeout=60, check=True, text=True)
+    assert ended.stdout == "True\n"
+
+
+def test_threads_of_an_async_tool_give_raise_and_end() -> None:
+    def broken() -> NoReturn:
+        raise OSError
+
+    async def tool() -> list[Any]:
+        numbers = await asyncio.gather(*(asyncio.to_thread(abs, one) for one in range(100)))
+        with pytest.raises(OSError):  # noqa: PT011
+            await asyncio.to_thread(broken)
+        return list(numbers)
+
+    outcome, _ = call(tool)
+    assert (outcome.given and outcome.given.text) == str(list(range(100)))
+    for thread in threading.enumerate():
+        if thread.name == "tool-thread":
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+def test_no_name_of_a_side_effect_hides_another() -> None:
+    def tool() -> None:
+        for id_ in ("a", "a.2", "a", "effect-4", "no name"):
+            record_side_effect("destructive" if id_ == "a.2" else "read", id=id_)
+
+    _, effects = call(tool)
+    assert [one["class"] for one in effects] == ["read", "destructive", "read", "read", "read"]
+    assert len({one["id"] for one in effects}) == len(effects)
+
+
+def test_no_module_is_imported_for_the_name_that_a_tool_states() -> None:
+    def tool() -> None: ...
+
+    tool.__module__ = "antigravity"
+    with pytest.raises(WorkError) as caught:
+        apart(tool)
+    assert (caught.value.code, "antigravity" in sys.modules) == ("engine.tool_not_importable", False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +14,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from adapters import tool_hand
-from adapters.tool_hand import Apart, CallHand
-from adapters.tools import AsyncToolGate, ToolGate, ToolResult
+from adapters.tool_gate import hand as tool_hand
+from adapters.tool_gate.hand import Apart, CallHand
+from adapters.tool_registry import ToolRegistry
+from adapters.tools import AsyncToolGate, ToolGate, ToolResult, record_side_effect
+from engine.drive import SLOW_CALLS
 from engine.engine import AsyncEngine, Engine
 from engine.errors import EngineError, GatherError, WorkError
 from engine.model import Limits, Permit
@@ -336,6 +339,50 @@ def test_whoever_stops_waiting_gets_his_interrupt_after_the_call_is_recorded(
     assert results(own_settings)[-1]["status"] == "failed"
 
 
+class _Stop(BaseException):
+    """What a handler of signals raises."""
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, _Stop])
+def test_whatever_stops_the_wait_the_side_effects_so_far_are_recorded(
+    stop: type[BaseException], engine: Engine, own_settings: Settings
+) -> None:
+    release = threading.Event()
+
+    def tool(search: str) -> None:
+        record_side_effect("read", id=search)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        release.wait(60)
+
+    def handler(*_: Any) -> NoReturn:
+        raise stop
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(stop):
+            ToolGate(engine, registry(**{READ: tool}), AGENT, **OPTIONS).call(reading("begun"))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        release.set()
+    assert results(own_settings)[-1]["facts"]["side_effects"] == [{"id": "begun", "class": "read"}]
+
+
+def test_a_registry_that_fails_gives_a_result_that_is_recorded(engine: Engine, own_settings: Settings) -> None:
+    class Broken(ToolRegistry):
+        def names(self) -> NoReturn:
+            raise ZeroDivisionError
+
+    own = ToolGate(engine, Broken(), AGENT, **OPTIONS)
+    result = own.call(reading())
+    assert (result.status, result.code, own.visible()) == ("refused", "engine.internal", [])
+    assert last(own_settings)["decision_id"] == result.decision_id
+
+
+def test_one_name_is_not_taken_for_a_list_of_names(engine: Engine, tools: Tools) -> None:
+    with pytest.raises(TypeError):
+        gate(engine, tools, isolated=READ)
+
+
 def test_the_same_on_an_event_loop(settings: Settings, tools: Tools) -> None:
     async def waiting(search: str) -> str:
         await asyncio.sleep(0)
@@ -360,6 +407,52 @@ def test_the_same_on_an_event_loop(settings: Settings, tools: Tools) -> None:
             assert sorted(one.status for one in both) == ["ok", "refused"]
 
     asyncio.run(run())
+
+
+def test_tools_that_take_long_or_call_tools_hold_no_decision_up(settings: Settings) -> None:
+    """More of them than there are threads that read."""
+    many = SLOW_CALLS + 4
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        async with AsyncEngine(settings) as engine:
+            inner = AsyncToolGate(engine, registry(**{READ: lambda search: search}), AGENT, **OPTIONS)
+            together = threading.Barrier(many)
+
+            def nested(search: str) -> str:
+                together.wait(20)
+                return asyncio.run_coroutine_threadsafe(inner.call(reading(search)), loop).result(20).content
+
+            outer = AsyncToolGate(engine, registry(**{READ: nested}), AGENT, **OPTIONS)
+            done = await asyncio.gather(*(outer.call(reading(str(number))) for number in range(many)))
+            assert [one.content for one in done] == [str(number) for number in range(many)]
+
+    asyncio.run(run())
+
+
+def test_a_loop_that_is_shut_down_waits_for_the_tool_and_its_record(settings: Settings) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def tool(search: str) -> str:
+        record_side_effect("read", id="before")
+        begun.set()
+        release.wait(20)
+        record_side_effect("read", id="after")
+        return search
+
+    async def run() -> None:
+        async with AsyncEngine(settings) as engine:
+            own = AsyncToolGate(engine, registry(**{READ: tool}), AGENT, **OPTIONS)
+            calling = asyncio.ensure_future(own.call(reading()))
+            await asyncio.to_thread(begun.wait, 20)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            asyncio.get_running_loop().call_later(0.1, release.set)
+            await asyncio.wait([calling])
+            assert calling.cancelled()
+
+    asyncio.run(run())
+    assert [one["id"] for one in results(settings)[-1]["facts"]["side_effects"]] == ["before", "after"]
 
 
 def test_a_hanging_tool_holds_the_loop_up_neither(settings: Settings) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from adapters.tool_grants import ResultGrant
-from adapters.tool_outcome import Failure, Given, Outcome, cut
+from adapters.tool_gate.grants import ResultGrant
+from adapters.tool_gate.outcome import Failure, Given, Outcome, cut
 from engine.model import Decision, Level
 from engine.model import Outcome as Decided
 

@@ -24,9 +24,9 @@ def main() -> None:
     job = json.loads(sys.stdin.buffer.read())
     sys.path[:] = job["path"]
 
-    from adapters.tool_effects import Effects
-    from adapters.tool_outcome import Outcome
-    from adapters.tool_thread import attempt
+    from adapters.tool_gate.effects import Effects
+    from adapters.tool_gate.outcome import Outcome
+    from adapters.tool_gate.thread import attempt
 
     def tell(what: str, value: Any) -> None:
         channel.sendall(json.dumps({what: value}).encode("ascii") + b"\n")
@@ -42,6 +42,7 @@ def main() -> None:
         outcome = attempt(tool, job["arguments"], job["seconds"], job["most"], effects)
     with suppress(Exception):
         sys.stdout.flush()
+    effects.close()  # nobody listens after the end: what would be reported then must not happen
     tell("end", outcome.plain())
     os._exit(0)  # whatever threads the tool has left
 

@@ -48,7 +48,7 @@ class Effects:
             if self._closed or number >= MOST_EFFECTS:
                 raise ToolStoppedError
             name = id_ if isinstance(id_, str) and _ID.fullmatch(id_) else f"effect-{number}"
-            if name in self._found:
+            while name in self._found:  # also one that looks like a name of ours
                 name = f"{name}.{number}"
             known = isinstance(class_, str) and _CLASS.fullmatch(class_)
             effect = {"id": name, "class": str(class_) if known else "unknown"}

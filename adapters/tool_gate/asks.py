@@ -7,7 +7,7 @@ from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from adapters.tool_thread import Tool
+from adapters.tool_gate.thread import Tool
 from engine.errors import EngineError
 from engine.model import Decision
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adapters.tool_asks import Ask, Asked, Registry, Steps
-from adapters.tool_grants import Job, ResultGrant, VisibilityGrant, granted, unenforceable
-from adapters.tool_hand import Apart, CallHand, result_request
-from adapters.tool_outcome import Outcome
-from adapters.tool_request import named_tool, private_copy
-from adapters.tool_result import ToolResult, broken, not_run, returned, withheld
+from adapters.tool_gate.asks import Ask, Asked, Registry, Steps
+from adapters.tool_gate.grants import Job, ResultGrant, VisibilityGrant, granted, unenforceable
+from adapters.tool_gate.hand import Apart, CallHand, result_request
+from adapters.tool_gate.outcome import Outcome
+from adapters.tool_gate.request import named_tool, private_copy
+from adapters.tool_gate.result import ToolResult, broken, not_run, returned, withheld
 from engine.errors import EngineError
 from engine.model import Decision, Permit, Result
 from engine.model import Outcome as Decided
@@ -109,10 +109,16 @@ class ToolPath:
             definition = self.registry.definition(name) if known and name is not None else None
         except EngineError as error:
             return error, None
+        except Exception as error:  # noqa: BLE001  (a registry of somebody else)
+            return _unreadable(error), None
         return self.asked.request("policy", "profile", "cwd", "environment", call=frozen, definition=definition), name
 
     def _context(self, approval: str | None) -> Any:
         return replace(self.context, approval=approval, idempotency_key=None)  # a key is for one request
+
+
+def _unreadable(error: Exception) -> EngineError:
+    return EngineError(f"the registry of tools failed with {type(error).__name__}", remedy="see to the registry")
 
 
 def _code(error: Exception) -> str:

@@ -6,7 +6,6 @@ the kill.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
@@ -19,11 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from adapters.tool_effects import Effects, ToolStoppedError, told
-from adapters.tool_outcome import Failure, Outcome
+from adapters.tool_gate.effects import Effects, ToolStoppedError, told
+from adapters.tool_gate.outcome import Failure, Outcome
 from engine.errors import WorkError
 
-_CHILD = Path(__file__).with_name("tool_child.py")
+_CHILD = Path(__file__).with_name("child.py")
 _PIECE = 1 << 16
 _ESCAPED = 6  # bytes that JSON makes of one: `\u0000`
 _BESIDES = 1 << 20  # bytes of side effects and of an error
@@ -120,8 +119,8 @@ def _named(tool: Callable[..., Any]) -> tuple[str, str]:
     module, name = getattr(tool, "__module__", None), getattr(tool, "__qualname__", None)
     found: Any = None
     if isinstance(module, str) and isinstance(name, str) and module != "__main__":
-        with suppress(ImportError, AttributeError):
-            found = importlib.import_module(module)
+        with suppress(Exception):
+            found = sys.modules[module]  # the tool came from there: nothing is imported for a name that it states
             for part in name.split("."):
                 found = getattr(found, part)
     if found is not tool:

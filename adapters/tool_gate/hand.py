@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.tool_asks import Registry
-from adapters.tool_effects import Effects
-from adapters.tool_grants import CallGrant, DecidedCall, Job, granted, unenforceable
-from adapters.tool_outcome import Outcome
-from adapters.tool_process import in_process
-from adapters.tool_thread import Tool, in_thread
+from adapters.tool_gate.asks import Registry
+from adapters.tool_gate.effects import Effects
+from adapters.tool_gate.grants import CallGrant, DecidedCall, Job, granted, unenforceable
+from adapters.tool_gate.outcome import Outcome
+from adapters.tool_gate.process import in_process
+from adapters.tool_gate.thread import Tool, in_thread
 from engine.errors import WorkError
 from engine.model import Permit, Result
 
@@ -55,7 +55,9 @@ class CallHand:
         effects = Effects()
         try:
             outcome = self._run(call.tool, tool, arguments, grant, effects)
-        except (KeyboardInterrupt, SystemExit) as stop:  # of whoever waits here, not of the tool
+        except Exception:
+            raise  # it was not begun
+        except BaseException as stop:  # noqa: BLE001  (of whoever waits here, not of the tool)
             self.interrupt, outcome = stop, Outcome.failed(stop)
         self.tool, self.outcome, self.effects = call.tool, outcome, effects.close()
         facts = {

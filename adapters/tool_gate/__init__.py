@@ -1,0 +1,1 @@
+"""The parts of the gate in `adapters.tools`: read `path` first."""
