@@ -69,14 +69,14 @@ command_refused(one, asked) := (({"any command"} | _beginnings(full)) | _beginni
 # custom:
 #   proof: it collects parts of texts that are there; a command without its paths is refused by a requirement of its own
 _touched(one, asked) := {aspect |
-	some path in array.concat(one.touches, _folders(asked))
+	some path in array.concat(one.touches, _own_folder(asked))
 	some aspect in (path_refused({"canonical": true, "path": path}, asked) - {"any path"})
 } | _in_no_folder(asked)
 
 # METADATA
 # custom:
 #   proof: without a working folder the command is in none, and counts as one that may be in every folder below it
-_folders(asked) := [asked.cwd] if {
+_own_folder(asked) := [asked.cwd] if {
 	startswith(asked.cwd, "/")
 } else := []
 

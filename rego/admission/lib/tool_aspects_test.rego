@@ -118,7 +118,6 @@ test_command_refused_whatever_the_folder_of_its_program if {
 		"/",
 		"/srv",
 		"/srv/",
-		"{cwd}",
 		"{cwd}/",
 		"any command",
 		"command 1 /usr/bin/git",

@@ -43,7 +43,10 @@ _hosts(names) := [{"id": name, "canonical": true, "origin": $"https://{name}.exa
 
 _paths(paths) := [{"id": path, "canonical": true, "path": path} | some path in paths]
 
-_commands(commands) := [{"id": concat(" ", words), "canonical": true, "words": words, "touches": []} | some words in commands]
+_commands(commands) := [command |
+	some words in commands
+	command := {"id": concat(" ", words), "canonical": true, "words": words, "touches": []}
+]
 
 _call(tool, hosts, paths, commands) := {
 	"now": 100,
