@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -43,3 +44,14 @@ def opa_of(pid: int) -> int:
     tasks = Path(f"/proc/{pid}/task")
     (child,) = {child for task in tasks.iterdir() for child in (task / "children").read_text().split()}
     return int(child)
+
+
+def in_child(run: Callable[[], bool]) -> bool:
+    """Fork, run in the child, and tell what it found; the child ends here whatever it raises."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os._exit(0 if run() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

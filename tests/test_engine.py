@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -18,20 +16,9 @@ from engine.points.source import SourceLimits
 from engine.record.verify import verify
 from engine.work import Job
 from tests.conftest import BUNDLES
-from tests.processes import gone
+from tests.processes import gone, in_child
 
 GOOD = BUNDLES / "offline_fixture"
-
-
-def in_child(run: Callable[[], bool]) -> bool:
-    """Fork, run in the child, and tell what it found."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os._exit(0 if run() else 1)
-        finally:
-            os._exit(2)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import threading
 import time
@@ -18,6 +17,7 @@ import pytest
 from engine.client import AsyncClient, Client
 from engine.model import Decision, Outcome
 from tests.api.serving import ALLOWED, LICENSE, Serving, read_all
+from tests.processes import in_child
 
 
 def codes(decision: Decision) -> list[str]:
@@ -200,10 +200,7 @@ def test_a_client_that_is_closed_and_a_point_that_makes_no_address_are_denies(
 def test_a_fork_asks_for_itself(api: Serving) -> None:
     with Client(f"http://{api.host}:{api.port}") as client:
         assert client.decide("license", ALLOWED).outcome == "allow"
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if client.decide("license", ALLOWED).outcome == "allow" else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert in_child(lambda: client.decide("license", ALLOWED).outcome == "allow")
         assert client.decide("license", ALLOWED).outcome == "allow"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import signal
 import socket
 import threading
@@ -23,6 +22,7 @@ from engine.opa.client import Client
 from engine.opa.reply import Reply
 from engine.settings import OpaLimits
 from tests.opa.peers import FAULTS, HEAD, LARGE, body, says, serving, silent
+from tests.processes import in_child
 
 ONE = says(body(b'{"result": 1}'))
 Ask = Callable[[str, OpaLimits, dict[str, Any]], Reply]
@@ -256,11 +256,12 @@ def test_a_fork_may_not_ask() -> None:
 
 def in_fork(call: Callable[[], object]) -> bool:
     """Whether the call is refused in a forked process."""
-    child = os.fork()
-    if child == 0:
+
+    def refused() -> bool:
         try:
             call()
         except DecideError as error:
-            os._exit(0 if error.code == "policy_unavailable" else 1)
-        os._exit(2)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            return error.code == "policy_unavailable"
+        return False
+
+    return in_child(refused)

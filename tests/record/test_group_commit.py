@@ -405,8 +405,9 @@ def test_a_fork_may_not_write(tmp_path: Path, how: str) -> None:
                     log.append_async(decision(2)).send(None)
             except RecordError as error:
                 os.write(theirs, error.message.encode())
-            log.close()
-            os._exit(0)
+                log.close()
+            finally:
+                os._exit(0)
         os.waitpid(child, 0)
         os.close(theirs)
         with os.fdopen(ours) as pipe:
