@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
-from engine.facts.commands import CommandFacts, argv_facts, parts, pieces, text_facts
+from engine.facts.commands import CommandFacts, argv_facts, hands_secret, parts, pieces, text_facts
 from engine.facts.destinations import destinations, url_destinations, urls, without_urls
 from engine.facts.disguises import undisguised
 from engine.facts.found import Argument, ArgumentType, Command, Destination, Form, FoundPath, Links, Place
@@ -78,6 +78,8 @@ class Walked:
     depth: int
     count: int
     complete: bool
+    handed: bool
+    """Whether a command hands a secret on: then no word of it may be shown."""
 
 
 def walk(arguments: Mapping[str, Any], types: Mapping[str, str], cwd: str | None, look: Look) -> Walked:
@@ -94,6 +96,7 @@ def walk(arguments: Mapping[str, Any], types: Mapping[str, str], cwd: str | None
         depth=walking.depth,
         count=walking.count,
         complete=walking.complete,
+        handed=walking.handed,
     )
 
 
@@ -127,7 +130,7 @@ class _Walk:
         self.commands: list[Command] = []
         self.secrets: list[Place] = []
         self.unreadable: list[Place] = []
-        self.depth, self.count, self.complete = 1, 0, True
+        self.depth, self.count, self.complete, self.handed = 1, 0, True, False
 
     def top(self, arguments: Mapping[str, Any], types: Mapping[str, str]) -> None:
         """Walk every argument by its declared type."""
@@ -290,7 +293,12 @@ class _Walk:
 
     def _command(self, facts: CommandFacts, form: Form, at: _At) -> None:
         touches: dict[str, None] = {}
-        hidden = facts.canonical and self._look.secret(" ".join((*(facts.words or ())[:1], *facts.rest)))
+        text = " ".join((*(facts.words or ())[:1], *facts.rest))
+        if hands_secret(text):
+            self.handed = True
+            self.secrets.append(Place(id=self._id("secrets", at)))
+            facts = replace(facts, canonical=False, words=None)
+        hidden = facts.canonical and self._look.secret(text)
         name = self._id("commands", at)
         self._touched((one for one in (facts.words or ())[:1] if "/" in one), touches)
         for word in facts.rest:

@@ -30,6 +30,12 @@ _OPTION = re.compile(r"\A-[A-Za-z]+(?=[/~.\\])")
 _VALUE = re.compile(r"\A-[A-Za-z](?=\w[\w-]*\.)")
 _BORDER = re.compile(r"[=,:;@(){}\[\]\"'+\s]+")
 _PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
+_HANDED = re.compile(
+    r"(?i)(?:^|\s)--?(?:[a-z0-9]+[-_])*"
+    r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)\s+[^\s-]\S*"
+    r"|(?:^|\s)(?:-u|--user)\s*(?!\d+:\d+(?:\s|$))[^\s:]+:\S+"
+    r"|(?:^|\s)\w*(?:password|passwd|passphrase|secret|token|api_?key)=\S+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,11 @@ def text_facts(text: str) -> CommandFacts:
     """The facts of a command that is one text. Never raises."""
     words = _words(text) if len(text) <= LONGEST and text.isprintable() else None
     return CommandFacts(canonical=False, rest=_pieces(text)) if words is None else _facts(words)
+
+
+def hands_secret(text: str) -> bool:
+    """Whether a command hands a program a secret in the ways that programs have for it: `--password x`, `-u a:b`."""
+    return _HANDED.search(text) is not None
 
 
 def parts(word: str) -> tuple[str, ...]:

@@ -151,7 +151,8 @@ def _links(world: World) -> Callable[[str], Links]:
 
 
 def _call(call: Call, walked: Walked) -> CallFacts:
-    summary, cut = ("", True) if call.arguments is None else preview(call.arguments, lambda value: redact(value)[0])
+    silent = call.arguments is None or walked.handed
+    summary, cut = ("", True) if silent else preview(call.arguments or {}, lambda value: redact(value)[0])
     return CallFacts(
         tool=call.tool,
         arguments=walked.arguments,

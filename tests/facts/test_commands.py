@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.facts.commands import LONGEST, MOST_WORDS, argv_facts, parts, text_facts
+from engine.facts.commands import LONGEST, MOST_WORDS, argv_facts, hands_secret, parts, text_facts
 
 
 # covers: B10
@@ -92,3 +92,36 @@ def test_words_are_those_of_a_shell(text: str) -> None:
     if facts.words is not None:
         assert shlex.split(text)[:MOST_WORDS] == list(facts.words)
     argv_facts([text])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mysql --password hunter2",
+        "tool --db-password hunter2",
+        "tool -token hunter2",
+        "gh --api-key hunter2 list",
+        "curl -u bob:hunter2 https://api.example.com",
+        "curl --user bob:hunter2 x",
+        "curl -ubob:hunter2 x",
+        "PGPASSWORD=hunter2 psql",
+        "env api_key=hunter2 run",
+    ],
+)
+def test_a_secret_that_is_handed_to_a_program_is_seen(text: str) -> None:
+    assert hands_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git status",
+        "tool --password",
+        "tool --token -v",
+        "docker run --user 1000:1000 image",
+        "ls -u",
+        "pytest -k token",
+    ],
+)
+def test_an_option_without_a_secret_hands_none(text: str) -> None:
+    assert not hands_secret(text)

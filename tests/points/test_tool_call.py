@@ -103,6 +103,25 @@ def test_a_secret_in_arguments_without_a_reading_is_seen() -> None:
     assert TOKEN not in found.model_dump_json()
 
 
+# covers: B26
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["mysql", "--password", "hunter2"],
+        "mysql --password hunter2",
+        "curl -u bob:hunter2 https://api.example.com/x",
+        "PGPASSWORD=hunter2 psql",
+        "mysql --password hunter2; ls",
+        ["tool", "--api-key", "hunter2/a"],
+    ],
+)
+def test_a_secret_that_a_command_hands_on_is_nowhere_in_the_input(command: Any) -> None:
+    found = facts({"name": "f", "arguments": {"command": command}}, cwd="/work")
+    assert found.secrets
+    assert not found.commands[0].canonical
+    assert "hunter2" not in found.model_dump_json()
+
+
 # covers: B26 B27
 def test_no_secret_and_no_long_argument_gets_into_the_input() -> None:
     arguments = {
