@@ -227,7 +227,12 @@ def _check_query(exchange: Exchange) -> None:
     if not query or exchange.operation is _NOTHING:
         return
     seen = set()
-    for name, _ in parse_qsl(query, keep_blank_values=True, max_num_fields=16, separator="&"):
+    try:
+        fields = parse_qsl(query, keep_blank_values=True, max_num_fields=16, separator="&")
+    except ValueError:
+        exchange.refuse(QueryError("&", "has more fields than anybody reads"))
+        return
+    for name, _ in fields:
         if name not in exchange.operation.query:
             exchange.refuse(
                 QueryError("".join(c if c.isalnum() or c in "_-" else "?" for c in name[:32]), "is unknown")

@@ -24,6 +24,7 @@ path(one) := ({"any path"} | _ways(_bare(one.path))) | _below_cwd(one) if {
 _below_cwd(one) := _ways(concat("", ["{cwd}/", _bare(one.below_cwd)])) if {
 	is_string(one.below_cwd)
 	one.below_cwd != ""
+	one.path != concat("", ["/", one.below_cwd]) # a working folder `/` is the whole machine and admits nothing
 } else := set()
 
 # Of a path, for rules that refuse or ask.

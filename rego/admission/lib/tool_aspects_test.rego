@@ -45,6 +45,7 @@ test_a_folder_is_not_in_itself if {
 test_outside_of_the_working_folder if {
 	tool_aspects.path({"canonical": true, "path": "/a"}) == {"any path", "/", "/a"}
 	tool_aspects.path({"canonical": true, "path": "/a", "below_cwd": true}) == {"any path", "/", "/a"}
+	tool_aspects.path({"canonical": true, "path": "/a", "below_cwd": "a"}) == {"any path", "/", "/a"}
 }
 
 test_refused_whatever_the_letter_case if {
