@@ -1,4 +1,4 @@
-"""What a case finds in the engine's state: approved prefixes, and the children of conversations.
+"""What a case finds in the engine's state: approved prefixes, children, attempts, checks of artifacts.
 
 Such a case is decided on a store of its own, so that no case sees what another one put there.
 """
@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from engine.model import Model
-from engine.state import ChildState, NewChild, NewPrefix, Store
+from engine.model import Model, Sha256
+from engine.state import AttemptState, CheckName, ChildState, NewArtifactCheck, NewAttempt, NewChild, NewPrefix, Store
 
 Moment = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 """A time in a case file, UTC to the second."""
@@ -39,11 +39,35 @@ class CaseChild(Model):
     state: ChildState = "running"
 
 
+class CaseAttempt(Model):
+    """A try at a task before, and how it ended."""
+
+    id: str
+    principal: str = ""
+    task: str
+    code_sha256: Sha256
+    created_at: Moment
+    state: AttemptState = "failed"
+
+
+class CaseCheck(Model):
+    """A check of a generated artifact that was made before."""
+
+    sha256: Sha256
+    name: CheckName
+    passed: bool
+    ran_in: str
+    decision_id: str = "before"
+    made_at: Moment
+
+
 class CaseState(Model):
     """What the state of a case holds, the oldest first."""
 
     prefixes: tuple[CasePrefix, ...] = ()
     children: tuple[CaseChild, ...] = ()
+    attempts: tuple[CaseAttempt, ...] = ()
+    checks: tuple[CaseCheck, ...] = ()
 
     def write(self, store: Store) -> None:
         """Put all of it into a store, once. Raises ValueError for what no engine would have put there."""
@@ -58,6 +82,16 @@ class CaseState(Model):
             store.add_child(NewChild(child.id, child.parent, made))
             if child.state != "running":
                 store.end_child(child.id, child.state, made)
+        for tried in self.attempts:
+            made = seconds(tried.created_at)
+            store.begin_attempt(NewAttempt(tried.id, tried.principal, tried.task, tried.code_sha256, made))
+            if tried.state != "begun":
+                store.end_attempt(tried.id, tried.state, made)
+        for check in self.checks:
+            made = seconds(check.made_at)
+            store.add_artifact_check(
+                NewArtifactCheck(check.sha256, check.name, check.passed, check.ran_in, check.decision_id, made)
+            )
 
 
 def moment(text: str) -> datetime:

@@ -23,8 +23,8 @@ from engine.errors import GatherError, Location
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load, read_bytes
 from engine.flow import Answer, Context
-from engine.model import Boundary, Caller, Gate, Mode, Model, Outcome, Via
-from engine.points import Probed, World
+from engine.model import Boundary, Caller, Gate, Mode, Model, Outcome, Probe, Via
+from engine.points import Probed, SandboxFacts, World
 from engine.settings import ReadLimits, Settings
 from engine.state import Store, open_store
 
@@ -47,11 +47,14 @@ class ProbedHarness(Model):
 class CaseWorld(Model):
     """What the engine itself finds on the machine of a case: boundaries shown, its own gate, harnesses asked.
 
+    `boundaries` are those of sandboxes too, tried as `probes` say.
+
     `addresses` are those of each host, and no other host has any. `root` is the folder that requests are held to,
     beside the case file.
     """
 
     boundaries: tuple[Boundary, ...] | None = None
+    probes: tuple[Probe, ...] = ()
     gate: Gate = Gate()
     capabilities: dict[str, ProbedHarness] = Field(default_factory=dict)
     addresses: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -71,6 +74,7 @@ class CaseWorld(Model):
         return replace(
             own,
             boundaries=boundaries,
+            sandbox_facts=own.sandbox_facts if shown is None else lambda _: SandboxFacts(shown, self.probes),
             gate=self.gate,
             capabilities=harnesses.get,
             addresses=self.addresses.get,

@@ -8,7 +8,8 @@ from engine.model import Boundary, Decision, Limits, Mode, Outcome, Permit
 
 def enforceable(limits: Limits, boundaries: tuple[Boundary, ...]) -> None:
     """Raise EnforceError when the limits name a boundary that no backend here was shown to hold."""
-    held = {boundary.boundary for boundary in boundaries if boundary.enforced}
+    backend = limits.on_backend()
+    held = {one.boundary for one in boundaries if one.enforced and backend in {None, one.backend}}
     missing = sorted(limits.boundaries() - held)
     if missing:
         raise EnforceError(

@@ -25,7 +25,7 @@ from engine.drive import Append, Ask, Call, Log, Opa, Steps, Work
 from engine.enforce import enforceable, permit
 from engine.errors import EnforceError, EngineError, Exit, GatherError
 from engine.files import shown
-from engine.model import Approval, Caller, Decision, Finding, Level, Mode, Outcome, Result, Revisions, Via
+from engine.model import Approval, Boundary, Caller, Decision, Finding, Level, Mode, Outcome, Result, Revisions, Via
 from engine.points import STATE_FACTS, Gathered, Point, World
 from engine.policy_bundle.catalogue import Catalogue
 from engine.record.model import DecisionRecord, ResultRecord, timestamp
@@ -36,7 +36,7 @@ _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY
 FROM_STATE = ("approvals", "budgets", "quotas", *STATE_FACTS)
 """Lists of every input that the engine's state fills; a point without such facts has them empty."""
 
-_VOLATILE = frozenset({"now", *FROM_STATE})
+_VOLATILE = frozenset({"now", "elapsed_ms", "probes", *FROM_STATE})
 """What stands in the input but not under its digest: a retry, or one with an approval, is the same request."""
 
 
@@ -83,6 +83,14 @@ class Serving(Protocol):
 
     def argument_types(self, tool: str) -> Mapping[str, str]:
         """How the arguments of a tool are to be read."""
+        ...
+
+    def output_fields(self, contract: str) -> tuple[str, ...]:
+        """The fields of an output contract, in their order."""
+        ...
+
+    def backends(self) -> frozenset[str]:
+        """The sandbox backends that profiles name."""
         ...
 
     def looks_up(self, host: str) -> bool:
@@ -195,7 +203,7 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
         parts.world.progress("deciding", 0, 0)
         verdict = read(case.point, (yield Ask(serving.opa, case.document or {})), serving.catalogue)
         if verdict.limits is not None:
-            enforceable(verdict.limits, parts.world.boundaries())
+            enforceable(verdict.limits, _shown(parts.world, verdict.limits.on_backend()))
         yield from _approve(case, verdict, parts)
         case.verdict = verdict
     finally:
@@ -250,7 +258,18 @@ def _world(world: World, serving: Serving) -> World:
     def addresses(host: str) -> tuple[str, ...] | None:
         return world.addresses(host) if serving.looks_up(host) else None
 
-    return replace(world, argument_types=serving.argument_types, addresses=addresses)
+    return replace(
+        world,
+        argument_types=serving.argument_types,
+        output_fields=serving.output_fields,
+        backends=serving.backends(),
+        addresses=addresses,
+    )
+
+
+def _shown(world: World, backend: str | None) -> tuple[Boundary, ...]:
+    """The boundaries that were shown to hold here, of one backend where work is bound to it."""
+    return world.boundaries() if backend is None else world.sandbox_facts(frozenset({backend})).boundaries
 
 
 def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:

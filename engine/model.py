@@ -125,6 +125,10 @@ class Limits(Model):
         """The boundaries that a backend of this machine must be shown to hold for this work."""
         return frozenset()
 
+    def on_backend(self) -> str | None:
+        """The one backend that has to hold them; None where any may."""
+        return None
+
 
 class Decision(Model):
     """The answer to one request; findings are sorted, so equal inputs give equal bytes.
@@ -156,6 +160,20 @@ class Boundary(Model):
     kind: str
     enforced: bool
     evidence: Digest
+
+
+class Probe(Model):
+    """When and on what the boundaries of the backend `id` were tried; `probed_at` in seconds since 1970 UTC.
+
+    `subject` is the digest of all that the result was taken on, `machine` that of what is here now;
+    `authentic` says that this installation made the result and nobody has changed it since (H05).
+    """
+
+    id: str
+    subject: Digest
+    machine: Digest
+    probed_at: int
+    authentic: bool
 
 
 LimitsT = TypeVar("LimitsT", bound=Limits)

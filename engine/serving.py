@@ -45,6 +45,14 @@ class Served:
         """How the arguments of a tool are to be read; nothing of a tool that is not in policy/tools.yaml."""
         return self.opa.policy.argument_types.get(tool, {})
 
+    def output_fields(self, contract: str) -> tuple[str, ...]:
+        """The fields of an output contract of policy/code.yaml, in their order."""
+        return self.opa.policy.output_fields.get(contract, ())
+
+    def backends(self) -> frozenset[str]:
+        """The sandbox backends that profiles of policy/sandbox.yaml name."""
+        return self.opa.policy.backends
+
     def looks_up(self, host: str) -> bool:
         """Whether a value names this host as one to fetch from."""
         return host in self.opa.policy.hosts
@@ -99,6 +107,14 @@ class Down:
     def argument_types(self, _tool: str) -> Mapping[str, str]:
         """None is known: nothing will be allowed."""
         return {}
+
+    def output_fields(self, _contract: str) -> tuple[str, ...]:
+        """None is known: nothing will be allowed."""
+        return ()
+
+    def backends(self) -> frozenset[str]:
+        """None is named: nothing will be allowed."""
+        return frozenset()
 
     def looks_up(self, _host: str) -> bool:
         """None is: nothing will be allowed."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import Location
-from engine.model import Boundary, Caller, Decision, Gate, Limits, Model
+from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Probe
 from engine.settings import ReadLimits
 from engine.state.store import Store
 
@@ -39,6 +39,14 @@ class Probed:
 
 
 @dataclass(frozen=True, slots=True)
+class SandboxFacts:
+    """What the sandboxes of this machine were shown to hold, and when and on what each was tried."""
+
+    boundaries: tuple[Boundary, ...] = ()
+    probes: tuple[Probe, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     """What gather may ask besides the request: the clock, the machine, the limits of reading."""
 
@@ -55,11 +63,21 @@ class World:
     """The declared types of the arguments of the tool of this name, in the policy being served."""
     addresses: Callable[[str], tuple[str, ...] | None] = lambda _: None
     """All addresses of a host, looked up once; None where that failed or took too long."""
+    sandbox_facts: Callable[[frozenset[str]], SandboxFacts] = lambda _: SandboxFacts()
+    """What these backends were shown to hold. Tried when it is first asked for, which takes a while."""
+    backends: frozenset[str] = frozenset()
+    """The sandbox backends that the policy being served names."""
+    output_fields: Callable[[str], tuple[str, ...]] = lambda _: ()
+    """The fields of the output contract of this name, in their order, in the policy being served."""
     root: Path | None = None
     """The only folder below which requests may name paths; None where the caller is this process."""
 
+    def sandbox(self) -> SandboxFacts:
+        """What the sandboxes that the policy names were shown to hold."""
+        return self.sandbox_facts(self.backends)
 
-STATE_FACTS = ("children", "prefixes")
+
+STATE_FACTS = ("attempts", "checks", "children", "prefixes")
 """Lists of an input that come from the engine's state and, like approvals, are not under its digest."""
 
 

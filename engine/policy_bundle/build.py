@@ -128,6 +128,18 @@ class PolicyBundle:
         return {name: tool["arguments"] for name, tool in tools.items()}
 
     @cached_property
+    def output_fields(self) -> dict[str, tuple[str, ...]]:
+        """The fields of each output contract, in the order in which they are checked."""
+        contracts = self.data.get("code", {}).get("contracts", {})
+        return {name: tuple(field["name"] for field in one["fields"]) for name, one in contracts.items()}
+
+    @cached_property
+    def backends(self) -> frozenset[str]:
+        """The sandbox backends that profiles name."""
+        profiles = self.data.get("sandbox", {}).get("profiles", {})
+        return frozenset(profile["backend"] for profile in profiles.values())
+
+    @cached_property
     def hosts(self) -> frozenset[str]:
         """The hosts that may be fetched from. A lookup tells a name to others, so these are the ones looked up."""
         return frozenset(self.data.get("media", {}).get("url", {}).get("hosts", ()))

@@ -10,6 +10,7 @@ from engine.state.database import Database
 from engine.state.store import LARGEST, LONGEST_TEXT, StateLimits
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 class Part:
@@ -38,6 +39,13 @@ def uuid_text(name: str, value: object) -> str:
     """A UUID in its one form, lower case with hyphens (RFC 9562). Raises ValueError."""
     if type(value) is not str or _UUID.fullmatch(value) is None:
         raise ValueError(f"{name} is a UUID in lower case")
+    return value
+
+
+def sha256_text(name: str, value: object) -> str:
+    """A SHA-256 in lower-case hex. Raises ValueError."""
+    if type(value) is not str or _SHA256.fullmatch(value) is None:
+        raise ValueError(f"{name} is a SHA-256, 64 hex digits in lower case")
     return value
 
 

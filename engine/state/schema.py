@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 2
+VERSION = 3
 """`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
@@ -109,7 +109,32 @@ CREATE TABLE children (
 CREATE INDEX children_by_parent ON children (parent, number);
 """
 
-_STEPS = (_FIRST, _SECOND)
+_THIRD = """
+CREATE TABLE attempts (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    principal TEXT NOT NULL,
+    task TEXT NOT NULL,
+    code_sha256 TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('begun', 'ok', 'failed')),
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    CHECK ((state = 'begun') = (ended_at IS NULL))
+) STRICT;
+CREATE INDEX attempts_by_task ON attempts (principal, task, number);
+CREATE TABLE artifact_checks (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    sha256 TEXT NOT NULL,
+    name TEXT NOT NULL CHECK (name IN ('sandbox', 'validation')),
+    passed INTEGER NOT NULL CHECK (passed IN (0, 1)),
+    ran_in TEXT NOT NULL,
+    decision_id TEXT NOT NULL,
+    made_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX artifact_checks_by_sha256 ON artifact_checks (sha256, number);
+"""
+
+_STEPS = (_FIRST, _SECOND, _THIRD)
 """What each version added, the first one first; a step that was released is never edited."""
 
 

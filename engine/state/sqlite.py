@@ -9,6 +9,8 @@ from pathlib import Path
 
 from engine.errors import StateError
 from engine.state.approvals import Approvals
+from engine.state.artifact_checks import ArtifactChecks
+from engine.state.attempts import Attempts
 from engine.state.budgets import Budgets
 from engine.state.children import Children
 from engine.state.database import Database
@@ -18,7 +20,7 @@ from engine.state.store import StateLimits
 from engine.state.tokens import Tokens
 
 
-class SqliteStore(Budgets, Approvals, Idempotency, Tokens, Prefixes, Children):
+class SqliteStore(Budgets, Approvals, Idempotency, Tokens, Prefixes, Children, Attempts, ArtifactChecks):
     """All parts of the store on one database."""
 
     def __init__(self, folder: Path, limits: StateLimits) -> None:

@@ -19,6 +19,8 @@ from engine.errors import Exit, StateError
 ApprovalState = Literal["requested", "granted", "refused", "used"]
 BegunKind = Literal["new", "pending", "done", "conflict"]
 ChildState = Literal["running", "ended", "cancelled", "killed"]
+AttemptState = Literal["begun", "ok", "failed"]
+CheckName = Literal["sandbox", "validation"]
 
 LONGEST_TEXT = 1_024
 """Characters of a name, key, principal or id: longer than any subject of a certificate in use."""
@@ -182,6 +184,52 @@ class ChildRow:
     ended_at: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NewAttempt:
+    """One try at a task with one program; `id` is a UUID, `code_sha256` 64 hex digits (C63)."""
+
+    id: str
+    principal: str
+    task: str
+    code_sha256: str
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """A try at a task; one that was begun and never ended is one whose end nobody knows."""
+
+    id: str
+    code_sha256: str
+    state: AttemptState
+    created_at: int
+    ended_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewArtifactCheck:
+    """What a check of a generated artifact gave, and the isolation in which the artifact ran (A01, A02)."""
+
+    sha256: str
+    name: CheckName
+    passed: bool
+    ran_in: str
+    decision_id: str
+    made_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactCheckRow:
+    """A check that was made of an artifact; the newest one of its name counts."""
+
+    number: int
+    name: CheckName
+    passed: bool
+    ran_in: str
+    decision_id: str
+    made_at: int
+
+
 class ApprovalUnknownError(StateError):
     """There is no approval of this id."""
 
@@ -292,6 +340,21 @@ class Store(Protocol):
 
     def children(self, parent: str | None, limit: int) -> tuple[ChildRow, ...]:
         """The newest children of a conversation, or of all; at most `limit`."""
+
+    def begin_attempt(self, new: NewAttempt) -> None:
+        """Keep a try at a task before it is decided on; the same id twice is once."""
+
+    def end_attempt(self, id: str, state: Literal["ok", "failed"], now: int) -> None:  # noqa: A002
+        """Say how a try ended; the first end stands."""
+
+    def attempts(self, principal: str, task: str, before: str | None, limit: int) -> tuple[AttemptRow, ...]:
+        """The newest tries of a principal at a task; where `before` is one of them, those begun earlier than it."""
+
+    def add_artifact_check(self, new: NewArtifactCheck) -> None:
+        """Keep what a check of an artifact gave."""
+
+    def artifact_checks(self, sha256: str, limit: int) -> tuple[ArtifactCheckRow, ...]:
+        """The newest checks of an artifact."""
 
     def writable(self) -> bool:
         """Whether something can be written now; tried, never raises."""

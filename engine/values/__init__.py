@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.model import Model
 from engine.values.addresses import Addresses
+from engine.values.code import Code
 from engine.values.licenses import Licenses
 from engine.values.mcp import Mcp
 from engine.values.media import Media
@@ -28,6 +29,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "approvals": Approvals,
     "budgets": Budgets,
     "callers": Callers,
+    "code": Code,
     "levels": Levels,
     "licenses": Licenses,
     "mcp": Mcp,
