@@ -609,7 +609,10 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/api/openapi.py": {"Apache-2.0", "text/plain"},  # the engine's own license, and type of its metrics
     "engine/api/server.py": {"https"},  # as authzen.py
     "engine/api/tracing.py": {"https"},  # the scheme of the collector that the operator names
-    "engine/cli/tool_changes.py": {"{cwd}/"},  # as tool_checks.py
+    "engine/cli/doctor.py": {"python"},  # a line of its report
+    "engine/cli/formats/sarif.py": {"region"},  # a field of SARIF
+    "engine/cli/tool_changes.py": {"off", "{cwd}/"},  # plain English; as tool_checks.py
+    "engine/cli/tool_list.py": {"denied"},  # plain English
     "engine/facts/code_scan.py": {"javascript", "python"},  # the languages that there are scanners for
     "engine/facts/code_scan_text.py": {"dunder"},  # a kind of text that a scan tells apart
     "engine/facts/code_scan_items.py": {"module"},  # a kind of import
@@ -619,11 +622,11 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/facts/javascript_scan_imports.py": {"arguments", "getBuiltinModule", "module", "property", "require"},
     "engine/facts/python_scan_strings.py": {"format"},  # as code_scan_text.py
     "engine/facts/python_scan.py": {"format", "input", "python"},  # the reader of the input, and what fills text in
-    "engine/facts/proposal_text.py": {"shell"},  # a language of fenced blocks
-    "engine/facts/proposals.py": {"shell"},  # a field that brings a command
+    "engine/facts/proposal_text.py": {"javascript", "python", "shell"},  # languages of fenced blocks
+    "engine/facts/proposals.py": {"python", "shell"},  # what brings a command or code
     "engine/facts/addresses.py": {"100.64.0.0/10"},  # what `shared` means there, by RFC 6598
     "engine/facts/run_request.py": {"assistant"},  # a role of messages
-    "engine/opa/build.py": {"local"},  # a word of the Go toolchain
+    "engine/opa/build.py": {"local", "off"},  # words of the Go toolchain
     "engine/opa/server.py": {"/proc/"},  # where the kernel tells about processes
     "engine/points/source.py": {"reading"},  # what people are told while they wait
     "engine/values/tool_checks.py": {"{cwd}/"},  # how paths below the working folder are written
