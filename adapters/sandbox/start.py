@@ -205,7 +205,7 @@ def _hands(
     deadline = time.monotonic() + START_SECONDS
     line = bytearray()
     while not line.endswith(b"\n"):  # it comes in pieces; the next line comes at the end only
-        line += _piece(status, deadline)
+        line += _piece(status, deadline, before=ready)
     child = handshake.child_of(bytes(line), without)
     pidfd = handshake.opened(child, process.pid)
     stack.callback(os.close, pidfd)
@@ -215,12 +215,15 @@ def _hands(
     return child, pidfd
 
 
-def _piece(pipe: int, deadline: float) -> bytes:
-    """What there is, before the deadline."""
+def _piece(pipe: int, deadline: float, before: int | None = None) -> bytes:
+    """What there is, before the deadline and before anything is in the other pipe."""
     poll = select.poll()
-    poll.register(pipe, select.POLLIN)
-    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-        raise HandshakeError("too late")
+    for one in (pipe, before):
+        if one is not None:
+            poll.register(one, select.POLLIN)
+    there = {one for one, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000)}
+    if pipe not in there:
+        raise HandshakeError("out of order" if there else "too late")
     piece = os.read(pipe, _SAID_BYTES)
     if not piece:
         raise HandshakeError("ended")
