@@ -87,8 +87,8 @@ def _started(
     stack: ExitStack, bounds: Bounds, environment: Mapping[str, str], without: frozenset[str], job: Path | None
 ) -> Started:
     unknown = without - frozenset(arguments.PROTECTIONS)
-    if unknown:
-        raise ValueError(f"no such protections: {sorted(unknown)}")
+    if unknown or ("private_job" in without) != (job is not None):
+        raise ValueError(f"no such protections, or no folder that goes with them: {sorted(without)}")
     stdin, work = memory_file(stack), memory_file(stack)
     with ExitStack() as theirs:
         status, status_in = _pipe(stack, theirs)
@@ -188,7 +188,7 @@ def _begun(
 
     try:
         return _thread(os.getpid()).submit(begin).result()
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, subprocess.SubprocessError, RuntimeError) as error:  # the last one: this process is ending
         raise NotStartedError(f"bubblewrap cannot be started: {type(error).__name__}") from error
 
 
@@ -244,6 +244,8 @@ def _dead(pidfd: int) -> None:
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     handshake.is_dead(pidfd, END_SECONDS)
+    with suppress(ChildProcessError):  # ours to wait for only where this process inherits orphans
+        os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
 
 
 def _gone(process: subprocess.Popen[bytes]) -> None:
