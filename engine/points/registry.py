@@ -7,6 +7,7 @@ from engine.files import shown
 from engine.points import (
     Point,
     code_action,
+    code_output,
     mcp,
     media,
     observation,
@@ -30,6 +31,7 @@ POINTS: dict[str, Point] = {
         source.POINT,
         license_point.POINT,
         code_action.POINT,
+        code_output.POINT,
         mcp.POINT,
         media.POINT,
         runner_bind.POINT,
