@@ -31,9 +31,9 @@ named if {
 
 # A field is there and is what the contract says.
 fits(field) if {
+	field.present == true
 	some wanted in contract.fields
 	wanted.name == field.id
-	field.present == true
 	_is(wanted, field)
 }
 
