@@ -1,0 +1,49 @@
+package admission.requirements.code_action.text_test
+
+import data.admission.requirements.code_action.text
+import future.keywords.not
+
+_policy := {"code": {
+	"entrypoints": ["main.py"],
+	"max_seconds": 25,
+	"hints": {
+		"network_access": ["denied", "none", "off"],
+		"max_code_chars": {"default": 2400, "minimum": 200, "maximum": 8000},
+	},
+}}
+
+_input := {
+	"elapsed_ms": 25000,
+	"hints": {
+		"network_access": {"stated": true, "value": "off"},
+		"max_code_chars": {"readable": false},
+	},
+	"action": {
+		"object": true,
+		"id": {"text": true, "blank": false, "value": "c1"},
+		"language": {"text": true, "blank": false, "value": "python"},
+		"entrypoint": {"text": true, "blank": false, "value": "main.py", "separators": false},
+		"code": {"text": true, "blank": false, "null_characters": false, "chars": 2400, "sha256": "ab", "hash": "a"},
+		"input_payload": {"object": true, "bytes": 2, "sha256": "cd"},
+		"further": 0,
+	},
+}
+
+_held(request, policy) := {name | some name, held in rules; held == true} if {
+	rules := text with input as request with data.policy as policy
+}
+
+_without(path) := json.patch(_input, [{"op": "remove", "path": path}])
+
+_all := {"code_stated", "short_enough"}
+
+test_clean if _held(_input, _policy) == _all
+
+test_fact_missing if {
+	every path, rule in {"/action/code/text": "code_stated", "/action/code/chars": "short_enough", "/hints/max_code_chars": "short_enough"} {
+		_held(_without(path), _policy) == _all - {rule}
+	}
+	_held({}, _policy) == set()
+}
+
+test_values_missing if _held(_input, {}) == {"code_stated"}
