@@ -219,7 +219,7 @@ facts holds without exception.
 PROPOSED = {"code_action", "code_execution"}
 """Points whose requests hold a proposed action and the hints beside it."""
 
-OPEN = {**dict.fromkeys(PROPOSED, {"action", "policy_hints"}), "code_output": {"request"}}
+OPEN = {**{key: {"action", "policy_hints"} for key in PROPOSED}, "code_output": {"request"}}
 """Fields of requests that hold what others wrote: what is unknown in it has a code of its own, or is no fact (C78)."""
 
 

@@ -10,6 +10,10 @@ from engine.cases import Runner
 from engine.facts.code_actions import plain_action, plain_hints
 from engine.points.code_action import CodeActionLimits
 
+NO_TEXT: tuple[Any, ...] = (None, 7, True, [], {}, "", " ", "\n\t")
+NO_OBJECT: tuple[Any, ...] = (None, 7, True, [], "{}")
+NO_DENIAL: tuple[Any, ...] = ("allowed", "", " ", "null", "false", None, False, True, 0, ["off"], {})
+NO_NUMBER: tuple[Any, ...] = ("x", None, True, [], {}, float("inf"), float("nan"))
 ACTION: dict[str, Any] = {
     "id": "c1",
     "language": "python",
@@ -41,7 +45,7 @@ def test_what_is_no_object_is_no_action(action: Any, runner: Runner) -> None:
 @pytest.mark.parametrize("name", ["id", "language", "entrypoint", "code"])
 def test_text_that_is_missing_of_another_kind_or_blank(name: str, runner: Runner) -> None:
     assert code(runner, without(name)) == f"invalid_action:{name}"
-    for value in (None, 7, True, [], {}, "", " ", "\n\t"):
+    for value in NO_TEXT:
         assert code(runner, {**ACTION, name: value}) == f"invalid_action:{name}"
     assert code(runner) is None  # the control
 
@@ -49,7 +53,7 @@ def test_text_that_is_missing_of_another_kind_or_blank(name: str, runner: Runner
 # covers: C11
 def test_a_payload_that_is_missing_or_no_object(runner: Runner) -> None:
     assert code(runner, without("input_payload")) == "invalid_action:input_payload"
-    for value in (None, 7, True, [], "{}"):
+    for value in NO_OBJECT:
         assert code(runner, {**ACTION, "input_payload": value}) == "invalid_action:input_payload"
     assert code(runner, {**ACTION, "input_payload": {}}) is None
 
@@ -94,8 +98,8 @@ def test_the_network_is_asked_for_first(runner: Runner) -> None:
     refused = "invalid_request:network_access_must_be_denied"
     for value in ("denied", "none", "off", " OFF ", "Denied"):
         assert code(runner, hints={"network_access": value}) is None
-    for value in ("allowed", "", " ", "null", "false", None, False, True, 0, ["off"], {}):
-        assert code(runner, hints={"network_access": value}) == refused
+    for refusable in NO_DENIAL:
+        assert code(runner, hints={"network_access": refusable}) == refused
     assert code(runner, None, {"network_access": "allowed", "max_code_chars": "x"}, 10**6) == refused
     assert code(runner, None, {}, 10**6) == "max_seconds"
 
@@ -115,7 +119,7 @@ def test_what_hints_make_of_the_limits(runner: Runner) -> None:
         assert limits(runner, {"max_code_chars": chars}).max_code_chars == want
     for seconds, kept in ((0.1, 0.2), (0.2, 0.2), ("3", 3.0), (20, 20.0), (20.1, 20.0), (-1, 0.2), (10**400, 2.0)):
         assert limits(runner, {"exec_timeout_seconds": seconds}).exec_timeout_seconds == kept
-    for unreadable in ("x", None, True, [], {}, float("inf"), float("nan")):
+    for unreadable in NO_NUMBER:
         hints = plain_hints({"max_code_chars": unreadable, "exec_timeout_seconds": unreadable})
         assert limits(runner, hints) == default
     assert limits(runner, {"allowed_languages": ["ruby"]}).allowed_languages_policy == ()

@@ -96,9 +96,8 @@ def test_not_a_number_is_refused_everywhere(name: str, runner: Runner) -> None:
 
 # covers: C73 C35 C36
 def test_the_order_of_the_checks(runner: Runner) -> None:
-    bad = {name: [] for name in VALUES}
     for index, name in enumerate(ORDER):
-        values = {**VALUES, **{later: bad[later] for later in ORDER[index:]}}
+        values = {**VALUES, **dict.fromkeys(ORDER[index:], True)}
         assert told(runner, values) == f"invalid_code_output:{name}"
     steps: list[tuple[dict[str, Any], str, str]] = [
         ({"status": "timeout_wall"}, "x" * 5000, "code_timeout"),
