@@ -29,27 +29,9 @@ NEW_USER, NEW_ALL = 0x10000000, 0x7E020000
 STEP = 1 << 16  # bytes written at a time
 SECONDS = 5.0  # for one canary to answer
 
-CALLS = {
-    "x86_64": {
-        "ptrace": 101, "process_vm_readv": 310, "kcmp": 312, "personality": 135, "add_key": 248, "keyctl": 250,
-        "io_uring_setup": 425, "userfaultfd": 323, "perf_event_open": 298, "bpf": 321, "name_to_handle_at": 303,
-        "open_by_handle_at": 304, "pidfd_getfd": 438, "mount": 165, "umount2": 166, "pivot_root": 155, "chroot": 161,
-        "open_tree": 428, "fsopen": 430, "setns": 308, "init_module": 175, "kexec_load": 246, "reboot": 169,
-        "swapon": 167, "clock_settime": 227, "acct": 163, "quotactl": 179, "syslog": 103, "fanotify_init": 300,
-        "sethostname": 170, "modify_ldt": 154, "iopl": 172, "inotify_init1": 294, "clone": 56, "clone3": 435,
-    },
-    "aarch64": {
-        "ptrace": 117, "process_vm_readv": 270, "kcmp": 272, "personality": 92, "add_key": 217, "keyctl": 219,
-        "io_uring_setup": 425, "userfaultfd": 282, "perf_event_open": 241, "bpf": 280, "name_to_handle_at": 264,
-        "open_by_handle_at": 265, "pidfd_getfd": 438, "mount": 40, "umount2": 39, "pivot_root": 41, "chroot": 51,
-        "open_tree": 428, "fsopen": 430, "setns": 268, "init_module": 105, "kexec_load": 104, "reboot": 142,
-        "swapon": 224, "clock_settime": 112, "acct": 89, "quotactl": 60, "syslog": 116, "fanotify_init": 262,
-        "sethostname": 161, "inotify_init1": 26, "clone": 220, "clone3": 435,
-    },
-}  # fmt: skip
-"""Numbers of the calls that the acts make by number, from the kernel's tables."""
+CALLS: dict[str, int] = {}
+"""Numbers of the calls that are made by number on this machine; told on standard input."""
 
-Wanted = dict[str, object]
 Act = Callable[[], str]
 
 
@@ -59,9 +41,8 @@ class RefusedError(Exception):
 
 def raw(name: str, *arguments: object) -> int:
     """Make one call of the kernel by number. Raises RefusedError."""
-    number = CALLS[os.uname().machine][name]
     ctypes.set_errno(0)
-    done = LIBC.syscall(ctypes.c_long(number), *arguments)
+    done = LIBC.syscall(ctypes.c_long(CALLS[name]), *arguments)
     if done < 0:
         raise RefusedError(errno.errorcode.get(ctypes.get_errno(), "UNKNOWN"))
     return int(done)
@@ -110,15 +91,14 @@ def opened(path: str) -> str:
     return "did"
 
 
-def written(path: str) -> str:
+def written(path: str, *, keep: bool = False) -> str:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    os.write(handle, b"canary")
-    os.close(handle)
-    return "did"
-
-
-def overwritten(path: str) -> str:
-    os.close(os.open(path, os.O_WRONLY))
+    try:
+        os.write(handle, b"canary")
+    finally:
+        os.close(handle)
+        if not keep:
+            os.unlink(path)  # noqa: PTH108
     return "did"
 
 
@@ -297,24 +277,35 @@ def opened_past(count: int) -> str:
     return "did"
 
 
-def filled(folder: str, size: int, per_file: int) -> str:
-    """Write `size` bytes below a folder in files of `per_file` bytes, and remove them."""
-    left, names, block = size, [], b"x" * STEP
+def filled(paths: list[str], size: int, per_file: int) -> str:
+    """Write `size` bytes in files of at most `per_file` bytes, beginning with each of `paths`, and remove them."""
+    names = list[str]()
     try:
-        while left > 0:
-            names.append(f"{folder}/fill-{len(names)}")
-            handle = os.open(names[-1], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        for path in paths:
             try:
-                done = 0
-                while done < per_file and left > 0:
-                    done, left = (lambda wrote: (done + wrote, left - wrote))(os.write(handle, block))
-            finally:
-                os.close(handle)
+                while size > 0:
+                    names.append(f"{path}-{len(names)}")
+                    size -= extended(names[-1], min(size, per_file))
+            except OSError as error:
+                last = error
+        if size > 0:
+            raise last
     finally:
         for name in names:
             if os.path.lexists(name):
                 os.unlink(name)  # noqa: PTH108
     return "did"
+
+
+def extended(path: str, size: int) -> int:
+    """Write so many bytes into a new file."""
+    handle, left = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), size
+    try:
+        while left > 0:
+            left -= os.write(handle, b"x" * min(STEP, left))
+    finally:
+        os.close(handle)
+    return size
 
 
 def child_process() -> str:
@@ -343,11 +334,10 @@ def acts(world: dict[str, object], start: list[int]) -> Iterator[tuple[str, Act]
     for name, path in {**world}.items():
         if name.startswith("file_"):
             yield name, lambda path=str(path): read(path)  # type: ignore[misc]
-    yield "outside_write", lambda: written(f"{text['folder']}/{token}")
+    yield "outside_write", lambda: written(f"{text['folder']}/{token}", keep=True)
     yield "accounts", lambda: opened("/etc/passwd")
     yield "own_memory", lambda: opened("/proc/self/mem")
     yield "core_pattern", lambda: opened("/proc/sys/kernel/core_pattern")
-    yield "program_write", lambda: overwritten("main.py")
     for name, path in {"usr": "/usr/lib", "root": "", "dev": "/dev"}.items():
         yield f"{name}_write", lambda path=path: written(f"{path}/{token}")  # type: ignore[misc]
     yield "tcp", lambda: sent(socket.AF_INET, stream, tcp, token.encode())
@@ -370,7 +360,7 @@ def acts(world: dict[str, object], start: list[int]) -> Iterator[tuple[str, Act]
     yield "cloned_namespace", cloned
     yield "cloned3_namespace", cloned3
     yield "mounted", mounted
-    for name in CALLS[os.uname().machine]:
+    for name in CALLS:
         if name not in {"clone", "clone3"}:
             yield f"call_{name}", lambda name=name: call(name)  # type: ignore[misc]
     if os.uname().machine == "x86_64":
@@ -379,9 +369,9 @@ def acts(world: dict[str, object], start: list[int]) -> Iterator[tuple[str, Act]
     yield "memory", lambda: allocated(number["memory_bytes"])
     yield "forks", lambda: forked(number["processes"])
     yield "opens", lambda: opened_past(number["open_files"])
-    yield "large_file", lambda: filled(".", number["file_bytes"] + STEP, number["file_bytes"] + STEP)
-    for name, folder in {"work": ".", "tmp": "/tmp", "shm": "/dev/shm"}.items():  # noqa: S108 (what is tried)
-        yield f"disk_{name}", lambda folder=folder: filled(folder, number["disk_bytes"] + STEP, number["file_bytes"])  # type: ignore[misc]
+    yield "large_file", lambda: filled([token], number["largest_bytes"] + STEP, number["largest_bytes"] + STEP)
+    places = [f"{folder}/{token}" for folder in (".", "/tmp", "/dev/shm")]  # noqa: S108 (what is tried)
+    yield "disk", lambda: filled(places, number["disk_bytes"] + STEP, number["largest_bytes"])
     yield "process_killed", lambda: killed(canary)
 
 
@@ -389,6 +379,7 @@ def main() -> None:
     """Do every act and tell what each came to."""
     start = open_descriptors()
     world = json.loads(sys.stdin.read())
+    CALLS.update(world.pop("calls"))
     json.dump({name: alone(act) for name, act in acts(world, start)}, sys.stdout)
 
 

@@ -65,7 +65,7 @@ def allocate(each: int, children: int) -> None:
         if os.fork() == 0:
             os.close(ours)
             memory = bytearray(each)
-            memory[:: 4096] = b"x" * len(memory[:: 4096])
+            memory[::4096] = b"x" * len(memory[::4096])
             os.write(tell, b"x")
             os.read(held, 1)
             os._exit(0)
@@ -78,24 +78,23 @@ def allocate(each: int, children: int) -> None:
         raise MemoryError
 
 
-def make_files(count: int) -> None:
-    """Make empty files with long names: what they take is kernel memory only."""
-    folder = "n" * 200
-    os.mkdir(folder)
+def make_files(count: int, ballast: int) -> None:
+    """Make empty files with long names, which take memory of the kernel only, beside `ballast` bytes of our own."""
+    memory = bytearray(ballast)
+    memory[::4096] = b"x" * len(memory[::4096])
+    os.write(1, b"flood")
     for number in range(count):
-        os.close(os.open(f"{folder}/{number:0>240}", os.O_WRONLY | os.O_CREAT, 0o600))
+        os.close(os.open(f"{number:0>240}", os.O_WRONLY | os.O_CREAT, 0o600))
 
 
 def main() -> None:
     """Do the one act that was asked for, and say so at its end."""
     ask = json.loads(sys.stdin.read())
     act = ask["act"]
-    if act == "daemons":
-        daemons(ask["token"], ask["count"])
-        time.sleep(ask["seconds"])
-    elif act == "sleep":
+    if act == "sleep":
         ignore_signals()
         daemons(ask["token"], ask["count"])
+        named(ask["main"])
         time.sleep(ask["seconds"])
     elif act == "stdout":
         write(1, ask["bytes"])
@@ -103,10 +102,10 @@ def main() -> None:
         write(2, ask["bytes"])
     elif act == "cpu":
         burn(ask["seconds"])
-    elif act == "memory":
+    elif act == "memory_tree":
         allocate(ask["bytes"], ask["count"])
-    elif act == "inodes":
-        make_files(ask["count"])
+    elif act == "inode_flood":
+        make_files(ask["count"], ask["bytes"])
     sys.stdout.write("did")
 
 
