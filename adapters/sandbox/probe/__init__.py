@@ -7,10 +7,13 @@ the same user. Only what was refused inside and done outside counts: no control,
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from adapters.sandbox.model import Bounds, Ended, Program
+from adapters.sandbox.probe.canaries import shared_folder
 from adapters.sandbox.probe.control import WORDING
 from adapters.sandbox.probe.rows import KINDS, REQUESTED, Act, Row, rows
 from adapters.sandbox.probe.trial import Runner, Trial, tried
@@ -39,11 +42,15 @@ def probe_bubblewrap(without: frozenset[str] = frozenset()) -> tuple[Row, ...]:
     from adapters.sandbox.user import sandbox_user
 
     user = sandbox_user()
+    with TemporaryDirectory(prefix="admission-job-", dir=shared_folder()) as folder:
+        job = Path(folder) if "private_job" in without else None
+        if job is not None and not user.own:
+            os.chown(job, user.uid, user.gid)
 
-    def run(program: Program, bounds: Bounds) -> Ended:
-        return run_once(program, bounds, None, without)
+        def run(program: Program, bounds: Bounds) -> Ended:
+            return run_once(program, bounds, None, without, job)
 
-    return rows(tried(run, None if user.own else user.uid))
+        return rows(tried(run, None if user.own else user.uid))
 
 
 @cache
