@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,10 +34,11 @@ __all__ = [
 ]
 
 
-def probe_bubblewrap(without: frozenset[str] = frozenset()) -> tuple[Row, ...]:
-    """Try every boundary with bubblewrap. `without` leaves protections out, to show that the probe notices.
+def probe_bubblewrap(without: frozenset[str] = frozenset(), known: Mapping[str, str] | None = None) -> tuple[Row, ...]:
+    """Try every boundary with bubblewrap.
 
-    Raises OSError, or WorkError where no sandbox can be stated.
+    `without` leaves protections out, to show that the probe notices; `known` are words of controls that were run
+    already. Raises OSError, and WorkError when the sandbox does not run.
     """
     from adapters.sandbox.process import run_once
     from adapters.sandbox.user import sandbox_user
@@ -50,7 +52,7 @@ def probe_bubblewrap(without: frozenset[str] = frozenset()) -> tuple[Row, ...]:
         def run(program: Program, bounds: Bounds) -> Ended:
             return run_once(program, bounds, None, without, job)
 
-        return rows(tried(run, None if user.own else user.uid))
+        return rows(tried(run, None if user.own else user.uid, known))
 
 
 @cache
