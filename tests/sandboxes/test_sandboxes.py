@@ -96,7 +96,7 @@ def test_a_result_is_kept_for_the_next_engine(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["sandbox.key", "simulated.json"]
 
 
-def edited(change: Callable[[dict[str, object]], None]) -> Callable[[Path], None]:
+def edited(change: Callable[[dict[str, object]], object]) -> Callable[[Path], None]:
     def change_file(state: Path) -> None:
         document = json.loads(kept(state).read_bytes())
         change(document)
