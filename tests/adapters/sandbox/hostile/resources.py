@@ -1,0 +1,226 @@
+"""Programs that want all of something: processes, threads, memory, disk, files, processor time, the clock."""
+
+from __future__ import annotations
+
+from tests.adapters.sandbox.hostile.model import CPU, MEMORY, OK, SIGNALED, TIME, WALL, Control, Hostile, family
+
+_MIB = 1024 * 1024
+_SOON = {"wall_seconds": 1.0}
+_ENDLESS = {"most": 10**9}
+_FEW = {"most": 60}
+
+_MEMORY = {
+    "heap": "kept = []\nfor _ in range(told['most']):\n    kept.append(bytearray(8 * 2**20))\n",
+    "one_piece": "kept = bytearray(told['most'] * 8 * 2**20 if told['outside'] else 2**40)\n",
+    "text": "kept = 'x' * 2**20\nfor _ in range(9 if told['outside'] else 60):\n    kept += kept\n",
+    "number": "kept = 1 << (8 * 8 * 2**20 * 60 if told['outside'] else 2**45)\n",
+    "list_of_lists": "kept = [[0] * 2**20 for _ in range(told['most'])]\n",
+    "dictionary": "kept = {}\nfor n in range(0, told['most'] * 60000):\n    kept[n] = (n, n)\n",
+    "mapping": """\
+        import mmap
+        kept = []
+        for _ in range(told['most']):
+            kept.append(mmap.mmap(-1, 8 * 2**20)); kept[-1][:] = b'x' * 8 * 2**20
+        """,
+    "shared_mapping": """\
+        import mmap
+        kept = []
+        for _ in range(told['most']):
+            kept.append(mmap.mmap(-1, 8 * 2**20, flags=mmap.MAP_SHARED)); kept[-1][:] = b'x' * 8 * 2**20
+        """,
+    "c_library": """\
+        import ctypes
+        libc = ctypes.CDLL(None); libc.malloc.restype = ctypes.c_void_p
+        for _ in range(told['most']):
+            found = libc.malloc(8 * 2**20)
+            if not found:
+                raise MemoryError
+            ctypes.memset(found, 1, 8 * 2**20)
+        """,
+    "regular_expression": "import re\nre.compile('(' * 0 + '|'.join('a%d' % n for n in range(told['most'] * 20000)))\n",
+}
+
+_DISK = {
+    "working_folder": "where = 'big'",
+    "tmp": "where = '/tmp/big'",
+    "deleted_file": "where = 'gone'",
+    "artifact_folder": "where = 'artifacts/big'; os.makedirs('artifacts', exist_ok=True)",
+}
+_WRITE = """
+try:
+    with open(where, 'wb') as file:
+        if where == 'gone':
+            os.unlink(where)
+        for _ in range(told['most']):
+            file.write(b'x' * 2**20)
+            file.flush()
+except OSError as error:
+    held(error.errno)
+else:
+    harm('written')
+"""
+
+_FLOODS = {
+    "shared_memory": """\
+        for n in range(told['most']):
+            with open('/dev/shm/hostile%d' % n, 'wb') as file:
+                file.write(b'x' * 2**20)
+            if told['outside']:
+                os.unlink('/dev/shm/hostile%d' % n)
+        """,
+    "many_big_files": """\
+        for n in range(told['most']):
+            with open('part%d' % n, 'wb') as file:
+                file.write(b'x' * 2**20)
+        """,
+    "one_sparse_file": "with open('sparse', 'wb') as file:\n    file.seek(2**40 if not told['outside'] else 2**26); file.write(b'x')\n",
+    "reserved_file": "import os\nos.posix_fallocate(os.open('big', os.O_CREAT | os.O_WRONLY), 0, 2**40 if not told['outside'] else 2**25)\n",
+    "open_files": "kept = [open('main.py') for _ in range(min(told['most'] * 4, 5000))]\n",
+    "pipes": "kept = [os.pipe() for _ in range(min(told['most'] * 3, 5000))]\n",
+    "event_files": "kept = [os.eventfd(0) for _ in range(min(told['most'] * 4, 5000))]\n",
+    "threads": """\
+        import threading, time
+        for _ in range(min(told['most'], 3000)):
+            threading.Thread(target=time.sleep, args=(1.0,), daemon=True).start()
+        """,
+    "processes": """\
+        children = []
+        try:
+            for _ in range(min(told['most'], 3000)):
+                child = os.fork()
+                if child == 0:
+                    __import__('time').sleep(0.3); os._exit(0)
+                children.append(child)
+        finally:
+            for child in children:
+                os.waitpid(child, 0)
+        """,
+    "sessions": """\
+        children = []
+        try:
+            for _ in range(min(told['most'], 3000)):
+                child = os.fork()
+                if child == 0:
+                    os.setsid(); __import__('time').sleep(0.3); os._exit(0)
+                children.append(child)
+        finally:
+            for child in children:
+                os.waitpid(child, 0)
+        """,
+    "subprocesses": """\
+        import subprocess
+        children = [subprocess.Popen(['/bin/sleep', '0.3']) for _ in range(min(told['most'], 3000))]
+        """,
+    "locked_memory": """\
+        import ctypes
+        room = ctypes.create_string_buffer(2**20)
+        if ctypes.CDLL(None, use_errno=True).mlock(room, 2**20) != 0:
+            raise OSError(ctypes.get_errno(), 'mlock')
+        """,
+    "stack": "import sys\nsys.setrecursionlimit(10**6)\ndef down(n):\n    return down(n + 1) if n < told['most'] * 20 else n\ndown(0)\n",
+}
+
+_TIMES = {
+    "sleep": ("import time\ntime.sleep(told['long'])", WALL),
+    "wait_for_nobody": ("import threading\nthreading.Event().wait(told['long'])", WALL),
+    "stopped_itself": ("os.kill(os.getpid(), 19) if not told['outside'] else __import__('time').sleep(3)", WALL),
+    "stopped_by_a_child": (
+        "if os.fork() == 0:\n    os.kill(os.getppid(), 19 if not told['outside'] else 0); os._exit(0)\n"
+        "__import__('time').sleep(told['long'])",
+        WALL,
+    ),
+    "ignoring_signals": (
+        "import signal, time\nfor n in range(1, 32):\n    try:\n        signal.signal(n, signal.SIG_IGN)\n"
+        "    except OSError:\n        pass\ntime.sleep(told['long'])",
+        WALL,
+    ),
+    "blocking_signals": (
+        "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\ntime.sleep(told['long'])",
+        WALL,
+    ),
+    "timers": (
+        "import signal, time\nsignal.signal(signal.SIGALRM, lambda *_: None)\nsignal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)\n"
+        "end = time.monotonic() + told['long']\nwhile time.monotonic() < end:\n    time.sleep(1)",
+        WALL,
+    ),
+    "reading_what_never_comes": ("r, w = os.pipe()\nimport select\nselect.select([r], [], [], told['long'])", WALL),
+    "child_that_sleeps": (
+        "import subprocess\nsubprocess.run(['/bin/sleep', str(told['long'])])",
+        WALL,
+    ),
+    "closed_everything_and_sleeps": (
+        "import time\nos.closerange(0, 1024)\ntime.sleep(told['long'])",
+        WALL,
+    ),
+    "spin": ("import time\nend = time.monotonic() + told['long']\nwhile time.monotonic() < end:\n    pass", WALL),
+    "spin_in_a_child": (
+        "import time\nend = time.monotonic() + told['long']\nchild = os.fork()\nwhile child == 0 and time.monotonic() < end:\n"
+        "    pass\nos.waitpid(child, 0) if child else os._exit(0)",
+        WALL,
+    ),
+    "expensive_expression": ("import re\nre.match('(a+)+$', 'a' * (24 if told['outside'] else 60) + 'b')", TIME),
+    "expensive_number": ("n = 3 ** (3 * 10**6 if told['outside'] else 10**8)", TIME),
+    "fork_bomb": (
+        "import time\nend = time.monotonic() + told['long']\nmade = 0\nwhile time.monotonic() < end:\n"
+        "    try:\n        if made < told['most']:\n            made += 1\n            if os.fork() == 0:\n"
+        "                made = 0 if not told['outside'] else told['most']\n"
+        "    except OSError:\n        pass",
+        TIME,
+    ),
+    "thread_bomb": (
+        "import threading, time\nend = time.monotonic() + told['long']\ndef more():\n    while time.monotonic() < end:\n"
+        "        try:\n            if threading.active_count() < told['most']:\n                threading.Thread(target=more).start()\n"
+        "        except RuntimeError:\n            pass\n        time.sleep(0.001)\nmore()",
+        TIME | MEMORY,
+    ),
+    "inode_flood": (
+        "import time\nend = time.monotonic() + told['long']\nn = 0\nwhile time.monotonic() < end:\n    n += 1\n"
+        "    if n < told['most'] * 100:\n        try:\n            open('f%d' % n, 'w').close()\n"
+        "        except OSError:\n            pass",
+        TIME | MEMORY,
+    ),
+    "folder_flood": (
+        "import time\nend = time.monotonic() + told['long']\ndepth = 0\nwhile time.monotonic() < end:\n    depth += 1\n"
+        "    if depth < told['most']:\n        try:\n            os.mkdir('d'); os.chdir('d')\n"
+        "        except OSError:\n            pass",
+        TIME | MEMORY,
+    ),
+}
+
+PROGRAMS = family(
+    "resources",
+    [
+        *(
+            Hostile(f"memory_{name}", f"{code}", status=MEMORY, says="", inside=_ENDLESS, outside=_FEW)
+            for name, code in (((n, __import__("textwrap").dedent(c) + "harm('kept')\n") for n, c in _MEMORY.items()))
+        ),
+        *(
+            Hostile(f"disk_{name}", code + _WRITE, inside=_ENDLESS, outside=_FEW)
+            for name, code in _DISK.items()
+        ),
+        *(
+            Hostile(f"flood_{name}", code, inside=_ENDLESS, outside=_FEW)
+            for name, code in _FLOODS.items()
+        ),
+        *(
+            Hostile(
+                f"time_{name}",
+                f"{code}\nharm('past the limit')",
+                status=status,
+                says="",
+                bounds=_SOON,
+                inside=_ENDLESS | {"long": 600},
+                outside={"most": 12, "long": 1.3},
+                seconds=1.0,
+            )
+            for name, (code, status) in _TIMES.items()
+        ),
+        Hostile("processor_time", "while True:\n    pass", status=CPU, says="", control=Control.NONE,
+                bounds={"wall_seconds": 6.0, "cpu_seconds": 1}, limit="cpu"),
+        Hostile("processor_time_ignoring_the_signal",
+                "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass",
+                status=CPU | SIGNALED, says="", control=Control.NONE, bounds={"wall_seconds": 6.0, "cpu_seconds": 1}),
+        Hostile("endless_garbage", "import gc\nfor _ in range(20000):\n    a = []; a.append(a)\nheld()", status=OK,
+                control=Control.SAME),
+    ],
+)
