@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from tests.adapters.sandbox.hostile.model import Control, Hostile, family
+from tests.adapters.sandbox.hostile.model import FAILED, OK, Control, Hostile, family
 
 _SECRETS = {
     "ssh_key": ".ssh/id_ed25519",
@@ -81,7 +81,7 @@ _WAYS = {
         tried(lambda: os.read(os.open(os.path.basename(path), 0, dir_fd=os.open(os.path.dirname(path), 0)), 200))""",
     "listed": "tried(lambda: os.listdir(told['home']))",
     "walked": """\
-        found = [top for top in os.listdir('/') if top in {'etc', 'root', 'home', 'var', 'work', 'boot', 'srv', 'opt', 'mnt'}]
+        found = [top for top in os.listdir('/') if top in {'etc', 'root', 'home', 'var', 'boot', 'srv', 'opt', 'mnt'}]
         harm(found) if found else held()""",
 }
 
@@ -147,6 +147,7 @@ PROGRAMS = family(
             Hostile(
                 f"reach_{name}",
                 f"path = told['home'] + '/.ssh/id_ed25519'\n{dedent(way)}",
+                status=FAILED if name == "becoming_another_program" else OK,
                 control=Control.NONE if name == "through_root_of_init" else Control.HARM,
             )
             for name, way in _WAYS.items()

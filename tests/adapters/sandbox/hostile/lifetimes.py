@@ -48,7 +48,7 @@ PROGRAMS = family(
                 status=status,
                 inside={"long": 600},
                 outside={"long": 1.5},
-                bounds={"wall_seconds": 1.0},
+                bounds={"wall_seconds": 0.5},
             )
             for name, (code, status) in _ENDS.items()
         ),
@@ -59,7 +59,7 @@ PROGRAMS = family(
             control=Control.SAME,
             inside={"long": 600},
             outside={"long": 0.1},
-            bounds={"wall_seconds": 1.0},
+            bounds={"wall_seconds": 0.5},
         ),
         Hostile(
             "thread_that_is_left",

@@ -90,6 +90,7 @@ def tried(act, *arguments):
 def call(number, *arguments):
     import ctypes
     libc = ctypes.CDLL(None, use_errno=True)
+    arguments = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
     found = libc.syscall(ctypes.c_long(number), *arguments)
     if found < 0:
         raise OSError(ctypes.get_errno(), "refused")

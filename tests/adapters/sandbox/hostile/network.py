@@ -7,9 +7,9 @@ from textwrap import dedent
 from tests.adapters.sandbox.hostile.model import Control, Hostile, attempt, family
 
 _SENT = {
-    "tcp": "s = socket.create_connection(('127.0.0.1', told['tcp']), 2); s.sendall(b'out')",
-    "tcp_ipv6": "s = socket.create_connection(('::1', told['tcp6']), 2); s.sendall(b'out')",
-    "tcp_by_name": "s = socket.create_connection(('localhost', told['tcp']), 2); s.sendall(b'out')",
+    "tcp": "s = socket.create_connection(('127.0.0.1', told['tcp']), 0.3); s.sendall(b'out')",
+    "tcp_ipv6": "s = socket.create_connection(('::1', told['tcp6']), 0.3); s.sendall(b'out')",
+    "tcp_by_name": "s = socket.create_connection(('localhost', told['tcp']), 0.3); s.sendall(b'out')",
     "tcp_without_blocking": """\
         s = socket.socket(); s.setblocking(False); s.connect_ex(('127.0.0.1', told['tcp']))""",
     "udp": "socket.socket(type=socket.SOCK_DGRAM).sendto(b'out', ('127.0.0.1', told['udp']))",
@@ -24,21 +24,21 @@ _SENT = {
     "unix_abstract": "s = socket.socket(socket.AF_UNIX); s.connect('\\0' + told['abstract']); s.sendall(b'out')",
     "http_client": """\
         import http.client
-        http.client.HTTPConnection('127.0.0.1', told['tcp'], timeout=2).request('GET', '/')""",
+        http.client.HTTPConnection('127.0.0.1', told['tcp'], timeout=0.3).request('GET', '/')""",
     "url_library": """\
         import urllib.request
         urllib.request.ProxyHandler({})
-        urllib.request.urlopen('http://127.0.0.1:%d/' % told['tcp'], timeout=2).read(1)""",
+        urllib.request.urlopen('http://127.0.0.1:%d/' % told['tcp'], timeout=0.3).read(1)""",
     "mail": """\
         import smtplib
-        smtplib.SMTP('127.0.0.1', told['tcp'], timeout=1)""",
+        smtplib.SMTP('127.0.0.1', told['tcp'], timeout=0.3)""",
     "proxy_of_environment": """\
         import urllib.request
         os.environ['http_proxy'] = 'http://127.0.0.1:%d' % told['tcp']
-        urllib.request.urlopen('http://example.invalid/', timeout=2).read(1)""",
+        urllib.request.urlopen('http://example.invalid/', timeout=0.3).read(1)""",
     "event_loop": """\
         import asyncio
-        asyncio.run(asyncio.wait_for(asyncio.open_connection('127.0.0.1', told['tcp']), 2))""",
+        asyncio.run(asyncio.wait_for(asyncio.open_connection('127.0.0.1', told['tcp']), 0.3))""",
     "bare_call": """\
         import ctypes, struct
         number = call(41, 2, 1, 0)
@@ -48,7 +48,7 @@ _SENT = {
         subprocess.run(['/bin/bash', '-c', 'echo out > /dev/tcp/127.0.0.1/%d' % told['tcp']], check=True)""",
     "child_interpreter": """\
         import subprocess
-        text = "import socket; socket.create_connection(('127.0.0.1', %d), 2)" % told['tcp']
+        text = "import socket; socket.create_connection(('127.0.0.1', %d), 0.3)" % told['tcp']
         subprocess.run([sys.executable, '-c', text], check=True)""",
 }
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tests.adapters.sandbox.hostile.model import CPU, MEMORY, OK, SIGNALED, TIME, WALL, Control, Hostile, family
+from textwrap import dedent
+
+from tests.adapters.sandbox.hostile.model import CPU, MEMORY, OK, SIGNALED, TIME, WALL, Control, Hostile, attempt, family
 
 _MIB = 1024 * 1024
-_SOON = {"wall_seconds": 1.0}
+_SOON = {"wall_seconds": 0.4}
 _ENDLESS = {"most": 10**9}
 _FEW = {"most": 60}
 
@@ -37,7 +39,7 @@ _MEMORY = {
                 raise MemoryError
             ctypes.memset(found, 1, 8 * 2**20)
         """,
-    "regular_expression": "import re\nre.compile('(' * 0 + '|'.join('a%d' % n for n in range(told['most'] * 20000)))\n",
+    "regular_expression": "import re\nre.compile('(' * 0 + '|'.join('a%d' % n for n in range(1000 if told['outside'] else 10**12)))\n",
 }
 
 _DISK = {
@@ -73,7 +75,7 @@ _FLOODS = {
             with open('part%d' % n, 'wb') as file:
                 file.write(b'x' * 2**20)
         """,
-    "one_sparse_file": "with open('sparse', 'wb') as file:\n    file.seek(2**40 if not told['outside'] else 2**26); file.write(b'x')\n",
+    "one_sparse_file": "with open('sparse', 'wb') as file:\n    file.seek(2**40 if not told['outside'] else 2**25); file.write(b'x')\n",
     "reserved_file": "import os\nos.posix_fallocate(os.open('big', os.O_CREAT | os.O_WRONLY), 0, 2**40 if not told['outside'] else 2**25)\n",
     "open_files": "kept = [open('main.py') for _ in range(min(told['most'] * 4, 5000))]\n",
     "pipes": "kept = [os.pipe() for _ in range(min(told['most'] * 3, 5000))]\n",
@@ -117,13 +119,12 @@ _FLOODS = {
         if ctypes.CDLL(None, use_errno=True).mlock(room, 2**20) != 0:
             raise OSError(ctypes.get_errno(), 'mlock')
         """,
-    "stack": "import sys\nsys.setrecursionlimit(10**6)\ndef down(n):\n    return down(n + 1) if n < told['most'] * 20 else n\ndown(0)\n",
 }
 
 _TIMES = {
     "sleep": ("import time\ntime.sleep(told['long'])", WALL),
     "wait_for_nobody": ("import threading\nthreading.Event().wait(told['long'])", WALL),
-    "stopped_itself": ("os.kill(os.getpid(), 19) if not told['outside'] else __import__('time').sleep(3)", WALL),
+    "stopped_itself": ("os.kill(os.getpid(), 19) if not told['outside'] else __import__('time').sleep(told['long'])", WALL),
     "stopped_by_a_child": (
         "if os.fork() == 0:\n    os.kill(os.getppid(), 19 if not told['outside'] else 0); os._exit(0)\n"
         "__import__('time').sleep(told['long'])",
@@ -158,7 +159,7 @@ _TIMES = {
         "    pass\nos.waitpid(child, 0) if child else os._exit(0)",
         WALL,
     ),
-    "expensive_expression": ("import re\nre.match('(a+)+$', 'a' * (24 if told['outside'] else 60) + 'b')", TIME),
+    "expensive_expression": ("import re\nre.match('(a+)+$', 'a' * (21 if told['outside'] else 60) + 'b')", TIME),
     "expensive_number": ("n = 3 ** (3 * 10**6 if told['outside'] else 10**8)", TIME),
     "fork_bomb": (
         "import time\nend = time.monotonic() + told['long']\nmade = 0\nwhile time.monotonic() < end:\n"
@@ -191,15 +192,24 @@ PROGRAMS = family(
     "resources",
     [
         *(
-            Hostile(f"memory_{name}", f"{code}", status=MEMORY, says="", inside=_ENDLESS, outside=_FEW)
-            for name, code in (((n, __import__("textwrap").dedent(c) + "harm('kept')\n") for n, c in _MEMORY.items()))
+            Hostile(
+                f"memory_{name}",
+                f"{dedent(code)}\nharm('kept')",
+                status=MEMORY,
+                says="",
+                inside=_ENDLESS,
+                outside=_FEW,
+            )
+            for name, code in _MEMORY.items()
         ),
         *(
-            Hostile(f"disk_{name}", code + _WRITE, inside=_ENDLESS, outside=_FEW)
+            Hostile(
+                f"disk_{name}", code + _WRITE, bounds={"file_bytes": 64 * _MIB}, inside=_ENDLESS, outside=_FEW
+            )
             for name, code in _DISK.items()
         ),
         *(
-            Hostile(f"flood_{name}", code, inside=_ENDLESS, outside=_FEW)
+            Hostile(f"flood_{name}", attempt(code, "harm('all of it')"), inside=_ENDLESS, outside=_FEW)
             for name, code in _FLOODS.items()
         ),
         *(
@@ -207,11 +217,12 @@ PROGRAMS = family(
                 f"time_{name}",
                 f"{code}\nharm('past the limit')",
                 status=status,
+                control=Control.SAME if name.startswith("closed") else Control.HARM,
                 says="",
                 bounds=_SOON,
                 inside=_ENDLESS | {"long": 600},
-                outside={"most": 12, "long": 1.3},
-                seconds=1.0,
+                outside={"most": 12, "long": 0.6},
+                seconds=0.4,
             )
             for name, (code, status) in _TIMES.items()
         ),
@@ -219,7 +230,10 @@ PROGRAMS = family(
                 bounds={"wall_seconds": 6.0, "cpu_seconds": 1}, limit="cpu"),
         Hostile("processor_time_ignoring_the_signal",
                 "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass",
-                status=CPU | SIGNALED, says="", control=Control.NONE, bounds={"wall_seconds": 6.0, "cpu_seconds": 1}),
+                status=CPU, says="", control=Control.NONE, bounds={"wall_seconds": 6.0, "cpu_seconds": 1}),
+        Hostile("stack", "sys.setrecursionlimit(10**9)\ndef down(n):\n    return down(n + 1) if n < told['most'] else n\n"
+                "down(0)\nharm()", status=MEMORY | SIGNALED, says="", bounds={"memory_bytes": 48 * _MIB},
+                inside=_ENDLESS, outside={"most": 20000}),
         Hostile("endless_garbage", "import gc\nfor _ in range(20000):\n    a = []; a.append(a)\nheld()", status=OK,
                 control=Control.SAME),
     ],

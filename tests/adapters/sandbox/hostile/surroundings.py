@@ -148,16 +148,18 @@ _IMPORTS = {
             with open(me, 'r+') as file:
                 file.write('#')
         tried(change)""",
-    "replace_the_running_program": "tried(lambda: (open('other', 'w').write('x'), os.replace('other', 'main.py')))",
-    "remove_the_running_program": "tried(os.unlink, 'main.py')",
-    "mode_of_the_running_program": "tried(os.chmod, 'main.py', 0o777)",
+    "replace_the_running_program": "open('other', 'w').write('x'); os.replace('other', 'main.py'); held()",
+    "remove_the_running_program": "os.unlink('main.py'); held()",
+    "mode_of_the_running_program": "os.chmod('main.py', 0o777); held()",
 }
 
 
 def _control(name: str) -> Control:
+    if name.endswith("_the_running_program") and not name.startswith("change"):
+        return Control.SAME  # its own copy in its own folder
     if name in {"exit_status_on_standard_streams", "seek_standard_input_back"}:
         return Control.SAME
-    if name in {"open_the_console", "paste_of_a_console", "take_a_terminal"}:
+    if name in {"of_parent", "open_the_console", "paste_of_a_console", "take_a_terminal"}:
         return Control.NONE
     if name.startswith(("push_into", "new_pseudo")):
         return Control.NONE  # kernels of today refuse it to everybody unless a setting says otherwise
