@@ -51,7 +51,7 @@ PROGRAMS = family(
                 f"{_OUT}{code}\nheld()",
                 status=OK,
                 bounds=_TAKEN,
-                artifacts=(),
+                artifacts=None if name == "too_many_files" else (),
                 control=Control.HARM if "secret" in name else Control.SAME,
             )
             for name, code in _ODD.items()
@@ -100,7 +100,12 @@ held()
             bounds=_TAKEN,
             control=Control.SAME,
         ),
-        Hostile("without_artifacts", f"{_OUT}open('artifacts/out', 'w').write('x')\nheld()", status=OK, artifacts=(),
-                control=Control.SAME),
+        Hostile(
+            "without_artifacts",
+            f"{_OUT}open('artifacts/out', 'w').write('x')\nheld()",
+            status=OK,
+            artifacts=(),
+            control=Control.SAME,
+        ),
     ],
 )

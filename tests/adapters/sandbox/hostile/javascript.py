@@ -45,24 +45,66 @@ _TRIED = {
 PROGRAMS = family(
     "javascript",
     [
-        *(
-            Hostile(name, code, status=OK, language="javascript", bounds=_ROOM)
-            for name, code in _TRIED.items()
+        *(Hostile(name, code, status=OK, language="javascript", bounds=_ROOM) for name, code in _TRIED.items()),
+        Hostile(
+            "spins",
+            "for (;;) { if (told.outside) { harm(); break; } }",
+            status=TIME,
+            says="",
+            language="javascript",
+            bounds=_ROOM | {"wall_seconds": 1.0},
         ),
-        Hostile("spins", "for (;;) { if (told.outside) { harm(); break; } }", status=TIME, says="",
-                language="javascript", bounds=_ROOM | {"wall_seconds": 1.0}),
-        Hostile("sleeps", "setTimeout(() => harm(), told.long);", status=TIME, says="", language="javascript",
-                bounds=_ROOM | {"wall_seconds": 1.0}, inside={"long": 600000}, outside={"long": 10}),
-        Hostile("talks", "for (let n = 0; n < told.most; n++) fs.writeSync(1, 'x'.repeat(100)); harm();", status=OUTPUT,
-                says="", language="javascript", bounds=_ROOM, inside={"most": 1e9}, outside={"most": 100}),
-        Hostile("hoards", "const kept = []; for (let n = 0; n < told.most; n++) kept.push(new Array(2 ** 20).fill(n));"
-                " harm();", status=MEMORY | SIGNALED, says="", language="javascript", bounds=_ROOM,
-                inside={"most": 1e9}, outside={"most": 8}),
-        Hostile("leaves_a_daemon", """\
+        Hostile(
+            "sleeps",
+            "setTimeout(() => harm(), told.long);",
+            status=TIME,
+            says="",
+            language="javascript",
+            bounds=_ROOM | {"wall_seconds": 1.0},
+            inside={"long": 600000},
+            outside={"long": 10},
+        ),
+        Hostile(
+            "talks",
+            "for (let n = 0; n < told.most; n++) fs.writeSync(1, 'x'.repeat(100)); harm();",
+            status=OUTPUT,
+            says="",
+            language="javascript",
+            bounds=_ROOM,
+            inside={"most": 1e9},
+            outside={"most": 100},
+        ),
+        Hostile(
+            "hoards",
+            "const kept = []; for (let n = 0; n < told.most; n++) kept.push(new Array(2 ** 20).fill(n)); harm();",
+            status=MEMORY | SIGNALED,
+            says="",
+            language="javascript",
+            bounds=_ROOM,
+            inside={"most": 1e9},
+            outside={"most": 8},
+        ),
+        Hostile(
+            "leaves_a_daemon",
+            """\
             const { spawn } = require('child_process');
             spawn('/bin/sleep', [String(told.long)], { detached: true, stdio: 'ignore' }).unref();
-            held();""", status=OK, language="javascript", bounds=_ROOM, inside={"long": 600}, outside={"long": 1.5}),
-        Hostile("fails", "process.exit(159);", status=FAILED, says="", language="javascript", bounds=_ROOM,
-                control=Control.SAME, exit_code=159),
+            held();""",
+            status=OK,
+            language="javascript",
+            bounds=_ROOM,
+            inside={"long": 600},
+            outside={"long": 1.5},
+        ),
+        Hostile(
+            "fails",
+            "process.exit(159);",
+            status=FAILED,
+            says="",
+            language="javascript",
+            bounds=_ROOM,
+            control=Control.SAME,
+            exit_code=159,
+        ),
     ],
 )

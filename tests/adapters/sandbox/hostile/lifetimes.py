@@ -38,7 +38,7 @@ PROGRAMS = family(
     "lifetimes",
     [
         *(
-            Hostile(name, f"{code}\nheld()", inside={"long": 600}, outside={"long": 1.5})
+            Hostile(name, f"{code}\nheld()", inside={"long": 600}, outside={"long": 3})
             for name, code in _DAEMONS.items()
         ),
         *(
@@ -47,7 +47,7 @@ PROGRAMS = family(
                 f"{_DAEMONS['five_sessions']}\nheld()\n{code}",
                 status=status,
                 inside={"long": 600},
-                outside={"long": 1.5},
+                outside={"long": 3},
                 bounds={"wall_seconds": 0.5},
             )
             for name, (code, status) in _ENDS.items()

@@ -73,7 +73,7 @@ def attempt(code: str, after: str) -> str:
     return f"import subprocess\ntry:\n{body}\nexcept {caught} as error:\n    held(error)\nelse:\n    {after}\n"
 
 
-_PYTHON = '''\
+_PYTHON = """\
 import json, os, sys
 told = json.load(sys.stdin)
 def harm(*what):
@@ -95,7 +95,7 @@ def call(number, *arguments):
     if found < 0:
         raise OSError(ctypes.get_errno(), "refused")
     return found
-'''
+"""
 
 _JAVASCRIPT = """\
 const fs = require('fs');

@@ -54,10 +54,13 @@ _EXACT = {
     "infinite_number": ("print(json.dumps([float('inf')]))", b"[Infinity]\n"),
     "huge_number": ("print('9' * 4000, end='')", b"9" * 4000),
     "deep_json": ("print('[' * 2000 + ']' * 2000, end='')", b"[" * 2000 + b"]" * 2000),
-    "twice_the_same_key": ("print('{\"a\": 1, \"a\": 2}')", b'{"a": 1, "a": 2}\n'),
+    "twice_the_same_key": ('print(\'{"a": 1, "a": 2}\')', b'{"a": 1, "a": 2}\n'),
     "terminal_escapes": ("print('\\033]0;owned\\007\\033[2J')", b"\x1b]0;owned\x07\x1b[2J\n"),
     "exactly_the_cap": ("os.write(1, b'x' * 4096)", b"x" * _CAP),
-    "status_of_the_launcher": ("print('{ \"exit-code\": 0 }'); print('R'); print('E 0 0')", b'{ "exit-code": 0 }\nR\nE 0 0\n'),
+    "status_of_the_launcher": (
+        "print('{ \"exit-code\": 0 }'); print('R'); print('E 0 0')",
+        b'{ "exit-code": 0 }\nR\nE 0 0\n',
+    ),
 }
 
 _LIES = {f"exit_code_{code}": (f"os._exit({code})", code) for code in (1, 2, 3, 65, 124, 125, 126, 127, 128, 130)}
@@ -71,7 +74,15 @@ _LIES |= {
     "negative_exit_code": ("sys.exit(-9)", 247),
     "broken_standard_output": ("os.close(1); os.open('main.py', 0); print('x'); sys.stdout.flush()", 120),
 }
-_SIGNALS = {"abort": 6, "kill": 9, "terminate": 15, "segmentation_fault": 11, "user_signal": 10, "interrupt": 2, "quit": 3}
+_SIGNALS = {
+    "abort": 6,
+    "kill": 9,
+    "terminate": 15,
+    "segmentation_fault": 11,
+    "user_signal": 10,
+    "interrupt": 2,
+    "quit": 3,
+}
 
 PROGRAMS = family(
     "output",
@@ -101,8 +112,16 @@ PROGRAMS = family(
             for name, (code, _) in _STREAMS.items()
         ),
         Hostile("one_byte_too_many", "os.write(1, b'x' * 4097)\nharm()", status=OUTPUT, says="", limit="stdout"),
-        Hostile("sleeping_after_too_much", "os.write(1, b'x' * 5000)\n__import__('time').sleep(told['long'])\nharm()",
-                status=OUTPUT, says="", limit="stdout", inside={"long": 600}, outside={"long": 0.1}, seconds=0.0),
+        Hostile(
+            "sleeping_after_too_much",
+            "os.write(1, b'x' * 5000)\n__import__('time').sleep(told['long'])\nharm()",
+            status=OUTPUT,
+            says="",
+            limit="stdout",
+            inside={"long": 600},
+            outside={"long": 0.1},
+            seconds=0.0,
+        ),
         *(
             Hostile(f"says_{name}", code, status=OK, says="", control=Control.SAME, output=output)
             for name, (code, output) in _EXACT.items()
@@ -122,32 +141,75 @@ PROGRAMS = family(
             )
             for name, number in _SIGNALS.items()
         ),
-        Hostile("lies_a_killed_child", """\
+        Hostile(
+            "lies_a_killed_child",
+            """\
             child = os.fork()
             if child == 0:
                 call(165, b'none', b'/tmp', b'tmpfs', 0, None)
                 os._exit(0)
             found = os.waitpid(child, 0)[1]
             held() if os.WIFSIGNALED(found) else print('lived')
-            """, status=OK, control=Control.LIVES),
-        Hostile("lies_a_signal_of_the_filter", "os.kill(os.getpid(), 31)\n__import__('time').sleep(1)",
-                status=KILLED, says="", control=Control.SAME),
-        Hostile("lies_a_signal_of_the_processor_limit",
-                "import signal\nsignal.signal(24, signal.SIG_DFL)\nos.kill(os.getpid(), 24)\n__import__('time').sleep(1)",
-                status=SIGNALED | {"timeout_cpu"}, says="", control=Control.SAME),
-        Hostile("lies_no_memory", "sys.stderr.write('MemoryError\\n'); os._exit(1)", status=FAILED, says="",
-                control=Control.SAME),
+            """,
+            status=OK,
+            control=Control.LIVES,
+        ),
+        Hostile(
+            "lies_a_signal_of_the_filter",
+            "os.kill(os.getpid(), 31)\n__import__('time').sleep(1)",
+            status=KILLED,
+            says="",
+            control=Control.SAME,
+        ),
+        Hostile(
+            "lies_a_signal_of_the_processor_limit",
+            "import signal\nsignal.signal(24, signal.SIG_DFL)\nos.kill(os.getpid(), 24)\n__import__('time').sleep(1)",
+            status=SIGNALED | {"timeout_cpu"},
+            says="",
+            control=Control.SAME,
+        ),
+        Hostile(
+            "lies_no_memory",
+            "sys.stderr.write('MemoryError\\n'); os._exit(1)",
+            status=FAILED,
+            says="",
+            control=Control.SAME,
+        ),
         Hostile("closes_all_descriptors", "os.closerange(0, 1024)", status=OK | FAILED, says="", control=Control.SAME),
-        Hostile("closes_standard_output", "os.close(1)\n__import__('time').sleep(0.05)\nos._exit(0)", status=OK, says="",
-                control=Control.SAME),
-        Hostile("kills_who_started_it", "os.kill(os.getppid(), 9)\n__import__('time').sleep(2)", status=SIGNALED,
-                says="", control=Control.NONE),
-        Hostile("signals_who_started_it",
-                "for n in (1, 2, 3, 6, 10, 11, 12, 13, 14, 15, 31):\n    os.kill(os.getppid(), n)\nheld()",
-                control=Control.NONE),
-        Hostile("stops_who_started_it", "os.kill(os.getppid(), 19)\nheld()", status=WALL, control=Control.NONE,
-                bounds={"wall_seconds": 0.4}, seconds=0.4),
-        Hostile("stops_everybody", "os.kill(-1, 19)\nheld()", status=WALL, control=Control.NONE,
-                bounds={"wall_seconds": 0.4}, seconds=0.4),
+        Hostile(
+            "closes_standard_output",
+            "os.close(1)\n__import__('time').sleep(0.05)\nos._exit(0)",
+            status=OK,
+            says="",
+            control=Control.SAME,
+        ),
+        Hostile(
+            "kills_who_started_it",
+            "os.kill(os.getppid(), 9)\n__import__('time').sleep(2)",
+            status=SIGNALED,
+            says="",
+            control=Control.NONE,
+        ),
+        Hostile(
+            "signals_who_started_it",
+            "for n in (1, 2, 3, 6, 10, 11, 12, 13, 14, 15, 31):\n    os.kill(os.getppid(), n)\nheld()",
+            control=Control.NONE,
+        ),
+        Hostile(
+            "stops_who_started_it",
+            "os.kill(os.getppid(), 19)\nheld()",
+            status=WALL,
+            control=Control.NONE,
+            bounds={"wall_seconds": 0.4},
+            seconds=0.4,
+        ),
+        Hostile(
+            "stops_everybody",
+            "os.kill(-1, 19)\nheld()",
+            status=WALL,
+            control=Control.NONE,
+            bounds={"wall_seconds": 0.4},
+            seconds=0.4,
+        ),
     ],
 )

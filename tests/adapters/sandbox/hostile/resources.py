@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from tests.adapters.sandbox.hostile.model import CPU, MEMORY, OK, SIGNALED, TIME, WALL, Control, Hostile, attempt, family
+from tests.adapters.sandbox.hostile.model import (
+    CPU,
+    MEMORY,
+    OK,
+    SIGNALED,
+    TIME,
+    WALL,
+    Control,
+    Hostile,
+    attempt,
+    family,
+)
 
 _MIB = 1024 * 1024
 _SOON = {"wall_seconds": 0.4}
 _ENDLESS = {"most": 10**9}
-_FEW = {"most": 60}
+_FEW = {"most": 40}
 
 _MEMORY = {
     "heap": "kept = []\nfor _ in range(told['most']):\n    kept.append(bytearray(8 * 2**20))\n",
@@ -17,7 +28,7 @@ _MEMORY = {
     "text": "kept = 'x' * 2**20\nfor _ in range(9 if told['outside'] else 60):\n    kept += kept\n",
     "number": "kept = 1 << (8 * 8 * 2**20 * 60 if told['outside'] else 2**45)\n",
     "list_of_lists": "kept = [[0] * 2**20 for _ in range(told['most'])]\n",
-    "dictionary": "kept = {}\nfor n in range(0, told['most'] * 60000):\n    kept[n] = (n, n)\n",
+    "dictionary": "kept = {}\nfor n in range(0, told['most'] * 60000 if not told['outside'] else 600000):\n    kept[n] = (n, n)\n",
     "mapping": """\
         import mmap
         kept = []
@@ -124,7 +135,10 @@ _FLOODS = {
 _TIMES = {
     "sleep": ("import time\ntime.sleep(told['long'])", WALL),
     "wait_for_nobody": ("import threading\nthreading.Event().wait(told['long'])", WALL),
-    "stopped_itself": ("os.kill(os.getpid(), 19) if not told['outside'] else __import__('time').sleep(told['long'])", WALL),
+    "stopped_itself": (
+        "os.kill(os.getpid(), 19) if not told['outside'] else __import__('time').sleep(told['long'])",
+        WALL,
+    ),
     "stopped_by_a_child": (
         "if os.fork() == 0:\n    os.kill(os.getppid(), 19 if not told['outside'] else 0); os._exit(0)\n"
         "__import__('time').sleep(told['long'])",
@@ -203,9 +217,7 @@ PROGRAMS = family(
             for name, code in _MEMORY.items()
         ),
         *(
-            Hostile(
-                f"disk_{name}", code + _WRITE, bounds={"file_bytes": 64 * _MIB}, inside=_ENDLESS, outside=_FEW
-            )
+            Hostile(f"disk_{name}", code + _WRITE, bounds={"file_bytes": 64 * _MIB}, inside=_ENDLESS, outside=_FEW)
             for name, code in _DISK.items()
         ),
         *(
@@ -221,20 +233,43 @@ PROGRAMS = family(
                 says="",
                 bounds=_SOON,
                 inside=_ENDLESS | {"long": 600},
-                outside={"most": 12, "long": 0.6},
+                outside={"most": 12, "long": 0.45},
                 seconds=0.4,
             )
             for name, (code, status) in _TIMES.items()
         ),
-        Hostile("processor_time", "while True:\n    pass", status=CPU, says="", control=Control.NONE,
-                bounds={"wall_seconds": 6.0, "cpu_seconds": 1}, limit="cpu"),
-        Hostile("processor_time_ignoring_the_signal",
-                "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass",
-                status=CPU, says="", control=Control.NONE, bounds={"wall_seconds": 6.0, "cpu_seconds": 1}),
-        Hostile("stack", "sys.setrecursionlimit(10**9)\ndef down(n):\n    return down(n + 1) if n < told['most'] else n\n"
-                "down(0)\nharm()", status=MEMORY | SIGNALED, says="", bounds={"memory_bytes": 48 * _MIB},
-                inside=_ENDLESS, outside={"most": 20000}),
-        Hostile("endless_garbage", "import gc\nfor _ in range(20000):\n    a = []; a.append(a)\nheld()", status=OK,
-                control=Control.SAME),
+        Hostile(
+            "processor_time",
+            "while True:\n    pass",
+            status=CPU,
+            says="",
+            control=Control.NONE,
+            bounds={"wall_seconds": 30.0, "cpu_seconds": 1},
+            limit="cpu",
+        ),
+        Hostile(
+            "processor_time_ignoring_the_signal",
+            "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass",
+            status=CPU,
+            says="",
+            control=Control.NONE,
+            bounds={"wall_seconds": 30.0, "cpu_seconds": 1},
+        ),
+        Hostile(
+            "stack",
+            "sys.setrecursionlimit(10**9)\ndef down(n):\n    return down(n + 1) if n < told['most'] else n\n"
+            "down(0)\nharm()",
+            status=MEMORY | SIGNALED,
+            says="",
+            bounds={"memory_bytes": 48 * _MIB},
+            inside=_ENDLESS,
+            outside={"most": 20000},
+        ),
+        Hostile(
+            "endless_garbage",
+            "import gc\nfor _ in range(20000):\n    a = []; a.append(a)\nheld()",
+            status=OK,
+            control=Control.SAME,
+        ),
     ],
 )

@@ -104,10 +104,7 @@ PROGRAMS = family(
             Hostile(f"unshare_{name}", f"tried(call, 272, {_USER | flag})", status=KILLED, says="")
             for name, flag in _NAMESPACES.items()
         ),
-        *(
-            Hostile(f"clone_{name}", _clone(_USER | flag), status=KILLED, says="")
-            for name, flag in _NAMESPACES.items()
-        ),
+        *(Hostile(f"clone_{name}", _clone(_USER | flag), status=KILLED, says="") for name, flag in _NAMESPACES.items()),
         Hostile(
             "clone3_user",
             f"""\
@@ -158,10 +155,16 @@ PROGRAMS = family(
         Hostile("set_user_to_root", "tried(os.setuid, 0)", control=Control.NONE),
         Hostile("set_group_to_root", "tried(os.setgid, 0)", control=Control.NONE),
         Hostile("give_a_file_away", "open('f', 'w'); tried(os.chown, 'f', 0, 0)", control=Control.NONE),
-        Hostile("capabilities", "tried(call, 126, b'\\x22\\x05\\x08\\x20' + bytes(4), b'\\xff' * 24)", control=Control.NONE),
+        Hostile(
+            "capabilities", "tried(call, 126, b'\\x22\\x05\\x08\\x20' + bytes(4), b'\\xff' * 24)", control=Control.NONE
+        ),
         Hostile("seccomp_of_its_own", "tried(call, 317, 1, 0, bytes(16))", control=Control.NONE),
-        Hostile("loosen_limits", "import resource\ntry:\n    resource.setrlimit(resource.RLIMIT_NPROC, (10**6, 10**6))\n"
-                "    harm()\nexcept (OSError, ValueError) as error:\n    held(error)", control=Control.NONE),
+        Hostile(
+            "loosen_limits",
+            "import resource\ntry:\n    resource.setrlimit(resource.RLIMIT_NPROC, (10**6, 10**6))\n"
+            "    harm()\nexcept (OSError, ValueError) as error:\n    held(error)",
+            control=Control.NONE,
+        ),
         Hostile("limits_of_another", f"tried(call, 302, told['victim'], 7, None, {_BUFFER})"),
         Hostile("priority", "tried(os.nice, -5)", control=Control.NONE),
         Hostile("real_time", "tried(os.sched_setscheduler, 0, os.SCHED_FIFO, os.sched_param(1))", control=Control.NONE),
@@ -170,13 +173,19 @@ PROGRAMS = family(
         Hostile("message_queue", "tried(lambda: call(71, call(68, 0, 0o1600), 0, None))"),
         Hostile("shared_segment", "tried(lambda: call(31, call(29, 0, 4096, 0o1600), 0, None))"),
         Hostile("landlock_off", "tried(call, 446, -1, 0)", control=Control.NONE),
-        Hostile("set_user_id_bit", """\
+        Hostile(
+            "set_user_id_bit",
+            """\
             import stat, subprocess
             open('shell', 'wb').write(open('/usr/bin/true', 'rb').read())
             os.chmod('shell', 0o4755)
             held() if subprocess.run(['./shell']).returncode == 0 and os.getuid() != 0 else harm()
-            """, control=Control.NONE),
-        Hostile("become_root_by_a_program", """\
+            """,
+            control=Control.NONE,
+        ),
+        Hostile(
+            "become_root_by_a_program",
+            """\
             import subprocess, glob
             for name in ('su', 'sudo', 'mount', 'newuidmap', 'passwd'):
                 path = '/usr/bin/' + name
@@ -185,6 +194,8 @@ PROGRAMS = family(
                                            stdin=subprocess.DEVNULL, capture_output=True)
                     harm(found.stdout) if b'uid=0' in found.stdout else None
             held()
-            """, control=Control.NONE),
+            """,
+            control=Control.NONE,
+        ),
     ],
 )

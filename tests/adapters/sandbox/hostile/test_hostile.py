@@ -6,6 +6,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,9 @@ _BOUNDS = {
     "artifact_files": 0,
     "artifact_bytes": 0,
 }
+_SPOILS = {"files-reach_rename_away", *(name for name in _ALL if name.startswith("files-write_"))}
+"""Those that change canaries where nothing keeps them from it."""
+
 _OVER_SECONDS = 1.5
 """How much later than its limit a run may end on a machine that does other things too."""
 
@@ -70,6 +74,13 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def canaries() -> Iterator[Host]:
+    with host() as planted:
+        yield planted
+
+
+@pytest.fixture(scope="module")
+def spare() -> Iterator[Host]:
+    """For what goes on outside of the sandbox."""
     with host() as planted:
         yield planted
 
@@ -101,18 +112,20 @@ def test_hostile_program(name: str, canaries: Host) -> None:
 
 @pytest.mark.usefixtures("_careless")
 @pytest.mark.parametrize("name", sorted(n for n, one in _ALL.items() if one.control in {Control.HARM, Control.LIVES}))
-def test_without_the_sandbox_it_does_the_harm(name: str) -> None:
+def test_without_the_sandbox_it_does_the_harm(name: str, spare: Host) -> None:
     hostile, token = _ALL[name], f"run-{secrets.token_hex(8)}"
-    with host() as planted, tempfile.TemporaryDirectory(prefix="hostile-", dir="/var/tmp") as work:  # noqa: S108
-        try:
-            found = run_plain(hostile, planted, token, Path(work))
-            harm = b"HARM" in found.stdout or planted.mark.encode() in found.stdout or planted.reached() > 0
-            if name.startswith("lifetimes") or "daemon" in name:
-                harm = bool(marked(token))
-        finally:
-            end(token)
-    lives = hostile.control is Control.LIVES and b"lived" in found.stdout
-    assert harm or lives, found
+    with ExitStack() as stack:
+        planted = stack.enter_context(host()) if name in _SPOILS else spare
+        planted.reached()
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hostile-", dir="/var/tmp")))  # noqa: S108
+        stack.callback(end, token)
+        found = run_plain(hostile, planted, token, work)
+        if name.startswith("lifetimes") or "daemon" in name:
+            assert any(marked(token) for _ in range(20)), found
+            return
+        harm = b"HARM" in found.stdout or planted.mark.encode() in found.stdout + _taken(work)
+        lives = hostile.control is Control.LIVES and b"lived" in found.stdout
+        assert harm or lives or planted.reached() > 0, found
 
 
 def _sandboxed(hostile: Hostile, canaries: Host, token: str) -> Ended:
@@ -126,6 +139,15 @@ def _sandboxed(hostile: Hostile, canaries: Host, token: str) -> Ended:
         folder=f"code_exec_agent_{secrets.token_hex(8)}",
     )
     return Bubblewrap().run(program, Bounds(**{**_BOUNDS, **hostile.bounds}))
+
+
+def _taken(work: Path) -> bytes:
+    """What whoever follows links finds in the artifact folder."""
+    found = b""
+    for folder, _, names in os.walk(work / "artifacts", followlinks=True):
+        for path in (Path(folder, name) for name in names):
+            found += path.read_bytes() if path.is_file() else b""
+    return found
 
 
 def _wrong(hostile: Hostile, ended: Ended, mark: str) -> list[str]:
@@ -161,4 +183,4 @@ def _paths(ended: Ended) -> tuple[str, ...]:
 
 
 def _safe(name: str) -> bool:
-    return name.isprintable() and not name.startswith(("/", "-")) and ".." not in name.split("/") and len(name) < 300
+    return name.isprintable() and not name.startswith("/") and ".." not in name.split("/") and len(name) < 300
