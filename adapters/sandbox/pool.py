@@ -207,4 +207,4 @@ class Pooled:
 
 
 def _kind(program: Program, bounds: Bounds) -> _Kind:
-    return _Kind(bounds, tuple(sorted(program.environment.items())))
+    return _Kind(bounds, tuple(program.environment.items()))
