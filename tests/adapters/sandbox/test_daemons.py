@@ -90,7 +90,7 @@ def test_without_the_sandbox_all_of_them_survive_the_kill_of_the_group() -> None
         env={"RUN": token},
         stdout=subprocess.DEVNULL,
         start_new_session=True,
-        **identity(user.own, user.uid),
+        **identity(own=user.own, uid=user.uid),
     )
     try:
         assert process.wait(5) == 0

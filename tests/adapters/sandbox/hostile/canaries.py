@@ -130,7 +130,7 @@ class Host:
             one.bind(address)
             if kind == socket.SOCK_STREAM:
                 one.listen(16)
-            one.setblocking(False)
+            one.settimeout(0)
             self._sockets.append(one)
             self.told[name] = one.getsockname()[1] if isinstance(address, tuple) else address.lstrip("\0")
         for path in (unix, datagrams):
@@ -143,7 +143,7 @@ class Host:
             env={"HOSTILE_CANARY": self.mark},
             stdout=subprocess.PIPE,
             start_new_session=True,
-            **identity(self.user.own, self.user.uid),
+            **identity(own=self.user.own, uid=self.user.uid),
         )
         assert process.stdout is not None
         self.told |= {"victim": process.pid, "victim_group": process.pid, "address": int(process.stdout.readline())}
@@ -166,7 +166,7 @@ class Host:
             os.close(number)
 
 
-def identity(own: bool, uid: int) -> dict[str, Any]:  # noqa: FBT001
+def identity(*, own: bool, uid: int) -> dict[str, Any]:
     """How a process is started as the user of the sandboxes."""
     return {} if own else {"user": uid, "group": uid, "extra_groups": []}
 

@@ -68,7 +68,8 @@ _WAYS = {
     "as_a_database": """\
         import sqlite3
         try:
-            harm(sqlite3.connect('file:' + told['database'] + '?mode=ro', uri=True).execute('select * from t').fetchall())
+            data = sqlite3.connect('file:' + told['database'] + '?mode=ro', uri=True)
+            harm(data.execute('select * from t').fetchall())
         except sqlite3.OperationalError as error:
             held(error)""",
     "openat2": """\

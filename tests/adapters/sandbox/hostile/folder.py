@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from tests.adapters.sandbox.hostile.model import OK, Control, Hostile, family
+from tests.adapters.sandbox.hostile.model import OK, Control, Hostile, family, lines
 
 _TAKEN = {"artifact_files": 8, "artifact_bytes": 65536}
-_OUT = "os.makedirs('artifacts', exist_ok=True)\nsecret = told['home'] + '/.ssh/id_ed25519'\n"
+_OUT = """\
+os.makedirs('artifacts', exist_ok=True)
+secret = told['home'] + '/.ssh/id_ed25519'
+"""
 _ODD = {
     "link_to_a_secret": "os.symlink(secret, 'artifacts/out')",
     "link_to_a_folder_of_secrets": "os.symlink(told['home'] + '/.ssh', 'artifacts/out')",
@@ -22,9 +25,18 @@ _ODD = {
     "link_to_a_link": "os.symlink(secret, 'artifacts/one'); os.symlink('one', 'artifacts/two')",
     "sparse_file": "open('artifacts/out', 'wb').truncate(2**22)",
     "large_file": "open('artifacts/out', 'wb').write(b'x' * 2**20)",
-    "too_many_files": "for n in range(100):\n    open('artifacts/f%d' % n, 'w').write('x')",
-    "too_many_folders": "for n in range(100):\n    os.mkdir('artifacts/d%d' % n)",
-    "deep_folders": "here = 'artifacts'\nfor n in range(200):\n    here += '/d'\n    os.mkdir(here)\nopen(here + '/f', 'w').write('x')",
+    "too_many_files": """\
+        for n in range(100):
+            open('artifacts/f%d' % n, 'w').write('x')""",
+    "too_many_folders": """\
+        for n in range(100):
+            os.mkdir('artifacts/d%d' % n)""",
+    "deep_folders": """\
+        here = 'artifacts'
+        for n in range(200):
+            here += '/d'
+            os.mkdir(here)
+        open(here + '/f', 'w').write('x')""",
     "no_permission": "open('artifacts/out', 'w').write('x'); os.chmod('artifacts/out', 0)",
     "folder_without_permission": "os.chmod('artifacts', 0)",
 }
@@ -48,7 +60,7 @@ PROGRAMS = family(
         *(
             Hostile(
                 f"leaves_{name}",
-                f"{_OUT}{code}\nheld()",
+                lines(_OUT, code, "held()"),
                 status=OK,
                 bounds=_TAKEN,
                 artifacts=None if name == "too_many_files" else (),

@@ -23,7 +23,8 @@ _TRIED = {
         found.length ? harm(found.length) : held();""",
     "child_that_reads": """\
         const { execFileSync } = require('child_process');
-        tried(() => execFileSync('/bin/cat', [told.home + '/.ssh/id_ed25519'], { stdio: ['ignore', 'pipe', 'ignore'] }));""",
+        const stdio = ['ignore', 'pipe', 'ignore'];
+        tried(() => execFileSync('/bin/cat', [told.home + '/.ssh/id_ed25519'], { stdio }));""",
     "signals_the_victim": "tried(() => process.kill(told.victim, 0));",
     "connects": """\
         const socket = require('net').connect(told.tcp, '127.0.0.1');
@@ -35,7 +36,10 @@ _TRIED = {
         const socket = require('dgram').createSocket('udp4');
         socket.on('error', (error) => { held(error.code); });
         try {
-            socket.send('out', told.udp, '127.0.0.1', (error) => { error ? held(error.code) : harm('out'); socket.close(); });
+            socket.send('out', told.udp, '127.0.0.1', (error) => {
+                error ? held(error.code) : harm('out');
+                socket.close();
+            });
         } catch (error) { held(error.code); }""",
     "links_an_artifact": """\
         fs.symlinkSync(told.home + '/.ssh/id_ed25519', 'link');

@@ -2,31 +2,83 @@
 
 from __future__ import annotations
 
-from tests.adapters.sandbox.hostile.model import FAILED, OK, SIGNALED, WALL, Control, Hostile, family
+from tests.adapters.sandbox.hostile.model import FAILED, OK, SIGNALED, WALL, Control, Hostile, family, lines
 
-_STAY = "__import__('time').sleep(told['long']); os._exit(0)"
+_STAY = """\
+def stay():
+    __import__('time').sleep(told['long'])
+    os._exit(0)
+"""
 _DAEMONS = {
-    "child": f"if os.fork() == 0:\n    {_STAY}",
-    "session": f"if os.fork() == 0:\n    os.setsid(); {_STAY}",
-    "double_fork": f"if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        {_STAY}\n    os._exit(0)\nos.wait()",
-    "five_sessions": f"for _ in range(5):\n    if os.fork() == 0:\n        os.setsid(); {_STAY}",
-    "closed_streams": f"if os.fork() == 0:\n    os.setsid(); os.closerange(0, 64); {_STAY}",
-    "kept_streams": f"if os.fork() == 0:\n    os.setsid(); os.dup2(1, 40); {_STAY}",
-    "ignoring_signals": "import signal\nif os.fork() == 0:\n    os.setsid()\n    for n in (1, 2, 3, 13, 15):\n"
-    f"        signal.signal(n, signal.SIG_IGN)\n    {_STAY}",
-    "stopped": "child = os.fork()\nif child == 0:\n    os.setsid()\n"
-    f"    os.kill(os.getpid(), 19) if not told['outside'] else None\n    {_STAY}",
-    "another_program": "import subprocess\nsubprocess.Popen(['/bin/sleep', str(told['long'])], start_new_session=True,\n"
-    "    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)",
-    "by_a_shell": "import subprocess\nsubprocess.run(['/bin/sh', '-c', '(sleep %s &) > /dev/null 2>&1' % told['long']])",
-    "no_hang_up": "import subprocess\nsubprocess.Popen(['/usr/bin/nohup', '/bin/sleep', str(told['long'])],\n"
-    "    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)",
-    "spinning": "import time\nend = time.monotonic() + told['long']\nif os.fork() == 0:\n    os.setsid()\n"
-    "    while time.monotonic() < end:\n        pass\n    os._exit(0)",
-    "forking_on": "import time\nend = time.monotonic() + told['long']\nif os.fork() == 0:\n    os.setsid()\n"
-    "    while time.monotonic() < end:\n        if os.fork() != 0:\n            os._exit(0)\n        time.sleep(0.002)\n    os._exit(0)",
-    "waiting_for_the_end_of_its_parent": "parent = os.getpid()\nif os.fork() == 0:\n    os.setsid()\n"
-    f"    while os.getppid() == parent:\n        __import__('time').sleep(0.001)\n    {_STAY}",
+    "child": """\
+        if os.fork() == 0:
+            stay()""",
+    "session": """\
+        if os.fork() == 0:
+            os.setsid(); stay()""",
+    "double_fork": """\
+        if os.fork() == 0:
+            os.setsid()
+            stay() if os.fork() == 0 else os._exit(0)
+        os.wait()""",
+    "five_sessions": """\
+        for _ in range(5):
+            if os.fork() == 0:
+                os.setsid(); stay()""",
+    "closed_streams": """\
+        if os.fork() == 0:
+            os.setsid(); os.closerange(0, 64); stay()""",
+    "kept_streams": """\
+        if os.fork() == 0:
+            os.setsid(); os.dup2(1, 40); stay()""",
+    "ignoring_signals": """\
+        import signal
+        if os.fork() == 0:
+            os.setsid()
+            for number in (1, 2, 3, 13, 15):
+                signal.signal(number, signal.SIG_IGN)
+            stay()""",
+    "stopped": """\
+        if os.fork() == 0:
+            os.setsid()
+            os.kill(os.getpid(), 19) if not told['outside'] else None
+            stay()""",
+    "another_program": """\
+        import subprocess
+        subprocess.Popen(['/bin/sleep', str(told['long'])], start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)""",
+    "by_a_shell": """\
+        import subprocess
+        subprocess.run(['/bin/sh', '-c', '(sleep %s &) > /dev/null 2>&1' % told['long']])""",
+    "no_hang_up": """\
+        import subprocess
+        subprocess.Popen(['/usr/bin/nohup', '/bin/sleep', str(told['long'])],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)""",
+    "spinning": """\
+        import time
+        end = time.monotonic() + told['long']
+        if os.fork() == 0:
+            os.setsid()
+            while time.monotonic() < end:
+                pass
+            os._exit(0)""",
+    "forking_on": """\
+        import time
+        end = time.monotonic() + told['long']
+        if os.fork() == 0:
+            os.setsid()
+            while time.monotonic() < end:
+                if os.fork() != 0:
+                    os._exit(0)
+                time.sleep(0.002)
+            os._exit(0)""",
+    "waiting_for_the_end_of_its_parent": """\
+        parent = os.getpid()
+        if os.fork() == 0:
+            os.setsid()
+            while os.getppid() == parent:
+                __import__('time').sleep(0.001)
+            stay()""",
 }
 _ENDS = {
     "failure": ("os._exit(3)", FAILED),
@@ -38,13 +90,13 @@ PROGRAMS = family(
     "lifetimes",
     [
         *(
-            Hostile(name, f"{code}\nheld()", inside={"long": 600}, outside={"long": 3})
+            Hostile(name, lines(_STAY, code, "held()"), inside={"long": 600}, outside={"long": 3})
             for name, code in _DAEMONS.items()
         ),
         *(
             Hostile(
                 f"session_and_{name}",
-                f"{_DAEMONS['five_sessions']}\nheld()\n{code}",
+                lines(_STAY, _DAEMONS["five_sessions"], "held()", code),
                 status=status,
                 inside={"long": 600},
                 outside={"long": 3},
@@ -54,7 +106,10 @@ PROGRAMS = family(
         ),
         Hostile(
             "thread_that_stays",
-            "import threading, time\nthreading.Thread(target=time.sleep, args=(told['long'],)).start()\nheld()",
+            """\
+                import threading, time
+                threading.Thread(target=time.sleep, args=(told['long'],)).start()
+                held()""",
             status=WALL,
             control=Control.SAME,
             inside={"long": 600},
@@ -63,7 +118,10 @@ PROGRAMS = family(
         ),
         Hostile(
             "thread_that_is_left",
-            "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\nheld()",
+            """\
+                import threading, time
+                threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+                held()""",
             status=OK,
             control=Control.SAME,
         ),

@@ -66,6 +66,11 @@ def family(prefix: str, programs: Iterable[Hostile]) -> tuple[Hostile, ...]:
     return found
 
 
+def lines(*parts: str) -> str:
+    """One program of several parts."""
+    return "\n".join(dedent(part) for part in parts)
+
+
 def attempt(code: str, after: str) -> str:
     """`code` with every refusal caught and told as held; `after` where nothing was refused."""
     caught = "(OSError, ImportError, MemoryError, RuntimeError, ValueError, subprocess.CalledProcessError)"

@@ -42,7 +42,8 @@ _SENT = {
     "bare_call": """\
         import ctypes, struct
         number = call(41, 2, 1, 0)
-        call(42, number, struct.pack('=H', 2) + struct.pack('!H', told['tcp']) + bytes([127, 0, 0, 1]) + bytes(8), 16)""",
+        address = struct.pack('=H', 2) + struct.pack('!H', told['tcp']) + bytes([127, 0, 0, 1]) + bytes(8)
+        call(42, number, address, 16)""",
     "shell_redirection": """\
         import subprocess
         subprocess.run(['/bin/bash', '-c', 'echo out > /dev/tcp/127.0.0.1/%d' % told['tcp']], check=True)""",

@@ -12,32 +12,70 @@ from tests.adapters.sandbox.hostile.model import (
     Control,
     Hostile,
     family,
+    lines,
 )
 
 _CAP = 4096
 _ENDLESS = {
-    "lines": "while told['most'] > 0:\n    print('y' * 60); told['most'] -= 1",
-    "one_line": "while told['most'] > 0:\n    sys.stdout.write('y' * 60); told['most'] -= 1",
-    "zero_bytes": "while told['most'] > 0:\n    os.write(1, bytes(5000)); told['most'] -= 1",
-    "one_gibibyte": "for _ in range(min(told['most'], 2**14)):\n    os.write(1, b'z' * 2**16)",
-    "single_bytes": "while told['most'] > 0:\n    os.write(1, b'x' * 90); told['most'] -= 1",
-    "by_a_child": "if os.fork() == 0:\n    while told['most'] > 0:\n        os.write(1, b'x' * 100); told['most'] -= 1\n"
-    "    os._exit(0)\nos.wait()",
-    "by_a_program": "import subprocess\nsubprocess.run(['/usr/bin/head', '-c', str(told['most'] * 100), '/dev/zero'])",
-    "by_a_thread": "import threading\ndef more():\n    while told['most'] > 0:\n        os.write(1, b'x' * 100); told['most'] -= 1\n"
-    "thread = threading.Thread(target=more); thread.start(); thread.join()",
-    "ignoring_closed_pipes": "import signal\nsignal.signal(signal.SIGPIPE, signal.SIG_IGN)\nwhile told['most'] > 0:\n"
-    "    told['most'] -= 1\n    try:\n        os.write(1, b'x' * 100)\n    except OSError:\n        pass",
+    "lines": """\
+        while told['most'] > 0:
+            print('y' * 60); told['most'] -= 1""",
+    "one_line": """\
+        while told['most'] > 0:
+            sys.stdout.write('y' * 60); told['most'] -= 1""",
+    "zero_bytes": """\
+        while told['most'] > 0:
+            os.write(1, bytes(5000)); told['most'] -= 1""",
+    "one_gibibyte": """\
+        for _ in range(min(told['most'], 2**14)):
+            os.write(1, b'z' * 2**16)""",
+    "single_bytes": """\
+        while told['most'] > 0:
+            os.write(1, b'x' * 90); told['most'] -= 1""",
+    "by_a_child": """\
+        if os.fork() == 0:
+            while told['most'] > 0:
+                os.write(1, b'x' * 100); told['most'] -= 1
+            os._exit(0)
+        os.wait()""",
+    "by_a_program": """\
+        import subprocess
+        subprocess.run(['/usr/bin/head', '-c', str(told['most'] * 100), '/dev/zero'])""",
+    "by_a_thread": """\
+        import threading
+        def more():
+            while told['most'] > 0:
+                os.write(1, b'x' * 100); told['most'] -= 1
+        thread = threading.Thread(target=more); thread.start(); thread.join()""",
+    "ignoring_closed_pipes": """\
+        import signal
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        while told['most'] > 0:
+            told['most'] -= 1
+            try:
+                os.write(1, b'x' * 100)
+            except OSError:
+                pass""",
 }
 _STREAMS = {
-    "on_standard_error": ("while told['most'] > 0:\n    os.write(2, b'e' * 100); told['most'] -= 1", {"stderr"}),
+    "on_standard_error": (
+        """\
+        while told['most'] > 0:
+            os.write(2, b'e' * 100); told['most'] -= 1""",
+        {"stderr"},
+    ),
     "on_both": (
-        "while told['most'] > 0:\n    os.write(1, b'o' * 100); os.write(2, b'e' * 100); told['most'] -= 1",
+        """\
+            while told['most'] > 0:
+                os.write(1, b'o' * 100); os.write(2, b'e' * 100); told['most'] -= 1""",
         {"stdout", "stderr"},
     ),
     "traceback_without_end": ("raise ValueError('x' * 10**6)", {"stderr"}),
     "warnings_without_end": (
-        "import warnings\nfor n in range(min(told['most'], 10**6)):\n    warnings.warn('w%d' % n, stacklevel=1)",
+        """\
+            import warnings
+            for n in range(min(told['most'], 10**6)):
+                warnings.warn('w%d' % n, stacklevel=1)""",
         {"stderr"},
     ),
 }
@@ -69,7 +107,12 @@ _LIES |= {
     "exit_by_exception": ("raise SystemExit(137)", 137),
     "exit_with_text": ("raise SystemExit('no')", 1),
     "uncaught": ("raise KeyError('x')", 1),
-    "exit_in_a_handler": ("import atexit\natexit.register(os._exit, 159)", 159),
+    "exit_in_a_handler": (
+        """\
+        import atexit
+        atexit.register(os._exit, 159)""",
+        159,
+    ),
     "syntax": ("eval('1 +')", 1),
     "negative_exit_code": ("sys.exit(-9)", 247),
     "broken_standard_output": ("os.close(1); os.open('main.py', 0); print('x'); sys.stdout.flush()", 120),
@@ -90,7 +133,7 @@ PROGRAMS = family(
         *(
             Hostile(
                 f"endless_{name}",
-                f"{code}\nharm('all of it')",
+                lines(code, "harm('all of it')"),
                 status=OUTPUT,
                 says="",
                 limit="stdout",
@@ -111,10 +154,21 @@ PROGRAMS = family(
             )
             for name, (code, _) in _STREAMS.items()
         ),
-        Hostile("one_byte_too_many", "os.write(1, b'x' * 4097)\nharm()", status=OUTPUT, says="", limit="stdout"),
+        Hostile(
+            "one_byte_too_many",
+            """\
+            os.write(1, b'x' * 4097)
+            harm()""",
+            status=OUTPUT,
+            says="",
+            limit="stdout",
+        ),
         Hostile(
             "sleeping_after_too_much",
-            "os.write(1, b'x' * 5000)\n__import__('time').sleep(told['long'])\nharm()",
+            """\
+                os.write(1, b'x' * 5000)
+                __import__('time').sleep(told['long'])
+                harm()""",
             status=OUTPUT,
             says="",
             limit="stdout",
@@ -156,14 +210,20 @@ PROGRAMS = family(
         ),
         Hostile(
             "lies_a_signal_of_the_filter",
-            "os.kill(os.getpid(), 31)\n__import__('time').sleep(1)",
+            """\
+                os.kill(os.getpid(), 31)
+                __import__('time').sleep(1)""",
             status=KILLED,
             says="",
             control=Control.SAME,
         ),
         Hostile(
             "lies_a_signal_of_the_processor_limit",
-            "import signal\nsignal.signal(24, signal.SIG_DFL)\nos.kill(os.getpid(), 24)\n__import__('time').sleep(1)",
+            """\
+                import signal
+                signal.signal(24, signal.SIG_DFL)
+                os.kill(os.getpid(), 24)
+                __import__('time').sleep(1)""",
             status=SIGNALED | {"timeout_cpu"},
             says="",
             control=Control.SAME,
@@ -178,26 +238,36 @@ PROGRAMS = family(
         Hostile("closes_all_descriptors", "os.closerange(0, 1024)", status=OK | FAILED, says="", control=Control.SAME),
         Hostile(
             "closes_standard_output",
-            "os.close(1)\n__import__('time').sleep(0.05)\nos._exit(0)",
+            """\
+                os.close(1)
+                __import__('time').sleep(0.05)
+                os._exit(0)""",
             status=OK,
             says="",
             control=Control.SAME,
         ),
         Hostile(
             "kills_who_started_it",
-            "os.kill(os.getppid(), 9)\n__import__('time').sleep(2)",
+            """\
+                os.kill(os.getppid(), 9)
+                __import__('time').sleep(2)""",
             status=SIGNALED,
             says="",
             control=Control.NONE,
         ),
         Hostile(
             "signals_who_started_it",
-            "for n in (1, 2, 3, 6, 10, 11, 12, 13, 14, 15, 31):\n    os.kill(os.getppid(), n)\nheld()",
+            """\
+                for n in (1, 2, 3, 6, 10, 11, 12, 13, 14, 15, 31):
+                    os.kill(os.getppid(), n)
+                held()""",
             control=Control.NONE,
         ),
         Hostile(
             "stops_who_started_it",
-            "os.kill(os.getppid(), 19)\nheld()",
+            """\
+                os.kill(os.getppid(), 19)
+                held()""",
             status=WALL,
             control=Control.NONE,
             bounds={"wall_seconds": 0.4},
@@ -205,7 +275,9 @@ PROGRAMS = family(
         ),
         Hostile(
             "stops_everybody",
-            "os.kill(-1, 19)\nheld()",
+            """\
+                os.kill(-1, 19)
+                held()""",
             status=WALL,
             control=Control.NONE,
             bounds={"wall_seconds": 0.4},

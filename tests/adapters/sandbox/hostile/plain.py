@@ -61,7 +61,7 @@ def run_plain(program: Hostile, host: Host, token: str, folder: Path) -> Plain:
             stderr=stderr,
             close_fds=False,
             start_new_session=not wrapped,
-            **identity(owner.own, owner.uid),
+            **identity(own=owner.own, uid=owner.uid),
         )
         os.close(follower)
         try:

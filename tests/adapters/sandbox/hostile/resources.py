@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
-
 from tests.adapters.sandbox.hostile.model import (
     CPU,
     MEMORY,
@@ -15,6 +13,7 @@ from tests.adapters.sandbox.hostile.model import (
     Hostile,
     attempt,
     family,
+    lines,
 )
 
 _MIB = 1024 * 1024
@@ -23,12 +22,21 @@ _ENDLESS = {"most": 10**9}
 _FEW = {"most": 40}
 
 _MEMORY = {
-    "heap": "kept = []\nfor _ in range(told['most']):\n    kept.append(bytearray(8 * 2**20))\n",
+    "heap": """\
+        kept = []
+        for _ in range(told['most']):
+            kept.append(bytearray(8 * 2**20))""",
     "one_piece": "kept = bytearray(told['most'] * 8 * 2**20 if told['outside'] else 2**40)\n",
-    "text": "kept = 'x' * 2**20\nfor _ in range(9 if told['outside'] else 60):\n    kept += kept\n",
+    "text": """\
+        kept = 'x' * 2**20
+        for _ in range(9 if told['outside'] else 60):
+            kept += kept""",
     "number": "kept = 1 << (8 * 8 * 2**20 * 60 if told['outside'] else 2**45)\n",
     "list_of_lists": "kept = [[0] * 2**20 for _ in range(told['most'])]\n",
-    "dictionary": "kept = {}\nfor n in range(0, told['most'] * 60000 if not told['outside'] else 600000):\n    kept[n] = (n, n)\n",
+    "dictionary": """\
+        kept = {}
+        for n in range(0, told['most'] * 60000 if not told['outside'] else 600000):
+            kept[n] = (n, n)""",
     "mapping": """\
         import mmap
         kept = []
@@ -50,7 +58,9 @@ _MEMORY = {
                 raise MemoryError
             ctypes.memset(found, 1, 8 * 2**20)
         """,
-    "regular_expression": "import re\nre.compile('(' * 0 + '|'.join('a%d' % n for n in range(1000 if told['outside'] else 10**12)))\n",
+    "regular_expression": """\
+        import re
+        re.compile('(' * 0 + '|'.join('a%d' % n for n in range(1000 if told['outside'] else 10**12)))""",
 }
 
 _DISK = {
@@ -86,8 +96,12 @@ _FLOODS = {
             with open('part%d' % n, 'wb') as file:
                 file.write(b'x' * 2**20)
         """,
-    "one_sparse_file": "with open('sparse', 'wb') as file:\n    file.seek(2**40 if not told['outside'] else 2**25); file.write(b'x')\n",
-    "reserved_file": "import os\nos.posix_fallocate(os.open('big', os.O_CREAT | os.O_WRONLY), 0, 2**40 if not told['outside'] else 2**25)\n",
+    "one_sparse_file": """\
+        with open('sparse', 'wb') as file:
+            file.seek(2**40 if not told['outside'] else 2**25); file.write(b'x')""",
+    "reserved_file": """\
+        import os
+        os.posix_fallocate(os.open('big', os.O_CREAT | os.O_WRONLY), 0, 2**40 if not told['outside'] else 2**25)""",
     "open_files": "kept = [open('main.py') for _ in range(min(told['most'] * 4, 5000))]\n",
     "pipes": "kept = [os.pipe() for _ in range(min(told['most'] * 3, 5000))]\n",
     "event_files": "kept = [os.eventfd(0) for _ in range(min(told['most'] * 4, 5000))]\n",
@@ -133,71 +147,158 @@ _FLOODS = {
 }
 
 _TIMES = {
-    "sleep": ("import time\ntime.sleep(told['long'])", WALL),
-    "wait_for_nobody": ("import threading\nthreading.Event().wait(told['long'])", WALL),
+    "sleep": (
+        """\
+        import time
+        time.sleep(told['long'])""",
+        WALL,
+    ),
+    "wait_for_nobody": (
+        """\
+        import threading
+        threading.Event().wait(told['long'])""",
+        WALL,
+    ),
     "stopped_itself": (
         "os.kill(os.getpid(), 19) if not told['outside'] else __import__('time').sleep(told['long'])",
         WALL,
     ),
     "stopped_by_a_child": (
-        "if os.fork() == 0:\n    os.kill(os.getppid(), 19 if not told['outside'] else 0); os._exit(0)\n"
-        "__import__('time').sleep(told['long'])",
+        """\
+            if os.fork() == 0:
+                os.kill(os.getppid(), 19 if not told['outside'] else 0); os._exit(0)
+            __import__('time').sleep(told['long'])""",
         WALL,
     ),
     "ignoring_signals": (
-        "import signal, time\nfor n in range(1, 32):\n    try:\n        signal.signal(n, signal.SIG_IGN)\n"
-        "    except OSError:\n        pass\ntime.sleep(told['long'])",
+        """\
+            import signal, time
+            for n in range(1, 32):
+                try:
+                    signal.signal(n, signal.SIG_IGN)
+                except OSError:
+                    pass
+            time.sleep(told['long'])""",
         WALL,
     ),
     "blocking_signals": (
-        "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\ntime.sleep(told['long'])",
+        """\
+            import signal, time
+            signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+            time.sleep(told['long'])""",
         WALL,
     ),
     "timers": (
-        "import signal, time\nsignal.signal(signal.SIGALRM, lambda *_: None)\nsignal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)\n"
-        "end = time.monotonic() + told['long']\nwhile time.monotonic() < end:\n    time.sleep(1)",
+        """\
+            import signal, time
+            signal.signal(signal.SIGALRM, lambda *_: None)
+            signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+            end = time.monotonic() + told['long']
+            while time.monotonic() < end:
+                time.sleep(1)""",
         WALL,
     ),
-    "reading_what_never_comes": ("r, w = os.pipe()\nimport select\nselect.select([r], [], [], told['long'])", WALL),
+    "reading_what_never_comes": (
+        """\
+        r, w = os.pipe()
+        import select
+        select.select([r], [], [], told['long'])""",
+        WALL,
+    ),
     "child_that_sleeps": (
-        "import subprocess\nsubprocess.run(['/bin/sleep', str(told['long'])])",
+        """\
+            import subprocess
+            subprocess.run(['/bin/sleep', str(told['long'])])""",
         WALL,
     ),
     "closed_everything_and_sleeps": (
-        "import time\nos.closerange(0, 1024)\ntime.sleep(told['long'])",
+        """\
+            import time
+            os.closerange(0, 1024)
+            time.sleep(told['long'])""",
         WALL,
     ),
-    "spin": ("import time\nend = time.monotonic() + told['long']\nwhile time.monotonic() < end:\n    pass", WALL),
+    "spin": (
+        """\
+        import time
+        end = time.monotonic() + told['long']
+        while time.monotonic() < end:
+            pass""",
+        WALL,
+    ),
     "spin_in_a_child": (
-        "import time\nend = time.monotonic() + told['long']\nchild = os.fork()\nwhile child == 0 and time.monotonic() < end:\n"
-        "    pass\nos.waitpid(child, 0) if child else os._exit(0)",
+        """\
+            import time
+            end = time.monotonic() + told['long']
+            child = os.fork()
+            while child == 0 and time.monotonic() < end:
+                pass
+            os.waitpid(child, 0) if child else os._exit(0)""",
         WALL,
     ),
-    "expensive_expression": ("import re\nre.match('(a+)+$', 'a' * (21 if told['outside'] else 60) + 'b')", TIME),
+    "expensive_expression": (
+        """\
+        import re
+        re.match('(a+)+$', 'a' * (21 if told['outside'] else 60) + 'b')""",
+        TIME,
+    ),
     "expensive_number": ("n = 3 ** (3 * 10**6 if told['outside'] else 10**8)", TIME),
     "fork_bomb": (
-        "import time\nend = time.monotonic() + told['long']\nmade = 0\nwhile time.monotonic() < end:\n"
-        "    try:\n        if made < told['most']:\n            made += 1\n            if os.fork() == 0:\n"
-        "                made = 0 if not told['outside'] else told['most']\n"
-        "    except OSError:\n        pass",
+        """\
+            import time
+            end = time.monotonic() + told['long']
+            made = 0
+            while time.monotonic() < end:
+                try:
+                    if made < told['most']:
+                        made += 1
+                        if os.fork() == 0:
+                            made = 0 if not told['outside'] else told['most']
+                except OSError:
+                    pass""",
         TIME,
     ),
     "thread_bomb": (
-        "import threading, time\nend = time.monotonic() + told['long']\ndef more():\n    while time.monotonic() < end:\n"
-        "        try:\n            if threading.active_count() < told['most']:\n                threading.Thread(target=more).start()\n"
-        "        except RuntimeError:\n            pass\n        time.sleep(0.001)\nmore()",
+        """\
+            import threading, time
+            end = time.monotonic() + told['long']
+            def more():
+                while time.monotonic() < end:
+                    try:
+                        if threading.active_count() < told['most']:
+                            threading.Thread(target=more).start()
+                    except RuntimeError:
+                        pass
+                    time.sleep(0.001)
+            more()""",
         TIME | MEMORY,
     ),
     "inode_flood": (
-        "import time\nend = time.monotonic() + told['long']\nn = 0\nwhile time.monotonic() < end:\n    n += 1\n"
-        "    if n < told['most'] * 100:\n        try:\n            open('f%d' % n, 'w').close()\n"
-        "        except OSError:\n            pass",
+        """\
+            import time
+            end = time.monotonic() + told['long']
+            n = 0
+            while time.monotonic() < end:
+                n += 1
+                if n < told['most'] * 100:
+                    try:
+                        open('f%d' % n, 'w').close()
+                    except OSError:
+                        pass""",
         TIME | MEMORY,
     ),
     "folder_flood": (
-        "import time\nend = time.monotonic() + told['long']\ndepth = 0\nwhile time.monotonic() < end:\n    depth += 1\n"
-        "    if depth < told['most']:\n        try:\n            os.mkdir('d'); os.chdir('d')\n"
-        "        except OSError:\n            pass",
+        """\
+            import time
+            end = time.monotonic() + told['long']
+            depth = 0
+            while time.monotonic() < end:
+                depth += 1
+                if depth < told['most']:
+                    try:
+                        os.mkdir('d'); os.chdir('d')
+                    except OSError:
+                        pass""",
         TIME | MEMORY,
     ),
 }
@@ -208,7 +309,7 @@ PROGRAMS = family(
         *(
             Hostile(
                 f"memory_{name}",
-                f"{dedent(code)}\nharm('kept')",
+                lines(code, "harm('kept')"),
                 status=MEMORY,
                 says="",
                 inside=_ENDLESS,
@@ -217,7 +318,9 @@ PROGRAMS = family(
             for name, code in _MEMORY.items()
         ),
         *(
-            Hostile(f"disk_{name}", code + _WRITE, bounds={"file_bytes": 64 * _MIB}, inside=_ENDLESS, outside=_FEW)
+            Hostile(
+                f"disk_{name}", lines(code, _WRITE), bounds={"file_bytes": 64 * _MIB}, inside=_ENDLESS, outside=_FEW
+            )
             for name, code in _DISK.items()
         ),
         *(
@@ -227,7 +330,7 @@ PROGRAMS = family(
         *(
             Hostile(
                 f"time_{name}",
-                f"{code}\nharm('past the limit')",
+                lines(code, "harm('past the limit')"),
                 status=status,
                 control=Control.SAME if name.startswith("closed") else Control.HARM,
                 says="",
@@ -240,7 +343,9 @@ PROGRAMS = family(
         ),
         Hostile(
             "processor_time",
-            "while True:\n    pass",
+            """\
+                while True:
+                    pass""",
             status=CPU,
             says="",
             control=Control.NONE,
@@ -249,7 +354,11 @@ PROGRAMS = family(
         ),
         Hostile(
             "processor_time_ignoring_the_signal",
-            "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass",
+            """\
+                import signal
+                signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+                while True:
+                    pass""",
             status=CPU,
             says="",
             control=Control.NONE,
@@ -257,8 +366,12 @@ PROGRAMS = family(
         ),
         Hostile(
             "stack",
-            "sys.setrecursionlimit(10**9)\ndef down(n):\n    return down(n + 1) if n < told['most'] else n\n"
-            "down(0)\nharm()",
+            """\
+                sys.setrecursionlimit(10**9)
+                def down(n):
+                    return down(n + 1) if n < told['most'] else n
+                down(0)
+                harm()""",
             status=MEMORY | SIGNALED,
             says="",
             bounds={"memory_bytes": 48 * _MIB},
@@ -267,7 +380,11 @@ PROGRAMS = family(
         ),
         Hostile(
             "endless_garbage",
-            "import gc\nfor _ in range(20000):\n    a = []; a.append(a)\nheld()",
+            """\
+                import gc
+                for _ in range(20000):
+                    a = []; a.append(a)
+                held()""",
             status=OK,
             control=Control.SAME,
         ),

@@ -16,7 +16,8 @@ _ENVIRONMENT = {
             at += 1""",
     "of_a_child": """\
         import subprocess
-        found = [told['mark']] if told['mark'].encode() in subprocess.run(['/usr/bin/env'], capture_output=True).stdout else []""",
+        out = subprocess.run(['/usr/bin/env'], capture_output=True).stdout
+        found = [1] if told['mark'].encode() in out else []""",
     "own_in_proc": "found = [1] if told['mark'] in open('/proc/self/environ').read() else []",
     "of_parent": "found = [1] if told['mark'] in open('/proc/%d/environ' % os.getppid()).read() else []",
     "of_victim": "found = [1] if told['mark'] in open('/proc/%d/environ' % told['victim']).read() else []",
@@ -81,10 +82,11 @@ _DESCRIPTORS = {
             except OSError:
                 pass""",
     "execute_inherited": """\
-        found = []
+        import ctypes
+        found, nothing = [], (ctypes.c_char_p * 1)()
         for number in range(3, 1024):
             try:
-                call(322, number, b'', (__import__('ctypes').c_char_p * 1)(), (__import__('ctypes').c_char_p * 1)(), 0x1000)
+                call(322, number, b'', nothing, nothing, 0x1000)
             except OSError as error:
                 found += [number] if error.errno in (13, 8) else []""",
     "exit_status_on_standard_streams": """\

@@ -161,8 +161,13 @@ PROGRAMS = family(
         Hostile("seccomp_of_its_own", "tried(call, 317, 1, 0, bytes(16))", control=Control.NONE),
         Hostile(
             "loosen_limits",
-            "import resource\ntry:\n    resource.setrlimit(resource.RLIMIT_NPROC, (10**6, 10**6))\n"
-            "    harm()\nexcept (OSError, ValueError) as error:\n    held(error)",
+            """\
+                import resource
+                try:
+                    resource.setrlimit(resource.RLIMIT_NPROC, (10**6, 10**6))
+                    harm()
+                except (OSError, ValueError) as error:
+                    held(error)""",
             control=Control.NONE,
         ),
         Hostile("limits_of_another", f"tried(call, 302, told['victim'], 7, None, {_BUFFER})"),

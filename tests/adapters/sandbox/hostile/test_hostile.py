@@ -96,6 +96,12 @@ def test_there_are_two_hundred_and_no_two_alike() -> None:
     assert len({one.text for one in _ALL.values()}) == len(_ALL) >= 200
 
 
+def test_every_python_program_can_be_compiled() -> None:
+    for name, one in _ALL.items():
+        if one.language == "python":
+            compile(one.text, name, "exec")
+
+
 # covers: A03 A85 C58 C59 C60 C61 C65 C84 E08 H01 H18
 @pytest.mark.usefixtures("_careless")
 @pytest.mark.parametrize("name", sorted(_ALL))
@@ -117,7 +123,7 @@ def test_without_the_sandbox_it_does_the_harm(name: str, spare: Host) -> None:
     with ExitStack() as stack:
         planted = stack.enter_context(host()) if name in _SPOILS else spare
         planted.reached()
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hostile-", dir="/var/tmp")))  # noqa: S108
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hostile-", dir="/var/tmp")))
         stack.callback(end, token)
         found = run_plain(hostile, planted, token, work)
         if name.startswith("lifetimes") or "daemon" in name:
@@ -144,8 +150,8 @@ def _sandboxed(hostile: Hostile, canaries: Host, token: str) -> Ended:
 def _taken(work: Path) -> bytes:
     """What whoever follows links finds in the artifact folder."""
     found = b""
-    for folder, _, names in os.walk(work / "artifacts", followlinks=True):
-        for path in (Path(folder, name) for name in names):
+    for place, _, names in os.walk(work / "artifacts", followlinks=True):
+        for path in (Path(place, name) for name in names):
             found += path.read_bytes() if path.is_file() else b""
     return found
 
