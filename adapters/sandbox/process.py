@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from adapters.sandbox import launcher
+from adapters.sandbox.handshake import is_dead
 from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program
 from adapters.sandbox.outcome import ended, not_started
 from adapters.sandbox.start import Started, fill, start
@@ -48,6 +49,11 @@ class Sandbox:
     def child(self) -> int:
         """The number of its first process on this machine."""
         return self._started.child
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still waits, as far as anybody can know."""
+        return not is_dead(self._started.pidfd)
 
     def run(self, program: Program, cancel: threading.Event | None = None) -> Ended:
         """Let the program go and give its end. Raises WorkError for a program that cannot be stated.

@@ -151,8 +151,8 @@ def _group(stack: ExitStack, bounds: Bounds, without: frozenset[str]) -> MemoryG
     place = memory_place()
     if place is None or "memory_cgroup" in without:
         return None
-    group = MemoryGroup(place, bounds.memory_bytes + bounds.disk_bytes)
-    stack.callback(group.close)
+    group = MemoryGroup.ready(place, bounds.memory_bytes + bounds.disk_bytes)
+    stack.callback(group.give_back)
     return group
 
 
@@ -173,21 +173,21 @@ def _begun(
     identity: dict[str, Any] = {"user": user.uid, "group": user.gid, "extra_groups": []}
 
     def begin() -> subprocess.Popen[bytes]:
-        with group.entered() if group is not None else ExitStack():
-            return subprocess.Popen(
-                command,
-                stdin=streams[0],
-                stdout=streams[1],
-                stderr=streams[2],
-                env={} if "clearenv" not in without else None,
-                cwd="/",
-                close_fds=closing,
-                pass_fds=descriptors if closing else (),
-                **({} if user.own or "drop_uid" in without else identity),
-            )
+        return subprocess.Popen(
+            command,
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            env={} if "clearenv" not in without else None,
+            cwd="/",
+            close_fds=closing,
+            pass_fds=descriptors if closing else (),
+            **({} if user.own or "drop_uid" in without else identity),
+        )
 
+    thread = _thread(os.getpid()) if group is None or group.thread is None else group.thread
     try:
-        return _thread(os.getpid()).submit(begin).result()
+        return thread.submit(begin).result()
     except (OSError, subprocess.SubprocessError, RuntimeError) as error:  # the last one: this process is ending
         raise NotStartedError(f"bubblewrap cannot be started: {type(error).__name__}") from error
 
