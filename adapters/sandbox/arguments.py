@@ -56,7 +56,7 @@ def arguments(
     words += _unless(without, "new_session", "--new-session")
     words += _unless(without, "unshare_uts", "--hostname", "sandbox")
     words += _unless(without, "clearenv", "--clearenv")
-    for name, value in {**_FIXED, **_stated(environment)}.items():
+    for name, value in variables(environment).items():
         words += ["--setenv", name, value]
     words += ["--bind" if "ro_usr" in without else "--ro-bind", "/usr", "/usr"]
     words += ["--size", _SMALL, "--tmpfs", "/usr/local", "--remount-ro", "/usr/local"]
@@ -85,6 +85,11 @@ def interpreter() -> list[str]:
     path = os.path.realpath(PYTHON)
     safe_path = [] if path.endswith(("python3.9", "python3.10")) else ["-P"]  # older ones leave it to the launcher
     return [path, "-s", "-S", "-B", *safe_path]
+
+
+def variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """All there is of an environment. Raises WorkError for one that no process can have."""
+    return {**_FIXED, **_stated(environment)}
 
 
 def _unless(without: frozenset[str], name: str, *words: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ if MYPY:
 def launch(ready: int, go: int, job: int, report: int) -> None:
     """The four descriptors are pipes but for `job`, a file that the engine fills before it lets go."""
     sys.path[:] = [path for path in sys.path if path]
-    alone = os.getppid() == 1
+    alone = 1 in (os.getppid(), os.getpid())
     os.write(ready, b"R")
     os.close(ready)
     if os.read(go, 1) != b"G":  # the engine is gone
