@@ -20,6 +20,9 @@ WORK = "/work"
 """The one place that a program can write to; its working folder is below it, and /tmp is a link into it."""
 
 NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup")
+SYSTEM = ("lib", "lib64", "bin")
+"""Folders of the loader and of programs, which are links into /usr where the machine has merged them."""
+
 _SMALL = "4096"
 _FIXED = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": WORK}
 
@@ -60,8 +63,8 @@ def arguments(
         words += ["--setenv", name, value]
     words += ["--bind" if "ro_usr" in without else "--ro-bind", "/usr", "/usr"]
     words += ["--size", _SMALL, "--tmpfs", "/usr/local", "--remount-ro", "/usr/local"]
-    for folder in ("lib", "lib64", "bin"):
-        words += _system(folder)
+    for folder in SYSTEM:
+        words += system(folder)
     if "dev" in without:
         words += ["--dev-bind", "/dev", "/dev"]
     else:
@@ -96,7 +99,7 @@ def _unless(without: frozenset[str], name: str, *words: str) -> tuple[str, ...]:
     return () if name in without else words
 
 
-def _system(folder: str) -> list[str]:
+def system(folder: str) -> list[str]:
     """Where the loader looks: a link into /usr, or on a machine that has not merged them the folder itself."""
     place = Path("/", folder)
     if place.is_dir() and not place.is_symlink():
