@@ -20,6 +20,7 @@ MODULE = Path(__file__).with_name("gvisor_module")
 NAME = "runsc"
 INSTALL = "run `engine sandbox install gvisor`, which builds it from its Go module"
 
+_MODE, _WRITABLE = 0o555, 0o022
 _PIN = re.compile(r"^\s*gvisor\.dev/gvisor (v\S+)", re.MULTILINE)
 
 
@@ -76,6 +77,6 @@ def _compared(descriptor: int, note: object, touched: tuple[int, ...]) -> tuple[
         raise MissingError(f"the installed gVisor is not the file that was built: {INSTALL}")
     if note.get("version") != pinned():
         raise MissingError(f"the installed gVisor is another version than the pinned one: {INSTALL}")
-    if found.st_mode & 0o555 != 0o555 or found.st_mode & 0o022:
+    if (found.st_mode & _MODE) != _MODE or found.st_mode & _WRITABLE:
         raise MissingError(f"the installed gVisor has other permissions than it was given: {INSTALL}")
     return pinned(), digest

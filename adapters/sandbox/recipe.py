@@ -47,6 +47,11 @@ class Recipe(Protocol):
         """Whether the program is the first process itself, so that a signal which ends that is the program's."""
         ...
 
+    @property
+    def drops_user(self) -> bool:
+        """Whether the first process gives up being root by itself, once it has read what root may read."""
+        ...
+
     def line(
         self,
         ends: Ends,
@@ -79,6 +84,7 @@ class Bubblewrapped:
 
     spare_bytes = 0
     single = False
+    drops_user = False
 
     def line(
         self,

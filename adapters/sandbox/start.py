@@ -113,7 +113,7 @@ def _started(
             (stdin, stdout_in, stderr_in),
             (*line.descriptors, status_in, ready_in, go_out, work, report_in),
             group,
-            without,
+            without.union({"drop_uid"} if recipe.drops_user else ()),
         )
     stack.callback(_gone, process)
     try:

@@ -25,13 +25,13 @@ def _acts(world: Mapping[str, Any]) -> dict[str, Callable[[], str]]:
     return {
         "file_read": lambda: _read(world["file"]),
         "file_written": lambda: _written(world["new_file"]),
-        "file_described": lambda: _did(os.stat(world["file"])),
+        "file_described": lambda: _did(os.stat(world["file"])),  # noqa: PTH116
         "folder_listed": lambda: _did(os.listdir(world["folder"])),  # noqa: PTH208
         "tcp": lambda: _connected(socket.AF_INET, ("127.0.0.1", world["tcp"])),
         "unix": lambda: _connected(socket.AF_UNIX, world["unix"]),
         "process_started": _forked,
         "program_started": lambda: _did(os.posix_spawn(world["program"], [world["program"]], {})),
-        "process_signaled": lambda: _did(os.kill(os.getppid(), 0)),
+        "process_signaled": lambda: _signaled(os.getppid()),
         "namespace_made": _unshared,
         "environment": lambda: f"value:{os.environ.get(world['secret_name'], '')}",
         "descriptors": lambda: "fds:" + ",".join(str(number) for number in range(3, 256) if _is_open(number)),
@@ -79,6 +79,11 @@ def _forked() -> str:
     return "did"
 
 
+def _signaled(process: int) -> str:
+    os.kill(process, 0)
+    return "did"
+
+
 def _unshared() -> str:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(ctypes.c_int(0x10000000)) != 0:  # CLONE_NEWUSER
@@ -97,7 +102,7 @@ def _is_open(number: int) -> bool:
 
 
 def _can_seek(number: int) -> bool:
-    """lseek says EBADF of what is closed, and something else or nothing of everything that is open."""
+    """Whether it is open: lseek says EBADF of what is closed, and something else or nothing of everything that is open."""
     try:
         os.lseek(number, 0, os.SEEK_CUR)
     except OSError as error:

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 _ROOM = 96 << 20
 """Address space for compiled code, stacks and tables, in bytes; the linear memory has its own bound."""
@@ -41,13 +41,11 @@ _FAULT = 21  # EFAULT of WASI
 Job = Mapping[str, Any]
 
 
-class EndError(Exception):
+class End(NamedTuple):
     """How the module ended, as the kernel would write it: an exit code or a signal; and what the runtime said."""
 
-    def __init__(self, status: int, said: str = "") -> None:
-        super().__init__(said)
-        self.status = status
-        self.said = said
+    status: int
+    said: str = ""
 
 
 def main() -> None:
@@ -63,17 +61,18 @@ def main() -> None:
     os.close(go)
     with os.fdopen(job_file, "rb") as file:
         job: Job = json.loads(file.read())
+    began = time.process_time()
     acts = runpy.run_path(job["acts_file"])["words"] if job["acts"] else None
     engine = wasmtime.Engine(_config(wasmtime, job))
     confine(job)
     if acts is not None:
         os.write(1, json.dumps(acts(job["acts"])).encode())
-        end = EndError(0)
+        end = End(0)
     else:
-        end = _run(wasmtime, engine, job)
+        end = _run(wasmtime, engine, job, began + job["cpu_seconds"])
     if end.said:
         os.write(2, end.said[:_SAID].encode("utf-8", "replace") + b"\n")
-    os.write(report, b"E %d %d\n" % (end.status, int(time.process_time() * 1_000_000)))
+    os.write(report, b"E %d %d\n" % (end.status, int((time.process_time() - began) * 1_000_000)))
     os._exit(0)
 
 
@@ -87,8 +86,8 @@ def confine(job: Job) -> None:
         os.setgroups([])
         os.setresgid(*[job["uid"]] * 3)
         os.setresuid(*[job["uid"]] * 3)
-    for option, value in ((_DUMPABLE, 0), (_NO_NEW_PRIVILEGES, 1)):
-        if libc.prctl(ctypes.c_int(option), *[ctypes.c_ulong(word) for word in (value, 0, 0, 0)]) != 0:
+    for option, on in ((_DUMPABLE, 0), (_NO_NEW_PRIVILEGES, 1)):
+        if libc.prctl(ctypes.c_int(option), *[ctypes.c_ulong(word) for word in (on, 0, 0, 0)]) != 0:
             raise OSError(ctypes.get_errno(), "prctl")
     program = bytes.fromhex(job["filter"])
     if program:
@@ -105,8 +104,8 @@ def _rlimits(job: Job) -> dict[str, tuple[int, int]]:
         used = int(file.read().split()[0]) * resource.getpagesize()
     limits["AS"] = used + _ROOM + job["memory_bytes"]
     both = {name: (value, value) for name, value in limits.items()}
-    spent = int(time.process_time()) + 1
-    both["CPU"] = (spent + job["cpu_seconds"] + 1, spent + job["cpu_seconds"] + 2)  # the epoch is to come first
+    seconds = int(time.process_time()) + job["cpu_seconds"] + 2  # the epoch is to come first
+    both["CPU"] = (seconds, seconds + 1)
     return {name: value for name, value in both.items() if f"rlimit_{name.lower()}" not in job["without"]}
 
 
@@ -124,8 +123,8 @@ def _config(wasmtime: Any, job: Job) -> Any:
     return config
 
 
-def _run(wasmtime: Any, engine: Any, job: Job) -> EndError:
-    """Compile, link and run."""
+def _run(wasmtime: Any, engine: Any, job: Job, until: float) -> End:
+    """Compile, link and run, until so much processor time is used."""
     try:
         code = bytes.fromhex(job["module"]) if job["binary"] else wasmtime.wat2wasm(job["module"])
         module = wasmtime.Module(engine, code)
@@ -135,25 +134,26 @@ def _run(wasmtime: Any, engine: Any, job: Job) -> EndError:
         number = wasmtime.ValType.i32()
         sort = wasmtime.FuncType([number, number], [number])
         linker.define_func(_WASI, "random_get", sort, _random(job["seed"]), access_caller=True)
-        _watch(engine, job)
+        if "epoch" not in job["without"]:
+            _watch(engine, until)
         start = linker.instantiate(store, module).exports(store).get("_start")
         if not isinstance(start, wasmtime.Func):
-            return EndError(_FAILED << 8, "the module exports no function `_start`")
+            return End(_FAILED << 8, "the module exports no function `_start`")
         start(store)
     except wasmtime.ExitTrap as ended:
-        return EndError((ended.code & 0xFF) << 8)
+        return End((ended.code & 0xFF) << 8)
     except wasmtime.Trap as trap:
         if trap.trap_code is wasmtime.TrapCode.INTERRUPT:
-            return EndError(int(signal.SIGXCPU))
-        return EndError(_TRAPPED << 8, f"trap: {trap.message}")
+            return End(int(signal.SIGXCPU))
+        return End(_TRAPPED << 8, f"trap: {trap.message.strip().splitlines()[-1].strip()}")
     except wasmtime.WasmtimeError as error:
         word = "MemoryError: " if "exceeds memory limits" in str(error) else ""
-        return EndError(_FAILED << 8, f"{word}{str(error).splitlines()[0]}")
+        return End(_FAILED << 8, f"{word}{str(error).splitlines()[0]}")
     except MemoryError:
-        return EndError(_FAILED << 8, "MemoryError")
+        return End(_FAILED << 8, "MemoryError")
     except TypeError:  # of the arguments of `_start`
-        return EndError(_FAILED << 8, "the function `_start` of the module asks for arguments")
-    return EndError(0)
+        return End(_FAILED << 8, "the function `_start` of the module asks for arguments")
+    return End(0)
 
 
 def _store(wasmtime: Any, engine: Any, job: Job) -> Any:
@@ -192,14 +192,11 @@ def _random(seed: int) -> Callable[[Any, int, int], int]:
     return random_get
 
 
-def _watch(engine: Any, job: Job) -> None:
+def _watch(engine: Any, until: float) -> None:
     """End the module when its processor time is used up; the kernel's own limit comes a second later."""
-    if "epoch" in job["without"]:
-        return
-    end = time.process_time() + job["cpu_seconds"]
 
     def tick() -> None:
-        while time.process_time() < end:
+        while time.process_time() < until:
             time.sleep(_TICK)
         engine.increment_epoch()
 
