@@ -23,7 +23,7 @@ from engine.errors import WorkError
 
 _FILTER = """
 def confine(program):
-    import ctypes, struct
+    import ctypes, os, struct
     libc = ctypes.CDLL(None, use_errno=True)
     lines = ctypes.create_string_buffer(program, len(program))
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(lines)))
@@ -85,20 +85,24 @@ class InGvisor(Bubblewrapped):
             runsc = gvisor_binary.find(self._folder)
         except gvisor_binary.MissingError as error:
             raise WorkError("gVisor cannot be used", remedy=str(error), code="engine.limit_unenforceable") from error
-        text = launcher.text(**gvisor_bundle.GUEST)
-        if "seccomp" not in without:
-            head, found, rest = text.rpartition("\nlaunch(")
-            text = f"{head}\n{_FILTER}\nconfine({seccomp.here()!r}){found}{rest}"
-        config, outer = memory_file(stack), memory_file(stack)
-        fill(config, gvisor_bundle.container(bounds, environment, [*arguments.interpreter(), "-c", text]))
+        config, outer, code_file = (memory_file(stack) for _ in range(3))
+        fill(code_file, launcher.code())
+        fill(config, gvisor_bundle.container(bounds, environment, _launcher(without)))
         fill(outer, gvisor_bundle.outside(config, ends.status))
-        given = {"ready": ends.ready, "go": ends.go, "job": ends.job, "report": ends.report}
+        given = {"launcher": code_file, "ready": ends.ready, "go": ends.go, "job": ends.job, "report": ends.report}
         passed = [f"--pass-fd={number}:{gvisor_bundle.GUEST[name]}" for name, number in given.items()]
         inner = [f"/proc/self/fd/{runsc.descriptor}", *gvisor_bundle.FLAGS, "run", "--bundle", gvisor_bundle.BUNDLE]
         command = [arguments.BWRAP, "--args", str(outer), "--", *inner, *passed, "program"]
-        return Line(command, (config, outer, runsc.descriptor))
+        return Line(command, (config, outer, code_file, runsc.descriptor))
 
     def work(self, program: Program, bounds: Bounds, without: frozenset[str]) -> bytes:
         """As in bubblewrap, but for its first process, which is the launcher itself and counts once."""
         fewer = replace(bounds, processes=bounds.processes - 1)
         return marshal.dumps(launcher.work(program, fewer, without.union(gvisor_bundle.FROM_OUTSIDE)), 2)
+
+
+def _launcher(without: frozenset[str]) -> list[str]:
+    """The launcher's command, which sets the filter first."""
+    *interpreter, text = launcher.command(**gvisor_bundle.GUEST)
+    confined = text if "seccomp" in without else f"{_FILTER}\nconfine({seccomp.here()!r})\n{text}"
+    return [*interpreter, confined]

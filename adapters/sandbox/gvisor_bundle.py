@@ -22,7 +22,7 @@ _OWN_BYTES = 1 << 20  # of runsc's state: some kilobytes
 _EMPTY = ("/proc", "/sys")
 """Folders that gVisor would fill with its own; a program needs neither (bubblewrap has none)."""
 
-GUEST = {"ready": 3, "go": 4, "job": 5, "report": 6}
+GUEST = {"launcher": 3, "ready": 4, "go": 5, "job": 6, "report": 7}
 """The descriptors of the launcher inside."""
 
 FROM_OUTSIDE = ("rlimit_msgqueue",)
@@ -71,9 +71,7 @@ def container(bounds: Bounds, environment: Mapping[str, str], command: list[str]
 
 def outside(config: int, status: int) -> bytes:
     """The arguments of bubblewrap but for the command, as `--args` reads them: everything closed but /usr."""
-    words: list[str] = []
-    for namespace in arguments.NAMESPACES:
-        words.append(f"--unshare-{namespace}")
+    words = [f"--unshare-{namespace}" for namespace in arguments.NAMESPACES]
     words += ["--uid", "65534", "--gid", "65534", "--cap-drop", "ALL", "--die-with-parent", "--new-session"]
     words += ["--hostname", "sandbox", "--clearenv", "--ro-bind", "/usr", "/usr"]
     words += ["--size", "4096", "--tmpfs", "/usr/local", "--remount-ro", "/usr/local"]

@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from adapters.sandbox.memory import fill
-from adapters.sandbox.model import Bounds, Ended, Program
+from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program
 from adapters.sandbox.outcome import ended, not_started
 from adapters.sandbox.recipe import BUBBLEWRAP, Recipe
-from adapters.sandbox.start import NotStartedError, Started, start
+from adapters.sandbox.start import Started, start
 from adapters.sandbox.watch import Watch
 
 NOTHING: frozenset[str] = frozenset()
@@ -76,8 +76,8 @@ def run_once(
     recipe: Recipe = BUBBLEWRAP,
 ) -> Ended:
     """Start a sandbox, run the program in it, end it. `without` and `job` are for the probe only."""
-    recipe.work(program, bounds, without)  # what cannot be stated starts nothing
     try:
+        recipe.work(program, bounds, without)  # what cannot be stated starts nothing
         sandbox = Sandbox.ready(bounds, program.environment, without, job, recipe)
     except NotStartedError as error:
         return not_started(str(error))

@@ -96,12 +96,14 @@ class Bubblewrapped:
         stack: ExitStack,
     ) -> Line:
         """Bubblewrap with its arguments in a file."""
-        filter_file, argument_file = memory_file(stack), memory_file(stack)
+        filter_file, argument_file, code_file = (memory_file(stack) for _ in range(3))
         fill(filter_file, seccomp.here())
+        fill(code_file, launcher.code())
         options = {"seccomp": filter_file, "status": ends.status}
         fill(argument_file, arguments.arguments(bounds, environment, options, without, job))
-        inner = [*arguments.interpreter(), "-c", launcher.text(ends.ready, ends.go, ends.job, ends.report)]
-        return Line([arguments.BWRAP, "--args", str(argument_file), "--", *inner], (argument_file, filter_file))
+        inner = launcher.command(code_file, ends.ready, ends.go, ends.job, ends.report)
+        command = [arguments.BWRAP, "--args", str(argument_file), "--", *inner]
+        return Line(command, (argument_file, filter_file, code_file))
 
     def first(
         self, process: subprocess.Popen[bytes], status: Callable[[], bytes], without: frozenset[str]

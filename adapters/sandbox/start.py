@@ -24,7 +24,7 @@ from adapters.sandbox import handshake
 from adapters.sandbox.cgroup import MemoryGroup, memory_place
 from adapters.sandbox.handshake import HandshakeError
 from adapters.sandbox.memory import memory_file
-from adapters.sandbox.model import Bounds
+from adapters.sandbox.model import Bounds, NotStartedError
 from adapters.sandbox.recipe import BUBBLEWRAP, Ends, Recipe
 from adapters.sandbox.user import sandbox_user
 
@@ -35,10 +35,6 @@ END_SECONDS = 20.0
 """For the kernel to end what was killed, and for the monitor to go after it."""
 
 _SAID_BYTES = 4096
-
-
-class NotStartedError(Exception):
-    """The sandbox did not become ready; the text is what it said itself."""
 
 
 @dataclass(slots=True)

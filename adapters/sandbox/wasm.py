@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adapters.sandbox import machine, seccomp, wasm_filter
+from adapters.sandbox import arguments, machine, seccomp, wasm_filter
 from adapters.sandbox.handshake import HandshakeError
 from adapters.sandbox.model import Bounds, Ended, Program
 from adapters.sandbox.process import run_once
@@ -67,7 +67,7 @@ class Wasmtime:
         """`sha256:…` of everything that a probe's result depends on: also the runtime and its interpreter."""
         library = packages()
         files = [] if library is None else sorted((library / _PACKAGE).rglob("*.so"))
-        found = [machine.identity(str(path)) for path in (*files, sys.executable)]
+        found = [arguments.identity(str(path)) for path in (*files, sys.executable)]
         text = json.dumps([machine.digest(), hashlib.sha256(_filter()).hexdigest(), found])
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
