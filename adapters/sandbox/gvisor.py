@@ -66,7 +66,7 @@ class Gvisor:
 class InGvisor(Bubblewrapped):
     """Our launcher in gVisor, and that in bubblewrap."""
 
-    spare_bytes = 192 << 20  # of gVisor's kernel, its helper and the binary itself
+    spare_bytes = 48 << 20  # of gVisor's kernel, its helper and the binary itself
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

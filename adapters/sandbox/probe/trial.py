@@ -77,14 +77,15 @@ class Trial:
     problem: str | None = None
 
 
-def tried(run: Runner, user: int | None) -> Trial:
+def tried(run: Runner, user: int | None, *, watched: bool = True) -> Trial:
     """Run all of it, a few at a time; takes somewhat more than the second of CPU that the smallest limit has.
 
-    `user` is who sandboxes are outside of themselves, None for this process itself. Raises OSError.
+    `user` is who sandboxes are outside of themselves, None for this process itself. Without `watched`, what the
+    host sees of a program's processes is left to the caller. Raises OSError.
     """
     with Canaries(user) as canaries:
         control = Control(user, {canaries.secret_name: canaries.secret}, canaries.descriptor)
-        probe = _Probe(run, control, canaries)
+        probe = _Probe(run, control, canaries, watched=watched)
         with ThreadPoolExecutor(4, thread_name_prefix="sandbox-probe") as pool:
             for done in [pool.submit(part) for part in probe.parts()]:
                 done.result()
@@ -94,9 +95,10 @@ def tried(run: Runner, user: int | None) -> Trial:
 class _Probe:
     """The parts of a trial; each writes words of its own."""
 
-    def __init__(self, run: Runner, control: Control, canaries: Canaries) -> None:
+    def __init__(self, run: Runner, control: Control, canaries: Canaries, *, watched: bool) -> None:
         self.trial = Trial()
         self._run, self._control, self._canaries = run, control, canaries
+        self._watched = watched
         self._acts = (_HERE / "acts.py").read_text(encoding="utf-8")
         self._floods = (_HERE / "floods.py").read_text(encoding="utf-8")
 
@@ -107,7 +109,8 @@ class _Probe:
             yield partial(self._flood_outside, name)
         yield self._acts_inside
         yield self._acts_outside
-        yield self._sleeper
+        if self._watched:
+            yield self._sleeper
         yield self._sleeper_outside
 
     def _acts_inside(self) -> None:
