@@ -19,6 +19,7 @@ NODE = "/usr/bin/node"
 WORK = "/work"
 """The one place that a program can write to; its working folder is below it, and /tmp is a link into it."""
 
+_TEMPORARY = "/tmp"  # noqa: S108  (the sandbox's own)
 NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup")
 SYSTEM = ("lib", "lib64", "bin")
 """Folders of the loader and of programs, which are links into /usr where the machine has merged them."""
@@ -30,7 +31,7 @@ _FIXED = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": WORK}
 PROTECTIONS = (
     *(f"unshare_{namespace}" for namespace in NAMESPACES),
     *("disable_userns", "cap_drop", "new_session", "clearenv", "ro_usr", "dev", "private_tmp", "private_job"),
-    *("remount_root", "remount_dev", "seccomp", "rlimit_as", "rlimit_nproc", "rlimit_nofile", "rlimit_fsize"),
+    *("remount_root", "seccomp", "rlimit_as", "rlimit_nproc", "rlimit_nofile", "rlimit_fsize"),
     *("rlimit_cpu", "memory_cgroup", "output_cap", "wall_clock", "kill_tree", "close_fds", "drop_uid"),
 )
 """The names that `without` knows."""
@@ -55,7 +56,7 @@ def arguments(
     if "unshare_user" not in without:
         words += _unless(without, "disable_userns", "--disable-userns", "--assert-userns-disabled")
         words += ["--uid", "65534", "--gid", "65534"]
-    words += _unless(without, "cap_drop", "--cap-drop", "ALL")
+    words += ["--cap-add" if "cap_drop" in without else "--cap-drop", "ALL"]  # saying neither drops them too
     words += _unless(without, "kill_tree", "--die-with-parent")
     words += _unless(without, "new_session", "--new-session")
     words += _unless(without, "unshare_uts", "--hostname", "sandbox")
@@ -74,8 +75,12 @@ def arguments(
     words += ["--size", str(bounds.disk_bytes), "--perms", "0700", "--tmpfs", WORK]
     if job is not None:
         words += ["--bind", str(job), WORK]
-    words += ["--dir", f"{WORK}/tmp"]
-    words += ["--bind", "/tmp", "/tmp"] if "private_tmp" in without else ["--symlink", "work/tmp", "/tmp"]  # noqa: S108
+    inner = f"{WORK}{_TEMPORARY}"
+    words += ["--dir", inner]
+    if "private_tmp" in without:
+        words += ["--bind", _TEMPORARY, _TEMPORARY]
+    else:
+        words += ["--symlink", inner.removeprefix("/"), _TEMPORARY]
     words += ["--chdir", WORK]
     words += _unless(without, "remount_root", "--remount-ro", "/")
     words += _unless(without, "seccomp", "--seccomp", str(descriptors["seccomp"]))
@@ -96,7 +101,7 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def identity(path: str) -> str:
-    """Which file this is now: what it leads to, its size, when it was changed, its place; `none` where there is none."""
+    """Which file this is now: what it leads to, size, time of its last change, place; `none` where there is none."""
     try:
         real = os.path.realpath(path)
         status = Path(real).stat()

@@ -43,6 +43,11 @@ class Recipe(Protocol):
         ...
 
     @property
+    def protections(self) -> frozenset[str]:
+        """The names that `without` knows."""
+        ...
+
+    @property
     def single(self) -> bool:
         """Whether the program is the first process itself, so that a signal which ends that is the program's."""
         ...
@@ -82,6 +87,7 @@ class Recipe(Protocol):
 class Bubblewrapped:
     """Our launcher in bubblewrap, under the system call filter."""
 
+    protections = frozenset(arguments.PROTECTIONS)
     spare_bytes = 0
     single = False
     drops_user = False

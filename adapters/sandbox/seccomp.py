@@ -74,8 +74,37 @@ Instruction = tuple[int, int, int, int]
 """Code, jump if true, jump if false, value: one `struct sock_filter`."""
 
 
+def _load(offset: int) -> Instruction:
+    return (_LOAD, 0, 0, offset)
+
+
+def give(action: int) -> Instruction:
+    """The end of an answer: ALLOW, KILL, EPERM or ENOSYS."""
+    return (_RET, 0, 0, action)
+
+
+def one_of(argument: int, values: tuple[int, ...]) -> list[Instruction]:
+    """Allowed when the low word of the argument is one of the values: the kernel reads no more of these."""
+    tests = [(_JEQ, len(values) - index, 0, value) for index, value in enumerate(values)]
+    return [_load(_ARGUMENT + 8 * argument), *tests, give(EPERM), give(ALLOW)]
+
+
+def has_bit(argument: int, bit: int) -> list[Instruction]:
+    """Allowed when the low word of the argument has the bit."""
+    return [_load(_ARGUMENT + 8 * argument), (_JSET, 1, 0, bit), give(EPERM), give(ALLOW)]
+
+
 Answer = Callable[[str | None], list[Instruction]]
 """What is done with a call by its name, or with a number that has none in the table."""
+
+_GUARDED: Mapping[str, list[Instruction]] = {
+    "clone": [_load(_ARGUMENT), (_JSET, 0, 1, NAMESPACE_BITS), give(KILL), give(ALLOW)],
+    "clone3": [give(ENOSYS)],  # its flags are behind a pointer; a C library falls back to clone
+    "ioctl": one_of(1, IOCTLS),
+    "prctl": one_of(0, PRCTLS),
+    "prlimit64": one_of(0, (0,)),  # of the process itself only
+}
+"""The calls whose answer depends on an argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,29 +170,7 @@ def _answer(name: str | None) -> list[Instruction]:
         return [give(ALLOW)]
     if name in KILLED:
         return [give(KILL)]
-    match name:
-        case "clone":
-            return [_load(_ARGUMENT), (_JSET, 0, 1, NAMESPACE_BITS), give(KILL), give(ALLOW)]
-        case "clone3":  # its flags are behind a pointer; a C library falls back to clone
-            return [give(ENOSYS)]
-        case "ioctl":
-            return one_of(1, IOCTLS)
-        case "prctl":
-            return one_of(0, PRCTLS)
-        case "prlimit64":  # of the process itself only
-            return one_of(0, (0,))
-    return [give(EPERM)]
-
-
-def one_of(argument: int, values: tuple[int, ...]) -> list[Instruction]:
-    """Allowed when the low word of the argument is one of the values: the kernel reads no more of these."""
-    tests = [(_JEQ, len(values) - index, 0, value) for index, value in enumerate(values)]
-    return [_load(_ARGUMENT + 8 * argument), *tests, give(EPERM), give(ALLOW)]
-
-
-def has_bit(argument: int, bit: int) -> list[Instruction]:
-    """Allowed when the low word of the argument has the bit."""
-    return [_load(_ARGUMENT + 8 * argument), (_JSET, 1, 0, bit), give(EPERM), give(ALLOW)]
+    return _GUARDED.get(name or "", [give(EPERM)])
 
 
 def _search(spans: list[Span]) -> list[Instruction]:
@@ -175,12 +182,3 @@ def _search(spans: list[Span]) -> list[Instruction]:
     if len(below) <= _FAR:
         return [(_JGE, len(below), 0, spans[middle][0]), *below, *above]
     return [(_JGE, 0, 1, spans[middle][0]), (_JA, 0, 0, len(below)), *below, *above]
-
-
-def _load(offset: int) -> Instruction:
-    return (_LOAD, 0, 0, offset)
-
-
-def give(action: int) -> Instruction:
-    """The end of an answer: ALLOW, KILL, EPERM or ENOSYS."""
-    return (_RET, 0, 0, action)

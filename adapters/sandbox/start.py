@@ -26,7 +26,7 @@ from adapters.sandbox.handshake import HandshakeError
 from adapters.sandbox.memory import memory_file
 from adapters.sandbox.model import Bounds, NotStartedError
 from adapters.sandbox.recipe import BUBBLEWRAP, Ends, Recipe
-from adapters.sandbox.user import sandbox_user
+from adapters.sandbox.user import sandbox_user, swept
 
 START_SECONDS = 20.0
 """For a sandbox to become ready; it takes milliseconds, and longer only on a machine that is overrun."""
@@ -93,6 +93,9 @@ def _started(
     without: frozenset[str],
     job: Path | None,
 ) -> Started:
+    unknown = without - recipe.protections
+    if unknown:
+        raise ValueError(f"no such protections: {sorted(unknown)}")
     stdin, work = memory_file(stack), memory_file(stack)
     with ExitStack() as theirs:
         status, status_in = _pipe(stack, theirs)
@@ -154,6 +157,7 @@ def _begun(
         for descriptor in descriptors:
             os.set_inheritable(descriptor, True)  # noqa: FBT003  (it takes no keyword)
     user = sandbox_user()
+    swept(os.getpid())
     identity: dict[str, Any] = {"user": user.uid, "group": user.gid, "extra_groups": []}
 
     def begin() -> subprocess.Popen[bytes]:
@@ -194,29 +198,31 @@ def _hands(
     deadline = time.monotonic() + START_SECONDS
     child, pidfd = recipe.first(process, lambda: _line(status, deadline), without)
     stack.callback(os.close, pidfd)
-    stack.callback(_dead, pidfd)
-    if _one(ready, deadline) != b"R":
+    if "kill_tree" not in without:
+        stack.callback(_dead, pidfd)
+    if _piece(ready, deadline) != b"R":
         raise HandshakeError("ready")
     return child, pidfd
 
 
 def _line(pipe: int, deadline: float) -> bytes:
+    """A line, which comes in pieces; the next one comes at the end only."""
     line = bytearray()
     while not line.endswith(b"\n"):
-        line += _one(pipe, deadline)
+        line += _piece(pipe, deadline)
     return bytes(line)
 
 
-def _one(pipe: int, deadline: float) -> bytes:
-    """One byte, before the deadline."""
+def _piece(pipe: int, deadline: float) -> bytes:
+    """What there is, before the deadline."""
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
     if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
         raise HandshakeError("too late")
-    byte = os.read(pipe, 1)
-    if not byte:
+    piece = os.read(pipe, _SAID_BYTES)
+    if not piece:
         raise HandshakeError("ended")
-    return byte
+    return piece
 
 
 def _there(pipe: int) -> bytes:

@@ -33,8 +33,11 @@ from engine.errors import WorkError
 
 LANGUAGE = "wasm"
 
-PROTECTIONS = ("seccomp", "rlimit_as", "rlimit_cpu", "rlimit_nofile", "rlimit_fsize", "limiter", "epoch", "drop_uid")
-"""What the probe may leave out to show what it is worth, beside those of every sandbox."""
+PROTECTIONS = (
+    *("seccomp", "namespaces", "new_session", "drop_uid", "limiter", "epoch", "rlimit_as", "rlimit_cpu"),
+    *("rlimit_nofile", "rlimit_fsize", "clearenv", "close_fds", "memory_cgroup", "output_cap", "wall_clock"),
+)
+"""The names that `without` knows."""
 
 _CHILD = Path(__file__).with_name("wasm_child.py")
 _ACTS = Path(__file__).with_name("wasm_acts.py")
@@ -78,6 +81,11 @@ class InWasmtime:
 
     preopened: str | None = None
     acts: Mapping[str, Any] | None = None
+
+    @property
+    def protections(self) -> frozenset[str]:
+        """What is its own, and what the engine does for every sandbox."""
+        return frozenset(PROTECTIONS)
 
     @property
     def spare_bytes(self) -> int:
