@@ -33,8 +33,13 @@ _SAID = 2000  # characters of what the runtime says of a module
 _FAILED, _TRAPPED = 1, 134
 """Exit codes of a module that cannot be run, and of one that trapped, as wasmtime's own command gives it."""
 
+_DESCRIPTORS = 1 << 16  # more than a process of ours is given
 _ARENAS = -8  # M_ARENA_MAX of mallopt: a heap of 64 MiB for each thread would use up the room
-_DUMPABLE, _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 4, 38, 22, 2
+_NAMESPACES = 0x7E020000 & ~0x20000000
+"""All of clone(2) but that of processes, which would hold for children only, and there are none."""
+
+_DROP, _CAPABILITIES, _CAPABILITY_VERSION = 24, 64, 0x20080522  # PR_CAPBSET_DROP; capabilities(7)
+_NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _WASI = "wasi_snapshot_preview1"
 _FAULT = 21  # EFAULT of WASI
 
@@ -64,9 +69,12 @@ def main() -> None:
     began = time.process_time()
     acts = runpy.run_path(job["acts_file"])["words"] if job["acts"] else None
     engine = wasmtime.Engine(_config(wasmtime, job))
+    if "close_fds" not in job["without"]:
+        os.closerange(3, report)
+        os.closerange(report + 1, _DESCRIPTORS)
     confine(job)
     if acts is not None:
-        os.write(1, json.dumps(acts(job["acts"])).encode())
+        os.write(1, json.dumps(acts(job["acts"], report)).encode())
         end = End(0)
     else:
         end = _run(wasmtime, engine, job, began + job["cpu_seconds"])
@@ -80,21 +88,30 @@ def confine(job: Job) -> None:
     """Take away what neither compiling nor running needs. Raises OSError, which ends the process unreported."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mallopt(_ARENAS, 1)
+    if "new_session" not in job["without"]:
+        os.setsid()
     for name, value in _rlimits(job).items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), value)
     if job["uid"] is not None:
         os.setgroups([])
         os.setresgid(*[job["uid"]] * 3)
         os.setresuid(*[job["uid"]] * 3)
-    for option, on in ((_DUMPABLE, 0), (_NO_NEW_PRIVILEGES, 1)):
-        if libc.prctl(ctypes.c_int(option), *[ctypes.c_ulong(word) for word in (on, 0, 0, 0)]) != 0:
-            raise OSError(ctypes.get_errno(), "prctl")
+    if "namespaces" not in job["without"]:
+        _done(libc.unshare(ctypes.c_int(_NAMESPACES)))
+        for capability in range(_CAPABILITIES):  # over the new user namespace; newer ones than the kernel's are none
+            libc.prctl(ctypes.c_int(_DROP), ctypes.c_ulong(capability), *[ctypes.c_ulong(0)] * 3)
+        _done(libc.capset(struct.pack("=2I", _CAPABILITY_VERSION, 0), struct.pack("=6I", *[0] * 6)))
+    _done(libc.prctl(ctypes.c_int(_NO_NEW_PRIVILEGES), ctypes.c_ulong(1), *[ctypes.c_ulong(0)] * 3))
     program = bytes.fromhex(job["filter"])
     if program:
         lines = ctypes.create_string_buffer(program, len(program))
         header = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(lines)))
-        if libc.prctl(ctypes.c_int(_SET_SECCOMP), ctypes.c_ulong(_FILTER), header) != 0:
-            raise OSError(ctypes.get_errno(), "seccomp")
+        _done(libc.prctl(ctypes.c_int(_SET_SECCOMP), ctypes.c_ulong(_FILTER), header))
+
+
+def _done(result: int) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _rlimits(job: Job) -> dict[str, tuple[int, int]]:
@@ -126,19 +143,9 @@ def _config(wasmtime: Any, job: Job) -> Any:
 def _run(wasmtime: Any, engine: Any, job: Job, until: float) -> End:
     """Compile, link and run, until so much processor time is used."""
     try:
-        code = bytes.fromhex(job["module"]) if job["binary"] else wasmtime.wat2wasm(job["module"])
-        module = wasmtime.Module(engine, code)
-        linker, store = wasmtime.Linker(engine), _store(wasmtime, engine, job)
-        linker.define_wasi()
-        linker.allow_shadowing = True
-        number = wasmtime.ValType.i32()
-        sort = wasmtime.FuncType([number, number], [number])
-        linker.define_func(_WASI, "random_get", sort, _random(job["seed"]), access_caller=True)
+        start, store = _linked(wasmtime, engine, job)
         if "epoch" not in job["without"]:
             _watch(engine, until)
-        start = linker.instantiate(store, module).exports(store).get("_start")
-        if not isinstance(start, wasmtime.Func):
-            return End(_FAILED << 8, "the module exports no function `_start`")
         start(store)
     except wasmtime.ExitTrap as ended:
         return End((ended.code & 0xFF) << 8)
@@ -146,14 +153,31 @@ def _run(wasmtime: Any, engine: Any, job: Job, until: float) -> End:
         if trap.trap_code is wasmtime.TrapCode.INTERRUPT:
             return End(int(signal.SIGXCPU))
         return End(_TRAPPED << 8, f"trap: {trap.message.strip().splitlines()[-1].strip()}")
-    except wasmtime.WasmtimeError as error:
-        word = "MemoryError: " if "exceeds memory limits" in str(error) else ""
-        return End(_FAILED << 8, f"{word}{str(error).splitlines()[0]}")
-    except MemoryError:
-        return End(_FAILED << 8, "MemoryError")
-    except TypeError:  # of the arguments of `_start`
-        return End(_FAILED << 8, "the function `_start` of the module asks for arguments")
+    except (wasmtime.WasmtimeError, MemoryError, TypeError) as error:
+        return _refused(error)
     return End(0)
+
+
+def _linked(wasmtime: Any, engine: Any, job: Job) -> tuple[Callable[[Any], None], Any]:
+    code = bytes.fromhex(job["module"]) if job["binary"] else wasmtime.wat2wasm(job["module"])
+    module = wasmtime.Module(engine, code)
+    linker, store = wasmtime.Linker(engine), _store(wasmtime, engine, job)
+    linker.define_wasi()
+    linker.allow_shadowing = True
+    number = wasmtime.ValType.i32()
+    sort = wasmtime.FuncType([number, number], [number])
+    linker.define_func(_WASI, "random_get", sort, _random(job["seed"]), access_caller=True)
+    start = linker.instantiate(store, module).exports(store).get("_start")
+    if not isinstance(start, wasmtime.Func):
+        raise TypeError("the module exports no function `_start`")
+    return start, store
+
+
+def _refused(error: Exception) -> End:
+    """A module that cannot be run, or not with so little memory."""
+    said = (str(error).splitlines() or ["out of memory"])[0]
+    word = "MemoryError: " if isinstance(error, MemoryError) or "exceeds memory limits" in said else ""
+    return End(_FAILED << 8, word + said)
 
 
 def _store(wasmtime: Any, engine: Any, job: Job) -> Any:
