@@ -121,7 +121,7 @@ def _rlimits(job: Job) -> dict[str, tuple[int, int]]:
         used = int(file.read().split()[0]) * resource.getpagesize()
     limits["AS"] = used + _ROOM + job["memory_bytes"]
     both = {name: (value, value) for name, value in limits.items()}
-    seconds = int(time.process_time()) + job["cpu_seconds"] + 2  # the epoch is to come first
+    seconds = int(time.process_time()) + job["cpu_seconds"] + 1  # the epoch is to come first
     both["CPU"] = (seconds, seconds + 1)
     return {name: value for name, value in both.items() if f"rlimit_{name.lower()}" not in job["without"]}
 

@@ -83,7 +83,7 @@ KERNEL: Mapping[str, tuple[Check, ...]] = {
     "file_size": _NO_FILE,
     "disk": _NO_FILE,
     "inodes": _NO_FILE,
-    "cpu": (Check("cpu", ("timeout_cpu",)),),
+    "cpu": (Check("cpu", ("timeout_cpu",)), Check("cpu_kernel", ("timeout_cpu",))),
     "survivors": (*_NO_PROCESS, Check("left", ("none",), ())),
 }
 """A module has one process, and nothing that it could write to or leave behind."""
@@ -187,12 +187,14 @@ class _Probe:
 
     def _spinner(self) -> None:
         inside = replace(_BOUNDS, cpu_seconds=1)
-        self.trial.inside["cpu"] = _run(modules.spin(_TURNS), self._without, bounds=inside).status
+        for act, left_out in (("cpu", self._without), ("cpu_kernel", self._without | {"epoch"})):
+            self.trial.inside[act] = _run(modules.spin(_TURNS), left_out, bounds=inside).status
         past = replace(inside, wall_seconds=inside.cpu_seconds * 4.0)
         left_out = self._without | {"rlimit_cpu", "epoch"}
         ended = _run(modules.spin(_TURNS), left_out, bounds=past)
         used = ended.cpu_seconds or 0.0
-        self.trial.outside["cpu"] = "did" if used > inside.cpu_seconds else f"failed:{ended.status}"
+        word = "did" if used > inside.cpu_seconds else f"failed:{ended.status}"
+        self.trial.outside |= {"cpu": word, "cpu_kernel": word}
 
     def _sleeper(self) -> None:
         wall = replace(_BOUNDS, wall_seconds=0.5)
