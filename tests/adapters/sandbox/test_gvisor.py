@@ -155,7 +155,7 @@ def test_artifacts_come_out_by_the_same_rules() -> None:
 import os
 open("artifacts/table.csv", "w").write("a,b\\n")
 os.symlink("/etc/passwd", "artifacts/link")
-os.mkfifo("artifacts/pipe")
+open("artifacts/large", "wb").write(bytes(2000))
 """
     ended = ran(code, within=bounds(artifact_files=3, artifact_bytes=1000))
 
