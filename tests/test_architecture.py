@@ -68,6 +68,8 @@ THIRD_PARTY: dict[str, set[str]] = {
     "referencing": {"engine.facts.schemas"},
     "license_expression": {"engine.facts.licenses"},
     "boolean": {"engine.facts.licenses"},
+    "tree_sitter": {"engine.facts.javascript_scan_tree"},
+    "tree_sitter_javascript": {"engine.facts.javascript_scan_tree"},
     "typer": {"engine.cli"},
     "pydantic_core": {"engine.api", "engine.facts.schemas", "engine.values"},
 }
