@@ -7,6 +7,7 @@ from engine.files import shown
 from engine.points import (
     Point,
     code_scan,
+    code_action,
     mcp,
     media,
     observation,
@@ -31,6 +32,7 @@ POINTS: dict[str, Point] = {
         source.POINT,
         license_point.POINT,
         code_scan.POINT,
+        code_action.POINT,
         mcp.POINT,
         media.POINT,
         runner_bind.POINT,
