@@ -6,8 +6,9 @@ from engine.errors import GatherError
 from engine.files import shown
 from engine.points import (
     Point,
-    code_scan,
     code_action,
+    code_execution,
+    code_scan,
     mcp,
     media,
     observation,
@@ -31,8 +32,9 @@ POINTS: dict[str, Point] = {
     for point in (
         source.POINT,
         license_point.POINT,
-        code_scan.POINT,
         code_action.POINT,
+        code_execution.POINT,
+        code_scan.POINT,
         mcp.POINT,
         media.POINT,
         runner_bind.POINT,
