@@ -6,6 +6,7 @@ from engine.errors import GatherError
 from engine.files import shown
 from engine.points import (
     Point,
+    artifact,
     code_action,
     code_execution,
     code_scan,
@@ -32,6 +33,7 @@ POINTS: dict[str, Point] = {
     for point in (
         source.POINT,
         license_point.POINT,
+        artifact.POINT,
         code_action.POINT,
         code_execution.POINT,
         code_scan.POINT,
