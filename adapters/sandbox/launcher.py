@@ -1,0 +1,115 @@
+"""The launcher, compiled, and what it is told: the limits, the folder, and the program itself."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from adapters.sandbox.arguments import NODE, PYTHON, WORK, identity, interpreter
+from adapters.sandbox.model import Bounds, NotStartedError, Program
+from engine.errors import WorkError
+
+FOLDER_PREFIX = "code_exec_agent_"
+"""How the name of a working folder begins (C30)."""
+
+_FOLDER = re.compile(FOLDER_PREFIX + "[0-9A-Za-z]{1,64}")
+
+MAIN = {"python": "main.py", "javascript": "main.js"}
+"""The file that holds the code, by language."""
+
+_COMPILE = """import marshal, sys
+sys.stdout.buffer.write(marshal.dumps(compile(sys.stdin.buffer.read(), "<launcher>", "exec")))"""
+_COMPILE_SECONDS = 20.0
+_CODE_BYTES = 1 << 20
+
+_BESIDE = 2
+"""Processes that count and are not the program's: the first one of the sandbox and the launcher."""
+
+
+def code() -> bytes:
+    """The launcher as the system's interpreter compiled it. Raises NotStartedError when it could not."""
+    return _compiled("inside.py", identity(PYTHON))
+
+
+def command(launcher: int, ready: int, go: int, job: int, report: int) -> list[str]:
+    """How the interpreter is started: it reads the launcher from its descriptor, and nothing from a disk."""
+    load = f"import marshal,posix;n={{}};exec(marshal.loads(posix.read({launcher},{_CODE_BYTES})),n)"
+    return [*interpreter(), "-c", f"{load};n['launch']({ready},{go},{job},{report})"]
+
+
+def work(program: Program, bounds: Bounds, without: frozenset[str]) -> dict[str, Any]:
+    """What the launcher is told when it is let go. Raises WorkError for a program that cannot be stated."""
+    return {
+        "folder": f"{WORK}/{_plain(program.folder)}",
+        "main": "" if program.command else _main(program.language),
+        "code": _encoded(program.code),
+        "command": list(_command(program, bounds)),
+        "limits": [(number, limit) for name, number, limit in _limits(bounds) if name not in without],
+        "close": "close_fds" not in without,
+        "sender": _compiled("inside_artifacts.py", identity(PYTHON)) if bounds.artifact_files > 0 else b"",
+        "most_files": bounds.artifact_files,
+        "most_bytes": bounds.artifact_bytes,
+    }
+
+
+def _limits(bounds: Bounds) -> list[tuple[str, int, tuple[int, int]]]:
+    seconds, processes = bounds.cpu_seconds, bounds.processes + _BESIDE
+    return [
+        ("rlimit_cpu", resource.RLIMIT_CPU, (seconds, seconds + 1)),
+        ("rlimit_nproc", resource.RLIMIT_NPROC, (processes, processes)),
+        ("rlimit_nofile", resource.RLIMIT_NOFILE, (bounds.open_files, bounds.open_files)),
+        ("rlimit_fsize", resource.RLIMIT_FSIZE, (bounds.file_bytes, bounds.file_bytes)),
+        ("rlimit_core", resource.RLIMIT_CORE, (0, 0)),
+        ("rlimit_memlock", resource.RLIMIT_MEMLOCK, (0, 0)),
+        ("rlimit_msgqueue", resource.RLIMIT_MSGQUEUE, (0, 0)),
+        ("rlimit_as", resource.RLIMIT_AS, (bounds.memory_bytes, bounds.memory_bytes)),
+    ]
+
+
+def _command(program: Program, bounds: Bounds) -> tuple[str, ...]:
+    if program.command or program.language == "python":
+        return program.command
+    heap = max(16, bounds.memory_bytes // (4 << 20))  # MiB: a quarter, the rest is code, stacks and reservations
+    return (NODE, "--jitless", f"--max-old-space-size={heap}", _main(program.language))
+
+
+def _main(language: str) -> str:
+    if language not in MAIN:
+        raise WorkError(f"no sandbox runs `{language[:40]}`", remedy=f"write it in {' or '.join(MAIN)}")
+    return MAIN[language]
+
+
+def _encoded(code: str) -> bytes:
+    try:
+        return code.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise WorkError("the code is no text that UTF-8 can hold", remedy="leave out lone surrogates") from error
+
+
+def _plain(folder: str) -> str:
+    if not _FOLDER.fullmatch(folder):
+        raise WorkError("the working folder has no plain name", remedy=f"name it `{FOLDER_PREFIX}` and hex digits")
+    return folder
+
+
+@cache
+def _compiled(name: str, _interpreter: str) -> bytes:
+    """A file of ours in the interpreter's own bytecode: reading its text at every start costs a tenth of one."""
+    source = Path(__file__).with_name(name).read_bytes()
+    try:
+        done = subprocess.run(
+            [PYTHON, "-I", "-S", "-c", _COMPILE],
+            input=source,
+            env={},
+            cwd="/",
+            capture_output=True,
+            timeout=_COMPILE_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NotStartedError(f"the launcher cannot be compiled: {type(error).__name__}") from error
+    return done.stdout
