@@ -6,6 +6,7 @@ from engine.errors import GatherError
 from engine.files import shown
 from engine.points import (
     Point,
+    code_scan,
     mcp,
     media,
     observation,
@@ -28,6 +29,7 @@ POINTS: dict[str, Point] = {
     for point in (
         source.POINT,
         license_point.POINT,
+        code_scan.POINT,
         mcp.POINT,
         media.POINT,
         runner_bind.POINT,

@@ -1,0 +1,109 @@
+"""The arguments of bubblewrap: everything closed, then what a program needs, read-only where it can be.
+
+The order is the recipe: both remounts stand after every path is made. Each protection has a name under which
+the probe may leave it out to show what it is worth (`without`); nothing else ever does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from adapters.sandbox.model import Bounds
+from engine.errors import WorkError
+
+BWRAP = "/usr/bin/bwrap"
+PYTHON = "/usr/bin/python3"
+NODE = "/usr/bin/node"
+WORK = "/work"
+"""The one place that a program can write to; its working folder is below it, and /tmp is a link into it."""
+
+NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup")
+_SMALL = "4096"
+_FIXED = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": WORK}
+
+PROTECTIONS = (
+    *(f"unshare_{namespace}" for namespace in NAMESPACES),
+    *("disable_userns", "cap_drop", "new_session", "clearenv", "ro_usr", "dev", "private_tmp", "private_job"),
+    *("remount_root", "remount_dev", "seccomp", "rlimit_as", "rlimit_nproc", "rlimit_nofile", "rlimit_fsize"),
+    *("rlimit_cpu", "memory_cgroup", "output_cap", "wall_clock", "kill_tree", "close_fds", "drop_uid"),
+)
+"""The names that `without` knows."""
+
+
+def arguments(
+    bounds: Bounds,
+    environment: Mapping[str, str],
+    descriptors: Mapping[str, int],
+    without: frozenset[str],
+    job: Path | None = None,
+) -> bytes:
+    """All of them but the command, each ended by a zero byte, as `--args` reads them.
+
+    `descriptors` has those of the filter (`seccomp`) and of the status (`status`); `job` is a folder of the
+    host that stands for the private one, for the probe only. Raises WorkError for an environment that no
+    process can have.
+    """
+    words: list[str] = []
+    for namespace in NAMESPACES:
+        words += _unless(without, f"unshare_{namespace}", f"--unshare-{namespace}")
+    if "unshare_user" not in without:
+        words += _unless(without, "disable_userns", "--disable-userns", "--assert-userns-disabled")
+        words += ["--uid", "65534", "--gid", "65534"]
+    words += _unless(without, "cap_drop", "--cap-drop", "ALL")
+    words += _unless(without, "kill_tree", "--die-with-parent")
+    words += _unless(without, "new_session", "--new-session")
+    words += _unless(without, "unshare_uts", "--hostname", "sandbox")
+    words += _unless(without, "clearenv", "--clearenv")
+    for name, value in {**_FIXED, **_stated(environment)}.items():
+        words += ["--setenv", name, value]
+    words += ["--bind" if "ro_usr" in without else "--ro-bind", "/usr", "/usr"]
+    words += ["--size", _SMALL, "--tmpfs", "/usr/local", "--remount-ro", "/usr/local"]
+    for folder in ("lib", "lib64", "bin"):
+        words += _system(folder)
+    if "dev" in without:
+        words += ["--dev-bind", "/dev", "/dev"]
+    else:
+        words += ["--dev", "/dev", "--size", _SMALL, "--tmpfs", "/dev/shm"]  # noqa: S108  (the sandbox's own)
+    words += ["--size", str(bounds.disk_bytes), "--perms", "0700", "--tmpfs", WORK]
+    if job is not None:
+        words += ["--bind", str(job), WORK]
+    words += ["--dir", f"{WORK}/tmp"]
+    words += ["--bind", "/tmp", "/tmp"] if "private_tmp" in without else ["--symlink", "work/tmp", "/tmp"]  # noqa: S108
+    words += ["--chdir", WORK]
+    if "dev" not in without:
+        words += _unless(without, "remount_dev", "--remount-ro", "/dev")
+    words += _unless(without, "remount_root", "--remount-ro", "/")
+    words += _unless(without, "seccomp", "--seccomp", str(descriptors["seccomp"]))
+    words += ["--json-status-fd", str(descriptors["status"])]
+    return b"".join(word.encode("utf-8", "surrogateescape") + b"\0" for word in words)
+
+
+def interpreter() -> list[str]:
+    """The system's Python without user and site packages, without bytecode, without the script's folder (H01)."""
+    path = os.path.realpath(PYTHON)
+    safe_path = [] if path.endswith(("python3.9", "python3.10")) else ["-P"]  # older ones leave it to the launcher
+    return [path, "-s", "-S", "-B", *safe_path]
+
+
+def _unless(without: frozenset[str], name: str, *words: str) -> tuple[str, ...]:
+    return () if name in without else words
+
+
+def _system(folder: str) -> list[str]:
+    """Where the loader looks: a link into /usr, or on a machine that has not merged them the folder itself."""
+    place = Path("/", folder)
+    if place.is_dir() and not place.is_symlink():
+        return ["--ro-bind", str(place), str(place)]
+    return ["--symlink", f"usr/{folder}", str(place)]
+
+
+def _stated(environment: Mapping[str, str]) -> dict[str, str]:
+    for name, value in environment.items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            raise WorkError(
+                "the environment of a program has a name or a value that no process can have",
+                remedy="give names without `=`, and neither names nor values with a zero byte",
+            )
+    return dict(environment)

@@ -1,0 +1,114 @@
+"""What this machine has for a sandbox: what is missing, and a digest of everything that a probe depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from adapters.sandbox import arguments, seccomp
+from adapters.sandbox.cgroup import memory_mode
+from adapters.sandbox.user import sandbox_user
+from engine.errors import WorkError
+
+_FLAGS = ("--disable-userns", "--assert-userns-disabled", "--json-status-fd", "--unshare-cgroup", "--size", "--perms")
+"""What an older bubblewrap lacks; all are there from 0.8.0 on."""
+
+_KERNEL = ("osrelease", "random/boot_id")
+_VERSION_SECONDS = 5.0
+
+
+def missing() -> str | None:
+    """None, or the first thing that this machine lacks, in words that say what to do."""
+    if platform.system() != "Linux" or platform.machine() not in seccomp.ARCHITECTURES:
+        return "a sandbox needs Linux on x86_64 or aarch64: run generated code on such a machine"
+    if not os.access(arguments.BWRAP, os.X_OK):
+        return f"bubblewrap is missing: install it, 0.8.0 or newer, as {arguments.BWRAP}"
+    absent = sorted(flag for flag in _FLAGS if flag not in _help(_identity(arguments.BWRAP)))
+    if absent:
+        return f"bubblewrap is too old: it lacks {absent[0]}; install 0.8.0 or newer"
+    if not os.access(arguments.PYTHON, os.X_OK):
+        return f"the system's Python is missing: install it as {arguments.PYTHON}"
+    if not os.path.realpath(arguments.PYTHON).startswith("/usr/"):
+        return f"{arguments.PYTHON} leads out of /usr, which is all that a sandbox sees: install the system's own"
+    if _kernel_value("/proc/sys/user/max_user_namespaces") == "0":
+        return "user namespaces are switched off: set user.max_user_namespaces above 0 with sysctl"
+    if _kernel_value("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+        return "user namespaces are root's only: set kernel.unprivileged_userns_clone to 1 with sysctl"
+    try:
+        sandbox_user()
+    except WorkError as error:
+        return f"{error.message}: {error.remedy}"
+    return None
+
+
+def digest() -> str:
+    """Kernel, boot, bubblewrap, interpreters, filter, the sandbox's own code, user and cgroup mode in one."""
+    user = _user()
+    facts = {
+        "kernel": [_kernel_value(f"/proc/sys/kernel/{name}") for name in _KERNEL],
+        "namespaces": _kernel_value("/proc/sys/user/max_user_namespaces"),
+        "programs": [_identity(path) for path in (arguments.BWRAP, arguments.PYTHON, arguments.NODE)],
+        "filter": hashlib.sha256(_filter()).hexdigest(),
+        "code": _code(),
+        "user": user,
+        "cgroup": memory_mode(),
+    }
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _user() -> str:
+    try:
+        user = sandbox_user()
+    except WorkError:
+        return "none"
+    return f"{user.uid}:{user.gid}:{os.geteuid()}"
+
+
+def _filter() -> bytes:
+    try:
+        return seccomp.here()
+    except WorkError:
+        return b""
+
+
+def _identity(path: str) -> str:
+    """Which file this is now: what it leads to, its size and when it was changed."""
+    try:
+        real = os.path.realpath(path)
+        status = os.stat(real)
+    except OSError:
+        return "none"
+    return f"{real}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}:{status.st_mode}"
+
+
+@cache
+def _code() -> str:
+    """The digest of these files, as this process has them."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+@cache
+def _help(_identity: str) -> str:
+    try:
+        done = subprocess.run(
+            [arguments.BWRAP, "--help"], env={}, capture_output=True, timeout=_VERSION_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
+def _kernel_value(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,104 @@
+"""From what was seen of a run to its status: what we did ourselves first, then what the launcher reported."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass, field
+
+from adapters.sandbox.model import Bounds, Ended, Status
+from adapters.sandbox.report import Report
+
+_BY_US = {
+    "stdout": Status.OUTPUT_LIMIT,
+    "stderr": Status.OUTPUT_LIMIT,
+    "wall": Status.TIMEOUT_WALL,
+    "cancelled": Status.CANCELLED,
+    "memory": Status.OOM,
+    "artifacts": Status.SANDBOX_ERROR,
+}
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the engine saw of one run. `killed` names the bound for which we ended it; `undead` what would not end."""
+
+    report: Report
+    stdout: bytearray = field(default_factory=bytearray)
+    stderr: bytearray = field(default_factory=bytearray)
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    killed: str | None = None
+    let_go: bool = False
+    undead: bool = False
+    exit_line: int | None = None
+    wall_seconds: float = 0.0
+
+
+def ended(seen: Seen, bounds: Bounds) -> Ended:
+    """The result. Without the handshake, or without a word on how the program ended, it is a sandbox error."""
+    status, exit_code, number, limit = _verdict(seen, bounds)
+    kept = status in {Status.OK, Status.RUNTIME_ERROR, Status.SIGNAL} and seen.report.complete
+    return Ended(
+        status=status,
+        exit_code=exit_code,
+        signal=number,
+        wall_seconds=seen.wall_seconds,
+        cpu_seconds=seen.report.cpu_seconds,
+        stdout=bytes(seen.stdout),
+        stderr=bytes(seen.stderr),
+        stdout_bytes=seen.stdout_bytes,
+        stderr_bytes=seen.stderr_bytes,
+        limit=limit,
+        artifacts=seen.report.artifacts if kept else (),
+        refused_artifacts=seen.report.refused if kept else (),
+    )
+
+
+_Verdict = tuple[Status, int | None, int | None, str | None]
+
+
+def _verdict(seen: Seen, bounds: Bounds) -> _Verdict:
+    report = seen.report
+    if not seen.let_go or seen.undead or report.broken:
+        return Status.SANDBOX_ERROR, None, None, None
+    if seen.killed is not None:
+        return _BY_US[seen.killed], None, int(signal.SIGKILL), seen.killed
+    if report.wait_status is None:
+        return _unreported(seen)
+    if not report.complete:
+        return Status.SANDBOX_ERROR, None, None, None
+    if os.WIFSIGNALED(report.wait_status):
+        return _signaled(os.WTERMSIG(report.wait_status), seen, bounds)
+    code = os.WEXITSTATUS(report.wait_status)
+    if code == 0:
+        return Status.OK, 0, None, None
+    return Status.RUNTIME_ERROR, code, None, _said(seen)
+
+
+def _unreported(seen: Seen) -> _Verdict:
+    """The launcher beside the program is gone: a kill can only have come from the program itself."""
+    if seen.exit_line == 128 + signal.SIGKILL:
+        return Status.SIGNAL, None, int(signal.SIGKILL), None
+    return Status.SANDBOX_ERROR, None, None, None
+
+
+def _signaled(number: int, seen: Seen, bounds: Bounds) -> _Verdict:
+    used_up = number == signal.SIGKILL and (seen.report.cpu_seconds or 0.0) >= bounds.cpu_seconds
+    if number == signal.SIGXCPU or used_up:
+        return Status.TIMEOUT_CPU, None, number, "cpu"
+    if number == signal.SIGSYS:
+        return Status.FORBIDDEN_SYSCALL, None, number, None
+    return Status.SIGNAL, None, number, None
+
+
+def _said(seen: Seen) -> str | None:
+    """Python's own word that there was no memory left: a hint, for the program could say it too."""
+    lines = bytes(seen.stderr).rstrip().splitlines()
+    return "memory" if lines and lines[-1].startswith(b"MemoryError") else None
+
+
+def not_started(said: str) -> Ended:
+    """The end of a run that did not begin; `stderr` has what the sandbox said."""
+    text = said.encode("utf-8")
+    return Ended(Status.SANDBOX_ERROR, None, None, 0.0, None, b"", text, 0, len(text))

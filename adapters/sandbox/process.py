@@ -1,0 +1,82 @@
+"""One single-use sandbox: ready, then let go with one program, and dead before its answer.
+
+engine → bubblewrap's monitor → the sandbox's first process → the launcher → the program. The engine holds the
+first process by its pidfd and kills that, never the monitor. Nothing runs before the engine writes `G`.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from adapters.sandbox import launcher
+from adapters.sandbox.model import Bounds, Ended, Program
+from adapters.sandbox.outcome import ended, not_started
+from adapters.sandbox.start import NotStartedError, Started, fill, start
+from adapters.sandbox.watch import Watch
+
+NOTHING: frozenset[str] = frozenset()
+
+
+class Sandbox:
+    """A sandbox that is ready and waits. `run` it once or `close` it; both end with everything in it dead."""
+
+    def __init__(self, started: Started, bounds: Bounds, without: frozenset[str] = NOTHING) -> None:
+        self._started = started
+        self._bounds = bounds
+        self._without = without
+
+    @classmethod
+    def ready(
+        cls,
+        bounds: Bounds,
+        environment: Mapping[str, str],
+        without: frozenset[str] = NOTHING,
+        job: Path | None = None,
+    ) -> Sandbox:
+        """Start one. Raises NotStartedError, or WorkError for what cannot be stated."""
+        return cls(start(bounds, environment, without, job), bounds, without)
+
+    @property
+    def child(self) -> int:
+        """The number of its first process on this machine."""
+        return self._started.child
+
+    def run(self, program: Program, cancel: threading.Event | None = None) -> Ended:
+        """Let the program go and give its end. Raises WorkError for a program that cannot be stated."""
+        started = self._started
+        try:
+            work = launcher.work(program, self._bounds, self._without)
+            fill(started.stdin, program.stdin)
+            fill(started.job, marshal.dumps(work, 2))
+            watch = Watch(started, self._bounds, self._without, cancel)
+            with suppress(BrokenPipeError):  # it is dead already: nothing was let go
+                os.write(started.go, b"G")
+                watch.seen.let_go = True
+            return ended(watch.until_dead(), self._bounds)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Kill whatever is left of it, wait until that is dead, and give everything back."""
+        self._started.close()
+
+
+def run_once(
+    program: Program,
+    bounds: Bounds,
+    cancel: threading.Event | None = None,
+    without: frozenset[str] = NOTHING,
+    job: Path | None = None,
+) -> Ended:
+    """Start a sandbox, run the program in it, end it. `without` and `job` are for the probe only."""
+    launcher.work(program, bounds, without)  # what cannot be stated starts nothing
+    try:
+        sandbox = Sandbox.ready(bounds, program.environment, without, job)
+    except NotStartedError as error:
+        return not_started(str(error))
+    return sandbox.run(program, cancel)

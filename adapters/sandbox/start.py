@@ -1,0 +1,251 @@
+"""Starts a sandbox and makes it ready: the handshake of which nothing may be missing.
+
+A thread that stays starts every process: the kernel's parent-death signal follows the thread that called, and
+callers may be short-lived threads. Children are waited for by number only, and this process is no subreaper:
+it may be embedded in one that has children of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from adapters.sandbox import arguments, handshake, launcher, seccomp
+from adapters.sandbox.cgroup import MemoryGroup, memory_place
+from adapters.sandbox.handshake import HandshakeError
+from adapters.sandbox.model import Bounds
+from adapters.sandbox.user import sandbox_user
+
+START_SECONDS = 20.0
+"""For a sandbox to become ready; it takes milliseconds, and longer only on a machine that is overrun."""
+
+END_SECONDS = 20.0
+"""For the kernel to end what was killed, and for the monitor to go after it."""
+
+_ALL_SEALS = 0xF
+_SAID_BYTES = 4096
+
+
+class NotStartedError(Exception):
+    """The sandbox did not become ready; the text is what it said itself."""
+
+
+@dataclass(slots=True)
+class Started:
+    """A sandbox that is ready: its processes and this end of its pipes."""
+
+    process: subprocess.Popen[bytes]
+    child: int
+    pidfd: int
+    stdin: int
+    job: int
+    go: int
+    report: int
+    stdout: int
+    stderr: int
+    status: int
+    group: MemoryGroup | None
+    stack: ExitStack
+
+    def close(self) -> None:
+        """Kill what is left, wait until it is dead, and give everything back."""
+        self.stack.close()
+
+    def kill(self) -> None:
+        """Kill everything in it."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+    def exit_line(self) -> int | None:
+        """The exit code that the monitor tells last, once everything is dead."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(END_SECONDS)
+        return handshake.exit_line(_there(self.status))
+
+
+def start(
+    bounds: Bounds,
+    environment: Mapping[str, str],
+    without: frozenset[str] = frozenset(),
+    job: Path | None = None,
+) -> Started:
+    """A sandbox that is ready for one program. Raises NotStartedError, or WorkError for what cannot be stated."""
+    with ExitStack() as stack:
+        started = _started(stack, bounds, environment, without, job)
+        started.stack = stack.pop_all()
+        return started
+
+
+def _started(
+    stack: ExitStack, bounds: Bounds, environment: Mapping[str, str], without: frozenset[str], job: Path | None
+) -> Started:
+    stdin, work = memory_file(stack), memory_file(stack)
+    with ExitStack() as theirs:
+        status, status_in = _pipe(stack, theirs)
+        ready, ready_in = _pipe(stack, theirs)
+        report, report_in = _pipe(stack, theirs)
+        stdout, stdout_in = _pipe(stack, theirs)
+        stderr, stderr_in = _pipe(stack, theirs)
+        go_out, go = _pipe(theirs, stack)
+        filter_file, argument_file = memory_file(theirs), memory_file(theirs)
+        fill(filter_file, seccomp.here())
+        options = {"seccomp": filter_file, "status": status_in}
+        fill(argument_file, arguments.arguments(bounds, environment, options, without, job))
+        inner = [*arguments.interpreter(), "-c", launcher.text(ready_in, go_out, work, report_in)]
+        group = _group(stack, bounds, without)
+        process = _begun(
+            [arguments.BWRAP, "--args", str(argument_file), "--", *inner],
+            (stdin, stdout_in, stderr_in),
+            (argument_file, filter_file, work, status_in, ready_in, go_out, report_in),
+            group,
+            without,
+        )
+    stack.callback(_gone, process)
+    try:
+        child, pidfd = _hands(stack, process, status, ready, without)
+    except HandshakeError as error:
+        process.kill()
+        process.wait(END_SECONDS)
+        said = _there(stderr)[:_SAID_BYTES].decode("utf-8", "replace").strip()
+        raise NotStartedError(said or f"its handshake is not whole: {error}") from error
+    if group is not None:
+        group.take(child)
+    return Started(process, child, pidfd, stdin, work, go, report, stdout, stderr, status, group, stack)
+
+
+def memory_file(stack: ExitStack) -> int:
+    """A file in memory that can be sealed; closed with the stack."""
+    file = os.memfd_create("sandbox", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    stack.callback(os.close, file)
+    return file
+
+
+def fill(file: int, data: bytes) -> None:
+    """Put the data into a file in memory, leave its offset at 0, and let nobody change it any more."""
+    written = 0
+    while written < len(data):
+        written += os.pwrite(file, data[written:], written)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, _ALL_SEALS)
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    """Both ends, each closed with the stack of whoever has it."""
+    out, into = os.pipe2(os.O_CLOEXEC)
+    reader.callback(os.close, out)
+    writer.callback(os.close, into)
+    return out, into
+
+
+def _group(stack: ExitStack, bounds: Bounds, without: frozenset[str]) -> MemoryGroup | None:
+    place = memory_place()
+    if place is None or "memory_cgroup" in without:
+        return None
+    group = MemoryGroup(place, bounds.memory_bytes + bounds.disk_bytes)
+    stack.callback(group.close)
+    return group
+
+
+def _begun(
+    command: list[str],
+    streams: tuple[int, int, int],
+    descriptors: tuple[int, ...],
+    group: MemoryGroup | None,
+    without: frozenset[str],
+) -> subprocess.Popen[bytes]:
+    """Start it on the thread that stays."""
+    closing = "close_fds" not in without
+    if not closing:
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, True)  # noqa: FBT003  (it takes no keyword)
+    user = sandbox_user()
+    identity: dict[str, Any] = {"user": user.uid, "group": user.gid, "extra_groups": []}
+
+    def begin() -> subprocess.Popen[bytes]:
+        with group.entered() if group is not None else ExitStack():
+            return subprocess.Popen(
+                command,
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+                env={} if "clearenv" not in without else None,
+                cwd="/",
+                close_fds=closing,
+                pass_fds=descriptors if closing else (),
+                **({} if user.own or "drop_uid" in without else identity),
+            )
+
+    try:
+        return _thread(os.getpid()).submit(begin).result()
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NotStartedError(f"bubblewrap cannot be started: {type(error).__name__}") from error
+
+
+@cache
+def _thread(_process: int) -> ThreadPoolExecutor:
+    """The thread that starts everything in this process; a forked child gets one of its own."""
+    return ThreadPoolExecutor(1, "sandbox-start")
+
+
+def _hands(
+    stack: ExitStack, process: subprocess.Popen[bytes], status: int, ready: int, without: frozenset[str]
+) -> tuple[int, int]:
+    """The status line, the pidfd, and the launcher's `R`: its number and its pidfd."""
+    deadline = time.monotonic() + START_SECONDS
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        line += _one(status, deadline)
+    child = handshake.child_of(bytes(line), without)
+    pidfd = handshake.opened(child, process.pid)
+    stack.callback(os.close, pidfd)
+    stack.callback(_dead, pidfd)
+    if _one(ready, deadline) != b"R":
+        raise HandshakeError("ready")
+    return child, pidfd
+
+
+def _one(pipe: int, deadline: float) -> bytes:
+    """One byte, before the deadline."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        raise HandshakeError("too late")
+    byte = os.read(pipe, 1)
+    if not byte:
+        raise HandshakeError("ended")
+    return byte
+
+
+def _there(pipe: int) -> bytes:
+    """What is in a pipe now."""
+    data = bytearray()
+    os.set_blocking(pipe, False)
+    with suppress(BlockingIOError):
+        while piece := os.read(pipe, _SAID_BYTES):
+            data += piece
+    return bytes(data)
+
+
+def _dead(pidfd: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    handshake.is_dead(pidfd, END_SECONDS)
+
+
+def _gone(process: subprocess.Popen[bytes]) -> None:
+    """The monitor goes when its child is dead, or is made to."""
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(END_SECONDS)

@@ -1,0 +1,62 @@
+"""Who a sandbox is outside of itself: never root, and no account of this machine."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from engine.errors import WorkError
+
+_CANDIDATES = range(60_800, 61_184)
+"""Below what systemd gives out, above what people and packages get."""
+
+_NOBODY = 65_534
+"""Who everything unmapped belongs to: never a sandbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """The numbers under which the kernel knows a sandbox; `own` when they are those of the engine itself."""
+
+    uid: int
+    gid: int
+    own: bool
+
+
+@cache
+def sandbox_user() -> User:
+    """The engine's own user, or for root the first number that nobody has. Raises WorkError when there is none."""
+    if os.geteuid() != 0:
+        return User(os.geteuid(), os.getegid(), own=True)
+    uids, gids = _mapped("uid_map"), _mapped("gid_map")
+    for number in _CANDIDATES:
+        if _inside(number, uids) and _inside(number, gids) and not _taken(number):
+            return User(number, number, own=False)
+    raise WorkError(
+        "root has no other user to run a sandbox as",
+        remedy="start the engine as an ordinary user, or map uids 60800 to 61183 into its user namespace",
+        code="engine.limit_unenforceable",
+    )
+
+
+def _taken(number: int) -> bool:
+    for look_up in (pwd.getpwuid, grp.getgrgid):
+        try:
+            look_up(number)
+        except KeyError:
+            continue
+        return True
+    return number in {0, _NOBODY}
+
+
+def _mapped(name: str) -> list[range]:
+    rows = (line.split() for line in Path("/proc/self", name).read_text(encoding="ascii").splitlines())
+    return [range(int(first), int(first) + int(count)) for first, _, count in rows]
+
+
+def _inside(number: int, ranges: list[range]) -> bool:
+    return any(number in numbers for numbers in ranges)

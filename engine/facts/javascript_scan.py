@@ -1,0 +1,4 @@
+"""x"""
+from engine.facts.code_scan_items import ScanFacts, ScanError
+def scan_javascript(code: str) -> ScanFacts:
+    raise ScanError("no_scanner")
