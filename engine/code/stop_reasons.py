@@ -83,7 +83,10 @@ def of_fault(fault: EngineError) -> StopReason:
 
 def of_request(fault: EngineError) -> StopReason:
     """Of a run that cannot be asked for: it is not plain JSON, or not a run."""
-    return registered("invalid_request:unreadable") if fault.exit is Exit.UNREADABLE else of_fault(fault)
+    if fault.exit is not Exit.UNREADABLE:
+        return of_fault(fault)
+    unreadable = fault.code in {"engine.request_invalid", "engine.input_unreadable", "engine.json_invalid"}
+    return registered(f"invalid_request:{'unreadable' if unreadable else fault.code.removeprefix('engine.')}")
 
 
 def of_verifier(reason: StopReason) -> StopReason:

@@ -56,9 +56,10 @@ class Story:
         )
         self._history("policy_check", decision={"kind": kind, "reason": reason})
 
-    def ran(self, phase: str, action: Planned) -> Ran:
+    def ran(self, phase: str, action: Planned | None) -> Ran:
         """A program was started; what comes of it is told to the step that this gives."""
-        self._trace(phase, language=action.language, code_hash=action.code_hash, ok=False)
+        named = {} if action is None else {"language": action.language, "code_hash": action.code_hash}
+        self._trace(phase, **named, ok=False)
         return Ran(self, phase, self.trace[-1])
 
     def finished(self) -> None:
