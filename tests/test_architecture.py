@@ -21,7 +21,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.settings": set(),
     "engine.canonical": set(),
     "engine.files": {"engine.errors", "engine.settings"},
-    "engine.values": BASE | {"engine.values", "engine.facts.licenses", "engine.facts.origins"},
+    "engine.values": BASE
+    | {"engine.values", "engine.facts.boundaries", "engine.facts.licenses", "engine.facts.origins"},
     "engine.facts": BASE | {"engine.facts"},
     "engine.opa": BASE | {"engine.opa"},
     "engine.record": BASE | RECORD,
@@ -67,6 +68,8 @@ THIRD_PARTY: dict[str, set[str]] = {
     "referencing": {"engine.facts.schemas"},
     "license_expression": {"engine.facts.licenses"},
     "boolean": {"engine.facts.licenses"},
+    "tree_sitter": {"engine.facts.javascript_scan_tree"},
+    "tree_sitter_javascript": {"engine.facts.javascript_scan_tree"},
     "typer": {"engine.cli"},
     "pydantic_core": {"engine.api", "engine.facts.schemas", "engine.values"},
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from engine.facts.code_scan_items import CODE_BYTES, ScanError, ScanFacts, safe
+from engine.facts.code_scan_items import CODE_BYTES, Problem, ScanError, ScanFacts, safe
 from engine.facts.javascript_scan import scan_javascript
 from engine.facts.python_scan import scan_python
 
@@ -20,13 +20,17 @@ _SCANNERS: Mapping[str, Callable[[str], ScanFacts]] = {"python": scan_python, "j
 def scan(language: str, code: str) -> ScanFacts:
     """The facts of a program; `language` is lower case, as in an action. Never raises, whatever the code is."""
     scanner = _SCANNERS.get(language)
+    if scanner is None:
+        return _without(language, "no_scanner")
     try:
-        if scanner is None:
-            raise ScanError("no_scanner")
         return scanner(_text(code))
     except ScanError as error:
-        complete = error.problem == "syntax"
-        return ScanFacts(language=safe(language), parsed=False, complete=complete, problem=error.problem)
+        return _without(language, error.problem)
+
+
+def _without(language: str, problem: Problem) -> ScanFacts:
+    """No facts but the reason why. Code that does not parse was read to its end, and is no program."""
+    return ScanFacts(language=safe(language), parsed=False, complete=problem == "syntax", problem=problem)
 
 
 def _text(code: str) -> str:

@@ -36,9 +36,13 @@ class Import(Model):
 
 
 class Member(Model):
-    """What is taken out of an imported module: the first name below it; `*` is all of them."""
+    """What is taken out of an imported module: the first name below it; `*` is all of them.
+
+    `top` is the module as `imports` has it, of which `module` may be a part: `a` of `a.b`.
+    """
 
     id: str
+    top: str
     module: str
     name: str
 
@@ -47,6 +51,7 @@ class ModuleUse(Model):
     """An imported module: whether it is also used as a value, so that nobody sees what is taken out of it."""
 
     id: str
+    top: str
     as_value: bool
 
 
@@ -164,11 +169,12 @@ class Found:
             complete=True,
             imports=tuple(Import(id=safe(name), kind=kind) for name, kind in sorted(self._kinds.items())),
             members=tuple(
-                Member(id=safe(name), module=safe(module), name=safe(member))
+                Member(id=safe(name), top=safe(_top(module)), module=safe(module), name=safe(member))
                 for name, (module, member) in sorted(self._members.items())
             ),
             modules=tuple(
-                ModuleUse(id=safe(name), as_value="as_value" in seen) for name, seen in sorted(flags["modules"].items())
+                ModuleUse(id=safe(name), top=safe(_top(name)), as_value="as_value" in seen)
+                for name, seen in sorted(flags["modules"].items())
             ),
             calls=tuple(
                 Call(
@@ -203,6 +209,10 @@ class Found:
 def dunder(name: str) -> bool:
     """Whether a name begins with two underscores; what it ends with does not matter (C25)."""
     return name.startswith("__")
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _kinds(seen: dict[str, set[str]]) -> tuple[Kind, ...]:

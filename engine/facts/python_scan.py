@@ -20,10 +20,11 @@ from engine.facts.python_scan_strings import strings
 _READER = "input"
 _FORMATTERS = frozenset({"format", "format_map"})
 
-_BUILTINS = frozenset(dir(builtins)) | frozenset(
-    "PythonFinalizationError BaseExceptionGroup ExceptionGroup EncodingWarning aiter anext exit quit copyright credits"
-    " license help".split()  # of other versions, and what `site` adds
-)
+_BUILTINS = frozenset(dir(builtins)) | {
+    *("BaseExceptionGroup", "EncodingWarning", "ExceptionGroup", "PythonFinalizationError", "aiter", "anext"),
+    *("copyright", "credits", "exit", "help", "license", "quit"),
+}
+"""Of this Python, of others, and what `site` adds."""
 
 _CODING = re.compile(r"coding[:=][ \t]*([-\w.]+)")
 """As PEP 263 has it, anywhere in one of the first two lines and not in comments alone: rather once too often."""

@@ -47,9 +47,7 @@ def gather(request: CodeScanRequest, world: World) -> Gathered:
     data = request.code.encode("utf-8", "surrogatepass")
     found = scan(request.language, request.code)
     return Gathered(
-        CodeScanInput(
-            point="code_scan", now=world.clock(), code_sha256=hashlib.sha256(data).hexdigest(), scan=found
-        ),
+        CodeScanInput(point="code_scan", now=world.clock(), code_sha256=hashlib.sha256(data).hexdigest(), scan=found),
         f"code in {request.language}: {'all of it read' if found.parsed else found.problem}",
     )
 

@@ -25,6 +25,7 @@ from engine.decide import read
 from engine.drive import run
 from engine.engine import Engine
 from engine.errors import DecideError, GatherError, WorkError
+from engine.facts.boundaries import BOUND_NAMES
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load
 from engine.flow import FROM_STATE, Context, Parts, answer
@@ -190,6 +191,7 @@ UNDECLARED = {
     "media": {"bytes"},
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
     "mcp": {"command", "definitions", "env", "url"},
+    "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
@@ -198,8 +200,9 @@ and an address that is cleared is the default (D43). A mode that is not stated i
 error does not say is not shown (B30). What the policy sees of each is a fact, and the law
 an address that is cleared is the default (D43), and media of a size that nobody declared is held to the limit
 while it is fetched (B40). Whoever asks for no number of turns and no time gets those of the policy (B19, B25),
-and to start a subagent is to name none. What the policy sees of each is a fact, and the law
-on facts holds without exception.
+and to start a subagent is to name none. Whoever states no lower limit of a sandbox gets that of its profile,
+who names no backend relies on none, and without a command none may run. What the policy sees of each is a fact,
+and the law on facts holds without exception.
 """
 
 

@@ -32,10 +32,14 @@ member_allowed(found) if {
 	found.name in rules.modules[found.module]
 }
 
+member_allowed(found) if found.top in _refused_modules
+
 module_plain(found) if {
 	is_string(found.id)
 	found.as_value == false
 }
+
+module_plain(found) if found.top in _refused_modules
 
 call_allowed(call) if {
 	_named(call)
@@ -70,6 +74,17 @@ input_read_within if {
 	input.scan.input_calls <= rules.input_reads
 	input.scan.input_values == 0
 }
+
+# METADATA
+# description: Modules whose import is refused; what is done with them needs no words of its own.
+# custom:
+#   proof: whatever is in this set is in the list of imports and has no row, and is refused there
+_refused_modules := {found.id | some found in input.scan.imports; is_string(found.id)} - _admitted_modules
+
+# METADATA
+# custom:
+#   proof: a module that is missing here is refused
+_admitted_modules := {name | some name, members in rules.modules; is_array(members)}
 
 _named(found) if {
 	is_string(found.id)

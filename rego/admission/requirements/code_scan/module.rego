@@ -20,13 +20,13 @@ import_allowed(found) if code_scan.import_allowed(found)
 # METADATA
 # title: The code takes only members that are allowed out of a module
 # description: A module holds the modules that it imports itself, so that one that is allowed leads to others.
+#   Of a module that is refused nothing more is said.
 # custom:
 #   code: member_not_allowed
 #   each: scan.members
 #   empty: allowed
 #   remedy: Use the members of the module that policy/code.yaml lists
 #   reads: ["code.scan.{scan.language}.modules"]
-#   after: [import_not_allowed]
 # labels:
 #   row: E08, H17
 member_allowed(found) if code_scan.member_allowed(found)
@@ -39,7 +39,6 @@ member_allowed(found) if code_scan.member_allowed(found)
 #   each: scan.modules
 #   empty: allowed
 #   remedy: Write the name of the module before the dot, and use it nowhere else
-#   after: [import_not_allowed]
 # labels:
 #   row: H17
 module_plain(found) if code_scan.module_plain(found)

@@ -50,6 +50,7 @@ name_allowed(found) if code_scan.name_allowed(found)
 #   code: too_many_input_reads
 #   remedy: Read the input once, by a call
 #   reads: ["code.scan.{scan.language}.input_reads"]
+#   after: [language_not_scanned]
 # labels:
 #   row: C28
 input_read_within if code_scan.input_read_within
