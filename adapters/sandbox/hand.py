@@ -71,7 +71,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the sandboxes of this machine were shown to hold, and on what each was tried."""
+    """What sandboxes were shown to hold, and on what each was tried; looked up when the work begins."""
 
     boundaries: Iterable[Boundary]
     probes: Iterable[Probe]
@@ -148,8 +148,7 @@ def _prove_again(grant: ExecutionGrant, backend: Backend, shown: Shown) -> None:
     lacking = backend.available()
     if lacking is not None:
         raise _unenforceable(f"the sandbox `{backend.name}` cannot be used here: {lacking}")
-    machine = backend.machine()
-    if not any(one.id == backend.name and one.authentic and one.subject == machine for one in shown.probes):
+    if not any(one.id == backend.name and one.authentic and one.subject == one.machine for one in shown.probes):
         raise _unenforceable(f"the sandbox `{backend.name}` was not tried on this machine as it is now")
     held = enforced(backend.name, shown.boundaries)
     for name, kinds in grant.required.model_dump().items():
