@@ -350,6 +350,9 @@ class _Faulty:
         self.catalogue = engine.policy.catalogue
         self._arguments = engine.policy.argument_types
         self._hosts = engine.policy.hosts
+        self._fields = engine.policy.output_fields
+        self._carried = engine.policy.carried_fields
+        self._backends = engine.policy.backends
         self.revisions: Revisions | None = engine.policy.revisions
 
     @property
@@ -363,6 +366,15 @@ class _Faulty:
 
     def argument_types(self, tool: str) -> dict[str, str]:
         return self._arguments.get(tool, {})
+
+    def output_fields(self, contract: str) -> tuple[str, ...]:
+        return self._fields.get(contract, ())
+
+    def carried_fields(self, contract: str) -> tuple[str, ...]:
+        return self._carried.get(contract, ())
+
+    def backends(self) -> frozenset[str]:
+        return self._backends
 
     def looks_up(self, host: str) -> bool:
         return host in self._hosts

@@ -5,8 +5,8 @@ import future.keywords.not
 
 # METADATA
 # title: The hints ask for no network
-# description: Looked at before everything else. A hint that is not there asks for none; null, a blank or another word does
-#   not say that it does not. What keeps a program from the network is the sandbox.
+# description: Looked at before everything else. A hint that is not there asks for none; null, a blank or another word
+#   does not say that it does not. What keeps a program from the network is the sandbox.
 # custom:
 #   code: "invalid_request:network_access_must_be_denied"
 #   remedy: Leave network_access out of the hints, or state one of the words in policy/code.yaml
