@@ -6,9 +6,10 @@ from engine.errors import GatherError
 from engine.files import shown
 from engine.points import (
     Point,
-    code_scan,
     code_action,
+    code_execution,
     code_output,
+    code_scan,
     mcp,
     media,
     observation,
@@ -32,9 +33,10 @@ POINTS: dict[str, Point] = {
     for point in (
         source.POINT,
         license_point.POINT,
-        code_scan.POINT,
         code_action.POINT,
+        code_execution.POINT,
         code_output.POINT,
+        code_scan.POINT,
         mcp.POINT,
         media.POINT,
         runner_bind.POINT,

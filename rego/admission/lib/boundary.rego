@@ -38,6 +38,16 @@ proven(profile, name) if {
 }
 
 # METADATA
+# description: Whether the engine asks for every boundary there is.
+all_needed if {
+	count(names) > 0
+	every name in names {
+		some needed in input.required.boundaries
+		needed.id == name
+	}
+}
+
+# METADATA
 # description: Whether the sandbox of a profile was tried at all.
 tried(profile) if {
 	some probe in input.probes

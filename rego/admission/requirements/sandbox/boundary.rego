@@ -9,13 +9,7 @@ import future.keywords.not
 # custom:
 #   code: boundaries_incomplete
 #   remedy: Report this with the decision id, it is a fault of the engine
-complete if {
-	count(boundary.names) > 0
-	every name in boundary.names {
-		some needed in input.required.boundaries
-		needed.id == name
-	}
-}
+complete if boundary.all_needed
 
 # METADATA
 # title: This machine was shown to hold the boundary in the sandbox of the profile
