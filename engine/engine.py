@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from engine.code.asking import Machine
     from engine.code.repair import Repair, RepairAsync
     from engine.code.result import CodeRun
+    from engine.sandboxes import Sandboxes
     from engine.state.store import Store
 
 T = TypeVar("T")
@@ -99,6 +100,7 @@ class _Open:
         self._on_event = on_event
         self._observe = observe
         self._boundaries: tuple[Boundary, ...] | None = None
+        self._sandboxes: Sandboxes | None = None
         self._supervisor: Supervisor[PolicyBundle] | Down
         self._log: RecordLog | Down
         self._store: Store | None = None
@@ -137,6 +139,7 @@ class _Open:
             world=World(
                 clock=lambda: int(self._now().timestamp()),
                 boundaries=self._probe,
+                sandbox_facts=lambda backends: self._open_sandboxes().facts(backends),
                 read=self.settings.read,
                 progress=self._progress,
                 gate=self._gate,
@@ -290,6 +293,14 @@ class _Open:
             if self._store is None:
                 self._store = open_store(self.settings.state)
             return self._store
+
+    def _open_sandboxes(self) -> Sandboxes:
+        from engine.sandboxes import Sandboxes  # most requests need none
+
+        with self._opening:
+            if self._sandboxes is None:
+                self._sandboxes = Sandboxes(self.settings.state, lambda: int(self._now().timestamp()))
+            return self._sandboxes
 
     def _probe(self) -> tuple[Boundary, ...]:
         if self._boundaries is None:

@@ -1,6 +1,6 @@
 """The arguments of bubblewrap: everything closed, then what a program needs, read-only where it can be.
 
-The order is the recipe: both remounts stand after every path is made. Each protection has a name under which
+The order is the recipe: the root becomes read-only after every path is made. Each protection has a name under which
 the probe may leave it out to show what it is worth (`without`); nothing else ever does.
 """
 
@@ -21,6 +21,7 @@ WORK = "/work"
 
 NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup")
 _SMALL = "4096"
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 _FIXED = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": WORK}
 
 PROTECTIONS = (
@@ -65,15 +66,14 @@ def arguments(
     if "dev" in without:
         words += ["--dev-bind", "/dev", "/dev"]
     else:
-        words += ["--dev", "/dev", "--size", _SMALL, "--tmpfs", "/dev/shm"]  # noqa: S108  (the sandbox's own)
+        for device in _DEVICES:
+            words += ["--dev-bind", device, device]
     words += ["--size", str(bounds.disk_bytes), "--perms", "0700", "--tmpfs", WORK]
     if job is not None:
         words += ["--bind", str(job), WORK]
     words += ["--dir", f"{WORK}/tmp"]
     words += ["--bind", "/tmp", "/tmp"] if "private_tmp" in without else ["--symlink", "work/tmp", "/tmp"]  # noqa: S108
     words += ["--chdir", WORK]
-    if "dev" not in without:
-        words += _unless(without, "remount_dev", "--remount-ro", "/dev")
     words += _unless(without, "remount_root", "--remount-ro", "/")
     words += _unless(without, "seccomp", "--seccomp", str(descriptors["seccomp"]))
     words += ["--json-status-fd", str(descriptors["status"])]
@@ -85,6 +85,16 @@ def interpreter() -> list[str]:
     path = os.path.realpath(PYTHON)
     safe_path = [] if path.endswith(("python3.9", "python3.10")) else ["-P"]  # older ones leave it to the launcher
     return [path, "-s", "-S", "-B", *safe_path]
+
+
+def identity(path: str) -> str:
+    """Which file this is now: what it leads to, its size, when it was changed, its place; `none` where there is none."""
+    try:
+        real = os.path.realpath(path)
+        status = Path(real).stat()
+    except OSError:
+        return "none"
+    return f"{real}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}:{status.st_mode}"
 
 
 def _unless(without: frozenset[str], name: str, *words: str) -> tuple[str, ...]:

@@ -1,104 +1,129 @@
 """The launcher: what the interpreter runs inside the sandbox before, beside and after the program.
 
-Its text is handed to `python3 -c`, followed by a call of `launch`; nothing here is imported by the engine.
-It says that it is ready, waits until it is let go, reads what to run, sets the limits, and starts the
-program as its child. When that has ended it reports, over a pipe that the program never had. It uses built-in
-modules as far as it can and the syntax of Python 3.9: it is the system's interpreter that reads it.
+Nothing of this is imported by the engine: the system's interpreter compiles it once, and the sandbox is handed
+the result. It says that it is ready, waits until it is let go, reads what to run, sets the limits, and starts
+the program as its child. When that has ended it reports, over a pipe that the program never had. It keeps to
+the syntax of Python 3.9, and to built-in modules: each import would cost a tenth of a start.
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
+import gc
 import marshal
-import os
-import resource
+import posix
 import sys
+from posix import _exit as leave
 
 MYPY = False
 if MYPY:
     from typing import Any
 
+_GONE = 125
+
 
 def launch(ready: int, go: int, job: int, report: int) -> None:
-    """The four descriptors are pipes but for `job`, a file that the engine fills before it lets go."""
+    """The descriptors are pipes but for `job`, a file that the engine fills before it lets go."""
+    import resource
+
     sys.path[:] = [path for path in sys.path if path]
-    alone = os.getppid() == 1
-    os.write(ready, b"R")
-    os.close(ready)
-    if os.read(go, 1) != b"G":  # the engine is gone
-        os._exit(125)
-    os.close(go)
-    with os.fdopen(job, "rb") as file:
+    alone = posix.getppid() == 1
+    gc.freeze()
+    posix.write(ready, b"R")
+    posix.close(ready)
+    if posix.read(go, 1) != b"G":  # the engine is gone
+        leave(_GONE)
+    posix.close(go)
+    with open(job, "rb") as file:
         work = marshal.loads(file.read())  # noqa: S302  (the engine wrote it, nobody else has it)
     _prepare(work)
     for name, bounds in work["limits"]:
         resource.setrlimit(name, bounds)
-    child = os.fork()
+    child = posix.fork()
     if not child:
         _program(work)
-        return
-    _keep_signals_out()
-    _, status, usage = os.wait4(child, 0)
-    micros = int((usage.ru_utime + usage.ru_stime) * 1000000)
-    _tell(report, b"E %d %d\n" % (status, micros))
-    if work["artifacts"]:
-        if not alone:
-            os._exit(125)
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # now only a kill reaches this process
+    _, status, usage = posix.wait4(child, 0)
+    _tell(report, b"E %d %d\n" % (status, int((usage.ru_utime + usage.ru_stime) * 1000000)))
+    if work["sender"]:
+        if not alone:  # never kill in a process namespace that is not ours
+            leave(_GONE)
         _quiet()
-        globals()["send"](work, lambda data: _tell(report, data))
-    os._exit(0)
+        send = _named(work["sender"], "send")
+        send(work["root"], work["most_files"], work["most_bytes"], lambda data: _tell(report, data))
+    leave(0)
 
 
 def _prepare(work: dict[str, Any]) -> None:
-    os.mkdir(work["folder"], 0o700)
-    os.chdir(work["folder"])
-    if work["artifacts"]:
-        os.mkdir("artifacts", 0o700)
-        work["root"] = os.open("artifacts", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    posix.mkdir(work["folder"], 0o700)
+    posix.chdir(work["folder"])
+    posix.unsetenv("PWD")  # bubblewrap's own
+    posix.environ.pop(b"PWD", None)
+    if work["sender"]:
+        posix.mkdir("artifacts", 0o700)
+        work["root"] = posix.open("artifacts", posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW)
     if work["main"]:
-        main = os.open(work["main"], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
-        with os.fdopen(main, "wb") as file:
+        main = posix.open(work["main"], posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL, 0o400)
+        with open(main, "wb") as file:
             file.write(work["code"])
 
 
 def _program(work: dict[str, Any]) -> None:
-    """Become the program; for Python that is this very process, in a namespace as if it had begun with it."""
+    """Become the program, and never return."""
     if work["close"]:
-        os.closerange(3, 65536)
-    os.environ.pop("PWD", None)  # bubblewrap's own
+        posix.closerange(3, 65536)
     if work["command"]:
-        import _signal  # type: ignore[import-not-found]
-
         for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # the interpreter ignores them
             _signal.signal(number, _signal.SIG_DFL)
         try:
-            os.execve(work["command"][0], work["command"], dict(os.environ))
+            posix.execve(work["command"][0], work["command"], posix.environ)
         except OSError as error:
-            os.write(2, b"it cannot be executed: %s\n" % os.strerror(error.errno or 0).encode())
-            os._exit(127)
-    system, code = sys, work["code"]
-    names = system.modules["__main__"].__dict__
+            posix.write(2, b"it cannot be executed: " + posix.strerror(error.errno or 0).encode() + b"\n")
+        leave(127)
+    code = work["code"]
+    names = sys.modules["__main__"].__dict__
     builtins = names["__builtins__"]
-    system.argv[:] = [work["main"]]
+    sys.argv[:] = [work["main"]]
     names.clear()
-    names.update(__name__="__main__", __file__=work["main"], __builtins__=builtins, __doc__=None, __package__=None)
-    names.update(__loader__=None, __spec__=None)
-    work.clear()
+    names.update(__name__="__main__", __file__=work["main"], __builtins__=builtins, __doc__=None)
+    names.update(__package__=None, __loader__=None, __spec__=None)
+    leave(_finished(_run(code, names), names))
+
+
+def _run(code: bytes, names: dict[str, Any]) -> int:
+    """Run it as `__main__` and say its exit code, as the interpreter would."""
     try:
         exec(compile(code, "main.py", "exec", dont_inherit=True), names)  # noqa: S102
-    except SystemExit:
-        raise
-    except BaseException as error:
+    except SystemExit as error:
+        if error.code is None or isinstance(error.code, int):
+            return int(error.code or 0) & 0xFF
+        print(error.code, file=sys.stderr)  # noqa: T201
+        return 1
+    except BaseException as error:  # noqa: BLE001  (whatever the program raises is its end)
         trace = error.__traceback__
-        error = error.with_traceback(trace.tb_next if trace else None)
-        system.excepthook(type(error), error, error.__traceback__)
-        raise SystemExit(1) from None
+        sys.excepthook(type(error), error.with_traceback(trace.tb_next if trace else None), trace)
+        return 1
+    return 0
 
 
-def _keep_signals_out() -> None:
-    """Only a kill reaches this process from now on, and that is seen by the engine."""
-    import _signal
+def _finished(code: int, names: dict[str, Any]) -> int:
+    """What the interpreter does at its end, without taking itself apart: that would copy every page of a fork."""
+    import atexit
 
-    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading._shutdown()
+    atexit._run_exitfuncs()
+    if threading is None or threading.active_count() == 1:
+        names.clear()
+        gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except Exception:  # noqa: BLE001  (the program may have put anything there)
+            code = 120
+    return code
 
 
 def _quiet() -> None:
@@ -107,12 +132,18 @@ def _quiet() -> None:
 
     try:
         while True:
-            os.kill(-1, 9)
-            time.sleep(0.001)
+            posix.kill(-1, 9)
+            time.sleep(0.0005)
     except ProcessLookupError:
         return
 
 
+def _named(code: bytes, name: str) -> Any:
+    names: dict[str, Any] = {"__name__": "sandbox"}
+    exec(marshal.loads(code), names)  # noqa: S102, S302  (the engine's own)
+    return names[name]
+
+
 def _tell(report: int, data: bytes) -> None:
     while data:
-        data = data[os.write(report, data) :]
+        data = data[posix.write(report, data) :]

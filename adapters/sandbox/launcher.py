@@ -1,31 +1,44 @@
-"""The launcher's text and what it is told: the limits, the folder, and the program itself."""
+"""The launcher, compiled, and what it is told: the limits, the folder, and the program itself."""
 
 from __future__ import annotations
 
+import re
 import resource
+import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from adapters.sandbox.arguments import NODE, WORK
-from adapters.sandbox.model import Bounds, Program
+from adapters.sandbox.arguments import NODE, PYTHON, WORK, identity, interpreter
+from adapters.sandbox.model import Bounds, NotStartedError, Program
 from engine.errors import WorkError
 
 FOLDER_PREFIX = "code_exec_agent_"
 """How the name of a working folder begins (C30)."""
 
+_FOLDER = re.compile(FOLDER_PREFIX + "[0-9A-Za-z]{1,64}")
+
 MAIN = {"python": "main.py", "javascript": "main.js"}
 """The file that holds the code, by language."""
+
+_COMPILE = """import marshal, sys
+sys.stdout.buffer.write(marshal.dumps(compile(sys.stdin.buffer.read(), "<launcher>", "exec")))"""
+_COMPILE_SECONDS = 20.0
+_CODE_BYTES = 1 << 20
 
 _BESIDE = 2
 """Processes that count and are not the program's: the first one of the sandbox and the launcher."""
 
 
-@cache
-def text(ready: int, go: int, job: int, report: int) -> str:
-    """What `python3 -c` runs."""
-    inside = Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
-    return f"{inside}\nlaunch({ready}, {go}, {job}, {report})\n"
+def code() -> bytes:
+    """The launcher as the system's interpreter compiled it. Raises NotStartedError when it could not."""
+    return _compiled("inside.py", identity(PYTHON))
+
+
+def command(launcher: int, ready: int, go: int, job: int, report: int) -> list[str]:
+    """How the interpreter is started: it reads the launcher from its descriptor, and nothing from a disk."""
+    load = f"import marshal,posix;n={{}};exec(marshal.loads(posix.read({launcher},{_CODE_BYTES})),n)"
+    return [*interpreter(), "-c", f"{load};n['launch']({ready},{go},{job},{report})"]
 
 
 def work(program: Program, bounds: Bounds, without: frozenset[str]) -> dict[str, Any]:
@@ -37,7 +50,9 @@ def work(program: Program, bounds: Bounds, without: frozenset[str]) -> dict[str,
         "command": list(_command(program, bounds)),
         "limits": [(number, limit) for name, number, limit in _limits(bounds) if name not in without],
         "close": "close_fds" not in without,
-        "artifacts": (bounds.artifact_files, bounds.artifact_bytes) if bounds.artifact_files > 0 else (),
+        "sender": _compiled("inside_artifacts.py", identity(PYTHON)) if bounds.artifact_files > 0 else b"",
+        "most_files": bounds.artifact_files,
+        "most_bytes": bounds.artifact_bytes,
     }
 
 
@@ -76,7 +91,25 @@ def _encoded(code: str) -> bytes:
 
 
 def _plain(folder: str) -> str:
-    rest = folder.removeprefix(FOLDER_PREFIX)
-    if rest == folder or not rest.isalnum() or not rest.isascii() or len(rest) > 64:
+    if not _FOLDER.fullmatch(folder):
         raise WorkError("the working folder has no plain name", remedy=f"name it `{FOLDER_PREFIX}` and hex digits")
     return folder
+
+
+@cache
+def _compiled(name: str, _interpreter: str) -> bytes:
+    """A file of ours in the interpreter's own bytecode: reading its text at every start costs a tenth of one."""
+    source = Path(__file__).with_name(name).read_bytes()
+    try:
+        done = subprocess.run(
+            [PYTHON, "-I", "-S", "-c", _COMPILE],
+            input=source,
+            env={},
+            cwd="/",
+            capture_output=True,
+            timeout=_COMPILE_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NotStartedError(f"the launcher cannot be compiled: {type(error).__name__}") from error
+    return done.stdout

@@ -28,7 +28,7 @@ def missing() -> str | None:
         return "a sandbox needs Linux on x86_64 or aarch64: run generated code on such a machine"
     if not os.access(arguments.BWRAP, os.X_OK):
         return f"bubblewrap is missing: install it, 0.8.0 or newer, as {arguments.BWRAP}"
-    absent = sorted(flag for flag in _FLAGS if flag not in _help(_identity(arguments.BWRAP)))
+    absent = sorted(flag for flag in _FLAGS if flag not in _help(arguments.identity(arguments.BWRAP)))
     if absent:
         return f"bubblewrap is too old: it lacks {absent[0]}; install 0.8.0 or newer"
     if not os.access(arguments.PYTHON, os.X_OK):
@@ -52,7 +52,7 @@ def digest() -> str:
     facts = {
         "kernel": [_kernel_value(f"/proc/sys/kernel/{name}") for name in _KERNEL],
         "namespaces": _kernel_value("/proc/sys/user/max_user_namespaces"),
-        "programs": [_identity(path) for path in (arguments.BWRAP, arguments.PYTHON, arguments.NODE)],
+        "programs": [arguments.identity(path) for path in (arguments.BWRAP, arguments.PYTHON, arguments.NODE)],
         "filter": hashlib.sha256(_filter()).hexdigest(),
         "code": _code(),
         "user": user,
@@ -75,16 +75,6 @@ def _filter() -> bytes:
         return seccomp.here()
     except WorkError:
         return b""
-
-
-def _identity(path: str) -> str:
-    """Which file this is now: what it leads to, its size and when it was changed."""
-    try:
-        real = os.path.realpath(path)
-        status = os.stat(real)
-    except OSError:
-        return "none"
-    return f"{real}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}:{status.st_mode}"
 
 
 @cache

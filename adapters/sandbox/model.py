@@ -95,6 +95,10 @@ class Ended:
     refused_artifacts: tuple[str, ...] = ()
 
 
+class NotStartedError(Exception):
+    """The sandbox did not become ready; the text is what it said itself. No caller of a backend sees it."""
+
+
 class Backend(Protocol):
     """Runs programs within bounds on this machine."""
 

@@ -50,8 +50,8 @@ def ended(seen: Seen, bounds: Bounds) -> Ended:
         stdout_bytes=seen.stdout_bytes,
         stderr_bytes=seen.stderr_bytes,
         limit=limit,
-        artifacts=seen.report.artifacts if kept else (),
-        refused_artifacts=seen.report.refused if kept else (),
+        artifacts=tuple(seen.report.artifacts) if kept else (),
+        refused_artifacts=tuple(seen.report.refused) if kept else (),
     )
 
 

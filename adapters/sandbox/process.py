@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from adapters.sandbox import launcher
-from adapters.sandbox.model import Bounds, Ended, Program
+from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program
 from adapters.sandbox.outcome import ended, not_started
-from adapters.sandbox.start import NotStartedError, Started, fill, start
+from adapters.sandbox.start import Started, fill, start
 from adapters.sandbox.watch import Watch
 
 NOTHING: frozenset[str] = frozenset()
@@ -74,8 +74,8 @@ def run_once(
     job: Path | None = None,
 ) -> Ended:
     """Start a sandbox, run the program in it, end it. `without` and `job` are for the probe only."""
-    launcher.work(program, bounds, without)  # what cannot be stated starts nothing
     try:
+        launcher.work(program, bounds, without)  # what cannot be stated starts nothing
         sandbox = Sandbox.ready(bounds, program.environment, without, job)
     except NotStartedError as error:
         return not_started(str(error))

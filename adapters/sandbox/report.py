@@ -2,42 +2,117 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from adapters.sandbox.model import Artifact, Bounds
 
-_END = re.compile(rb"E ([0-9]{1,6}) ([0-9]{1,15})\Z")
+_END = re.compile(rb"E ([0-9]{1,6}) ([0-9]{1,15})")
+_FILE = re.compile(rb"F ([0-9]{1,3}) ([0-9]{1,15})")
+_REFUSED = re.compile(rb"X ([0-9]{1,3})")
 _LINE_BYTES = 64
+_PATH_BYTES = 255
+_MOST_REFUSED = 100
+
+TOO_MANY = "(too many entries)"
+"""Stands for all of them among the refused artifacts."""
+
+
+class BrokenReportError(Exception):
+    """It is not what the launcher says."""
 
 
 class Report:
-    """Fed piece by piece. `broken` when it is not what the launcher says; then nothing of it counts."""
+    """Fed piece by piece. `complete` when all is there; `broken` when it is out of order: then nothing of it counts."""
 
     def __init__(self, bounds: Bounds) -> None:
-        self._bounds = bounds
+        self._files_left = bounds.artifact_files
+        self._bytes_left = bounds.artifact_bytes
         self._waiting = bytearray()
+        self._last = b""
         self.wait_status: int | None = None
         self.cpu_seconds: float | None = None
         self.broken = False
         self.complete = False
-        self.artifacts: tuple[Artifact, ...] = ()
-        self.refused: tuple[str, ...] = ()
+        self.artifacts: list[Artifact] = []
+        self.refused: list[str] = []
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""
-        if self.broken:
-            return
         self._waiting += data
+        try:
+            while self._waiting and not self.broken:
+                taken = self._next()
+                if not taken:
+                    return
+                del self._waiting[:taken]
+        except BrokenReportError:
+            self.broken = True
+
+    def _next(self) -> int:
+        """Read one thing that is said; how many bytes that took, 0 when it is not there as a whole."""
+        if self.complete:
+            raise BrokenReportError
+        end = self._waiting.find(b"\n", 0, _LINE_BYTES)
+        if end < 0:
+            if len(self._waiting) >= _LINE_BYTES:
+                raise BrokenReportError
+            return 0
+        line = bytes(self._waiting[:end])
         if self.wait_status is None:
-            line, found, rest = bytes(self._waiting).partition(b"\n")
-            if not found:
-                self.broken = len(line) > _LINE_BYTES
-                return
-            match = _END.match(line)
-            if match is None:
-                self.broken = True
-                return
-            self.wait_status, self.cpu_seconds = int(match[1]), int(match[2]) / 1_000_000
-            self._waiting = bytearray(rest)
-            self.complete = self._bounds.artifact_files <= 0
-        self.broken = self.complete and bool(self._waiting)
+            return self._end(line)
+        if line == b"Z":
+            self.complete = True
+        elif line == b"O":
+            self.artifacts, self.refused, self._files_left = [], [TOO_MANY], 0
+        elif match := _FILE.fullmatch(line):
+            return self._file(end + 1, int(match[1]), int(match[2]))
+        elif match := _REFUSED.fullmatch(line):
+            return self._refusal(end + 1, int(match[1]))
+        else:
+            raise BrokenReportError
+        return end + 1
+
+    def _end(self, line: bytes) -> int:
+        match = _END.fullmatch(line)
+        if match is None:
+            raise BrokenReportError
+        self.wait_status, self.cpu_seconds = int(match[1]), int(match[2]) / 1_000_000
+        self.complete = self._files_left <= 0
+        return len(line) + 1
+
+    def _file(self, start: int, length: int, size: int) -> int:
+        if self._files_left <= 0 or size > self._bytes_left or not 0 < length <= _PATH_BYTES:
+            raise BrokenReportError
+        end = start + length + size
+        if len(self._waiting) < end:
+            return 0
+        name = bytes(self._waiting[start : start + length])
+        data = bytes(self._waiting[start + length : end])
+        self._files_left -= 1
+        self._bytes_left -= size
+        self.artifacts.append(Artifact(_path(name), data, hashlib.sha256(data).hexdigest()))
+        return end
+
+    def _refusal(self, start: int, length: int) -> int:
+        if len(self.refused) >= _MOST_REFUSED or not 0 < length <= _PATH_BYTES:
+            raise BrokenReportError
+        if len(self._waiting) < start + length:
+            return 0
+        self.refused.append(_safe(bytes(self._waiting[start : start + length])))
+        return start + length
+
+
+def _path(name: bytes) -> str:
+    try:
+        path = name.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BrokenReportError from error
+    if any(part in {"", ".", ".."} for part in path.split("/")) or "\\" in path or not path.isprintable():
+        raise BrokenReportError
+    return path
+
+
+def _safe(name: bytes) -> str:
+    """The name with everything odd written as escapes."""
+    return name.decode("utf-8", "backslashreplace").encode("unicode_escape").decode("ascii")

@@ -11,6 +11,7 @@ import platform
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from adapters.sandbox.syscalls import NEWEST, numbers
 from engine.errors import WorkError
@@ -88,6 +89,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
 }
 
 
+@cache
 def assemble(machine: str) -> bytes:
     """The filter for a machine as the kernel names it. Raises WorkError for one that has no table."""
     if machine not in ARCHITECTURES:

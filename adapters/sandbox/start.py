@@ -24,7 +24,7 @@ from typing import Any
 from adapters.sandbox import arguments, handshake, launcher, seccomp
 from adapters.sandbox.cgroup import MemoryGroup, memory_place
 from adapters.sandbox.handshake import HandshakeError
-from adapters.sandbox.model import Bounds
+from adapters.sandbox.model import Bounds, NotStartedError
 from adapters.sandbox.user import sandbox_user
 
 START_SECONDS = 20.0
@@ -35,10 +35,6 @@ END_SECONDS = 20.0
 
 _ALL_SEALS = 0xF
 _SAID_BYTES = 4096
-
-
-class NotStartedError(Exception):
-    """The sandbox did not become ready; the text is what it said itself."""
 
 
 @dataclass(slots=True)
@@ -98,16 +94,17 @@ def _started(
         stdout, stdout_in = _pipe(stack, theirs)
         stderr, stderr_in = _pipe(stack, theirs)
         go_out, go = _pipe(theirs, stack)
-        filter_file, argument_file = memory_file(theirs), memory_file(theirs)
+        filter_file, argument_file, code_file = (memory_file(theirs) for _ in range(3))
         fill(filter_file, seccomp.here())
+        fill(code_file, launcher.code())
         options = {"seccomp": filter_file, "status": status_in}
         fill(argument_file, arguments.arguments(bounds, environment, options, without, job))
-        inner = [*arguments.interpreter(), "-c", launcher.text(ready_in, go_out, work, report_in)]
+        inner = launcher.command(code_file, ready_in, go_out, work, report_in)
         group = _group(stack, bounds, without)
         process = _begun(
             [arguments.BWRAP, "--args", str(argument_file), "--", *inner],
             (stdin, stdout_in, stderr_in),
-            (argument_file, filter_file, work, status_in, ready_in, go_out, report_in),
+            (argument_file, filter_file, code_file, work, status_in, ready_in, go_out, report_in),
             group,
             without,
         )

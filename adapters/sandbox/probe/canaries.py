@@ -132,7 +132,7 @@ class Canaries:
     def _descriptor(self, stack: ExitStack) -> None:
         self.descriptor = os.open(self.folder / FILES["file_secret"], os.O_RDONLY)
         stack.callback(os.close, self.descriptor)
-        os.set_inheritable(self.descriptor, True)  # as one that somebody forgot; it must not get in
+        os.set_inheritable(self.descriptor, True)  # noqa: FBT003  as one that somebody forgot; it must not get in
 
     def _listen(self, stack: ExitStack) -> None:
         stop, stopped = socket.socketpair()
@@ -145,7 +145,7 @@ class Canaries:
         ):
             one = stack.enter_context(socket.socket(family, sort))
             one.bind(address)
-            one.setblocking(False)
+            one.settimeout(0)
             if sort == socket.SOCK_STREAM:
                 one.listen()
             self._sockets[one] = kind
@@ -165,15 +165,15 @@ class Canaries:
 
     def _serve(self, stopped: socket.socket) -> None:
         with selectors.DefaultSelector() as selector:
-            for one in (stopped, *self._sockets):
-                selector.register(one, selectors.EVENT_READ)
+            selector.register(stopped, selectors.EVENT_READ)
+            for one in self._sockets:
+                selector.register(one, selectors.EVENT_READ, one)
             while True:
                 for key, _ in selector.select():
-                    if key.fileobj is stopped:
+                    if key.data is None:
                         return
-                    if isinstance(one := key.fileobj, socket.socket):
-                        with suppress(OSError):
-                            self._answer(one, self._sockets[one])
+                    with suppress(OSError, IndexError):
+                        self._answer(key.data, self._sockets[key.data])
 
     def _answer(self, one: socket.socket, kind: str) -> None:
         if one.type == socket.SOCK_STREAM:

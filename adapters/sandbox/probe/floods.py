@@ -40,6 +40,7 @@ def daemons(token: str, count: int) -> None:
 
 
 def ignore_signals() -> None:
+    """Mind nothing that asks to end."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 _PROC = Path("/proc")
 _POLL_SECONDS = 0.004  # well below a start
@@ -55,7 +56,7 @@ class Watch:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="sandbox-watch", daemon=True)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -77,8 +78,8 @@ class Watch:
             self._over.wait(_POLL_SECONDS)
 
 
-def _namespace(pid: int, name: str) -> str:
-    return os.readlink(_PROC / str(pid) / "ns" / name)
+def _namespace(pid: int, name: str) -> Path:
+    return (_PROC / str(pid) / "ns" / name).readlink()
 
 
 def _fields(status: str) -> Iterator[tuple[str, str]]:

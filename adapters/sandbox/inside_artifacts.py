@@ -1,0 +1,98 @@
+"""Hands out what the program left in `artifacts/`: runs in the launcher, after everything else in there is dead.
+
+Regular files with one name only. What is anything else, too many, too large, too deep or of an odd name is told
+as refused and not taken. It keeps to the launcher's rules: built-in modules, the syntax of Python 3.9.
+"""
+
+from __future__ import annotations
+
+import posix
+
+MYPY = False
+if MYPY:
+    from collections.abc import Callable, Iterator
+
+_DEPTH = 8
+_PATH_BYTES = 255
+_ENTRIES = 4096
+_REFUSED = 100
+_PIECE = 1 << 16
+_KIND, _REGULAR = 0o170000, 0o100000
+
+
+def send(root: int, most_files: int, most_bytes: int, tell: Callable[[bytes], None]) -> None:
+    """Tell `F <length of path> <length of file>`, path and content; `X <length>` and path of what is refused.
+
+    `O` stands for more entries than are looked at, after which nothing counts; `Z` ends it.
+    """
+    refused = 0
+    try:
+        for path, folder, name in _walk(root, b"", 0, [_ENTRIES]):
+            file, size = _opened(folder, name) if most_files > 0 and _plain(path) else (-1, 0)
+            if file >= 0 and size <= most_bytes:
+                most_files -= 1
+                most_bytes -= size
+                tell(b"F %d %d\n" % (len(path), size) + path)
+                _copy(file, size, tell)
+            elif refused < _REFUSED:
+                refused += 1
+                tell(b"X %d\n" % len(path[:_PATH_BYTES]) + path[:_PATH_BYTES])
+            if file >= 0:
+                posix.close(file)
+    except OverflowError:
+        tell(b"O\n")
+    tell(b"Z\n")
+
+
+def _walk(folder: int, above: bytes, depth: int, left: list[int]) -> Iterator[tuple[bytes, int, bytes]]:
+    """Everything below that is no folder, sorted by name, and folders that are too deep or cannot be read."""
+    names = []
+    with posix.scandir(folder) as entries:
+        for entry in entries:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OverflowError
+            names.append(entry.name.encode("utf-8", "surrogateescape"))
+    for name in sorted(names):
+        inner = _folder(folder, name) if depth < _DEPTH else -1
+        if inner < 0:
+            yield above + name, folder, name
+            continue
+        try:
+            yield from _walk(inner, above + name + b"/", depth + 1, left)
+        finally:
+            posix.close(inner)
+
+
+def _folder(folder: int, name: bytes) -> int:
+    try:
+        return posix.open(name, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW, dir_fd=folder)
+    except OSError:
+        return -1
+
+
+def _opened(folder: int, name: bytes) -> tuple[int, int]:
+    """The descriptor and the size of a regular file with one name; -1 for anything else."""
+    try:
+        seen = posix.stat(name, dir_fd=folder, follow_symlinks=False)
+        if seen.st_mode & _KIND != _REGULAR or seen.st_nlink != 1:
+            return -1, 0
+        return posix.open(name, posix.O_RDONLY | posix.O_NOFOLLOW, dir_fd=folder), seen.st_size
+    except OSError:
+        return -1, 0
+
+
+def _plain(path: bytes) -> bool:
+    try:
+        return len(path) <= _PATH_BYTES and b"\\" not in path and path.decode("utf-8").isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+def _copy(file: int, size: int, tell: Callable[[bytes], None]) -> None:
+    while size > 0:
+        data = posix.read(file, min(size, _PIECE))
+        if not data:
+            raise EOFError
+        size -= len(data)
+        tell(data)
