@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.points": BASE
     | RECORD
     | {"engine.points", "engine.facts", "engine.policy_bundle.catalogue", "engine.state.store"},
+    "engine.sandboxes": BASE | {"engine.sandboxes", "engine.points", "adapters.sandbox"},
     "engine.drive": BASE,
     "engine.state": BASE | {"engine.state"},
     "engine.decide": BASE | {"engine.drive", "engine.points", "engine.policy_bundle.catalogue"},

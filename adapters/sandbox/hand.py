@@ -1,0 +1,206 @@
+"""The hand of a code execution: demands the permit, looks again at everything it can, then runs the sandbox once."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from adapters.sandbox.model import Backend, Bounds, Ended, Program, Status
+from engine.errors import WorkError
+from engine.model import Boundary, Limits, Model, Permit, Probe, Result
+
+FOLDER = "code_exec_agent_"
+"""How the name of a working folder begins (C30)."""
+
+_POINT = "code_execution"
+
+ROOT_CAUSES: Mapping[Status, str] = {
+    Status.OK: "none",
+    Status.RUNTIME_ERROR: "program_error",
+    Status.SIGNAL: "program_killed",
+    Status.TIMEOUT_WALL: "time_limit",
+    Status.TIMEOUT_CPU: "cpu_limit",
+    Status.OUTPUT_LIMIT: "output_limit",
+    Status.OOM: "memory_limit",
+    Status.FORBIDDEN_SYSCALL: "forbidden_call",
+    Status.CANCELLED: "cancelled",
+    Status.SANDBOX_ERROR: "sandbox",
+}
+"""The class of what ended a run, by how it ended (A88)."""
+
+
+@runtime_checkable
+class ExecutionGrant(Protocol):
+    """What is used of the limits of point `code_execution`; seconds, bytes, counts."""
+
+    language: str
+    entrypoint: str
+    code_sha256: str
+    role: str
+    backend: str
+    isolation: str
+    required: Model
+    seed: int
+    environment: Mapping[str, str]
+    wall_seconds: float
+    cpu_seconds: int
+    memory_bytes: int
+    processes: int
+    open_files: int
+    file_bytes: int
+    disk_bytes: int
+    stdout_bytes: int
+    stderr_bytes: int
+    artifact_files: int
+    artifact_bytes: int
+    retention_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What is to run: the text that was decided on, its entry point, and what stands on its standard input."""
+
+    text: str
+    entrypoint: str
+    stdin: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What sandboxes were shown to hold, and on what each was tried; looked up when the work begins."""
+
+    boundaries: Iterable[Boundary]
+    probes: Iterable[Probe]
+
+
+def run_code(  # noqa: PLR0913  (permit and digest, then each part of the work)
+    permit: Permit,
+    input_digest: str,
+    limits: type[Limits],
+    code: Code,
+    backend: Backend,
+    shown: Shown,
+    cancel: threading.Event | None = None,
+) -> tuple[Result, Ended, ExecutionGrant]:
+    """Run code in a sandbox of its own; what may be written down of it, how it ended, and what it was granted.
+
+    Raises WorkError: `engine.permit_missing` for other code or another sandbox than the permit's,
+    `engine.limit_unenforceable` where the machine is no longer shown to hold every boundary.
+    """
+    grant = permit.demand(_POINT, input_digest, limits)
+    if not isinstance(grant, ExecutionGrant):
+        raise _unenforceable("the limits of a code execution are not complete")
+    text = code.text.encode("utf-8", "surrogatepass")
+    granted = (grant.code_sha256, grant.entrypoint, grant.backend)
+    if granted != (hashlib.sha256(text).hexdigest(), code.entrypoint, backend.name):
+        raise WorkError(
+            "the permit is for other code, another entry point or another sandbox",
+            remedy="ask the engine for a decision on exactly this run",
+            code="engine.permit_missing",
+        )
+    _prove_again(grant, backend, shown)
+    if cancel is not None and cancel.is_set():
+        ended = _not_started()
+    else:
+        ended = backend.run(_program(grant, code), _bounds(grant), cancel)
+    return Result(ended.status.value, facts(grant, ended, shown)), ended, grant
+
+
+def enforced(backend: str, boundaries: Iterable[Boundary]) -> dict[str, str]:
+    """The boundaries that a sandbox was shown to hold, and who holds each."""
+    return {one.boundary: one.kind for one in boundaries if one.backend == backend and one.enforced}
+
+
+def facts(grant: ExecutionGrant, ended: Ended, shown: Shown) -> dict[str, Any]:
+    """What the record has of a run: no output, no code."""
+    network = "enforced" if "network" in enforced(grant.backend, shown.boundaries) else "not_enforced"
+    return {
+        "role": grant.role,
+        "language": grant.language,
+        "code_sha256": grant.code_sha256,
+        "seed": grant.seed,
+        "backend": grant.backend,
+        "isolation": grant.isolation,
+        "network": network,
+        "exit_code": ended.exit_code,
+        "signal": ended.signal,
+        "limit": ended.limit,
+        "root_cause": ROOT_CAUSES[ended.status],
+        "exec_ms": milliseconds(ended),
+        "stdout_bytes": ended.stdout_bytes,
+        "stderr_bytes": ended.stderr_bytes,
+        "artifacts": [{"sha256": one.sha256, "bytes": len(one.data)} for one in ended.artifacts],
+        "refused_artifacts": len(ended.refused_artifacts),
+    }
+
+
+def milliseconds(ended: Ended) -> int:
+    """How long the program took, whole milliseconds."""
+    return int(ended.wall_seconds * 1_000)
+
+
+def _prove_again(grant: ExecutionGrant, backend: Backend, shown: Shown) -> None:
+    """The decision had these facts too; nobody runs code on the word of a decision alone."""
+    lacking = backend.available()
+    if lacking is not None:
+        raise _unenforceable(f"the sandbox `{backend.name}` cannot be used here: {lacking}")
+    if not any(one.id == backend.name and one.authentic and one.subject == one.machine for one in shown.probes):
+        raise _unenforceable(f"the sandbox `{backend.name}` was not tried on this machine as it is now")
+    held = enforced(backend.name, shown.boundaries)
+    for name, kinds in grant.required.model_dump().items():
+        if held.get(name) not in kinds:
+            raise _unenforceable(f"this machine was not shown to enforce `{name}`")
+
+
+def _program(grant: ExecutionGrant, code: Code) -> Program:
+    return Program(
+        language=grant.language,
+        code=code.text,
+        stdin=code.stdin,
+        environment=dict(grant.environment),
+        seed=grant.seed,
+        folder=FOLDER + secrets.token_hex(8),
+    )
+
+
+def _bounds(grant: ExecutionGrant) -> Bounds:
+    return Bounds(
+        wall_seconds=grant.wall_seconds,
+        cpu_seconds=grant.cpu_seconds,
+        memory_bytes=grant.memory_bytes,
+        processes=grant.processes,
+        open_files=grant.open_files,
+        file_bytes=grant.file_bytes,
+        disk_bytes=grant.disk_bytes,
+        stdout_bytes=grant.stdout_bytes,
+        stderr_bytes=grant.stderr_bytes,
+        artifact_files=grant.artifact_files,
+        artifact_bytes=grant.artifact_bytes,
+    )
+
+
+def _not_started() -> Ended:
+    """A run that was cancelled before anything was started."""
+    return Ended(
+        status=Status.CANCELLED,
+        exit_code=None,
+        signal=None,
+        wall_seconds=0.0,
+        cpu_seconds=None,
+        stdout=b"",
+        stderr=b"",
+        stdout_bytes=0,
+        stderr_bytes=0,
+    )
+
+
+def _unenforceable(message: str) -> WorkError:
+    return WorkError(
+        message,
+        remedy="run `engine doctor --sandbox`, install what it names, and ask again",
+        code="engine.limit_unenforceable",
+    )
