@@ -203,8 +203,8 @@ an address that is cleared is the default (D43), and media of a size that nobody
 while it is fetched (B40). Whoever asks for no number of turns and no time gets those of the policy (B19, B25),
 and to start a subagent is to name none. Whoever states no lower limit of a sandbox gets that of its profile,
 who names no backend relies on none, and without a command none may run. Code runs in the profile of its language
-unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a fact,
-and the law on facts holds without exception.
+unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
+fact, and the law on facts holds without exception.
 """
 
 
