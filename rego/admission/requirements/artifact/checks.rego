@@ -5,8 +5,8 @@ import future.keywords.not
 
 # METADATA
 # title: The artifact has passed its sandbox check and its validation check
-# description: What is generated stays untrusted until the engine itself has seen both of exactly these bytes. The newest
-#   check of each counts, so that one that fails later ends what an earlier one began.
+# description: What is generated stays untrusted until the engine itself has seen both of exactly these bytes. The
+#   newest check of each counts, so that one that fails later ends what an earlier one began.
 # custom:
 #   code: artifact_not_validated
 #   remedy: Run the artifact through the code gateway, which checks it in a sandbox and validates what comes out
