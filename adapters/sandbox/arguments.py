@@ -19,6 +19,7 @@ NODE = "/usr/bin/node"
 WORK = "/work"
 """The one place that a program can write to; its working folder is below it, and /tmp is a link into it."""
 
+_TEMPORARY = "/tmp"  # noqa: S108  (the sandbox's own)
 NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup")
 _SMALL = "4096"
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
@@ -71,13 +72,17 @@ def arguments(
     words += ["--size", str(bounds.disk_bytes), "--perms", "0700", "--tmpfs", WORK]
     if job is not None:
         words += ["--bind", str(job), WORK]
-    words += ["--dir", f"{WORK}/tmp"]
-    words += ["--bind", "/tmp", "/tmp"] if "private_tmp" in without else ["--symlink", "work/tmp", "/tmp"]  # noqa: S108
+    inner = f"{WORK}{_TEMPORARY}"
+    words += ["--dir", inner]
+    if "private_tmp" in without:
+        words += ["--bind", _TEMPORARY, _TEMPORARY]
+    else:
+        words += ["--symlink", inner.removeprefix("/"), _TEMPORARY]
     words += ["--chdir", WORK]
     words += _unless(without, "remount_root", "--remount-ro", "/")
     words += _unless(without, "seccomp", "--seccomp", str(descriptors["seccomp"]))
     words += ["--json-status-fd", str(descriptors["status"])]
-    return b"".join(word.encode("utf-8", "surrogateescape") + b"\0" for word in words)
+    return b"".join(word.encode("utf-8") + b"\0" for word in words)
 
 
 def interpreter() -> list[str]:
@@ -88,7 +93,7 @@ def interpreter() -> list[str]:
 
 
 def identity(path: str) -> str:
-    """Which file this is now: what it leads to, its size, when it was changed, its place; `none` where there is none."""
+    """Which file this is now: what it leads to, size, time of its last change, place; `none` where there is none."""
     try:
         real = os.path.realpath(path)
         status = Path(real).stat()
@@ -111,9 +116,17 @@ def _system(folder: str) -> list[str]:
 
 def _stated(environment: Mapping[str, str]) -> dict[str, str]:
     for name, value in environment.items():
-        if not name or "=" in name or "\0" in name or "\0" in value:
+        if not name or "=" in name or not is_word(name) or not is_word(value):
             raise WorkError(
                 "the environment of a program has a name or a value that no process can have",
-                remedy="give names without `=`, and neither names nor values with a zero byte",
+                remedy="give names without `=`, and both as text without zero bytes or lone surrogates",
             )
     return dict(environment)
+
+
+def is_word(text: str) -> bool:
+    """Whether it can be handed to a process."""
+    try:
+        return b"\0" not in text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
