@@ -89,7 +89,7 @@ class ArtifactStore:
 
     def _shelves(self) -> list[str]:
         try:
-            return sorted(name for name in os.listdir(self._root) if _SHELF.fullmatch(name))
+            return sorted(one.name for one in self._root.iterdir() if _SHELF.fullmatch(one.name))
         except FileNotFoundError:
             return []
         except OSError as error:

@@ -77,7 +77,7 @@ class Shown:
     probes: Iterable[Probe]
 
 
-def run_code(  # noqa: PLR0913  (permit and digest, then each part of the work)
+def run_code(
     permit: Permit,
     input_digest: str,
     limits: type[Limits],
