@@ -19,6 +19,7 @@ NODE = "/usr/bin/node"
 WORK = "/work"
 """The one place that a program can write to; its working folder is below it, and /tmp is a link into it."""
 
+_TEMPORARY = "/tmp"  # noqa: S108  (the sandbox's own)
 NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup")
 _SMALL = "4096"
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
@@ -71,8 +72,12 @@ def arguments(
     words += ["--size", str(bounds.disk_bytes), "--perms", "0700", "--tmpfs", WORK]
     if job is not None:
         words += ["--bind", str(job), WORK]
-    words += ["--dir", f"{WORK}/tmp"]
-    words += ["--bind", "/tmp", "/tmp"] if "private_tmp" in without else ["--symlink", "work/tmp", "/tmp"]  # noqa: S108
+    inner = f"{WORK}{_TEMPORARY}"
+    words += ["--dir", inner]
+    if "private_tmp" in without:
+        words += ["--bind", _TEMPORARY, _TEMPORARY]
+    else:
+        words += ["--symlink", inner.removeprefix("/"), _TEMPORARY]
     words += ["--chdir", WORK]
     words += _unless(without, "remount_root", "--remount-ro", "/")
     words += _unless(without, "seccomp", "--seccomp", str(descriptors["seccomp"]))
@@ -88,7 +93,7 @@ def interpreter() -> list[str]:
 
 
 def identity(path: str) -> str:
-    """Which file this is now: what it leads to, its size, when it was changed, its place; `none` where there is none."""
+    """Which file this is now: what it leads to, size, time of its last change, place; `none` where there is none."""
     try:
         real = os.path.realpath(path)
         status = Path(real).stat()

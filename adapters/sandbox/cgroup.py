@@ -45,6 +45,8 @@ class MemoryGroup:
             for name in limits:
                 self._write(name, str(memory_bytes + _OVERHEAD_BYTES))
             if place.version == 1:
+                with suppress(OSError):  # there is none where swap is not counted
+                    self._write("memory.memsw.limit_in_bytes", str(memory_bytes + _OVERHEAD_BYTES))
                 self._watch()
             else:
                 self._write("memory.oom.group", "1")
@@ -138,8 +140,18 @@ def _found(_process: int) -> Place | None:
             MemoryGroup(place, 1 << 26).close()
         except WorkError:
             continue
+        _swept(place)
         return place
     return None
+
+
+def _swept(place: Place) -> None:
+    """Remove the empty groups of engines that are gone."""
+    for folder in place.folder.glob("sandbox-*-*"):
+        engine = folder.name.split("-")[1]
+        if engine.isdecimal() and not Path("/proc", engine).exists():
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def places(root: Path, memberships: str) -> list[Place]:

@@ -67,4 +67,4 @@ def exit_line(rest: bytes) -> int | None:
 
 
 def _own(name: str) -> int:
-    return os.stat(f"/proc/self/ns/{name}").st_ino
+    return Path(f"/proc/self/ns/{name}").stat().st_ino

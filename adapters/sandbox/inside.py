@@ -34,8 +34,7 @@ def launch(ready: int, go: int, job: int, report: int) -> None:
     if posix.read(go, 1) != b"G":  # the engine is gone
         leave(_GONE)
     posix.close(go)
-    with open(job, "rb") as file:
-        work = marshal.loads(file.read())  # noqa: S302  (the engine wrote it, nobody else has it)
+    work = marshal.loads(_content(job))  # noqa: S302  (the engine wrote it, nobody else has it)
     _prepare(work)
     for name, bounds in work["limits"]:
         resource.setrlimit(name, bounds)
@@ -64,8 +63,8 @@ def _prepare(work: dict[str, Any]) -> None:
         work["root"] = posix.open("artifacts", posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW)
     if work["main"]:
         main = posix.open(work["main"], posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL, 0o400)
-        with open(main, "wb") as file:
-            file.write(work["code"])
+        _tell(main, work["source"])
+        posix.close(main)
 
 
 def _program(work: dict[str, Any]) -> None:
@@ -80,20 +79,24 @@ def _program(work: dict[str, Any]) -> None:
         except OSError as error:
             posix.write(2, b"it cannot be executed: " + posix.strerror(error.errno or 0).encode() + b"\n")
         leave(127)
-    code = work["code"]
+    source = str(work["source"], "utf-8")
     names = sys.modules["__main__"].__dict__
     builtins = names["__builtins__"]
     sys.argv[:] = [work["main"]]
     names.clear()
     names.update(__name__="__main__", __file__=work["main"], __builtins__=builtins, __doc__=None)
     names.update(__package__=None, __loader__=None, __spec__=None)
-    leave(_finished(_run(code, names), names))
+    leave(_finished(_run(source, names), names))
 
 
-def _run(code: bytes, names: dict[str, Any]) -> int:
-    """Run it as `__main__` and say its exit code, as the interpreter would."""
+def _run(source: str, names: dict[str, Any]) -> int:
+    """Run it as `__main__` and say its exit code, as the interpreter would.
+
+    The text is not compiled first: `compile` makes all types of syntax trees, for an eighth of a start. It is
+    text and not bytes, so that no line of it can state another encoding than the one it was scanned in.
+    """
     try:
-        exec(compile(code, "main.py", "exec", dont_inherit=True), names)  # noqa: S102
+        exec(source, names)  # noqa: S102
     except SystemExit as error:
         if error.code is None or isinstance(error.code, int):
             return int(error.code or 0) & 0xFF
@@ -101,16 +104,36 @@ def _run(code: bytes, names: dict[str, Any]) -> int:
         return 1
     except BaseException as error:  # noqa: BLE001  (whatever the program raises is its end)
         trace = error.__traceback__
-        sys.excepthook(type(error), error.with_traceback(trace.tb_next if trace else None), trace)
+        _explained(error.with_traceback(trace.tb_next if trace else None), source)
         return 1
     return 0
+
+
+def _explained(error: BaseException, source: str) -> None:
+    """Print the trace with the lines of the program, which has no name of its own when it runs."""
+    try:
+        import linecache
+        import traceback
+
+        linecache.cache["<string>"] = (len(source), None, source.split("\n"), "<string>")
+        told = [traceback.TracebackException.from_exception(error)]
+        for one in told:
+            told += [more for more in (one.__cause__, one.__context__) if more is not None]
+            if getattr(one, "filename", None) == "<string>":
+                one.filename = "main.py"
+            for frame in one.stack:
+                if frame.filename == "<string>":
+                    frame.filename = "main.py"
+        sys.stderr.write("".join(told[0].format()))
+    except BaseException:  # noqa: BLE001  (no memory left, no descriptor, a class that cannot be shown)
+        sys.excepthook(type(error), error, error.__traceback__)
 
 
 def _finished(code: int, names: dict[str, Any]) -> int:
     """What the interpreter does at its end, without taking itself apart: that would copy every page of a fork."""
     import atexit
 
-    threading = sys.modules.get("threading")
+    threading: Any = sys.modules.get("threading")
     if threading is not None:
         threading._shutdown()
     atexit._run_exitfuncs()
@@ -142,6 +165,15 @@ def _named(code: bytes, name: str) -> Any:
     names: dict[str, Any] = {"__name__": "sandbox"}
     exec(marshal.loads(code), names)  # noqa: S102, S302  (the engine's own)
     return names[name]
+
+
+def _content(file: int) -> bytes:
+    """All of it; closed then."""
+    content = b""
+    while piece := posix.read(file, 1 << 24):
+        content += piece
+    posix.close(file)
+    return content
 
 
 def _tell(report: int, data: bytes) -> None:

@@ -46,7 +46,7 @@ def work(program: Program, bounds: Bounds, without: frozenset[str]) -> dict[str,
     return {
         "folder": f"{WORK}/{_plain(program.folder)}",
         "main": "" if program.command else _main(program.language),
-        "code": _encoded(program.code),
+        "source": _encoded(program.code),
         "command": list(_command(program, bounds)),
         "limits": [(number, limit) for name, number, limit in _limits(bounds) if name not in without],
         "close": "close_fds" not in without,
@@ -74,7 +74,7 @@ def _command(program: Program, bounds: Bounds) -> tuple[str, ...]:
     if program.command or program.language == "python":
         return program.command
     heap = max(16, bounds.memory_bytes // (4 << 20))  # MiB: a quarter, the rest is code, stacks and reservations
-    return (NODE, "--jitless", f"--max-old-space-size={heap}", _main(program.language))
+    return (NODE, "--jitless", "--no-expose-wasm", f"--max-old-space-size={heap}", _main(program.language))
 
 
 def _main(language: str) -> str:

@@ -24,21 +24,45 @@ _VERSION_SECONDS = 5.0
 
 def missing() -> str | None:
     """None, or the first thing that this machine lacks, in words that say what to do."""
-    if platform.system() != "Linux" or platform.machine() not in seccomp.ARCHITECTURES:
-        return "a sandbox needs Linux on x86_64 or aarch64: run generated code on such a machine"
+    for look in (_system, _bubblewrap, _python, _namespaces, _nobody):
+        lacks = look()
+        if lacks is not None:
+            return lacks
+    return None
+
+
+def _system() -> str | None:
+    if platform.system() == "Linux" and platform.machine() in seccomp.ARCHITECTURES:
+        return None
+    return "a sandbox needs Linux on x86_64 or aarch64: run generated code on such a machine"
+
+
+def _bubblewrap() -> str | None:
     if not os.access(arguments.BWRAP, os.X_OK):
         return f"bubblewrap is missing: install it, 0.8.0 or newer, as {arguments.BWRAP}"
     absent = sorted(flag for flag in _FLAGS if flag not in _help(arguments.identity(arguments.BWRAP)))
-    if absent:
-        return f"bubblewrap is too old: it lacks {absent[0]}; install 0.8.0 or newer"
+    return f"bubblewrap is too old: it lacks {absent[0]}; install 0.8.0 or newer" if absent else None
+
+
+def _python() -> str | None:
     if not os.access(arguments.PYTHON, os.X_OK):
         return f"the system's Python is missing: install it as {arguments.PYTHON}"
-    if not os.path.realpath(arguments.PYTHON).startswith("/usr/"):
-        return f"{arguments.PYTHON} leads out of /usr, which is all that a sandbox sees: install the system's own"
+    if os.path.realpath(arguments.PYTHON).startswith("/usr/") and "/usr/local/" not in os.path.realpath(
+        arguments.PYTHON
+    ):
+        return None
+    return f"{arguments.PYTHON} leads out of what a sandbox sees of /usr: install the system's own"
+
+
+def _namespaces() -> str | None:
     if _kernel_value("/proc/sys/user/max_user_namespaces") == "0":
         return "user namespaces are switched off: set user.max_user_namespaces above 0 with sysctl"
     if _kernel_value("/proc/sys/kernel/unprivileged_userns_clone") == "0":
         return "user namespaces are root's only: set kernel.unprivileged_userns_clone to 1 with sysctl"
+    return None
+
+
+def _nobody() -> str | None:
     try:
         sandbox_user()
     except WorkError as error:

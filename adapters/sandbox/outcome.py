@@ -13,6 +13,7 @@ _BY_US = {
     "stdout": Status.OUTPUT_LIMIT,
     "stderr": Status.OUTPUT_LIMIT,
     "wall": Status.TIMEOUT_WALL,
+    "cpu": Status.TIMEOUT_CPU,
     "cancelled": Status.CANCELLED,
     "memory": Status.OOM,
     "artifacts": Status.SANDBOX_ERROR,
@@ -32,6 +33,7 @@ class Seen:
     let_go: bool = False
     undead: bool = False
     exit_line: int | None = None
+    cpu_seconds: float | None = None
     wall_seconds: float = 0.0
 
 
@@ -44,7 +46,7 @@ def ended(seen: Seen, bounds: Bounds) -> Ended:
         exit_code=exit_code,
         signal=number,
         wall_seconds=seen.wall_seconds,
-        cpu_seconds=seen.report.cpu_seconds,
+        cpu_seconds=seen.cpu_seconds if seen.report.cpu_seconds is None else seen.report.cpu_seconds,
         stdout=bytes(seen.stdout),
         stderr=bytes(seen.stderr),
         stdout_bytes=seen.stdout_bytes,
@@ -56,21 +58,24 @@ def ended(seen: Seen, bounds: Bounds) -> Ended:
 
 
 _Verdict = tuple[Status, int | None, int | None, str | None]
+_NO_VERDICT: _Verdict = (Status.SANDBOX_ERROR, None, None, None)
 
 
 def _verdict(seen: Seen, bounds: Bounds) -> _Verdict:
     report = seen.report
     if not seen.let_go or seen.undead or report.broken:
-        return Status.SANDBOX_ERROR, None, None, None
+        return _NO_VERDICT
     if seen.killed is not None:
         return _BY_US[seen.killed], None, int(signal.SIGKILL), seen.killed
     if report.wait_status is None:
         return _unreported(seen)
-    if not report.complete:
-        return Status.SANDBOX_ERROR, None, None, None
-    if os.WIFSIGNALED(report.wait_status):
-        return _signaled(os.WTERMSIG(report.wait_status), seen, bounds)
-    code = os.WEXITSTATUS(report.wait_status)
+    return _exited(report.wait_status, seen, bounds) if report.complete else _NO_VERDICT
+
+
+def _exited(status: int, seen: Seen, bounds: Bounds) -> _Verdict:
+    if os.WIFSIGNALED(status):
+        return _signaled(os.WTERMSIG(status), seen, bounds)
+    code = os.WEXITSTATUS(status)
     if code == 0:
         return Status.OK, 0, None, None
     return Status.RUNTIME_ERROR, code, None, _said(seen)
@@ -80,7 +85,7 @@ def _unreported(seen: Seen) -> _Verdict:
     """The launcher beside the program is gone: a kill can only have come from the program itself."""
     if seen.exit_line == 128 + signal.SIGKILL:
         return Status.SIGNAL, None, int(signal.SIGKILL), None
-    return Status.SANDBOX_ERROR, None, None, None
+    return _NO_VERDICT
 
 
 def _signaled(number: int, seen: Seen, bounds: Bounds) -> _Verdict:

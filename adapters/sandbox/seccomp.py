@@ -74,6 +74,30 @@ Instruction = tuple[int, int, int, int]
 """Code, jump if true, jump if false, value: one `struct sock_filter`."""
 
 
+def _load(offset: int) -> Instruction:
+    return (_LOAD, 0, 0, offset)
+
+
+def _give(action: int) -> Instruction:
+    return (_RET, 0, 0, action)
+
+
+def _one_of(offset: int, values: tuple[int, ...]) -> list[Instruction]:
+    """Allowed when the low word of the argument is one of the values: the kernel reads no more of these."""
+    tests = [(_JEQ, len(values) - index, 0, value) for index, value in enumerate(values)]
+    return [_load(offset), *tests, _give(EPERM), _give(ALLOW)]
+
+
+_GUARDED: Mapping[str, list[Instruction]] = {
+    "clone": [_load(_ARGUMENT), (_JSET, 0, 1, NAMESPACE_BITS), _give(KILL), _give(ALLOW)],
+    "clone3": [_give(ENOSYS)],  # its flags are behind a pointer; a C library falls back to clone
+    "ioctl": _one_of(_ARGUMENT + 8, IOCTLS),
+    "prctl": _one_of(_ARGUMENT, PRCTLS),
+    "prlimit64": _one_of(_ARGUMENT, (0,)),  # of the process itself only
+}
+"""The calls whose answer depends on an argument."""
+
+
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """The word of seccomp for an architecture, the table of its numbers, and whether x32 calls exist on it."""
@@ -134,24 +158,7 @@ def _answer(name: str | None) -> list[Instruction]:
         return [_give(ALLOW)]
     if name in KILLED:
         return [_give(KILL)]
-    match name:
-        case "clone":
-            return [_load(_ARGUMENT), (_JSET, 0, 1, NAMESPACE_BITS), _give(KILL), _give(ALLOW)]
-        case "clone3":  # its flags are behind a pointer; a C library falls back to clone
-            return [_give(ENOSYS)]
-        case "ioctl":
-            return _one_of(_ARGUMENT + 8, IOCTLS)
-        case "prctl":
-            return _one_of(_ARGUMENT, PRCTLS)
-        case "prlimit64":  # of the process itself only
-            return _one_of(_ARGUMENT, (0,))
-    return [_give(EPERM)]
-
-
-def _one_of(offset: int, values: tuple[int, ...]) -> list[Instruction]:
-    """Allowed when the low word of the argument is one of the values: the kernel reads no more of these."""
-    tests = [(_JEQ, len(values) - index, 0, value) for index, value in enumerate(values)]
-    return [_load(offset), *tests, _give(EPERM), _give(ALLOW)]
+    return _GUARDED.get(name or "", [_give(EPERM)])
 
 
 def _search(spans: list[Span]) -> list[Instruction]:
@@ -163,11 +170,3 @@ def _search(spans: list[Span]) -> list[Instruction]:
     if len(below) <= _FAR:
         return [(_JGE, len(below), 0, spans[middle][0]), *below, *above]
     return [(_JGE, 0, 1, spans[middle][0]), (_JA, 0, 0, len(below)), *below, *above]
-
-
-def _load(offset: int) -> Instruction:
-    return (_LOAD, 0, 0, offset)
-
-
-def _give(action: int) -> Instruction:
-    return (_RET, 0, 0, action)

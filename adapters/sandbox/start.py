@@ -25,7 +25,7 @@ from adapters.sandbox import arguments, handshake, launcher, seccomp
 from adapters.sandbox.cgroup import MemoryGroup, memory_place
 from adapters.sandbox.handshake import HandshakeError
 from adapters.sandbox.model import Bounds, NotStartedError
-from adapters.sandbox.user import sandbox_user
+from adapters.sandbox.user import sandbox_user, swept
 
 START_SECONDS = 20.0
 """For a sandbox to become ready; it takes milliseconds, and longer only on a machine that is overrun."""
@@ -86,6 +86,9 @@ def start(
 def _started(
     stack: ExitStack, bounds: Bounds, environment: Mapping[str, str], without: frozenset[str], job: Path | None
 ) -> Started:
+    unknown = without - frozenset(arguments.PROTECTIONS)
+    if unknown:
+        raise ValueError(f"no such protections: {sorted(unknown)}")
     stdin, work = memory_file(stack), memory_file(stack)
     with ExitStack() as theirs:
         status, status_in = _pipe(stack, theirs)
@@ -166,6 +169,7 @@ def _begun(
         for descriptor in descriptors:
             os.set_inheritable(descriptor, True)  # noqa: FBT003  (it takes no keyword)
     user = sandbox_user()
+    swept(os.getpid())
     identity: dict[str, Any] = {"user": user.uid, "group": user.gid, "extra_groups": []}
 
     def begin() -> subprocess.Popen[bytes]:
@@ -200,27 +204,27 @@ def _hands(
     """The status line, the pidfd, and the launcher's `R`: its number and its pidfd."""
     deadline = time.monotonic() + START_SECONDS
     line = bytearray()
-    while not line.endswith(b"\n"):
-        line += _one(status, deadline)
+    while not line.endswith(b"\n"):  # it comes in pieces; the next line comes at the end only
+        line += _piece(status, deadline)
     child = handshake.child_of(bytes(line), without)
     pidfd = handshake.opened(child, process.pid)
     stack.callback(os.close, pidfd)
     stack.callback(_dead, pidfd)
-    if _one(ready, deadline) != b"R":
+    if _piece(ready, deadline) != b"R":
         raise HandshakeError("ready")
     return child, pidfd
 
 
-def _one(pipe: int, deadline: float) -> bytes:
-    """One byte, before the deadline."""
+def _piece(pipe: int, deadline: float) -> bytes:
+    """What there is, before the deadline."""
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
     if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
         raise HandshakeError("too late")
-    byte = os.read(pipe, 1)
-    if not byte:
+    piece = os.read(pipe, _SAID_BYTES)
+    if not piece:
         raise HandshakeError("ended")
-    return byte
+    return piece
 
 
 def _there(pipe: int) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +18,10 @@ _CANDIDATES = range(60_800, 61_184)
 
 _NOBODY = 65_534
 """Who everything unmapped belongs to: never a sandbox."""
+
+
+_NESTED = 2
+"""Numbers that a process in a namespace of its own has at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,37 @@ def sandbox_user() -> User:
         remedy="start the engine as an ordinary user, or map uids 60800 to 61183 into its user namespace",
         code="engine.limit_unenforceable",
     )
+
+
+@cache
+def swept(_process: int) -> None:
+    """Once a process: end sandboxes whose engine is gone. Only of the user that is nobody else's, so never own."""
+    user = sandbox_user()
+    if user.own:
+        return
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(OSError, ValueError, KeyError):
+                _end_orphan(int(folder.name), user.uid)
+
+
+def _end_orphan(number: int, uid: int) -> None:
+    """Kill the first process of a sandbox when its parent is not a monitor of the same user any more."""
+    pidfd = os.pidfd_open(number)
+    try:
+        facts = _facts(number)
+        numbers = facts["NSpid"].split()  # in our namespace, and in its own
+        if set(facts["Uid"].split()) != {str(uid)} or len(numbers) < _NESTED or numbers[-1] != "1":
+            return
+        if set(_facts(int(facts["PPid"]))["Uid"].split()) != {str(uid)}:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    finally:
+        os.close(pidfd)
+
+
+def _facts(number: int) -> dict[str, str]:
+    rows = Path(f"/proc/{number}/status").read_text(encoding="utf-8", errors="replace").splitlines()
+    return {name: value for name, _, value in (row.partition(":") for row in rows)}
 
 
 def _taken(number: int) -> bool:

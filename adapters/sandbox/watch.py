@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import suppress
 
+from adapters.sandbox.cpu import LOOK_SECONDS, tree_seconds
 from adapters.sandbox.model import Bounds
 from adapters.sandbox.outcome import Seen
 from adapters.sandbox.report import Report
@@ -18,6 +19,9 @@ ARTIFACT_SECONDS = 10.0
 
 _TICK_SECONDS = 0.02
 """How often a cancellation is looked for."""
+
+_CPU_GRACE_SECONDS = 0.5
+"""More than the limit: one process that uses it up is ended by the kernel, which is exact, and not by this."""
 
 _PIECE = 1 << 16
 
@@ -36,6 +40,7 @@ class Watch:
         self._began = time.monotonic()
         self._ended: float | None = None
         self._killed: float | None = None
+        self._looked = self._began
         self._poll = select.poll()
 
     def until_dead(self) -> Seen:
@@ -68,6 +73,8 @@ class Watch:
         if self.seen.killed is None and not self.seen.report.complete and not self.seen.report.broken:
             return
         self._killed = time.monotonic()
+        if self.seen.report.cpu_seconds is None:
+            self.seen.cpu_seconds = max(self.seen.cpu_seconds or 0.0, tree_seconds(self._started.child))
         if "kill_tree" in self._without:
             self._started.process.kill()
         else:
@@ -83,7 +90,18 @@ class Watch:
             return None if self._left() > 0 else "artifacts"
         if self._cancel is not None and self._cancel.is_set():
             return "cancelled"
-        return "wall" if self._left() <= 0 else None
+        if self._left() <= 0:
+            return "wall"
+        return "cpu" if self._cpu_is_used_up() else None
+
+    def _cpu_is_used_up(self) -> bool:
+        """Whether the whole tree has had its processor time; looked at now and then."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS or "rlimit_cpu" in self._without:
+            return False
+        self._looked = now
+        self.seen.cpu_seconds = tree_seconds(self._started.child)
+        return self.seen.cpu_seconds > self._bounds.cpu_seconds + _CPU_GRACE_SECONDS
 
     def _counts(self) -> list[tuple[str, int, int]]:
         seen, bounds = self.seen, self._bounds
@@ -105,9 +123,9 @@ class Watch:
 
     def _wait(self) -> float:
         """Milliseconds to wait for anything to read."""
-        left = self._left() * 1000
-        cancellable = self._cancel is not None and self._ended is None and self._killed is None
-        return min(left, _TICK_SECONDS * 1000) if cancellable else left
+        if self._ended is not None or self._killed is not None:
+            return self._left() * 1000
+        return min(self._left(), LOOK_SECONDS if self._cancel is None else _TICK_SECONDS) * 1000
 
     def _take(self, source: int) -> bool:
         """Read what is there; false, and no longer watched, when nothing more can come."""
