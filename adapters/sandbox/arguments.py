@@ -82,7 +82,7 @@ def arguments(
     words += _unless(without, "remount_root", "--remount-ro", "/")
     words += _unless(without, "seccomp", "--seccomp", str(descriptors["seccomp"]))
     words += ["--json-status-fd", str(descriptors["status"])]
-    return b"".join(word.encode("utf-8", "surrogateescape") + b"\0" for word in words)
+    return b"".join(word.encode("utf-8") + b"\0" for word in words)
 
 
 def interpreter() -> list[str]:
@@ -116,9 +116,17 @@ def _system(folder: str) -> list[str]:
 
 def _stated(environment: Mapping[str, str]) -> dict[str, str]:
     for name, value in environment.items():
-        if not name or "=" in name or "\0" in name or "\0" in value:
+        if not name or "=" in name or not is_word(name) or not is_word(value):
             raise WorkError(
                 "the environment of a program has a name or a value that no process can have",
-                remedy="give names without `=`, and neither names nor values with a zero byte",
+                remedy="give names without `=`, and both as text without zero bytes or lone surrogates",
             )
     return dict(environment)
+
+
+def is_word(text: str) -> bool:
+    """Whether it can be handed to a process."""
+    try:
+        return b"\0" not in text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False

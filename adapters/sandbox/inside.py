@@ -115,7 +115,8 @@ def _explained(error: BaseException, source: str) -> None:
         import linecache
         import traceback
 
-        linecache.cache["<string>"] = (len(source), None, source.split("\n"), "<string>")
+        lines = [line + "\n" for line in source.split("\n")]
+        linecache.cache["<string>"] = (len(source), None, lines, "<string>")
         told = [traceback.TracebackException.from_exception(error)]
         for one in told:
             told += [more for more in (one.__cause__, one.__context__) if more is not None]
@@ -135,8 +136,8 @@ def _finished(code: int, names: dict[str, Any]) -> int:
 
     threading: Any = sys.modules.get("threading")
     if threading is not None:
-        threading._shutdown()
-    atexit._run_exitfuncs()
+        threading._shutdown()  # noqa: SLF001  (waits for threads that are no daemons)
+    atexit._run_exitfuncs()  # noqa: SLF001  (no other name does this)
     if threading is None or threading.active_count() == 1:
         names.clear()
         gc.collect()

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from adapters.sandbox.arguments import NODE, PYTHON, WORK, identity, interpreter
+from adapters.sandbox.arguments import NODE, PYTHON, WORK, identity, interpreter, is_word
 from adapters.sandbox.model import Bounds, NotStartedError, Program
 from engine.errors import WorkError
 
@@ -71,10 +71,17 @@ def _limits(bounds: Bounds) -> list[tuple[str, int, tuple[int, int]]]:
 
 
 def _command(program: Program, bounds: Bounds) -> tuple[str, ...]:
-    if program.command or program.language == "python":
+    if program.command:
+        if not program.command[0].startswith("/") or not all(is_word(word) for word in program.command):
+            raise WorkError(
+                "a command is no list of arguments that a process can have",
+                remedy="begin it with an absolute path, and leave out zero bytes and lone surrogates",
+            )
         return program.command
+    if program.language != "javascript":
+        return ()
     heap = max(16, bounds.memory_bytes // (4 << 20))  # MiB: a quarter, the rest is code, stacks and reservations
-    return (NODE, "--jitless", "--no-expose-wasm", f"--max-old-space-size={heap}", _main(program.language))
+    return (NODE, "--jitless", "--no-expose-wasm", f"--max-old-space-size={heap}", MAIN[program.language])
 
 
 def _main(language: str) -> str:

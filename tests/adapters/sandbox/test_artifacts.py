@@ -1,0 +1,171 @@
+"""Files come out only through `artifacts/`, and only as what they are."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from adapters.sandbox.model import Artifact, Status
+from adapters.sandbox.report import TOO_MANY, Report
+from tests.adapters.sandbox.programs import bounds, needs_sandbox, ran
+
+WITH = bounds(artifact_files=4, artifact_bytes=1 << 20)
+
+
+def artifact(path: str, data: bytes) -> Artifact:
+    return Artifact(path, data, hashlib.sha256(data).hexdigest())
+
+
+# covers: C62
+@needs_sandbox
+def test_files_come_out_with_their_hashes() -> None:
+    code = """
+import os
+os.chdir("artifacts")
+os.mkdir("deep")
+open("deep/ü b", "wb").write(bytes(range(256)) * 1000)
+open("-rf", "w").write("an option")
+open("empty", "w")
+print("done")
+"""
+    ended = ran(code, within=WITH)
+    assert (ended.status, ended.stdout, ended.refused_artifacts) == (Status.OK, b"done\n", ())
+    assert ended.artifacts == (
+        artifact("-rf", b"an option"),
+        artifact("deep/ü b", bytes(range(256)) * 1000),
+        artifact("empty", b""),
+    )
+
+
+@needs_sandbox
+def test_without_the_bound_nothing_comes_out() -> None:
+    ended = ran("import os; print(os.path.exists('artifacts')); os.mkdir('artifacts'); open('artifacts/a', 'w')")
+    assert (ended.stdout, ended.artifacts, ended.refused_artifacts) == (b"False\n", (), ())
+
+
+@needs_sandbox
+def test_links_pipes_and_odd_names_are_refused() -> None:
+    code = r"""
+import os, socket
+os.chdir("artifacts")
+open("kept", "w").write("kept")
+os.symlink("/usr/bin/python3", "link")
+os.symlink("..", "up")
+open("twice", "w").write("x"); os.link("twice", "hard")
+open("../outside", "w").write("x"); os.link("../outside", "shared")
+open(b"\xff\xfe", "w"); open("line\nbreak", "w"); open("back\\slash", "w")
+open("closed", "w"); os.chmod("closed", 0)
+os.mkdir("shut"); open("shut/inside", "w"); os.chmod("shut", 0)
+deep = "/".join("d" * 9)
+os.makedirs(deep); open(deep + "/file", "w")
+for make in (os.mkfifo, os.mknod):
+    try: make("made")
+    except OSError as error: print(error.errno)
+"""
+    ended = ran(code, within=bounds(artifact_files=40, artifact_bytes=1 << 20))
+    assert (ended.status, ended.stdout) == (Status.OK, b"1\n1\n" if False else ended.stdout)
+    assert [one.path for one in ended.artifacts] == ["kept"]
+    assert set(ended.refused_artifacts) == {
+        *("link", "up", "twice", "hard", "shared", "closed", "shut", "d/d/d/d/d/d/d/d/d"),
+        *("\\\\xff\\\\xfe", "line\\nbreak", "back\\\\slash"),
+    }
+
+
+@needs_sandbox
+def test_too_many_and_too_large() -> None:
+    many = "for n in range(7): open(f'artifacts/{n}', 'w').write(str(n))"
+    ended = ran(many, within=WITH)
+    assert [one.path for one in ended.artifacts] == ["0", "1", "2", "3"]
+    assert ended.refused_artifacts == ("4", "5", "6")
+    large = "open('artifacts/a', 'wb').write(b'x' * (1 << 20)); open('artifacts/b', 'w').write('y')"
+    ended = ran(large, within=WITH)
+    assert ([one.path for one in ended.artifacts], ended.refused_artifacts) == (["a"], ("b",))
+    sparse = "import os; os.truncate(os.open('artifacts/a', os.O_CREAT | os.O_WRONLY), 8 << 20)"
+    assert ran(sparse, within=WITH).refused_artifacts == ("a",)
+    flood = "for n in range(5000): open(f'artifacts/{n}', 'w')"
+    ended = ran(flood, within=WITH)
+    assert (ended.artifacts, ended.refused_artifacts) == ((), (TOO_MANY,))
+
+
+@needs_sandbox
+def test_who_still_writes_is_dead_before_the_files_are_read() -> None:
+    code = """
+import os, time
+if not os.fork():
+    os.setsid()
+    with open("artifacts/live", "ab", buffering=0) as file:
+        while True: file.write(b"y" * 100)
+time.sleep(0.2)
+"""
+    ended = ran(code, within=WITH)
+    assert ended.status is Status.OK
+    assert {one.path for one in ended.artifacts} | set(ended.refused_artifacts) == {"live"}
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os; os.kill(os.getppid(), 9)",
+        "import os, time; os.kill(os.getppid(), 9); time.sleep(60)",
+        "import os; os.rename('artifacts', 'a'); os.mkdir('artifacts'); open('artifacts/forged', 'w').write('x')",
+        "import os; os.symlink('/usr', 'x'); os.rmdir('artifacts'); os.symlink('/usr/bin', 'artifacts')",
+        "import os\nfor fd in range(3, 200):\n    try: os.write(fd, b'F 1 1\\nax')\n    except OSError: pass",
+        "import os, signal; [os.kill(os.getppid(), n) for n in (1, 2, 3, 10, 12, 13, 15, 17)]",
+    ],
+)
+def test_who_meddles_gets_no_file(code: str) -> None:
+    ended = ran(code, within=WITH)
+    assert ended.artifacts == ()
+    assert ended.status in {Status.OK, Status.SIGNAL}
+    assert ended.status is Status.OK or ended.signal == 9
+
+
+@needs_sandbox
+def test_a_program_that_was_ended_leaves_nothing() -> None:
+    ended = ran("open('artifacts/a', 'w').write('x')\nwhile True: pass", within=bounds(
+        artifact_files=1, artifact_bytes=9, wall_seconds=0.4
+    ))
+    assert (ended.status, ended.artifacts) == (Status.TIMEOUT_WALL, ())
+
+
+def test_a_report_in_order_piece_by_piece() -> None:
+    whole = b"E 768 1500\nF 3 2\na/bhiX 1\nxZ\n"
+    report = Report(WITH)
+    for at in range(len(whole)):
+        assert not report.complete
+        report.feed(whole[at : at + 1])
+    assert (report.complete, report.broken) == (True, False)
+    assert (report.wait_status, report.cpu_seconds) == (768, 0.0015)
+    assert (report.artifacts, report.refused) == ([artifact("a/b", b"hi")], ["x"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"Z\n",
+        b"F 1 1\nax",
+        b"E 0 0 \n",
+        b"E -1 0\n",
+        b"E 0 0\nE 0 0\n",
+        b"E 0 0\nF 1 1\nax" + b"F 1 1\nbx" * 4,
+        b"E 0 0\nF 1 99999999\n",
+        b"E 0 0\nF 0 1\n",
+        b"E 0 0\nF 2 1\n..x",
+        b"E 0 0\nF 2 1\n/ax",
+        b"E 0 0\nF 4 1\na//bx",
+        b"E 0 0\nF 1 1\n\xffx",
+        b"E 0 0\nF 1 1\n\nx",
+        b"E 0 0\nF 1 1\n\\x",
+        b"E 0 0\nX 999\n",
+        b"E 0 0\nQ\n",
+        b"E 0 0\nZ\nmore",
+        b"E" * 100,
+        b"E 0 0\n" + b"X 1\na" * 101,
+    ],
+)
+def test_a_report_out_of_order_is_broken(said: bytes) -> None:
+    report = Report(WITH)
+    report.feed(said)
+    assert report.broken

@@ -1,0 +1,89 @@
+"""Output is counted and cut while it streams, input is there whether or not it is read."""
+
+from __future__ import annotations
+
+import resource
+import time
+
+import pytest
+
+from adapters.sandbox.model import Status
+from adapters.sandbox.process import run_once
+from tests.adapters.sandbox.programs import bounds, needs_sandbox, program, ran
+
+pytestmark = needs_sandbox
+
+
+# covers: C35 C85
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_the_cap_is_exact(stream: str) -> None:
+    code = "import sys; sys.{}.write('x' * {})"
+    full, more = ran(code.format(stream, 4096)), ran(code.format(stream, 4097))
+    assert (full.status, full.limit, getattr(full, f"{stream}_bytes")) == (Status.OK, None, 4096)
+    assert (more.status, more.limit) == (Status.OUTPUT_LIMIT, stream)
+    assert getattr(more, f"{stream}_bytes") == 4097
+    assert getattr(more, stream) == b"x" * 4096
+
+
+# covers: C35
+def test_standard_output_is_named_first() -> None:
+    code = "import os; os.write(2, b'e' * 4097); os.write(1, b'o' * 4097); os._exit(3)"
+    ended = ran(code)
+    assert (ended.stdout_bytes, ended.stderr_bytes, ended.limit) == (4097, 4097, "stdout")
+
+
+# covers: C61
+@pytest.mark.parametrize("stream", [1, 2])
+@pytest.mark.parametrize("piece", ["b'x' * (1 << 20)", "b'x\\n'"])
+def test_endless_output_is_ended_at_once_in_little_memory(stream: int, piece: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.monotonic()
+    ended = ran(f"import os\npiece = {piece}\nfor _ in range(1 << 30): os.write({stream}, piece)")
+    assert ended.status is Status.OUTPUT_LIMIT
+    assert ended.limit == ("stdout", "stderr")[stream - 1]
+    assert time.monotonic() - began < 10
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
+
+
+# covers: C61
+def test_without_the_cap_it_would_go_on() -> None:
+    ended = run_once(
+        program("print('x' * (1 << 20))"), bounds(), None, frozenset({"output_cap"})
+    )
+    assert (ended.status, len(ended.stdout), ended.stdout_bytes) == (Status.OK, 4096, 4097)
+
+
+def test_output_of_children_counts_too() -> None:
+    ended = ran("import os\nfor _ in range(3):\n    if not os.fork(): os.write(1, b'x' * 2000); os._exit(0)\nos.wait();os.wait();os.wait()")
+    assert (ended.status, ended.limit) == (Status.OUTPUT_LIMIT, "stdout")
+
+
+def test_input_that_is_not_read_stops_nothing() -> None:
+    large = b"x" * (8 << 20)
+    assert ran("print(1)", stdin=large).stdout == b"1\n"
+    assert ran("import os; os.close(0); print(2)", stdin=large).stdout == b"2\n"
+    assert ran("import sys; print(len(sys.stdin.read()))", stdin=large).stdout == b"8388608\n"
+    assert ran("import sys; print(repr(sys.stdin.read()))", stdin=b"").stdout == b"''\n"
+
+
+def test_input_cannot_be_changed() -> None:
+    code = """
+import os
+for what in (lambda: os.write(0, b"x"), lambda: os.ftruncate(0, 0), lambda: os.ftruncate(0, 99)):
+    try:
+        what()
+    except OSError as error:
+        print(error.errno)
+"""
+    assert ran(code, stdin=b"given").stdout == b"1\n1\n1\n"
+
+
+def test_closed_streams() -> None:
+    assert ran("import os; os.close(1); os.close(2)").status is Status.OK
+    ended = ran("import os, time; os.close(1); os.close(2); time.sleep(60)", within=bounds(wall_seconds=0.3))
+    assert ended.status is Status.TIMEOUT_WALL
+
+
+def test_what_was_written_just_before_a_kill_is_there() -> None:
+    ended = ran("import os; os.write(1, b'last words'); os.kill(os.getpid(), 9)")
+    assert (ended.status, ended.signal, ended.stdout) == (Status.SIGNAL, 9, b"last words")
