@@ -26,6 +26,9 @@ _DAY = 86_400
 _NAME = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _SHELF = re.compile(r"[0-9a-f]{2}", re.ASCII)
 _DRAFT = ".draft-"
+_SWEEP_SECONDS = 3_600
+"""How often what is kept no longer is removed, by whoever puts something in."""
+
 _OLD_DRAFT = 3_600
 """Seconds after which a draft is of an engine that died."""
 
@@ -38,6 +41,7 @@ class ArtifactStore:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._next_sweep = 0
 
     def put(self, data: bytes, now: int, days: int) -> str:
         """Keep an object for so many days from `now` (seconds since 1970 UTC), durable on return; its digest.
@@ -48,6 +52,9 @@ class ArtifactStore:
             raise WorkError(
                 "nothing says for how long an object is kept", remedy="state retention_days in policy/code.yaml"
             )
+        if now >= self._next_sweep:
+            self._next_sweep = now + _SWEEP_SECONDS
+            self.sweep(now)
         name, until = hashlib.sha256(data).hexdigest(), now + days * _DAY
         with self._shelf(name[:2], make=True) as shelf:
             if not _extended(shelf, name, until):
@@ -89,7 +96,7 @@ class ArtifactStore:
 
     def _shelves(self) -> list[str]:
         try:
-            return sorted(name for name in os.listdir(self._root) if _SHELF.fullmatch(name))
+            return sorted(one.name for one in self._root.iterdir() if _SHELF.fullmatch(one.name))
         except FileNotFoundError:
             return []
         except OSError as error:

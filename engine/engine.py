@@ -37,6 +37,7 @@ from engine.work import Hand, Job
 
 if TYPE_CHECKING:
     from engine.code.asking import Machine
+    from engine.code.once import Watch
     from engine.code.repair import Repair, RepairAsync
     from engine.code.result import CodeRun
     from engine.sandboxes import Sandboxes
@@ -194,12 +195,12 @@ class _Open:
             raise _not_open()
         return answer_once(find(point), request, mode, self.parts, context, hand)
 
-    def _code_steps(self, asked: Any, context: Context, cancel: threading.Event | None) -> Steps[CodeRun]:
+    def _code_steps(self, asked: Any, context: Context, watch: Watch | None) -> Steps[CodeRun]:
         if self.parts is None:
             raise _not_open()
-        from engine.code.once import run_code
+        from engine.code.once import Watch, run_code
 
-        return run_code(asked, self.parts, self.code_machine(), context, cancel)
+        return run_code(asked, self.parts, self.code_machine(), context, watch or Watch())
 
     def code_machine(self) -> Machine:
         """What runs of generated code need of this machine; its `running` knows those under way."""
@@ -352,21 +353,21 @@ class Engine(_Open):
 
         return self.decide("source", {"path": str(path), "digest": digest}, stage, context)
 
-    def run_code(self, asked: Any, context: Context = _ANYBODY, cancel: threading.Event | None = None) -> CodeRun:
+    def run_code(self, asked: Any, context: Context = _ANYBODY, watch: Watch | None = None) -> CodeRun:
         """Run generated code: decide, run in a sandbox, validate, record. `asked` is a CodeRunRequest as JSON.
 
-        Always a result, which says why it stopped. Setting `cancel` ends the run, whatever it is doing.
+        Always a result, which says why it stopped. `watch` cancels the run, and is told of its phases.
         """
-        return run(self._code_steps(asked, context, cancel))
+        return run(self._code_steps(asked, context, watch))
 
     def repair_code(
-        self, asked: Any, repair: Repair, context: Context = _ANYBODY, cancel: threading.Event | None = None
+        self, asked: Any, repair: Repair, context: Context = _ANYBODY, watch: Watch | None = None
     ) -> CodeRun:
         """`run_code`, and again with what `repair` gives in the place of rejected code, as often as policy lets it."""
         from engine.code.repair import repaired
 
         own = replace(context, idempotency_key=None)  # a key is for one run
-        return repaired(lambda document: self.run_code(document, own, cancel), asked, repair)
+        return repaired(lambda document: self.run_code(document, own, watch), asked, repair)
 
     def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
         """Tell what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
@@ -428,20 +429,18 @@ class AsyncEngine(_Open):
         steps = answer_once(find("source"), request, mode, parts, context, body=lambda: _digest_of(path))
         return await self._walk(run_async(steps))
 
-    async def run_code(
-        self, asked: Any, context: Context = _ANYBODY, cancel: threading.Event | None = None
-    ) -> CodeRun:
+    async def run_code(self, asked: Any, context: Context = _ANYBODY, watch: Watch | None = None) -> CodeRun:
         """`Engine.run_code`; programs run in threads of their own."""
-        return await self._walk(run_async(self._code_steps(asked, context, cancel)))
+        return await self._walk(run_async(self._code_steps(asked, context, watch)))
 
     async def repair_code(
-        self, asked: Any, repair: RepairAsync, context: Context = _ANYBODY, cancel: threading.Event | None = None
+        self, asked: Any, repair: RepairAsync, context: Context = _ANYBODY, watch: Watch | None = None
     ) -> CodeRun:
         """`Engine.repair_code`."""
         from engine.code.repair import repaired_async
 
         own = replace(context, idempotency_key=None)
-        return await repaired_async(lambda document: self.run_code(document, own, cancel), asked, repair)
+        return await repaired_async(lambda document: self.run_code(document, own, watch), asked, repair)
 
     async def _walk(self, path: Coroutine[Any, Any, T]) -> T:
         """Walk a path to its end, also when the caller is cancelled: what it takes it gives back or records."""

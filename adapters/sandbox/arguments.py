@@ -28,7 +28,7 @@ _FIXED = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": WORK}
 PROTECTIONS = (
     *(f"unshare_{namespace}" for namespace in NAMESPACES),
     *("disable_userns", "cap_drop", "new_session", "clearenv", "ro_usr", "dev", "private_tmp", "private_job"),
-    *("remount_root", "remount_dev", "seccomp", "rlimit_as", "rlimit_nproc", "rlimit_nofile", "rlimit_fsize"),
+    *("remount_root", "seccomp", "rlimit_as", "rlimit_nproc", "rlimit_nofile", "rlimit_fsize"),
     *("rlimit_cpu", "memory_cgroup", "output_cap", "wall_clock", "kill_tree", "close_fds", "drop_uid"),
 )
 """The names that `without` knows."""
@@ -53,7 +53,7 @@ def arguments(
     if "unshare_user" not in without:
         words += _unless(without, "disable_userns", "--disable-userns", "--assert-userns-disabled")
         words += ["--uid", "65534", "--gid", "65534"]
-    words += _unless(without, "cap_drop", "--cap-drop", "ALL")
+    words += ["--cap-add" if "cap_drop" in without else "--cap-drop", "ALL"]  # saying neither drops them too
     words += _unless(without, "kill_tree", "--die-with-parent")
     words += _unless(without, "new_session", "--new-session")
     words += _unless(without, "unshare_uts", "--hostname", "sandbox")

@@ -41,14 +41,14 @@ class Closing:
         programs = [one for one in (solution, verifier) if one is not None]
 
         def keep() -> dict[str, Any]:
-            keeper, kept = self._keeper(), [dict[str, Any]() for _ in programs]
-            for program, own in zip(programs, kept, strict=True):
-                if program.executed is not None:
-                    own |= keeper.success(program.executed, program.result)
+            keeper, kept = self._keeper(), []
+            for program in programs:
+                kept.append(keeper.success(program.executed, program.result) if program.executed else {})
                 self._remember(program, valid=True)
             return _kept(kept)
 
-        return (yield Call(keep, slow=True))
+        found: dict[str, Any] = yield Call(keep, slow=True)
+        return found
 
     def keep_failure(self, reason: str, solution: Program | None, verifier: Program | None) -> Steps[dict[str, Any]]:
         """The code and a log of the program that failed; of a solution that its verifier refused, its result too."""
@@ -64,7 +64,8 @@ class Closing:
                 self._remember(program, valid=False)
             return _kept(kept)
 
-        return (yield Call(keep, slow=True))
+        found: dict[str, Any] = yield Call(keep, slow=True)
+        return found
 
     def record(
         self, document: Mapping[str, Any], solution: Program | None, verifier: Program | None, kept: Mapping[str, Any]

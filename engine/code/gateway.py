@@ -100,7 +100,9 @@ class _Run:
         seen = {"input_payload": self._request.action["input_payload"], "output": result_of(output.result)}
         shown = {**action, "input_payload": seen} if isinstance(action, dict) else action
         execution = {"seed": self._request.seed} if self._request.seed is not None else {}
-        wanted = Wanted(_VERIFIER, shown, hints, _contract(self._asking.parts, _VERIFIER), self._request.request, execution)
+        wanted = Wanted(
+            _VERIFIER, shown, hints, _contract(self._asking.parts, _VERIFIER), self._request.request, execution
+        )
         verifier = self._verifier = Program(wanted, Story(), "verifier.")
         try:
             yield from perform(verifier, self._asking, self._ticket)

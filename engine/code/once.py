@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.canonical import canonical, digest
@@ -18,7 +18,7 @@ from engine.code.asking import Machine
 from engine.code.gateway import begun, internal, refused
 from engine.code.request import CodeRunRequest, read
 from engine.code.result import CodeRun
-from engine.code.running import Ticket
+from engine.code.running import Phase, Ticket
 from engine.drive import Append, Call, Steps
 from engine.errors import DecideError, EngineError, Exit, GatherError
 from engine.flow import Context, Parts
@@ -29,16 +29,28 @@ from engine.state.store import Begun, Store
 _NEW_KEY = "use a new idempotency key for a new run"
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who looks on: setting `cancel` ends the run, `told` hears of each phase that begins."""
+
+    cancel: threading.Event | None = None
+    told: Callable[[Phase], None] | None = None
+
+
 def run_code(
-    asked: Any, parts: Parts, machine: Machine, context: Context, cancel: threading.Event | None = None
+    asked: Any,
+    parts: Parts,
+    machine: Machine,
+    context: Context,
+    watch: Watch = Watch(),
 ) -> Steps[CodeRun]:
     """Take one run from what was asked to its result; never raises an EngineError.
 
-    `asked` is plain JSON, checked JSON text, or the error that kept it from being read. Setting `cancel` ends it.
+    `asked` is plain JSON, checked JSON text, or the error that kept it from being read.
     """
     try:
         request = read(asked)
-        with _place(request, machine, context, cancel) as ticket:
+        with _place(request, machine, context, watch) as ticket:
             if context.idempotency_key is None:
                 return (yield from begun(request, ticket, parts, machine, context))
             return (yield from _once(context.idempotency_key, request, ticket, parts, machine, context))
@@ -50,10 +62,9 @@ def run_code(
 
 
 @contextmanager
-def _place(
-    request: CodeRunRequest, machine: Machine, context: Context, cancel: threading.Event | None
-) -> Iterator[Ticket]:
-    ticket = machine.running.begin(request.run_id or machine.new_run(), context.caller, cancel)
+def _place(request: CodeRunRequest, machine: Machine, context: Context, watch: Watch) -> Iterator[Ticket]:
+    run_id = request.run_id or machine.new_run()
+    ticket = machine.running.begin(run_id, context.caller, watch.cancel, watch.told)
     try:
         yield ticket
     finally:

@@ -87,7 +87,7 @@ def perform(program: Program, asking: Asking, ticket: Ticket, step: str = "execu
 
 def _plan(program: Program, asking: Asking, ticket: Ticket) -> Steps[Planned]:
     wanted = program.wanted
-    ticket.phase = "plan"
+    ticket.enter("plan")
     body = {"action": wanted.action, **wanted.hints, "elapsed_ms": asking.elapsed_ms}
     answer = yield from asking.ask(f"{program.names}code_action", "code_action", body)
     _pass(program, answer, "plan")
@@ -111,7 +111,7 @@ def _plan(program: Program, asking: Asking, ticket: Ticket) -> Steps[Planned]:
 
 def _execute(program: Program, planned: Planned, asking: Asking, ticket: Ticket, step: str) -> Steps[None]:
     wanted, story = program.wanted, program.story
-    ticket.phase = "policy_check"
+    ticket.enter("policy_check")
     body = {"language": planned.language, "code": wanted.action["code"]}
     scan = yield from asking.ask(f"{program.names}code_scan", "code_scan", body)
     if scan.fault is None or scan.fault.exit is not Exit.UNREADABLE:  # a language nobody scans is for policy to refuse
@@ -216,7 +216,7 @@ class _Hand:
         found = asking.parts.world.sandbox_facts(frozenset({backend.name}))
         payload = json.dumps(action["input_payload"]) + "\n"
         code = Code(action["code"], self.planned.entrypoint, payload.encode("ascii"))
-        self.ticket.phase = "execute"
+        self.ticket.enter("execute")
         result, ended, grant = run_code(
             permit,
             job.input_digest,

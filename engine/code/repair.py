@@ -67,10 +67,7 @@ class Tries:
             request = read(asked)
         except EngineError:
             return None
-        document = request.stated
-        if request.verifier is not None:
-            document["verifier"] = request.verifier.model_dump(mode="json", exclude_unset=True)
-        return cls({**document, "task": request.task or f"repair-{uuid.uuid4()}"})
+        return cls({**request.stated, "task": request.task or f"repair-{uuid.uuid4()}"})
 
     def rejected(self, run: CodeRun) -> Rejection | None:
         """What to tell of a run that another action may do better; None where the loop ends."""

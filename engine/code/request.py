@@ -14,9 +14,10 @@ from pydantic import Field, ValidationError
 
 from engine.canonical import RawJson, canonical
 from engine.errors import EngineError, GatherError
+from engine.facts.sandboxes import ProfileName, Tighten
 from engine.model import Model
-
-LARGEST = 2**53 - 1
+from engine.points.code_execution import Seed, Task
+from engine.points.code_output import Word
 
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
@@ -40,12 +41,12 @@ class CodeRunRequest(Model):
     action: Any = None
     request: Any = None
     policy_hints: Any = None
-    contract: Id | None = None
-    profile: Id | None = None
-    task: Id | None = None
-    seed: Annotated[int, Field(ge=0, le=LARGEST)] | None = None
+    contract: Word | None = None
+    profile: ProfileName | None = None
+    task: Task | None = None
+    seed: Seed | None = None
     artifacts: bool | None = None
-    tighten: Any = None
+    tighten: Tighten | None = None
     verifier: Verify | None = None
     approvals: Annotated[Mapping[Id, Id], Field(max_length=16)] = Field(default_factory=dict)
     run_id: Uuid | None = None
@@ -53,7 +54,7 @@ class CodeRunRequest(Model):
     @property
     def stated(self) -> dict[str, Any]:
         """The fields that came in, with the action and hints as they were; null is not the same as absent."""
-        return {name: getattr(self, name) for name in self.model_fields_set}
+        return self.model_dump(mode="json", exclude_unset=True)
 
 
 def read(asked: Any) -> CodeRunRequest:

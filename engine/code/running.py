@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,7 +20,13 @@ class Ticket:
     run_id: str
     owner: tuple[str, str]
     cancel: threading.Event = field(default_factory=threading.Event)
+    told: Callable[[Phase], None] = lambda _: None
     phase: Phase = "plan"
+
+    def enter(self, phase: Phase) -> None:
+        """A phase begins; whoever waits is told."""
+        self.phase = phase
+        self.told(phase)
 
 
 class Running:
@@ -30,9 +37,15 @@ class Running:
         self._lock = threading.Lock()
         self._tickets: dict[tuple[str, str, str], Ticket] = {}
 
-    def begin(self, run_id: str, caller: Caller, cancel: threading.Event | None = None) -> Ticket:
+    def begin(
+        self,
+        run_id: str,
+        caller: Caller,
+        cancel: threading.Event | None = None,
+        told: Callable[[Phase], None] | None = None,
+    ) -> Ticket:
         """Take a place. Raises EngineError `engine.overloaded`, or GatherError where this id is under way."""
-        ticket = Ticket(run_id, _owner(caller), cancel or threading.Event())
+        ticket = Ticket(run_id, _owner(caller), cancel or threading.Event(), told or (lambda _: None))
         with self._lock:
             if (*ticket.owner, run_id) in self._tickets:
                 raise GatherError(

@@ -13,7 +13,7 @@ from engine.errors import EngineError, Exit
 from engine.model import Finding, Level
 
 StopReason = NewType("StopReason", str)
-"""A registered reason; `registered` is the only maker."""
+"""A registered reason; `registered` makes those that are not written here."""
 
 REGISTRY: tuple[str, ...] = (
     "success",
@@ -70,10 +70,10 @@ def is_registered(text: str) -> bool:
     return any(_fits(text, one) for one in REGISTRY)
 
 
-SUCCESS = registered("success")
-CANCELLED = registered("cancelled")
-APPROVAL = registered("approval_required")
-MAX_SECONDS = registered(_BUDGET)
+SUCCESS = StopReason("success")
+CANCELLED = StopReason("cancelled")
+APPROVAL = StopReason("approval_required")
+MAX_SECONDS = StopReason(_BUDGET)
 
 
 def of_fault(fault: EngineError) -> StopReason:

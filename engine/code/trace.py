@@ -95,5 +95,3 @@ class Ran:
         """Its output is validated; `measured` has bytes and milliseconds."""
         self.step.update({**measured, "ok": True})
         self.story._history(self.phase, result=dict(result))  # noqa: SLF001
-
-

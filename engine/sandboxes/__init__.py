@@ -7,15 +7,18 @@ new probe. Where there is none to be had, nothing is claimed, and whoever needs 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from adapters.sandbox.model import Backend
 from adapters.sandbox.probe import code
 from engine.canonical import canonical, digest
-from engine.errors import EngineError
+from engine.errors import EngineError, WorkError
+from engine.files import shown
 from engine.model import Boundary, Probe
 from engine.points import SandboxFacts
 from engine.sandboxes import cache
@@ -69,6 +72,17 @@ class Sandboxes:
             tuple(probe for one in found for probe in one.probes),
         )
 
+    def backend(self, name: str) -> Backend:
+        """The backend of this name. Raises WorkError where none is registered."""
+        entry = self._all().get(name)
+        if entry is None:
+            raise WorkError(
+                f"there is no sandbox `{shown(name, 40)}` here",
+                remedy="run `engine doctor --sandbox`, install what it names, and ask again",
+                code="engine.limit_unenforceable",
+            )
+        return entry.backend
+
     def tried(self, name: str) -> Tried:
         """The result for a registered backend: kept, or made now. Raises nothing."""
         entry = self._all()[name]
@@ -78,8 +92,7 @@ class Sandboxes:
             try:
                 return self._current(name, entry)
             except (EngineError, OSError) as error:
-                words = error.one_line() if isinstance(error, EngineError) else (error.strerror or "failed").lower()
-                return Tried(None, None, f"it cannot be tried: {words}")
+                return Tried(None, None, _words(error))
 
     def _all(self) -> Mapping[str, Registered]:
         with self._guard:
@@ -91,20 +104,39 @@ class Sandboxes:
         if (missing := entry.backend.available()) is not None:
             return Tried(None, None, missing)
         machine, now = subject_of(entry), self._clock()
-        known = self._tried.get(name)
-        result = known.result if known is not None else cache.read(self._state, name)
-        if result is not None and result.subject == machine:
-            if result.whole and now - KEPT_SECONDS <= result.probed_at <= now + AHEAD_SECONDS:
-                self._tried[name] = Tried(result, machine)
-                return self._tried[name]
-            if known is not None and self._retry.get(name, 0) > now >= result.probed_at - AHEAD_SECONDS:
-                return known
+        known = self._tried.get(name) or Tried(cache.read(self._state, name), machine)
+        if not (known.machine == machine and (_stands(known.result, machine, now) or self._waits(name, now))):
+            known = self._again(name, entry, machine, now)
+        self._tried[name] = known
+        return known
+
+    def _waits(self, name: str, now: int) -> bool:
+        """Whether a probe that did not end well was made so lately that it is not made again yet."""
+        return self._retry.get(name, 0) - RETRY_SECONDS - AHEAD_SECONDS <= now < self._retry.get(name, 0)
+
+    def _again(self, name: str, entry: Registered, machine: str, now: int) -> Tried:
         self._retry[name] = now + RETRY_SECONDS
-        fresh = cache.Result(backend=name, subject=machine, probed_at=now, rows=entry.probe())
-        if fresh.whole:
-            cache.write(self._state, fresh)
-        self._tried[name] = Tried(fresh, machine)
-        return self._tried[name]
+        try:
+            result = cache.Result(backend=name, subject=machine, probed_at=now, rows=entry.probe())
+        except (EngineError, OSError) as error:
+            return Tried(None, machine, _words(error))
+        if result.whole:
+            cache.write(self._state, result)
+        return Tried(result, machine)
+
+
+def _stands(result: cache.Result | None, machine: str, now: int) -> bool:
+    """Whether a result is of this machine, young, and of everything."""
+    if result is None or result.subject != machine or not result.whole:
+        return False
+    return now - KEPT_SECONDS <= result.probed_at <= now + AHEAD_SECONDS
+
+
+def _words(error: EngineError | OSError) -> str:
+    told = (
+        f"{error.message}; {error.remedy}" if isinstance(error, EngineError) else os.strerror(error.errno or 0).lower()
+    )
+    return f"it cannot be tried: {told}"
 
 
 def subject_of(entry: Registered) -> str:

@@ -70,7 +70,7 @@ def test_a_try_that_came_to_nothing_is_forgotten(store: Store) -> None:
     assert store.attempts("pipeline", "task-1", None, 9) == ()
 
 
-def test_tries_that_begin_together_are_all_counted(tmp_path: Path, store: Store) -> None:
+def test_tries_that_begin_together_are_all_counted(store: Store) -> None:
     together(8, lambda number: store.begin_attempt(numbered(number)))
     assert len(store.attempts("pipeline", "task-1", None, 99)) == 8
 

@@ -294,7 +294,7 @@ def opened_past(count: int) -> str:
 
 def filled(paths: list[str], size: int, per_file: int) -> str:
     """Write `size` bytes in files of at most `per_file` bytes, beginning with each of `paths`, and remove them."""
-    names = list[str]()
+    names, refused = list[str](), list[int]()
     try:
         for path in paths:
             try:
@@ -302,9 +302,9 @@ def filled(paths: list[str], size: int, per_file: int) -> str:
                     names.append(f"{path}-{len(names)}")
                     size -= extended(names[-1], min(size, per_file))
             except OSError as error:
-                last = error
-        if size > 0:
-            raise last
+                refused.append(error.errno or 0)
+        if size > 0:  # a place that is not there holds nothing; one that is has to be full
+            raise OSError(next((one for one in refused if one in {errno.ENOSPC, errno.EFBIG}), refused[-1]), "")
     finally:
         for name in names:
             if os.path.lexists(name):

@@ -75,7 +75,7 @@ class Row:
 
 def rows(trial: Trial, kernel: Mapping[str, Iterable[Check]] = KERNEL) -> tuple[Row, ...]:
     """A row for every boundary; all unsupported when the sandbox did not do what a program must be able to do."""
-    works = trial.problem is None and all(act.held for act in _acts(_work(trial), trial))
+    works = all(act.held for act in _acts(_work(trial), trial))
     found: dict[str, Row] = {}
     for boundary, checks in kernel.items():
         more = MACHINE_CALLS.get(platform.machine(), ()) if boundary == "syscalls" else ()

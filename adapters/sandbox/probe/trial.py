@@ -21,12 +21,13 @@ from adapters.sandbox.probe.watch import Watch, named
 from adapters.sandbox.probe.words import ALLOWED, compared, said
 from adapters.sandbox.seccomp import KILLED
 from adapters.sandbox.syscalls import numbers
+from engine.errors import WorkError
 
 Runner = Callable[[Program, Bounds], Ended]
 """Runs a program by the launcher of a backend: the one that real work goes through."""
 
 BOUNDS = Bounds(
-    wall_seconds=20.0,
+    wall_seconds=60.0,
     cpu_seconds=10,
     memory_bytes=192 << 20,
     processes=24,
@@ -45,7 +46,7 @@ _DAEMONS = 3
 _WAITS = (0.3, 1.2, 5.0)
 """Seconds until the wall clock ends a sleeper; longer when it was not up in time on a loaded machine."""
 
-_CONTROL_SECONDS = 30.0
+_CONTROL_SECONDS = 60.0
 _UNLISTED = {"x86_64": 294, "aarch64": 26}
 """inotify_init1: a call that is harmless, allowed outside, and on no list of the filter."""
 
@@ -70,24 +71,26 @@ _FLOODS = {
 
 @dataclass(slots=True)
 class Trial:
-    """What was seen: a word for each act inside and outside; `problem` when the sandbox did not run at all."""
+    """What was seen: a word for each act inside and outside."""
 
     inside: dict[str, str] = field(default_factory=dict)
     outside: dict[str, str] = field(default_factory=dict)
-    problem: str | None = None
 
 
-def tried(run: Runner, user: int | None) -> Trial:
+def tried(run: Runner, user: int | None, known: Mapping[str, str] | None = None) -> Trial:
     """Run all of it, a few at a time; takes somewhat more than the second of CPU that the smallest limit has.
 
-    `user` is who sandboxes are outside of themselves, None for this process itself. Raises OSError.
+    `user` is who sandboxes are outside of themselves, None for this process itself; `known` are words of
+    controls that were run on this machine already. Raises OSError, and WorkError when the sandbox did not run.
     """
     with Canaries(user) as canaries:
         control = Control(user, {canaries.secret_name: canaries.secret}, canaries.descriptor)
         probe = _Probe(run, control, canaries)
         with ThreadPoolExecutor(4, thread_name_prefix="sandbox-probe") as pool:
-            for done in [pool.submit(part) for part in probe.parts()]:
+            parts = [*probe.inside(), *(probe.outside() if known is None else ())]
+            for done in [pool.submit(part) for part in parts]:
                 done.result()
+    probe.trial.outside |= known or {}
     return probe.trial
 
 
@@ -100,15 +103,15 @@ class _Probe:
         self._acts = (_HERE / "acts.py").read_text(encoding="utf-8")
         self._floods = (_HERE / "floods.py").read_text(encoding="utf-8")
 
-    def parts(self) -> Iterator[Callable[[], None]]:
-        """What is done side by side, the longest first."""
-        for name in _FLOODS:
-            yield partial(self._flood, name)
-            yield partial(self._flood_outside, name)
-        yield self._acts_inside
-        yield self._acts_outside
-        yield self._sleeper
-        yield self._sleeper_outside
+    def inside(self) -> Iterator[Callable[[], None]]:
+        """What the real launcher runs, the longest first."""
+        yield from (partial(self._flood, name) for name in _FLOODS)
+        yield from (self._acts_inside, self._sleeper)
+
+    def outside(self) -> Iterator[Callable[[], None]]:
+        """The positive controls."""
+        yield from (partial(self._flood_outside, name) for name in _FLOODS)
+        yield from (self._acts_outside, self._sleeper_outside)
 
     def _acts_inside(self) -> None:
         token, victim = _token(), self._canaries.victim()
@@ -118,7 +121,10 @@ class _Probe:
         finally:
             victim.end()
         if ended.status is not Status.OK:
-            self.trial.problem = f"the probe program ended with {ended.status}: {_last_line(ended.stderr)}"
+            raise WorkError(
+                f"the sandbox did not run the probe: {ended.status}: {_last_line(ended.stderr)}",
+                remedy="`engine doctor` says what sandboxes need of this machine",
+            )
         self.trial.inside |= words
 
     def _acts_outside(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,33 +51,27 @@ def ran(code: str, *, within: Bounds = BOUNDS, **fields: Any) -> Ended:
     return Bubblewrap().run(program(code, **fields), within)
 
 
-def inhabitants(namespace: str) -> list[int]:
-    """The processes of this machine that live in a process namespace; a zombie lives in none."""
+def leftovers(marker: str) -> list[int]:
+    """The processes of this machine whose command line has the marker."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
-                if str((folder / "ns" / "pid_for_children").readlink()) == namespace:
-                    found.append(int(folder.name))
+                line = (folder / "cmdline").read_bytes()
             except OSError:
                 continue
+            if marker.encode() in line and int(folder.name) != os.getpid():
+                found.append(int(folder.name))
     return found
 
 
-def open_descriptors() -> set[str]:
-    """Of this process."""
-    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
-
-
-def namespace_of(process: int) -> str:
-    return str(Path(f"/proc/{process}/ns/pid_for_children").readlink())
-
-
-def emptied(namespace: str, seconds: float) -> bool:
-    """Whether nothing lives there any more, now or soon."""
-    deadline = time.monotonic() + seconds
-    while inhabitants(namespace):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
+def process_namespaces() -> set[str]:
+    """The process namespaces that something on this machine lives in; a zombie has none."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                found.add((folder / "ns" / "pid").readlink().name)
+            except OSError:
+                continue
+    return found

@@ -82,10 +82,7 @@ print(made)
     for most in (1, 4, 10):
         assert ran(code, within=bounds(processes=most)).stdout == f"{most - 1}\n".encode()
     assert unbounded(code, bounds(processes=1), "rlimit_nproc").stdout == b"50\n"
-    threads = """
-import threading, time
-for _ in range(40): threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
-"""
+    threads = "import threading, time\nfor n in range(40): threading.Thread(target=time.sleep, args=(9,), daemon=True).start()"
     assert b"can't start new thread" in ran(threads).stderr
 
 
@@ -100,7 +97,7 @@ def test_a_busy_loop_ends_with_its_processor_time() -> None:
     ended = ran("while True: pass", within=bounds(cpu_seconds=1, wall_seconds=60.0))
     assert (ended.status, ended.signal, ended.limit) == (Status.TIMEOUT_CPU, 24, "cpu")
     assert ended.cpu_seconds is not None
-    assert 0.7 < ended.cpu_seconds < 2
+    assert 0.9 < ended.cpu_seconds < 2
 
 
 def test_ignoring_the_signal_gains_a_second() -> None:
