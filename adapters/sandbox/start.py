@@ -209,7 +209,8 @@ def _hands(
     child = handshake.child_of(bytes(line), without)
     pidfd = handshake.opened(child, process.pid)
     stack.callback(os.close, pidfd)
-    stack.callback(_dead, pidfd)
+    if "kill_tree" not in without:
+        stack.callback(_dead, pidfd)
     if _piece(ready, deadline) != b"R":
         raise HandshakeError("ready")
     return child, pidfd

@@ -225,7 +225,7 @@ facts holds without exception.
 PROPOSED = {"code_action", "code_execution"}
 """Points whose requests hold a proposed action and the hints beside it."""
 
-OPEN = {**dict.fromkeys(PROPOSED, {"action", "policy_hints"}), "code_output": {"request"}}
+OPEN = {**{name: {"action", "policy_hints"} for name in PROPOSED}, "code_output": {"request"}}
 """Fields of requests that hold what others wrote: what is unknown in it has a code of its own, or is no fact (C78)."""
 
 
@@ -233,8 +233,8 @@ def answered(point: str, path: Path_, value: Any) -> bool:
     """Whether a change to an action or its hints is one that the rows name an answer.
 
     Hints that are no object, and a number or list that cannot be read, are none, and what is not hinted is the
-    default (C02, C05, C07, C08); no hint of the network asks for none (C77), but every other value of it must not widen. An empty
-    payload is an object, and without the field that no action has the action has none.
+    default (C02, C05, C07, C08); no hint of the network asks for none (C77), but every other value of it must not
+    widen. An empty payload is an object, and without the field that no action has the action has none.
     """
     if point not in PROPOSED:
         return False

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from adapters.sandbox.probe.checks import (
     BOUNDED,
+    CPU,
     INODES,
     KERNEL,
     MACHINE_CALLS,
@@ -84,6 +85,8 @@ def rows(trial: Trial, kernel: Mapping[str, Iterable[Check]] = KERNEL) -> tuple[
         found[boundary] = _row(boundary, "supervised", checks, trial, works)
     alone = "kernel" if trial.inside.get("namespace_pid") == "own" else "supervised"
     found["survivors"] = _row("survivors", alone, SURVIVORS, trial, works)
+    by = next((kind for kind, words in CPU.items() if trial.inside.get("cpu") in words), "kernel")
+    found["cpu"] = _row("cpu", by, (Check("cpu", CPU[by]),), trial, works)
     for boundary, checks in (("memory", MEMORY), ("inodes", INODES)):
         found[boundary] = _limited(boundary, checks, trial, found, works)
     return tuple(found[boundary] for boundary in REQUESTED)

@@ -62,7 +62,7 @@ class _Flood:
 
 _FLOODS = {
     "cpu": _Flood({"seconds": 1.2}, replace(BOUNDS, cpu_seconds=1)),
-    "inode_flood": _Flood({"count": 30_000, "bytes": 24 << 20}, replace(BOUNDS, memory_bytes=48 << 20), b"flood"),
+    "inode_flood": _Flood({"count": 20_000, "bytes": 28 << 20}, replace(BOUNDS, memory_bytes=64 << 20), b"flood"),
     "memory_tree": _Flood({"count": 6, "bytes": 24 << 20}, replace(BOUNDS, memory_bytes=96 << 20)),
     "stdout": _Flood({"bytes": 1 << 20}, replace(BOUNDS, stdout_bytes=64 << 10)),
     "stderr": _Flood({"bytes": 1 << 20}, BOUNDS),
@@ -222,6 +222,8 @@ def _token() -> str:
 def _word(ended: Ended, flood: _Flood) -> str:
     if ended.status is Status.OK:
         return "did" if ended.stdout.endswith(b"did") else "failed:answer"
+    if ended.status is Status.TIMEOUT_CPU and ended.signal == signal.SIGXCPU:
+        return f"signal:{ended.signal}"  # the kernel's own, before the engine looked
     if ended.limit in {"stdout", "stderr"}:
         kept, most = getattr(ended, ended.limit), getattr(flood.bounds, f"{ended.limit}_bytes")
         return ended.status if len(kept) == most else f"failed:{len(kept)}"
