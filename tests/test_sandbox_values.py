@@ -16,7 +16,7 @@ DROP = object()
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
-    document = deepcopy(SHIPPED["sandbox"])
+    document: dict[str, Any] = deepcopy(SHIPPED["sandbox"])
     *parents, last = path.split("/")
     target = document
     for parent in parents:

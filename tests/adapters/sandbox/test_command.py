@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +16,7 @@ from engine.errors import WorkError
 from engine.facts.boundaries import BOUNDARIES, Required
 from engine.model import Boundary, Permit, Probe
 from engine.points.sandbox import Executable, NoCommand, SandboxLimits
+from tests.adapters.sandbox.programs import needs_sandbox
 
 DIGEST = "sha256:" + "0" * 64
 WORDS = ("wc", "-c", "$(id)", "; id", "&& id", "-n")
@@ -94,46 +94,53 @@ def _open(name: str, **change: Any) -> Shown:
     return Shown(rows, SHOWN.probes)
 
 
-# covers: B11, H05, A94
-@pytest.mark.parametrize(
-    ("attempt", "code"),
-    [
-        (lambda b: work(b, sealed(limits()), ("wc", "-c")), "engine.permit_missing"),
-        (lambda b: work(b, sealed(limits(None))), "engine.permit_missing"),
-        (lambda b: work(b, sealed(limits(), "code_execution")), "engine.permit_missing"),
-        (lambda b: work(b, sealed(limits()), shown=Shown((), ())), "engine.limit_unenforceable"),
-        (lambda b: work(b, sealed(limits()), shown=Shown(SHOWN.boundaries, ())), "engine.limit_unenforceable"),
-        (lambda b: work(b, sealed(limits()), shown=_without("syscalls")), "engine.limit_unenforceable"),
-        (lambda b: work(b, sealed(limits()), shown=_open("network", enforced=False)), "engine.limit_unenforceable"),
-        (lambda b: work(b, sealed(limits()), shown=_open("files", kind="bounded")), "engine.limit_unenforceable"),
-        (lambda b: work(b, sealed(limits()), shown=_open("cpu", backend="gvisor")), "engine.limit_unenforceable"),
-        (lambda b: work(b, sealed(limits()), shown=_probe(authentic=False)), "engine.limit_unenforceable"),
-        (lambda b: work(b, sealed(limits()), shown=_probe(machine="sha256:" + "1" * 64)), "engine.limit_unenforceable"),
-        (lambda b: work(b, sealed(limits()), shown=_probe(id="gvisor")), "engine.limit_unenforceable"),
-        (lambda b: work(_named(b), sealed(limits())), "engine.limit_unenforceable"),
-        (lambda b: work(_lacking(b), sealed(limits())), "engine.limit_unenforceable"),
-    ],
-)
-def test_nothing_runs_without_permit_and_proof(attempt: Callable[[Recorder], Any], code: str) -> None:
-    backend = Recorder()
+PERMITS: dict[str, tuple[Permit, tuple[str, ...]]] = {
+    "another command": (sealed(limits()), ("wc", "-c")),
+    "no command": (sealed(limits(None)), WORDS),
+    "another point": (sealed(limits(), "code_execution"), WORDS),
+}
+UNPROVEN = {
+    "nothing shown": Shown((), ()),
+    "no probe": Shown(SHOWN.boundaries, ()),
+    "boundary not shown": _without("syscalls"),
+    "boundary open": _open("network", enforced=False),
+    "boundary only bounded": _open("files", kind="bounded"),
+    "boundary of another": _open("cpu", backend="gvisor"),
+    "probe forged": _probe(authentic=False),
+    "probe of another machine": _probe(machine="sha256:" + "1" * 64),
+    "probe of another backend": _probe(id="gvisor"),
+}
+BACKENDS = {"another backend": Recorder(name="gvisor"), "backend lacking": Recorder(lacking="bubblewrap is missing")}
+
+
+def refused(backend: Recorder, *how: Any) -> str:
     with pytest.raises(WorkError) as caught:
-        attempt(backend)
-    assert caught.value.code == code
+        work(backend, *how)
     assert backend.ran == []
-
-
-def _named(backend: Recorder) -> Recorder:
-    backend.name = "gvisor"
-    return backend
-
-
-def _lacking(backend: Recorder) -> Recorder:
-    backend.lacking = "bubblewrap is not installed"
-    return backend
+    return caught.value.code
 
 
 # covers: B11
-@pytest.mark.skipif(Bubblewrap().available() is not None, reason=f"no sandbox here: {Bubblewrap().available()}")
+@pytest.mark.parametrize("name", PERMITS)
+def test_nothing_runs_without_a_permit_for_exactly_this_command(name: str) -> None:
+    permit, words = PERMITS[name]
+    assert refused(Recorder(), permit, words) == "engine.permit_missing"
+
+
+# covers: H05, A94
+@pytest.mark.parametrize("name", UNPROVEN)
+def test_nothing_runs_where_a_boundary_is_not_shown(name: str) -> None:
+    assert refused(Recorder(), sealed(limits()), WORDS, UNPROVEN[name]) == "engine.limit_unenforceable"
+
+
+# covers: A94
+@pytest.mark.parametrize("name", BACKENDS)
+def test_nothing_runs_on_another_backend_or_without_it(name: str) -> None:
+    assert refused(BACKENDS[name], sealed(limits())) == "engine.limit_unenforceable"
+
+
+# covers: B11
+@needs_sandbox
 def test_a_command_in_a_real_sandbox_reads_its_input_and_no_shell_its_words() -> None:
     words = ("wc", "-c")
     ran = run_command(
