@@ -52,7 +52,8 @@ def test_the_hint_of_a_time_is_clamped(runner: Runner, hint: Any, seconds: float
 
 # covers: C06, C08, C09
 def test_what_holds_without_hints(runner: Runner) -> None:
-    for hints in (None, "none", [], {}):
+    stated: tuple[Any, ...] = (None, "none", [], {})
+    for hints in stated:
         found = limits(runner, policy_hints=hints)
         assert (found.wall_seconds, found.stdout_bytes, found.stderr_bytes) == (2.0, 4096, 4096)
     assert codes(runner, elapsed_ms=24_999) == []

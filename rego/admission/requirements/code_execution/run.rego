@@ -85,6 +85,7 @@ not_repeated(attempt) if {
 not_repeated(attempt) if {
 	is_string(attempt.code_sha256)
 	is_string(input.action.code.sha256)
+	count(attempt.code_sha256) == 64
 	count(input.action.code.sha256) == 64
 	attempt.code_sha256 != input.action.code.sha256
 }
