@@ -113,7 +113,7 @@ def opening(probed: Path, tmp_path: Path, cache: Path) -> Callable[..., Any]:
 
 
 WIDER = (
-    "code.scan.python.builtins=[Exception, SystemExit, ValueError, bytes, input, len, print, range, sorted, str]",
+    "code.scan.python.builtins=[Exception, ValueError, bytes, dict, float, input, int, len, print, range, round, sorted, str, sum]",
     "code.scan.python.modules.os=[_exit, environ, getcwd, getpid, listdir, path, write]",
     "code.scan.python.modules.time=[sleep]",
     "code.scan.python.denied_names=[builtins]",
