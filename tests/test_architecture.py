@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"engine.points", "engine.state", "engine.users", "engine.work"}
     | {"adapters.runner", "adapters.runner_answer", "adapters.runner_errors"},
     "engine.report": BASE,
+    "engine.sandbox_install": BASE | {"engine.opa.build", "adapters.sandbox.gvisor_binary"},
 }
 """The rooms whose arrows are held; cli, engine.engine, explain and cases stand above them all."""
 
@@ -69,6 +70,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "opentelemetry": {"engine.api"},
     "prometheus_client": {"engine.api"},
     "uvloop": {"engine.api"},
+    "wasmtime": {"adapters.sandbox.wasm_child"},
     "jsonschema": {"engine.facts.schemas"},
     "referencing": {"engine.facts.schemas"},
     "license_expression": {"engine.facts.licenses"},

@@ -65,9 +65,10 @@ class MemoryGroup:
         thread = str(threading.get_native_id())
         try:
             self._write("tasks", thread)
-            yield
         except OSError as error:
             raise _unusable(error) from error
+        try:
+            yield
         finally:
             (self._place.folder / "tasks").write_text(thread, encoding="ascii")
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from adapters.sandbox.model import Backend, Bounds, Ended, Program, Status
+from adapters.sandbox.granted import Granted, Shown, bounds_of, enforced, prove_again, unenforceable
+from adapters.sandbox.model import Backend, Ended, Program, Status
 from engine.errors import WorkError
-from engine.model import Boundary, Limits, Model, Permit, Probe, Result
+from engine.model import Limits, Permit, Result
 
 FOLDER = "code_exec_agent_"
 """How the name of a working folder begins (C30)."""
@@ -34,29 +35,15 @@ ROOT_CAUSES: Mapping[Status, str] = {
 
 
 @runtime_checkable
-class ExecutionGrant(Protocol):
-    """What is used of the limits of point `code_execution`; seconds, bytes, counts."""
+class ExecutionGrant(Granted, Protocol):
+    """What is used of the limits of point `code_execution`."""
 
     language: str
     entrypoint: str
     code_sha256: str
     role: str
-    backend: str
-    isolation: str
-    required: Model
     seed: int
     environment: Mapping[str, str]
-    wall_seconds: float
-    cpu_seconds: int
-    memory_bytes: int
-    processes: int
-    open_files: int
-    file_bytes: int
-    disk_bytes: int
-    stdout_bytes: int
-    stderr_bytes: int
-    artifact_files: int
-    artifact_bytes: int
     retention_days: int
 
 
@@ -67,14 +54,6 @@ class Code:
     text: str
     entrypoint: str
     stdin: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What sandboxes were shown to hold, and on what each was tried; looked up when the work begins."""
-
-    boundaries: Iterable[Boundary]
-    probes: Iterable[Probe]
 
 
 def run_code(
@@ -93,7 +72,7 @@ def run_code(
     """
     grant = permit.demand(_POINT, input_digest, limits)
     if not isinstance(grant, ExecutionGrant):
-        raise _unenforceable("the limits of a code execution are not complete")
+        raise unenforceable("the limits of a code execution are not complete")
     text = code.text.encode("utf-8", "surrogatepass")
     granted = (grant.code_sha256, grant.entrypoint, grant.backend)
     if granted != (hashlib.sha256(text).hexdigest(), code.entrypoint, backend.name):
@@ -102,17 +81,12 @@ def run_code(
             remedy="ask the engine for a decision on exactly this run",
             code="engine.permit_missing",
         )
-    _prove_again(grant, backend, shown)
+    prove_again(grant, backend, shown)
     if cancel is not None and cancel.is_set():
         ended = _not_started()
     else:
-        ended = backend.run(_program(grant, code), _bounds(grant), cancel)
+        ended = backend.run(_program(grant, code), bounds_of(grant), cancel)
     return Result(ended.status.value, facts(grant, ended, shown)), ended, grant
-
-
-def enforced(backend: str, boundaries: Iterable[Boundary]) -> dict[str, str]:
-    """The boundaries that a sandbox was shown to hold, and who holds each."""
-    return {one.boundary: one.kind for one in boundaries if one.backend == backend and one.enforced}
 
 
 def facts(grant: ExecutionGrant, ended: Ended, shown: Shown) -> dict[str, Any]:
@@ -143,19 +117,6 @@ def milliseconds(ended: Ended) -> int:
     return int(ended.wall_seconds * 1_000)
 
 
-def _prove_again(grant: ExecutionGrant, backend: Backend, shown: Shown) -> None:
-    """The decision had these facts too; nobody runs code on the word of a decision alone."""
-    lacking = backend.available()
-    if lacking is not None:
-        raise _unenforceable(f"the sandbox `{backend.name}` cannot be used here: {lacking}")
-    if not any(one.id == backend.name and one.authentic and one.subject == one.machine for one in shown.probes):
-        raise _unenforceable(f"the sandbox `{backend.name}` was not tried on this machine as it is now")
-    held = enforced(backend.name, shown.boundaries)
-    for name, kinds in grant.required.model_dump().items():
-        if held.get(name) not in kinds:
-            raise _unenforceable(f"this machine was not shown to enforce `{name}`")
-
-
 def _program(grant: ExecutionGrant, code: Code) -> Program:
     return Program(
         language=grant.language,
@@ -164,22 +125,6 @@ def _program(grant: ExecutionGrant, code: Code) -> Program:
         environment=dict(grant.environment),
         seed=grant.seed,
         folder=FOLDER + secrets.token_hex(8),
-    )
-
-
-def _bounds(grant: ExecutionGrant) -> Bounds:
-    return Bounds(
-        wall_seconds=grant.wall_seconds,
-        cpu_seconds=grant.cpu_seconds,
-        memory_bytes=grant.memory_bytes,
-        processes=grant.processes,
-        open_files=grant.open_files,
-        file_bytes=grant.file_bytes,
-        disk_bytes=grant.disk_bytes,
-        stdout_bytes=grant.stdout_bytes,
-        stderr_bytes=grant.stderr_bytes,
-        artifact_files=grant.artifact_files,
-        artifact_bytes=grant.artifact_bytes,
     )
 
 
@@ -195,12 +140,4 @@ def _not_started() -> Ended:
         stderr=b"",
         stdout_bytes=0,
         stderr_bytes=0,
-    )
-
-
-def _unenforceable(message: str) -> WorkError:
-    return WorkError(
-        message,
-        remedy="run `engine doctor --sandbox`, install what it names, and ask again",
-        code="engine.limit_unenforceable",
     )

@@ -19,7 +19,7 @@ import typer
 
 from adapters.sandbox.probe import REQUESTED, WORDING, Row
 from engine.cli.formats.show import clean
-from engine.cli.machine import Check, State, cgroups, reason
+from engine.cli.machine import cgroups, reason
 from engine.errors import EngineError, Exit
 from engine.sandboxes.registry import Registered, registered
 
@@ -71,8 +71,8 @@ def _tried(name: str, entry: Registered, clock: Callable[[], float]) -> Told:
 def _remedies(rows: tuple[Row, ...]) -> tuple[str, ...]:
     """What a person can do about what is missing or only bounded."""
     found = []
-    if any(row.kind == "bounded" for row in rows) and (check := _memory_cgroup()) is not None:
-        found.append(check.do)
+    if any(row.kind == "bounded" for row in rows) and (do := _memory_cgroup()):
+        found.append(do)
     if not any(row.enforced for row in rows) and _one_line(_APPARMOR) == "1":
         found.append(
             "AppArmor keeps user namespaces from programs without a profile: add one for /usr/bin/bwrap that says "
@@ -81,11 +81,12 @@ def _remedies(rows: tuple[Row, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _memory_cgroup() -> Check | None:
+def _memory_cgroup() -> str:
+    """How to get one; nothing where it is there."""
     try:
-        return next((check for check in [cgroups()] if check.state is not State.OK), None)
+        return cgroups().do
     except OSError:
-        return None
+        return ""
 
 
 def _languages() -> dict[str, str]:
@@ -156,10 +157,13 @@ def _do(one: Told) -> list[str]:
 
 
 def _seen(row: Row) -> str:
-    """How many tries were held, how many of these were done outside, and the beginning of their digest."""
+    """How many tries were held, how many of these were done outside; or what bounds it. Then the digest's beginning."""
+    evidence = row.evidence.removeprefix("sha256:")[:12]
     held = [act for act in row.acts if act.held]
+    if row.kind == "bounded":
+        return f"bounded by {', '.join(act.name for act in held)}; {evidence}"
     done = sum(act.outside == "did" for act in held)
-    return f"{len(held)} of {len(row.acts)} held, {done} done outside, {row.evidence.removeprefix('sha256:')[:12]}"
+    return f"{len(held)} of {len(row.acts)} held, {done} done outside; {evidence}"
 
 
 def _time(seconds: int) -> str:

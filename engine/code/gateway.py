@@ -14,7 +14,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.sandbox.hand import enforced
+from adapters.sandbox.granted import enforced
 from engine.code import stop_reasons as why
 from engine.code.asking import Asking, Machine
 from engine.code.attempts import Attempt, begin

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapters.sandbox.hand import Code, Shown, milliseconds, run_code
+from adapters.sandbox.granted import Shown
+from adapters.sandbox.hand import Code, milliseconds, run_code
 from adapters.sandbox.model import Status
 from engine.code import stop_reasons as why
 from engine.code.asking import Asking

@@ -121,7 +121,7 @@ class ScanError(Exception):
         self.problem: Problem = problem
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9_$.*@-]{1,64}")
+_PLAIN = re.compile(r"[A-Za-z0-9_$.*-]{1,64}")
 _HEX = 12
 
 

@@ -40,7 +40,15 @@ _DECLARES = {
     "arrow_function": "parameter", "for_in_statement": "left",
 }  # fmt: skip
 _PATTERNS = frozenset(
-    {"object_pattern", "array_pattern", "pair_pattern", "rest_pattern", "assignment_pattern", "formal_parameters"}
+    {
+        "object_pattern",
+        "array_pattern",
+        "pair_pattern",
+        "rest_pattern",
+        "assignment_pattern",
+        "formal_parameters",
+        "object_assignment_pattern",
+    }
 )
 _CALLS = {"call_expression": "function", "new_expression": "constructor"}
 _READERS = frozenset({"readFileSync", "readSync"})

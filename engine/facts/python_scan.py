@@ -66,7 +66,7 @@ def _look(seen: Seen, found: Found, modules: Modules) -> None:
 
 def _variable(seen: Seen, node: ast.Name, found: Found) -> None:
     flags = ["variable"]
-    if seen.role != "callee":
+    if seen.role != "called":
         flags.append("as_value")
         found.input_values += node.id == _READER
     if isinstance(node.ctx, ast.Store):

@@ -28,7 +28,7 @@ _STACK = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A node, what it is for the one above it (`callee`, `base` of an attribute), and where it is."""
+    """A node, what it is for the one above it (`called`, `base` of an attribute), and where it is."""
 
     node: ast.AST
     role: str
@@ -70,7 +70,7 @@ def _below(seen: Seen) -> list[Seen]:
     callee = node.func if isinstance(node, ast.Call) else None
     base = node.value if isinstance(node, ast.Attribute) else None
     return [
-        Seen(one, "callee" if one is callee else "base" if one is base else "", in_class, in_text)
+        Seen(one, "called" if one is callee else "base" if one is base else "", in_class, in_text)
         for one in ast.iter_child_nodes(node)
     ]
 

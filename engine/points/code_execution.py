@@ -41,7 +41,7 @@ class CodeExecutionRequest(Model):
     action: Any = None
     policy_hints: Any = None
     elapsed_ms: Annotated[int, Field(ge=0)]
-    role: Role = "solution"
+    role: Role
     profile: ProfileName | None = None
     seed: Seed = 0
     artifacts: bool = False

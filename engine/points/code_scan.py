@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Literal
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from engine.facts.code_scan import scan
 from engine.facts.code_scan_items import ScanFacts
@@ -24,7 +24,7 @@ class CodeScanRequest(Model):
     """Ask about one program in a language, by its name in lower case."""
 
     language: Language
-    code: str
+    code: Annotated[str, Field(min_length=1)]
 
 
 class CodeScanInput(Input):

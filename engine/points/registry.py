@@ -6,6 +6,7 @@ from engine.errors import GatherError
 from engine.files import shown
 from engine.points import (
     Point,
+    artifact,
     code_action,
     code_execution,
     code_output,
@@ -33,10 +34,11 @@ POINTS: dict[str, Point] = {
     for point in (
         source.POINT,
         license_point.POINT,
+        artifact.POINT,
         code_action.POINT,
         code_execution.POINT,
-        code_output.POINT,
         code_scan.POINT,
+        code_output.POINT,
         mcp.POINT,
         media.POINT,
         runner_bind.POINT,

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from engine.canonical import canonical, digest
+from engine.canonical import digest
 from engine.facts.sandboxes import (
     Amount,
     Needs,
@@ -100,8 +100,8 @@ class SandboxLimits(SandboxedLimits):
 
 
 def digest_of(command: tuple[str, ...]) -> str:
-    """The digest of an argument array."""
-    return digest(canonical(list(command)))
+    """The digest of an argument array: each word in UTF-8 and a zero byte, as the kernel gets them."""
+    return digest(b"".join(word.encode("utf-8") + b"\0" for word in command))
 
 
 def gather(request: SandboxRequest, world: World) -> Gathered:

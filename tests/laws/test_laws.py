@@ -34,6 +34,7 @@ from engine.points.registry import POINTS
 from engine.points.source import SourceRequest
 from engine.settings import OpaLimits, ReadLimits, Settings
 from engine.values import DERIVED, DOCUMENTS, derived
+from engine.values.code_scan import Scan
 from tests.conftest import BUNDLES, CASES, ROOT, case_id
 from tests.laws.mutations import DROPPED, Path_, get, paths, single, unknown, with_value
 from tests.processes import stop
@@ -192,6 +193,7 @@ UNDECLARED = {
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
     "mcp": {"command", "definitions", "env", "url"},
     "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
+    "code_execution": {"profile", "task", "attempt", "tighten", *BOUND_NAMES},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
@@ -201,8 +203,9 @@ error does not say is not shown (B30). What the policy sees of each is a fact, a
 an address that is cleared is the default (D43), and media of a size that nobody declared is held to the limit
 while it is fetched (B40). Whoever asks for no number of turns and no time gets those of the policy (B19, B25),
 and to start a subagent is to name none. Whoever states no lower limit of a sandbox gets that of its profile,
-who names no backend relies on none, and without a command none may run. What the policy sees of each is a fact,
-and the law on facts holds without exception.
+who names no backend relies on none, and without a command none may run. Code runs in the profile of its language
+unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
+fact, and the law on facts holds without exception.
 """
 
 
@@ -219,6 +222,32 @@ facts holds without exception.
 """
 
 
+PROPOSED = {"code_action", "code_execution"}
+"""Points whose requests hold a proposed action and the hints beside it."""
+
+OPEN = {**{name: {"action", "policy_hints"} for name in PROPOSED}, "code_output": {"request"}}
+"""Fields of requests that hold what others wrote: what is unknown in it has a code of its own, or is no fact (C78)."""
+
+
+def answered(point: str, path: Path_, value: Any) -> bool:
+    """Whether a change to an action or its hints is one that the rows name an answer.
+
+    Hints that are no object, and a number or list that cannot be read, are none, and what is not hinted is the
+    default (C02, C05, C07, C08); no hint of the network asks for none (C77), but every other value of it must not
+    widen. An empty payload is an object, and without the field that no action has the action has none.
+    """
+    if point not in PROPOSED:
+        return False
+    match path:
+        case ("policy_hints",) | ("policy_hints", "max_code_chars" | "exec_timeout_seconds" | "allowed_languages"):
+            return True
+        case ("policy_hints", "network_access") | ("action", "environment"):
+            return value is DROPPED
+        case ("action", "input_payload"):
+            return bool(value == {})
+    return False
+
+
 def payload(point: str, path: Sequence[str | int], *, itself: bool = False) -> bool:
     """Whether a path leads into a payload, or with `itself` to it."""
     return any(part in PAYLOADS.get(point, ()) for part in (path if itself else path[:-1]))
@@ -233,7 +262,7 @@ def test_1_no_field_of_a_request_missing_or_of_another_type_widens(file: CaseFil
             continue
         if value in (DROPPED, None, "") and path[-1] in UNDECLARED.get(file.case.point, ()):
             continue
-        if payload(file.case.point, path, itself=value in ([], {})):
+        if payload(file.case.point, path, itself=value in ([], {})) or answered(file.case.point, path, value):
             continue
         got = engine.check(file.case.point, mutant, context(file)).decision.outcome
         assert RANK[got] <= RANK[outcome], f"{path} as {value!r}"
@@ -267,7 +296,7 @@ def test_2_an_unknown_field_is_refused_in_a_source_bundle(file: CaseFile, runner
 def test_2_an_unknown_field_is_refused_in_a_request(file: CaseFile, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)
     for path, mutant in unknown(runner.request(file)):
-        if payload(file.case.point, path, itself=True):
+        if payload(file.case.point, path, itself=True) or (path and path[0] in OPEN.get(file.case.point, ())):
             continue
         got = engine.check(file.case.point, mutant, context(file))
         assert got.decision.outcome is Outcome.DENY, path
@@ -611,7 +640,8 @@ def test_9_no_policy_value_stands_in_python() -> None:
             for node in ast.walk(tree)
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented
         }
-        wrong = (found & values) - _SHARED_WORDS.get(path.relative_to(ROOT).as_posix(), set())
+        own = values | _scan_words() if "_scan" in path.stem else values
+        wrong = (found & own) - _SHARED_WORDS.get(path.relative_to(ROOT).as_posix(), set())
         assert not wrong, f"{path.relative_to(ROOT)} holds the policy values {sorted(wrong)}"
 
 
@@ -622,12 +652,24 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/api/openapi.py": {"Apache-2.0", "text/plain"},  # the engine's own license, and type of its metrics
     "engine/api/server.py": {"https"},  # as authzen.py
     "engine/api/tracing.py": {"https"},  # the scheme of the collector that the operator names
-    "engine/cli/tool_changes.py": {"{cwd}/"},  # as tool_checks.py
-    "engine/facts/proposal_text.py": {"shell"},  # a language of fenced blocks
-    "engine/facts/proposals.py": {"shell"},  # a field that brings a command
+    "engine/cli/doctor.py": {"python"},  # a line of its report
+    "engine/cli/formats/sarif.py": {"region"},  # a field of SARIF
+    "engine/cli/tool_changes.py": {"off", "{cwd}/"},  # plain English; as tool_checks.py
+    "engine/cli/tool_list.py": {"denied"},  # plain English
+    "engine/facts/code_scan.py": {"javascript", "python"},  # the languages that there are scanners for
+    "engine/facts/code_scan_text.py": {"dunder"},  # a kind of text that a scan tells apart
+    "engine/facts/code_scan_items.py": {"module"},  # a kind of import
+    "engine/facts/javascript_scan.py": {
+        *("constructor", "javascript", "member_variable", "property", "prototype", "this"),  # what a tree calls things
+    },
+    "engine/facts/javascript_scan_imports.py": {"arguments", "getBuiltinModule", "module", "property", "require"},
+    "engine/facts/python_scan_strings.py": {"format"},  # as code_scan_text.py
+    "engine/facts/python_scan.py": {"format", "input", "python"},  # the reader of the input, and what fills text in
+    "engine/facts/proposal_text.py": {"javascript", "python", "shell"},  # languages of fenced blocks
+    "engine/facts/proposals.py": {"python", "shell"},  # what brings a command or code
     "engine/facts/addresses.py": {"100.64.0.0/10"},  # what `shared` means there, by RFC 6598
     "engine/facts/run_request.py": {"assistant"},  # a role of messages
-    "engine/opa/build.py": {"local"},  # a word of the Go toolchain
+    "engine/opa/build.py": {"local", "off"},  # words of the Go toolchain
     "engine/opa/server.py": {"/proc/"},  # where the kernel tells about processes
     "engine/points/source.py": {"reading"},  # what people are told while they wait
     "engine/values/tool_checks.py": {"{cwd}/"},  # how paths below the working folder are written
@@ -642,12 +684,23 @@ def _policy_words() -> set[str]:
     """
     found: set[str] = set()
     for path in {*(ROOT / "policy").glob("*.yaml")} - {ROOT / "policy" / "levels.yaml"}:
-        found |= set(_words(load(path.read_bytes(), path.name, ReadLimits()).value))
+        document = load(path.read_bytes(), path.name, ReadLimits()).value
+        found |= set(_words({name: value for name, value in document.items() if (path.stem, name) != _SCAN}))
     models = [*DOCUMENTS.values(), *(point.request for point in POINTS.values())]
     vocabulary = {word for model in models for word in _vocabulary(model.model_json_schema())}
     return (
         {word for word in found if " " not in word} - vocabulary - {*POINTS, *DOCUMENTS, "none", "*"}
     )  # plain English
+
+
+_SCAN = ("code", "scan")
+"""Names of Python and JavaScript themselves, such as `list`: ordinary words but where code is scanned."""
+
+
+def _scan_words() -> set[str]:
+    document, section = _SCAN
+    path = ROOT / "policy" / f"{document}.yaml"
+    return set(_words(load(path.read_bytes(), path.name, ReadLimits()).value[section])) - {*Scan.model_fields, "utf-8"}
 
 
 def _words(value: Any) -> Iterator[str]:

@@ -95,7 +95,6 @@ KERNEL: Mapping[str, tuple[Check, ...]] = {
     "open_files": (Check("opens", ("refused:EMFILE",)),),
     "file_size": (Check("large_file", ("refused:EFBIG", "signal:25")),),
     "disk": (Check("disk", ("refused:ENOSPC",)),),
-    "cpu": (Check("cpu", ("timeout_cpu",)),),
 }
 """What the kernel holds."""
 
@@ -107,6 +106,9 @@ SUPERVISED: Mapping[str, tuple[Check, ...]] = {
 
 SURVIVORS = (Check("left_at_exit", ("none",)), Check("left_at_kill", ("none",)))
 """Nothing lives after the answer; by the kernel where everything was in a process namespace of its own."""
+
+CPU = {"kernel": ("signal:24",), "supervised": ("timeout_cpu",)}
+"""Who ended a program that used up its processor time, by the word of the act: SIGXCPU is the kernel's."""
 
 MEMORY = (Check("memory_tree", ("oom",)),)
 INODES = (Check("inode_flood", ("oom",)),)

@@ -45,7 +45,7 @@ class Control:
 
         Only the process that was started is ended then, as a plain subprocess is; what it left behind lives on.
         """
-        folder = Path(tempfile.mkdtemp(prefix="admission-control-", dir=shared_folder()))
+        folder = Path(tempfile.mkdtemp(prefix="admission-control-", dir=shared_folder("/dev/shm")))  # noqa: S108
         try:
             (folder / "main.py").write_text(program.code, encoding="utf-8")
             if self.user is not None:

@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 BLOCK = b"x" * 65536
 SECONDS = 30  # that a daemon lives where nobody ends it
@@ -58,8 +60,9 @@ def burn(seconds: float) -> None:
         pass
 
 
-def allocate(each: int, children: int) -> None:
-    """Take and use `each` bytes in each of `children` processes at once."""
+@contextmanager
+def allocated(each: int, children: int) -> Iterator[None]:
+    """Have `each` bytes in use in each of `children` processes. Raises MemoryError."""
     held, ours = os.pipe()
     told, tell = os.pipe()
     for _ in range(children):
@@ -74,15 +77,14 @@ def allocate(each: int, children: int) -> None:
     done = 0
     while done < children and os.read(told, 1):
         done += 1
-    os.close(ours)
     if done < children:
         raise MemoryError
+    yield
+    os.close(ours)
 
 
-def make_files(count: int, ballast: int) -> None:
-    """Make empty files with long names, which take memory of the kernel only, beside `ballast` bytes of our own."""
-    memory = bytearray(ballast)
-    memory[::4096] = b"x" * len(memory[::4096])
+def make_files(count: int) -> None:
+    """Make empty files with long names: what they take is memory of the kernel only."""
     os.write(1, b"flood")
     for number in range(count):
         os.close(os.open(f"{number:0>240}", os.O_WRONLY | os.O_CREAT, 0o600))
@@ -104,9 +106,11 @@ def main() -> None:
     elif act == "cpu":
         burn(ask["seconds"])
     elif act == "memory_tree":
-        allocate(ask["bytes"], ask["count"])
+        with allocated(ask["bytes"], ask["count"]):
+            pass
     elif act == "inode_flood":
-        make_files(ask["count"], ask["bytes"])
+        with allocated(ask["bytes"], 2):
+            make_files(ask["count"])
     sys.stdout.write("did")
 
 

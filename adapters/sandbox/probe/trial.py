@@ -62,7 +62,7 @@ class _Flood:
 
 _FLOODS = {
     "cpu": _Flood({"seconds": 1.2}, replace(BOUNDS, cpu_seconds=1)),
-    "inode_flood": _Flood({"count": 30_000, "bytes": 24 << 20}, replace(BOUNDS, memory_bytes=48 << 20), b"flood"),
+    "inode_flood": _Flood({"count": 20_000, "bytes": 28 << 20}, replace(BOUNDS, memory_bytes=64 << 20), b"flood"),
     "memory_tree": _Flood({"count": 6, "bytes": 24 << 20}, replace(BOUNDS, memory_bytes=96 << 20)),
     "stdout": _Flood({"bytes": 1 << 20}, replace(BOUNDS, stdout_bytes=64 << 10)),
     "stderr": _Flood({"bytes": 1 << 20}, BOUNDS),
@@ -77,15 +77,16 @@ class Trial:
     outside: dict[str, str] = field(default_factory=dict)
 
 
-def tried(run: Runner, user: int | None, known: Mapping[str, str] | None = None) -> Trial:
+def tried(run: Runner, user: int | None, known: Mapping[str, str] | None = None, *, watched: bool = True) -> Trial:
     """Run all of it, a few at a time; takes somewhat more than the second of CPU that the smallest limit has.
 
     `user` is who sandboxes are outside of themselves, None for this process itself; `known` are words of
-    controls that were run on this machine already. Raises OSError, and WorkError when the sandbox did not run.
+    controls that were run on this machine already. Without `watched`, what the host sees of a program's
+    processes is left to the caller. Raises OSError, and WorkError when the sandbox did not run.
     """
     with Canaries(user) as canaries:
         control = Control(user, {canaries.secret_name: canaries.secret}, canaries.descriptor)
-        probe = _Probe(run, control, canaries)
+        probe = _Probe(run, control, canaries, watched=watched)
         with ThreadPoolExecutor(4, thread_name_prefix="sandbox-probe") as pool:
             parts = [*probe.inside(), *(probe.outside() if known is None else ())]
             for done in [pool.submit(part) for part in parts]:
@@ -97,16 +98,19 @@ def tried(run: Runner, user: int | None, known: Mapping[str, str] | None = None)
 class _Probe:
     """The parts of a trial; each writes words of its own."""
 
-    def __init__(self, run: Runner, control: Control, canaries: Canaries) -> None:
+    def __init__(self, run: Runner, control: Control, canaries: Canaries, *, watched: bool) -> None:
         self.trial = Trial()
         self._run, self._control, self._canaries = run, control, canaries
+        self._watched = watched
         self._acts = (_HERE / "acts.py").read_text(encoding="utf-8")
         self._floods = (_HERE / "floods.py").read_text(encoding="utf-8")
 
     def inside(self) -> Iterator[Callable[[], None]]:
         """What the real launcher runs, the longest first."""
         yield from (partial(self._flood, name) for name in _FLOODS)
-        yield from (self._acts_inside, self._sleeper)
+        yield self._acts_inside
+        if self._watched:
+            yield self._sleeper
 
     def outside(self) -> Iterator[Callable[[], None]]:
         """The positive controls."""
@@ -222,6 +226,8 @@ def _token() -> str:
 def _word(ended: Ended, flood: _Flood) -> str:
     if ended.status is Status.OK:
         return "did" if ended.stdout.endswith(b"did") else "failed:answer"
+    if ended.status is Status.TIMEOUT_CPU and ended.signal == signal.SIGXCPU:
+        return f"signal:{ended.signal}"  # the kernel's own, before the engine looked
     if ended.limit in {"stdout", "stderr"}:
         kept, most = getattr(ended, ended.limit), getattr(flood.bounds, f"{ended.limit}_bytes")
         return ended.status if len(kept) == most else f"failed:{len(kept)}"

@@ -19,46 +19,43 @@ behind := {
 	"processes": {"processes", "process_count", "survivors"},
 }
 
-# Seconds by which the clock of a probe may be ahead: a clock that was set back is no forgery.
-_ahead := 60
-
 # METADATA
 # description: Whether the sandbox of a profile holds a boundary, in a way that profile and floor admit.
 proven(profile, name) if {
-	backend := data.policy.sandbox.profiles[profile].backend
+	tried_recently(profile)
 	some held in input.boundaries
-	held.backend == backend
+	held.backend == _backend(profile)
 	held.boundary == name
 	held.enforced == true
 	is_string(held.evidence)
 	held.kind in {"kernel", "supervised", "bounded"}
-	held.kind in data.policy.sandbox.floor.boundaries[name]
-	held.kind in data.policy.sandbox.profiles[profile].boundaries[name]
-	tried_recently(profile)
+	_admitted(profile, name, held.kind)
 }
 
 # METADATA
 # description: Whether the engine asks for every boundary there is.
 all_needed if {
 	count(names) > 0
-	every name in names {
-		some needed in input.required.boundaries
-		needed.id == name
-	}
+	every name in names { _needed(name) }
+}
+
+_needed(name) if {
+	some needed in input.required.boundaries
+	needed.id == name
 }
 
 # METADATA
 # description: Whether the sandbox of a profile was tried at all.
 tried(profile) if {
 	some probe in input.probes
-	probe.id == data.policy.sandbox.profiles[profile].backend
+	probe.id == _backend(profile)
 }
 
 # METADATA
 # description: Whether it was tried on this machine as it is now.
 tried_here(profile) if {
 	some probe in input.probes
-	probe.id == data.policy.sandbox.profiles[profile].backend
+	probe.id == _backend(profile)
 	_made_here(probe)
 }
 
@@ -66,7 +63,7 @@ tried_here(profile) if {
 # description: Whether it was tried on this machine as it is now, and not long ago.
 tried_recently(profile) if {
 	some probe in input.probes
-	probe.id == data.policy.sandbox.profiles[profile].backend
+	probe.id == _backend(profile)
 	_made_here(probe)
 	_recent(probe)
 }
@@ -78,11 +75,24 @@ _made_here(probe) if {
 	probe.authentic == true
 }
 
-# The probe is neither old nor from the future.
+# The probe is neither old nor from the future, the clock aside: one that was set back by a minute is no forgery.
 _recent(probe) if {
+	age := _age(probe)
+	is_number(age)
+	most := data.policy.sandbox.probe_max_age_seconds
+	is_number(most)
+	age >= -60
+	age <= most
+}
+
+_age(probe) := input.now - probe.probed_at if {
 	is_number(probe.probed_at)
 	is_number(input.now)
-	is_number(data.policy.sandbox.probe_max_age_seconds)
-	probe.probed_at <= input.now + _ahead
-	input.now - probe.probed_at <= data.policy.sandbox.probe_max_age_seconds
+}
+
+_backend(profile) := data.policy.sandbox.profiles[profile].backend
+
+_admitted(profile, name, kind) if {
+	kind in data.policy.sandbox.floor.boundaries[name]
+	kind in data.policy.sandbox.profiles[profile].boundaries[name]
 }

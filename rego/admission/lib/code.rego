@@ -30,6 +30,7 @@ exec_timeout_seconds := _kept(input.hints.exec_timeout_seconds, data.policy.code
 #   proof: the comprehension only takes languages of policy, so a hint that is missing leaves fewer, never more
 languages := sort([language | some language in data.policy.code.languages; _hinted(language)]) if {
 	is_boolean(input.hints.allowed_languages.readable)
+	is_array(data.policy.code.languages)
 }
 
 # Languages that may be executed; no hint reaches them (C78).

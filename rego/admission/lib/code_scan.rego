@@ -84,7 +84,10 @@ _refused_modules := {found.id | some found in input.scan.imports; is_string(foun
 # METADATA
 # custom:
 #   proof: a module that is missing here is refused
-_admitted_modules := {name | some name, members in rules.modules; is_array(members)}
+_admitted_modules contains name if {
+	some name, members in rules.modules
+	is_array(members)
+}
 
 _named(found) if {
 	is_string(found.id)

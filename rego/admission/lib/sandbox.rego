@@ -13,7 +13,7 @@ _limits := {
 # METADATA
 # description: What the backend of a profile is.
 isolation(profile) := found if {
-	found := data.policy.sandbox.backends[data.policy.sandbox.profiles[profile].backend].isolation
+	found := data.policy.sandbox.backends[_profile(profile).backend].isolation
 	is_string(found)
 }
 
@@ -30,9 +30,10 @@ within_floor(profile, role) if {
 # description: The most of a limit that a profile gives programs in this role.
 most(profile, role, limit) := found if {
 	found := _bounds(profile, role)[limit]
+	ceiling := data.policy.sandbox.floor.most[limit]
 	is_number(found)
-	is_number(data.policy.sandbox.floor.most[limit])
-	found <= data.policy.sandbox.floor.most[limit]
+	is_number(ceiling)
+	found <= ceiling
 }
 
 # METADATA
@@ -64,29 +65,31 @@ bounds(profile, role) := {
 # description: What every permit for a sandbox says besides its limits.
 place(profile) := {
 	"profile": profile,
-	"backend": data.policy.sandbox.profiles[profile].backend,
+	"backend": _profile(profile).backend,
 	"isolation": isolation(profile),
-	"required": data.policy.sandbox.profiles[profile].boundaries,
+	"required": _profile(profile).boundaries,
 	"network": "none",
 	"redact": data.policy.sandbox.redaction,
 }
 
-_bounds(profile, "solution") := data.policy.sandbox.profiles[profile].limits
+_bounds(profile, "solution") := _profile(profile).limits
 
-_bounds(profile, "verifier") := data.policy.sandbox.profiles[profile].verifier
+_bounds(profile, "verifier") := _profile(profile).verifier
 
 # METADATA
 # description: A limit of the profile, or the lower one that the request states.
 # custom:
-#   proof: The limit of the profile always counts; a stated one only lowers it, and what has no name or number is refused
+#   proof: the limit of the profile always counts and a stated one only lowers it; one without a number is refused
 _bound(profile, role, limit) := min({most(profile, role, limit)} | {amount.value |
 	some amount in input.tighten
 	amount.id == limit
 })
 
 _no_looser(profile, name) if {
-	held := data.policy.sandbox.profiles[profile].boundaries[name]
+	held := _profile(profile).boundaries[name]
 	is_array(held)
 	count(held) > 0
 	every kind in held { kind in data.policy.sandbox.floor.boundaries[name] }
 }
+
+_profile(name) := data.policy.sandbox.profiles[name]

@@ -37,7 +37,8 @@ language_executable if is_string(data.policy.code.execution[input.action.languag
 
 # METADATA
 # title: The scan finds nothing in the code that may not be there
-# description: The point code_scan names each thing. The scan explains and pre-filters; what keeps a program in is the sandbox.
+# description: The point code_scan names each thing. The scan explains and pre-filters; what keeps a program in is
+#   the sandbox.
 # custom:
 #   code: static_policy_violation
 #   remedy: Ask the point code_scan about this code, and take out what it names

@@ -6,7 +6,8 @@ import future.keywords.not
 
 # METADATA
 # title: The time budget of the run is not spent
-# description: The last look before something runs. The seconds of a whole run are a value in policy/code.yaml, and no hint raises them.
+# description: The last look before something runs. The seconds of a whole run are a value in policy/code.yaml, and
+#   no hint raises them.
 # custom:
 #   code: max_seconds
 #   remedy: Start the run again; propose sooner, or have max_seconds in policy/code.yaml raised
@@ -84,5 +85,6 @@ not_repeated(attempt) if {
 not_repeated(attempt) if {
 	is_string(attempt.code_sha256)
 	is_string(input.action.code.sha256)
+	count(input.action.code.sha256) == 64
 	attempt.code_sha256 != input.action.code.sha256
 }

@@ -1,0 +1,191 @@
+"""Whatever a program leaves behind, nothing of it lives when the answer is there, or when the engine is gone."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox import user
+from adapters.sandbox.bubblewrap import Bubblewrap
+from adapters.sandbox.model import Ended, Program, Status
+from adapters.sandbox.process import NOTHING, Sandbox
+from tests.adapters.sandbox.programs import (
+    BOUNDS,
+    bounds,
+    emptied,
+    inhabitants,
+    namespace_of,
+    needs_root,
+    needs_sandbox,
+    open_descriptors,
+    program,
+    ran,
+)
+
+pytestmark = needs_sandbox
+
+ROOT = Path(__file__).parents[3]
+
+DAEMONS = """
+import os, signal, time
+for number in range(5):
+    if not os.fork():
+        os.setsid()
+        for what in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(what, signal.SIG_IGN)
+        os.close(1)
+        time.sleep(600)
+"""
+
+
+def watched(given: Program, seconds: float = 20.0, without: frozenset[str] = NOTHING) -> tuple[Ended, list[int]]:
+    """The end, and who still lived in there when it was told."""
+    within = bounds(wall_seconds=seconds)
+    sandbox = Sandbox.ready(within, given.environment, without)
+    namespace = namespace_of(sandbox.child)
+    return sandbox.run(given), inhabitants(namespace)
+
+
+# covers: C34 C84
+@pytest.mark.parametrize("last", ["", "time.sleep(600)", "os.kill(os.getpid(), 9)", "while True: print('x' * 999)"])
+def test_daemons_are_dead_when_the_answer_is_there(last: str) -> None:
+    wanted = {"": Status.OK, "time.sleep(600)": Status.TIMEOUT_WALL, "os.kill(os.getpid(), 9)": Status.SIGNAL}
+    for _ in range(5):
+        ended, alive = watched(program(DAEMONS + last), 0.4)
+        assert (ended.status, alive) == (wanted.get(last, Status.OUTPUT_LIMIT), [])
+
+
+def test_without_the_kill_they_would_live() -> None:
+    sandbox = Sandbox.ready(BOUNDS, {}, frozenset({"kill_tree"}))
+    namespace = namespace_of(sandbox.child)
+    close, sandbox.close = sandbox.close, lambda: None  # type: ignore[method-assign]
+    try:
+        assert sandbox.run(program(DAEMONS)).status is Status.OK
+        assert len(inhabitants(namespace)) >= 5
+    finally:
+        close()
+    assert emptied(namespace, 5)
+
+
+def test_a_wall_clock_that_is_on_time() -> None:
+    ended, alive = watched(program(DAEMONS + "time.sleep(600)"), 0.5)
+    assert 0.5 <= ended.wall_seconds < 2
+    assert alive == []
+
+
+def test_a_cancelled_run() -> None:
+    cancel = threading.Event()
+    threading.Timer(0.3, cancel.set).start()
+    began = time.monotonic()
+    ended = Bubblewrap().run(program("import time; time.sleep(600)"), BOUNDS, cancel)
+    assert (ended.status, ended.limit) == (Status.CANCELLED, "cancelled")
+    assert time.monotonic() - began < 10
+
+
+def test_cancelled_at_any_moment() -> None:
+    chance = random.Random(7)  # noqa: S311  (moments, not secrets)
+    before = open_descriptors()
+    for _ in range(20):
+        cancel = threading.Event()
+        timer = threading.Timer(chance.random() * 0.06, cancel.set)
+        timer.start()
+        ended = Bubblewrap().run(program("import time; time.sleep(0.02)"), BOUNDS, cancel)
+        timer.join()
+        assert ended.status in {Status.OK, Status.CANCELLED}
+    cancel = threading.Event()
+    cancel.set()
+    assert Bubblewrap().run(program("print(1)"), BOUNDS, cancel).status is Status.CANCELLED
+    assert open_descriptors() <= before
+
+
+def test_a_sandbox_outlives_the_thread_that_asked_for_it() -> None:
+    made: list[Sandbox] = []
+    asking = threading.Thread(target=lambda: made.append(Sandbox.ready(BOUNDS, {})))
+    asking.start()
+    asking.join()
+    time.sleep(0.2)
+    assert made[0].run(program("print('still here')")).stdout == b"still here\n"
+
+
+def test_a_sandbox_that_is_not_used_ends_with_close() -> None:
+    sandbox = Sandbox.ready(BOUNDS, {})
+    namespace = namespace_of(sandbox.child)
+    assert inhabitants(namespace)
+    sandbox.close()
+    assert inhabitants(namespace) == []
+
+
+def test_a_monitor_that_is_killed_is_a_sandbox_error() -> None:
+    sandbox = Sandbox.ready(BOUNDS, {})
+    namespace = namespace_of(sandbox.child)
+    threading.Timer(0.3, sandbox._started.process.kill).start()
+    ended = sandbox.run(program("import time; time.sleep(600)"))
+    assert (ended.status, ended.exit_code, ended.signal) == (Status.SANDBOX_ERROR, None, None)
+    assert inhabitants(namespace) == []
+
+
+def test_a_sandbox_that_died_before_its_program_is_a_sandbox_error() -> None:
+    sandbox = Sandbox.ready(BOUNDS, {})
+    os.kill(sandbox.child, signal.SIGKILL)
+    time.sleep(0.1)
+    assert sandbox.run(program("print(1)")).status is Status.SANDBOX_ERROR
+
+
+def test_killing_the_first_process_from_inside_does_nothing() -> None:
+    ended = ran("import os; os.kill(1, 9); os.kill(1, 15); print('here')")
+    assert (ended.status, ended.stdout) == (Status.OK, b"here\n")
+
+
+ENGINE = """
+import sys
+sys.path.insert(0, {root!r})
+from adapters.sandbox.process import Sandbox
+from tests.adapters.sandbox.programs import BOUNDS, namespace_of, program
+sandbox = Sandbox.ready(BOUNDS, {{}})
+print(namespace_of(sandbox.child), flush=True)
+sandbox.run(program({code!r}))
+"""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.01, 0.3])
+def test_an_engine_that_is_killed_takes_its_sandbox_along(delay: float) -> None:
+    text = ENGINE.format(root=str(ROOT), code=DAEMONS + "time.sleep(600)")
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) as engine:
+        assert engine.stdout is not None
+        namespace = engine.stdout.readline().decode().strip()
+        assert namespace.startswith("pid:")
+        time.sleep(delay)
+        engine.kill()
+    assert emptied(namespace, 5)
+
+
+# covers: C84
+@needs_root
+def test_what_an_engine_left_is_ended_by_the_next() -> None:
+    sandbox = Sandbox.ready(BOUNDS, {}, frozenset({"kill_tree"}))
+    namespace = namespace_of(sandbox.child)
+    try:
+        user._end_orphan(sandbox.child, user.sandbox_user().uid)
+        assert inhabitants(namespace)  # it has its monitor
+        sandbox._started.process.kill()
+        sandbox._started.process.wait()
+        user.swept.__wrapped__(0)
+        assert emptied(namespace, 5)
+    finally:
+        sandbox.close()
+    assert ran("print(1)").stdout == b"1\n"
+
+
+def test_a_forked_engine_starts_its_own() -> None:
+    ran("print(1)")
+    child = os.fork()
+    if not child:
+        os._exit(0 if ran("print(2)").stdout == b"2\n" else 1)
+    assert os.waitpid(child, 0)[1] == 0
