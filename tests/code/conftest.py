@@ -113,8 +113,8 @@ def opening(probed: Path, tmp_path: Path, cache: Path) -> Callable[..., Any]:
 
 
 WIDER = (
-    "code.scan.python.builtins=[Exception, ValueError, bytes, dict, float, input, int, len, print, range, round, sorted, str, sum]",
-    "code.scan.python.modules.os=[_exit, environ, getcwd, getpid, listdir, path, write]",
+    "code.scan.python.builtins=[Exception, ValueError, bytes, chr, dict, float, input, int, len, print, range, round, sorted, str, sum]",
+    "code.scan.python.modules.os=[_exit, environ, getcwd, getpid, listdir, mkdir, path, write]",
     "code.scan.python.modules.time=[sleep]",
     "code.scan.python.denied_names=[builtins]",
 )
