@@ -114,7 +114,7 @@ def opening(probed: Path, tmp_path: Path, cache: Path) -> Callable[..., Any]:
 
 WIDER = (
     "code.scan.python.builtins=[Exception, ValueError, bytes, chr, dict, float, input, int, len, print, range, round, sorted, str, sum]",
-    "code.scan.python.modules.os=[_exit, environ, getcwd, getpid, listdir, mkdir, path, write]",
+    "code.scan.python.modules.os=[O_CREAT, O_WRONLY, _exit, close, environ, getcwd, getpid, listdir, mkdir, open, path, write]",
     "code.scan.python.modules.time=[sleep]",
     "code.scan.python.denied_names=[builtins]",
 )

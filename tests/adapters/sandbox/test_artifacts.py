@@ -124,9 +124,10 @@ def test_who_meddles_gets_no_file(code: str) -> None:
 
 @needs_sandbox
 def test_a_program_that_was_ended_leaves_nothing() -> None:
-    ended = ran("open('artifacts/a', 'w').write('x')\nwhile True: pass", within=bounds(
-        artifact_files=1, artifact_bytes=9, wall_seconds=0.4
-    ))
+    ended = ran(
+        "open('artifacts/a', 'w').write('x')\nwhile True: pass",
+        within=bounds(artifact_files=1, artifact_bytes=9, wall_seconds=0.4),
+    )
     assert (ended.status, ended.artifacts) == (Status.TIMEOUT_WALL, ())
 
 

@@ -91,9 +91,7 @@ except ImportError as error:
 # covers: A86 H01
 def test_the_seed_of_hashes_takes_effect() -> None:
     code = "print(hash('a'), hash('b'))"
-    first, again, other = (
-        ran(code, environment={"PYTHONHASHSEED": seed}).stdout for seed in ("7", "7", "8")
-    )
+    first, again, other = (ran(code, environment={"PYTHONHASHSEED": seed}).stdout for seed in ("7", "7", "8"))
     assert first == again != other
 
 

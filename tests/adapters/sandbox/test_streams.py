@@ -47,14 +47,14 @@ def test_endless_output_is_ended_at_once_in_little_memory(stream: int, piece: st
 
 # covers: C61
 def test_without_the_cap_it_would_go_on() -> None:
-    ended = run_once(
-        program("print('x' * (1 << 20))"), bounds(), None, frozenset({"output_cap"})
-    )
+    ended = run_once(program("print('x' * (1 << 20))"), bounds(), None, frozenset({"output_cap"}))
     assert (ended.status, len(ended.stdout), ended.stdout_bytes) == (Status.OK, 4096, 4097)
 
 
 def test_output_of_children_counts_too() -> None:
-    ended = ran("import os\nfor _ in range(3):\n    if not os.fork(): os.write(1, b'x' * 2000); os._exit(0)\nos.wait();os.wait();os.wait()")
+    ended = ran(
+        "import os\nfor _ in range(3):\n    if not os.fork(): os.write(1, b'x' * 2000); os._exit(0)\nos.wait();os.wait();os.wait()"
+    )
     assert (ended.status, ended.limit) == (Status.OUTPUT_LIMIT, "stdout")
 
 
