@@ -72,8 +72,12 @@ def test_nothing_runs_before_a_person_has_approved_and_the_retry_is_decided_anew
 
 @pytest.mark.parametrize(
     ("name", "phase", "steps"),
-    [("code_action", "plan", 0), ("code_scan", "policy_check", 2), ("code_execution", "policy_check", 2)]
-    + [("code_output", "execute", 3)],
+    [
+        ("code_action", "plan", 0),
+        ("code_scan", "policy_check", 2),
+        ("code_execution", "policy_check", 2),
+        ("code_output", "execute", 3),
+    ],
     ids=str,
 )
 def test_a_confirm_at_any_point_ends_the_run(opening: Callable[..., Any], name: str, phase: str, steps: int) -> None:

@@ -47,9 +47,11 @@ def test_what_is_registered_can_be_emitted(reason: str) -> None:
 # covers: C51
 @pytest.mark.parametrize(
     "text",
-    ["", "ok", "successful", "code_timeout:1", "code_runtime_error", "code_runtime_error:", "invalid_action:"]
-    + ["policy_block", "verifier:success", "verifier:verifier:success", "verifier:", "made_up:x", "success\n"]
-    + ["policy_block:" + "x" * 600],
+    [
+        *["", "ok", "successful", "code_timeout:1", "code_runtime_error", "code_runtime_error:", "invalid_action:"],
+        *["policy_block", "verifier:success", "verifier:verifier:success", "verifier:", "made_up:x", "success\n"],
+        "policy_block:" + "x" * 600,
+    ],
 )
 def test_nothing_else_can_be_emitted(text: str) -> None:
     with pytest.raises(why.UnregisteredError):

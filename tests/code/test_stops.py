@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -261,9 +262,10 @@ def test_output_that_is_no_utf_8_is_replaced(wider: Bench) -> None:
     "code", [CODE, "import os\nos._exit(3)", "import time\ntime.sleep(9)"], ids=["ok", "bad", "late"]
 )
 def test_the_folder_is_gone_after_every_run(wider: Bench, code: str) -> None:
-    before = set(Path("/tmp").iterdir())
+    temporary = Path(tempfile.gettempdir())
+    before = set(temporary.iterdir())
     done = wider.run(golden(code, policy_hints={"exec_timeout_seconds": 0.3}))
     assert done.stop_reason in {"success", "code_runtime_error:3", "code_timeout"}
-    left = {path for path in set(Path("/tmp").iterdir()) - before if path.name.startswith("code_exec_agent_")}
+    left = {path for path in set(temporary.iterdir()) - before if path.name.startswith("code_exec_agent_")}
     assert not left
     assert not list(wider.state.rglob("code_exec_agent_*"))

@@ -74,7 +74,8 @@ def test_output_that_its_verifier_does_not_pass_is_no_result(bench: Bench, code:
 def test_a_verifier_sees_what_the_engine_shows_it_and_nothing_else(bench: Bench) -> None:
     done = bench.run(verified(input_payload={"transactions": []}))
     assert done.ok  # its own payload is made by the engine
-    for odd in (None, [], "x", 7):
+    every: list[Any] = [None, [], "x", 7]
+    for odd in every:
         assert bench.run({**golden(), "verifier": {"action": odd}}).stop_reason == "verifier:invalid_action:not_object"
 
 
@@ -82,7 +83,8 @@ def test_a_verifier_sees_what_the_engine_shows_it_and_nothing_else(bench: Bench)
 def test_solution_and_verifier_share_no_path_that_can_be_written(wider: Bench) -> None:
     leave = "import os\nos.mkdir('left')\nos.mkdir(chr(47) + 'tmp' + chr(47) + 'left')\n"
     look = (
-        "import json, os\nnames = [os.getcwd(), sorted(os.listdir('.')), sorted(os.listdir(chr(47) + 'tmp')), os.getpid()]\n"
+        "import json, os\nshared = os.listdir(chr(47) + 'tmp')\n"
+        "names = [os.getcwd(), sorted(os.listdir('.')), sorted(shared), os.getpid()]\n"
         "os.write(2, json.dumps(names).encode())\nos._exit(3)"
     )
     done = wider.run({**verified(look), "action": {**GOLDEN["action"], "code": leave + GOLDEN["action"]["code"]}})
