@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"engine.points", "engine.state", "engine.users", "engine.work"}
     | {"adapters.runner", "adapters.runner_answer", "adapters.runner_errors"},
     "engine.report": BASE,
-    "engine.sandbox_install": BASE | {"engine.opa.build", "adapters.sandbox.gvisor_binary"},
+    "engine.sandbox_install": BASE | {"engine.opa", "adapters.sandbox"},
 }
 """The rooms whose arrows are held; cli, engine.engine, explain and cases stand above them all."""
 

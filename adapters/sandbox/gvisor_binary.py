@@ -51,18 +51,19 @@ def find(folder: Path) -> Runsc:
         found = (folder / NAME).stat()
     except OSError as error:
         raise MissingError(f"gVisor is not installed: {INSTALL}") from error
-    return _verified(folder, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    try:
+        note = (folder / f"{NAME}.json").read_text(encoding="utf-8")
+        touched = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return _verified(folder / NAME, note, touched)
+    except (OSError, ValueError) as error:
+        raise MissingError(f"what is known of the installed gVisor cannot be read: {INSTALL}") from error
 
 
 @cache
-def _verified(folder: Path, touched: tuple[int, ...]) -> Runsc:
+def _verified(path: Path, note: str, touched: tuple[int, ...]) -> Runsc:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        note = json.loads((folder / f"{NAME}.json").read_text(encoding="utf-8"))
-        descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        raise MissingError(f"what is known of the installed gVisor cannot be read: {INSTALL}") from error
-    try:
-        return Runsc(descriptor, *_compared(descriptor, note, touched))
+        return Runsc(descriptor, *_compared(descriptor, json.loads(note), touched))
     except BaseException:
         os.close(descriptor)
         raise

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from adapters.sandbox.handshake import is_dead
 from adapters.sandbox.memory import fill
 from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program
 from adapters.sandbox.outcome import ended, not_started
@@ -25,9 +26,12 @@ NOTHING: frozenset[str] = frozenset()
 class Sandbox:
     """A sandbox that is ready and waits. `run` it once or `close` it; both end with everything in it dead."""
 
-    def __init__(self, started: Started, bounds: Bounds, without: frozenset[str] = NOTHING) -> None:
+    def __init__(
+        self, started: Started, bounds: Bounds, environment: Mapping[str, str], without: frozenset[str] = NOTHING
+    ) -> None:
         self._started = started
         self._bounds = bounds
+        self._environment = dict(environment)
         self._without = without
 
     @classmethod
@@ -40,17 +44,27 @@ class Sandbox:
         recipe: Recipe = BUBBLEWRAP,
     ) -> Sandbox:
         """Start one. Raises NotStartedError, or WorkError for what cannot be stated."""
-        return cls(start(bounds, environment, without, job, recipe), bounds, without)
+        return cls(start(bounds, environment, without, job, recipe), bounds, environment, without)
 
     @property
     def child(self) -> int:
         """The number of its first process on this machine."""
         return self._started.child
 
+    @property
+    def alive(self) -> bool:
+        """Whether it still waits, as far as anybody can know."""
+        return not is_dead(self._started.pidfd)
+
     def run(self, program: Program, cancel: threading.Event | None = None) -> Ended:
-        """Let the program go and give its end. Raises WorkError for a program that cannot be stated."""
+        """Let the program go and give its end. Raises WorkError for a program that cannot be stated.
+
+        Its environment must be the one that the sandbox was started with: it is the interpreter's.
+        """
         started = self._started
         try:
+            if dict(program.environment) != self._environment:
+                raise ValueError("a sandbox runs programs of its own environment only")
             work = started.recipe.work(program, self._bounds, self._without)
             fill(started.stdin, program.stdin)
             fill(started.job, work)

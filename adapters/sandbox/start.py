@@ -94,8 +94,8 @@ def _started(
     job: Path | None,
 ) -> Started:
     unknown = without - recipe.protections
-    if unknown:
-        raise ValueError(f"no such protections: {sorted(unknown)}")
+    if unknown or ("private_job" in without) != (job is not None):
+        raise ValueError(f"no such protections, or no folder that goes with them: {sorted(without)}")
     stdin, work = memory_file(stack), memory_file(stack)
     with ExitStack() as theirs:
         status, status_in = _pipe(stack, theirs)
@@ -139,8 +139,8 @@ def _group(stack: ExitStack, recipe: Recipe, bounds: Bounds, without: frozenset[
     place = memory_place()
     if place is None or "memory_cgroup" in without:
         return None
-    group = MemoryGroup(place, bounds.memory_bytes + bounds.disk_bytes + recipe.spare_bytes)
-    stack.callback(group.close)
+    group = MemoryGroup.ready(place, bounds.memory_bytes + bounds.disk_bytes + recipe.spare_bytes)
+    stack.callback(group.give_back)
     return group
 
 
@@ -161,22 +161,22 @@ def _begun(
     identity: dict[str, Any] = {"user": user.uid, "group": user.gid, "extra_groups": []}
 
     def begin() -> subprocess.Popen[bytes]:
-        with group.entered() if group is not None else ExitStack():
-            return subprocess.Popen(
-                command,
-                stdin=streams[0],
-                stdout=streams[1],
-                stderr=streams[2],
-                env={} if "clearenv" not in without else None,
-                cwd="/",
-                close_fds=closing,
-                pass_fds=descriptors if closing else (),
-                **({} if user.own or "drop_uid" in without else identity),
-            )
+        return subprocess.Popen(
+            command,
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            env={} if "clearenv" not in without else None,
+            cwd="/",
+            close_fds=closing,
+            pass_fds=descriptors if closing else (),
+            **({} if user.own or "drop_uid" in without else identity),
+        )
 
+    thread = _thread(os.getpid()) if group is None or group.thread is None else group.thread
     try:
-        return _thread(os.getpid()).submit(begin).result()
-    except (OSError, subprocess.SubprocessError) as error:
+        return thread.submit(begin).result()
+    except (OSError, subprocess.SubprocessError, RuntimeError) as error:  # the last one: this process is ending
         raise NotStartedError(f"its first process cannot be started: {type(error).__name__}") from error
 
 
@@ -196,7 +196,7 @@ def _hands(
 ) -> tuple[int, int]:
     """The status line, the pidfd, and the launcher's `R`: its number and its pidfd."""
     deadline = time.monotonic() + START_SECONDS
-    child, pidfd = recipe.first(process, lambda: _line(status, deadline), without)
+    child, pidfd = recipe.first(process, lambda: _line(status, deadline, before=ready), without)
     stack.callback(os.close, pidfd)
     if "kill_tree" not in without:
         stack.callback(_dead, pidfd)
@@ -205,20 +205,23 @@ def _hands(
     return child, pidfd
 
 
-def _line(pipe: int, deadline: float) -> bytes:
+def _line(pipe: int, deadline: float, before: int) -> bytes:
     """A line, which comes in pieces; the next one comes at the end only."""
     line = bytearray()
     while not line.endswith(b"\n"):
-        line += _piece(pipe, deadline)
+        line += _piece(pipe, deadline, before)
     return bytes(line)
 
 
-def _piece(pipe: int, deadline: float) -> bytes:
-    """What there is, before the deadline."""
+def _piece(pipe: int, deadline: float, before: int | None = None) -> bytes:
+    """What there is, before the deadline and before anything is in the other pipe."""
     poll = select.poll()
-    poll.register(pipe, select.POLLIN)
-    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-        raise HandshakeError("too late")
+    for one in (pipe, before):
+        if one is not None:
+            poll.register(one, select.POLLIN)
+    there = {one for one, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000)}
+    if pipe not in there:
+        raise HandshakeError("out of order" if there else "too late")
     piece = os.read(pipe, _SAID_BYTES)
     if not piece:
         raise HandshakeError("ended")
@@ -239,6 +242,8 @@ def _dead(pidfd: int) -> None:
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     handshake.is_dead(pidfd, END_SECONDS)
+    with suppress(ChildProcessError):  # ours to wait for only where this process inherits orphans
+        os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
 
 
 def _gone(process: subprocess.Popen[bytes]) -> None:

@@ -38,7 +38,7 @@ def _acts(world: Mapping[str, Any], own: int) -> dict[str, Callable[[], str]]:
         ),
         **{f"call_{name}": lambda name=name: _called(world["calls"][name]) for name in world["calls"]},  # type: ignore[misc]
         "memory": lambda: _allocated(world["memory_bytes"]),
-        "files_opened": lambda: _did([os.pipe() for _ in range(world["open_files"])]),
+        "files_opened": lambda: _did([os.eventfd(0) for _ in range(world["open_files"])]),
     }
 
 

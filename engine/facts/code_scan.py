@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from engine.facts.code_scan_items import CODE_BYTES, Problem, ScanError, ScanFacts, safe
-from engine.facts.javascript_scan import scan_javascript
 from engine.facts.python_scan import scan_python
-
-_SCANNERS: Mapping[str, Callable[[str], ScanFacts]] = {"python": scan_python, "javascript": scan_javascript}
 
 
 def scan(language: str, code: str) -> ScanFacts:
@@ -26,6 +23,15 @@ def scan(language: str, code: str) -> ScanFacts:
         return scanner(_text(code))
     except ScanError as error:
         return _without(language, error.problem)
+
+
+def _javascript(code: str) -> ScanFacts:
+    from engine.facts.javascript_scan import scan_javascript  # a parser in C that few commands need
+
+    return scan_javascript(code)
+
+
+_SCANNERS: Mapping[str, Callable[[str], ScanFacts]] = {"python": scan_python, "javascript": _javascript}
 
 
 def _without(language: str, problem: Problem) -> ScanFacts:

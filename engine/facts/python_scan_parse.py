@@ -80,7 +80,7 @@ def _parse(code: str) -> ast.Module | Problem:
         return ast.parse(code, _FILE)
     except (RecursionError, MemoryError):
         return "too_deep"
-    except (SyntaxError, ValueError):  # UnicodeError is a ValueError
+    except (SyntaxError, ValueError, OverflowError, SystemError):  # UnicodeError is a ValueError
         return "syntax"
 
 

@@ -10,20 +10,19 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from engine.facts.code_scan import scan
 from engine.facts.code_scan_items import ScanFacts
+from engine.files import shown
 from engine.model import Limits, Model, Sha256
 from engine.points import Gathered, Input, Point, World
-
-Language = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_+#-]{0,31}$")]
 
 
 class CodeScanRequest(Model):
     """Ask about one program in a language, by its name in lower case."""
 
-    language: Language
+    language: Annotated[str, Field(min_length=1, max_length=200)]
     code: Annotated[str, Field(min_length=1)]
 
 
@@ -48,7 +47,7 @@ def gather(request: CodeScanRequest, world: World) -> Gathered:
     found = scan(request.language, request.code)
     return Gathered(
         CodeScanInput(point="code_scan", now=world.clock(), code_sha256=hashlib.sha256(data).hexdigest(), scan=found),
-        f"code in {request.language}: {'all of it read' if found.parsed else found.problem}",
+        f"code in `{shown(request.language, 40)}`: {'all of it read' if found.parsed else found.problem}",
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from engine.points import SandboxFacts
 from engine.sandboxes import cache
 from engine.sandboxes.registry import Registered, registered
 
-__all__ = ["Sandboxes", "Tried", "facts_of", "subject_of"]
+__all__ = ["Sandboxes", "Tried", "facts_of", "registered", "subject_of"]
 
 KEPT_SECONDS = 86_400
 """A result is taken again after a day: what a machine enforces can change without anything that we look at."""
@@ -140,8 +141,18 @@ def _words(error: EngineError | OSError) -> str:
 
 
 def subject_of(entry: Registered) -> str:
-    """The digest of all that a result depends on: the machine as the backend sees it, and the probe itself."""
-    return digest(canonical({"machine": entry.backend.machine(), "probe": code()}))
+    """The digest of all that a result depends on: the machine as the backend sees it, where we are on it, the probe."""
+    return digest(canonical({"machine": entry.backend.machine(), "place": _place(), "probe": code()}))
+
+
+def _place() -> list[str]:
+    """The user namespace of this process and the confinement that it is under: a container is not its host."""
+    place = []
+    with suppress(OSError):
+        place.append(str(Path("/proc/self/ns/user").readlink()))
+    with suppress(OSError):
+        place.append(Path("/proc/self/attr/current").read_text(encoding="utf-8", errors="replace"))
+    return place
 
 
 def facts_of(tried: Tried) -> SandboxFacts:

@@ -215,6 +215,11 @@ def test_it_looks_at_generated_code_and_not_at_the_engine_itself(engine: Engine)
     assert ask(engine, GOLDEN).decision.outcome is Outcome.ALLOW  # and the engine runs on
 
 
+@pytest.mark.parametrize("language", ["c++ 17", "PYTHON", " python", "python/../x", "$", "\u202e"])
+def test_a_language_that_is_none_of_ours_is_not_scanned(engine: Engine, language: str) -> None:
+    assert violations(engine, "x = 1", language) == ["language_not_scanned"]
+
+
 # covers: C71
 def test_javascript_has_facts_and_is_executed_by_nobody(engine: Engine) -> None:
     assert engine.policy is not None

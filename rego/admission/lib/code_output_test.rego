@@ -76,10 +76,13 @@ test_clean if {
 }
 
 test_status if {
-	statuses := {"ok", "runtime_error", "signal", "oom", "forbidden_syscall", "timeout_wall", "timeout_cpu", "output_limit", "cancelled", "sandbox_error", "", null}
+	statuses := {
+		"ok", "runtime_error", "signal", "oom", "forbidden_syscall", "timeout_wall",
+		"timeout_cpu", "output_limit", "cancelled", "sandbox_error", "", null,
+	}
 	stopped := {status | some status in statuses; code_output.stopped with input as {"run": {"status": status}}}
-	ended := {status | some status in statuses; code_output.ended with input as {"run": {"status": status}}}
 	stopped == {"timeout_wall", "timeout_cpu", "output_limit"}
+	ended := {status | some status in statuses; code_output.ended with input as {"run": {"status": status}}}
 	ended == {"ok", "runtime_error", "signal", "oom", "forbidden_syscall"}
 }
 

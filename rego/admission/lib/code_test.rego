@@ -64,10 +64,10 @@ test_kept_missing if {
 		not code.max_code_chars with input as {"hints": {"max_code_chars": hint}} with data.policy as _policy
 	}
 	not code.max_code_chars with input as {} with data.policy as _policy
+	stated := {"hints": {"max_code_chars": {"readable": true, "value": 300}}}
 	every value in ["minimum", "maximum"] {
 		policy := json.remove(_policy, [concat("/", ["code", "hints", "max_code_chars", value])])
-		hint := {"readable": true, "value": 300}
-		not code.max_code_chars with input as {"hints": {"max_code_chars": hint}} with data.policy as policy
+		not code.max_code_chars with input as stated with data.policy as policy
 	}
 	hint := {"hints": {"max_code_chars": {"readable": false}}}
 	not code.max_code_chars with input as hint with data.policy as {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,11 @@ BOUNDS = Bounds(
 """Generous: what a test is about it makes narrow."""
 
 
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def program(code: str = "", **fields: Any) -> Program:
-    environment = {"PYTHONHASHSEED": "0", "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    plain = Program("python", code, b"{}", environment, 0, f"code_exec_agent_{os.urandom(6).hex()}")
+    plain = Program("python", code, b"{}", ENVIRONMENT, 0, f"code_exec_agent_{os.urandom(6).hex()}")
     return replace(plain, **fields)
 
 
@@ -51,27 +54,33 @@ def ran(code: str, *, within: Bounds = BOUNDS, **fields: Any) -> Ended:
     return Bubblewrap().run(program(code, **fields), within)
 
 
-def leftovers(marker: str) -> list[int]:
-    """The processes of this machine whose command line has the marker."""
+def inhabitants(namespace: str) -> list[int]:
+    """The processes of this machine that live in a process namespace; a zombie lives in none."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
-                line = (folder / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if marker.encode() in line and int(folder.name) != os.getpid():
-                found.append(int(folder.name))
-    return found
-
-
-def process_namespaces() -> set[str]:
-    """The process namespaces that something on this machine lives in; a zombie has none."""
-    found = set()
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            try:
-                found.add((folder / "ns" / "pid").readlink().name)
+                if str((folder / "ns" / "pid_for_children").readlink()) == namespace:
+                    found.append(int(folder.name))
             except OSError:
                 continue
     return found
+
+
+def open_descriptors() -> set[str]:
+    """Of this process."""
+    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
+
+
+def namespace_of(process: int) -> str:
+    return str(Path(f"/proc/{process}/ns/pid_for_children").readlink())
+
+
+def emptied(namespace: str, seconds: float) -> bool:
+    """Whether nothing lives there any more, now or soon."""
+    deadline = time.monotonic() + seconds
+    while inhabitants(namespace):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import threading
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.model import Status
 from adapters.sandbox.process import run_once
 from engine.errors import WorkError
-from tests.adapters.sandbox.programs import BOUNDS, bounds, needs_sandbox, program, ran
+from tests.adapters.sandbox.programs import BOUNDS, bounds, needs_sandbox, open_descriptors, program, ran
 
 pytestmark = needs_sandbox
 
@@ -56,8 +57,10 @@ def test_output_that_is_no_text_comes_out_as_it_is() -> None:
 # covers: C31 H01
 def test_the_environment_is_what_was_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGINE_TEST_SECRET", "canary-0451")
-    ended = ran("import json, os; print(json.dumps(dict(os.environ)))", environment={"STATED": "é", "HOME": "/tmp"})
-    assert json.loads(ended.stdout) == {"STATED": "é", "LANG": "C.UTF-8", "PATH": "/usr/bin", "HOME": "/tmp"}
+    ended = ran(
+        "import json, os; print(json.dumps(dict(os.environ)))", environment={"STATED": "é", "HOME": "/work/tmp"}
+    )
+    assert json.loads(ended.stdout) == {"STATED": "é", "LANG": "C.UTF-8", "PATH": "/usr/bin", "HOME": "/work/tmp"}
     child = [f"{os.path.realpath('/usr/bin/python3')}", "-c", "import os; print('ENGINE_TEST_SECRET' in os.environ)"]
     assert subprocess.run(child, capture_output=True, check=True).stdout == b"True\n"  # control: a plain child has it
 
@@ -191,9 +194,27 @@ def test_a_command_is_executed_without_a_shell() -> None:
         {"command": ("true",)},
     ],
 )
-def test_what_cannot_be_stated_starts_nothing(fields: dict[str, object]) -> None:
+def test_what_cannot_be_stated_starts_nothing(fields: dict[str, Any]) -> None:
     with pytest.raises(WorkError):
         ran("print(1)", **fields)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"disk_bytes": 0},
+        {"memory_bytes": -1},
+        {"wall_seconds": float("nan")},
+        {"wall_seconds": float("inf")},
+        {"processes": 0},
+        {"file_bytes": 1 << 64},
+        {"artifact_files": -1},
+        {"artifact_files": 1, "open_files": 8},
+    ],
+)
+def test_a_bound_that_bounds_nothing_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(WorkError, match="a bound is no bound"):
+        ran("print(1)", within=bounds(**fields))
 
 
 def test_many_at_once_from_threads_that_end() -> None:
@@ -212,11 +233,11 @@ def test_many_at_once_from_threads_that_end() -> None:
 
 def test_nothing_stays_open() -> None:
     ran("print(1)")
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     for _ in range(3):
         ran("print(1)")
         ran("raise SystemExit(1)", within=bounds(artifact_files=1, artifact_bytes=1))
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_the_public_class_leaves_nothing_out() -> None:

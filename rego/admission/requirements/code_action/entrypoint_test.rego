@@ -41,7 +41,11 @@ test_clean if {
 }
 
 test_fact_missing if {
-	every path, rule in {"/action/entrypoint/text": "stated", "/action/entrypoint/separators": "is_name", "/action/entrypoint/value": "admitted"} {
+	every path, rule in {
+		"/action/entrypoint/text": "stated",
+		"/action/entrypoint/separators": "is_name",
+		"/action/entrypoint/value": "admitted",
+	} {
 		got1 := entrypoint with input as _without(path) with data.policy as _policy
 		_true(got1) == _all - {rule}
 	}

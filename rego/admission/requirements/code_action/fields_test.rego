@@ -41,7 +41,13 @@ test_clean if {
 }
 
 test_fact_missing if {
-	every path, rule in {"/action/object": "is_action", "/action/id/value": "id_stated", "/action/language/value": "language_stated", "/action/input_payload/object": "payload_is_object", "/action/further": "nothing_further"} {
+	every path, rule in {
+		"/action/object": "is_action",
+		"/action/id/value": "id_stated",
+		"/action/language/value": "language_stated",
+		"/action/input_payload/object": "payload_is_object",
+		"/action/further": "nothing_further",
+	} {
 		got1 := fields with input as _without(path) with data.policy as _policy
 		_true(got1) == _all - {rule}
 	}

@@ -41,7 +41,11 @@ test_clean if {
 }
 
 test_fact_missing if {
-	every path, rule in {"/hints/network_access/value": "network_denied", "/hints/network_access/stated": "network_denied", "/elapsed_ms": "in_time"} {
+	every path, rule in {
+		"/hints/network_access/value": "network_denied",
+		"/hints/network_access/stated": "network_denied",
+		"/elapsed_ms": "in_time",
+	} {
 		got1 := run with input as _without(path) with data.policy as _policy
 		_true(got1) == _all - {rule}
 	}

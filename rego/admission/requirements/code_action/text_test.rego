@@ -41,7 +41,11 @@ test_clean if {
 }
 
 test_fact_missing if {
-	every path, rule in {"/action/code/text": "code_stated", "/action/code/chars": "short_enough", "/hints/max_code_chars": "short_enough"} {
+	every path, rule in {
+		"/action/code/text": "code_stated",
+		"/action/code/chars": "short_enough",
+		"/hints/max_code_chars": "short_enough",
+	} {
 		got1 := text with input as _without(path) with data.policy as _policy
 		_true(got1) == _all - {rule}
 	}
