@@ -70,7 +70,7 @@ class Sandbox(Model):
     probe_max_age_seconds: Annotated[int, Field(ge=1, le=31_536_000)] = Field(
         description="For how long it counts what a sandbox was shown to hold."
     )
-    floor: Floor = Field(description="What no profile may go below.")
+    floor: Floor = Field(description="Who may hold each boundary at all, and the most that any profile may allow.")
     profiles: Mapping[Word, Profile] = Field(description="The profiles by name.")
     executables: Mapping[Command, Executable] = Field(
         description="Programs that may be run by name, and where each is. No shells, and nothing that starts others."
