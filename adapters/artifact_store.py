@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -72,11 +73,7 @@ class ArtifactStore:
         except FileNotFoundError:
             return None
         if hashlib.sha256(data).hexdigest() != name:
-            raise WorkError(
-                "the object in the artifact store is not what was put there",
-                remedy="find out who changed it; the record has its digest",
-                code="engine.artifacts_changed",
-            )
+            raise _changed()
         return data
 
     def sweep(self, now: int) -> int:
@@ -134,6 +131,8 @@ def _extended(shelf: int, name: str, until: int) -> bool:
         found = os.stat(name, dir_fd=shelf, follow_symlinks=False)
     except FileNotFoundError:
         return False
+    if not stat.S_ISREG(found.st_mode):
+        raise _changed()
     if found.st_mtime < until:
         os.utime(name, (until, until), dir_fd=shelf, follow_symlinks=False)
     return True
@@ -151,6 +150,14 @@ def _write(shelf: int, name: str, data: bytes, until: int) -> None:
     finally:
         os.unlink(draft, dir_fd=shelf)
     os.fsync(shelf)
+
+
+def _changed() -> WorkError:
+    return WorkError(
+        "the object in the artifact store is not what was put there",
+        remedy="find out who changed it; the record has its digest",
+        code="engine.artifacts_changed",
+    )
 
 
 def _broken(error: OSError) -> WorkError:

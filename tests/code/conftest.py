@@ -104,7 +104,7 @@ def bench(probed: Path, tmp_path_factory: pytest.TempPathFactory, cache: Path) -
 
 @pytest.fixture
 def opening(probed: Path, tmp_path: Path, cache: Path) -> Callable[..., Any]:
-    """Opens an engine of one's own: `with opening(values=…) as bench`."""
+    """What opens an engine of one's own, with the options that it is given."""
 
     def open_(name: str = "state", **how: Any) -> Any:
         return opened(probed, tmp_path / name, cache, **how)
@@ -112,9 +112,11 @@ def opening(probed: Path, tmp_path: Path, cache: Path) -> Callable[..., Any]:
     return open_
 
 
+_BUILTINS = "Exception, ValueError, bytes, chr, dict, float, input, int, len, print, range, round, sorted, str, sum"
+_OS = "O_CREAT, O_WRONLY, _exit, close, environ, getcwd, getpid, listdir, mkdir, open, path, write"
 WIDER = (
-    "code.scan.python.builtins=[Exception, SystemExit, ValueError, bytes, input, len, print, range, sorted, str]",
-    "code.scan.python.modules.os=[_exit, environ, getcwd, getpid, listdir, path, write]",
+    f"code.scan.python.builtins=[{_BUILTINS}]",
+    f"code.scan.python.modules.os=[{_OS}]",
     "code.scan.python.modules.time=[sleep]",
     "code.scan.python.denied_names=[builtins]",
 )
