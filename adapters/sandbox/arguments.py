@@ -22,6 +22,10 @@ WORK = "/work"
 _TEMPORARY = "/tmp"  # noqa: S108  (the sandbox's own)
 NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup")
 _SMALL = "4096"
+_MOST = 1 << 60
+_WALKING = 20
+"""Open files that handing out artifacts takes: one a folder's depth, and a few."""
+
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 _FIXED = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": WORK}
 
@@ -47,6 +51,7 @@ def arguments(
     host that stands for the private one, for the probe only. Raises WorkError for an environment that no
     process can have.
     """
+    _check(bounds)
     words: list[str] = []
     for namespace in NAMESPACES:
         words += _unless(without, f"unshare_{namespace}", f"--unshare-{namespace}")
@@ -100,6 +105,19 @@ def identity(path: str) -> str:
     except OSError:
         return "none"
     return f"{real}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}:{status.st_mode}"
+
+
+def _check(bounds: Bounds) -> None:
+    """Refuse bounds that would bound nothing: for the kernel a size of 0 is no limit."""
+    numbers = {name: getattr(bounds, name) for name in Bounds.__slots__}
+    loose = [name for name, number in numbers.items() if not 0 < number < _MOST and not name.startswith("artifact_")]
+    files = range(bounds.open_files) if bounds.artifact_files <= 0 else range(_WALKING, bounds.open_files + 1)
+    if loose or not files or bounds.artifact_files < 0 or bounds.artifact_bytes < 0:
+        raise WorkError(
+            f"a bound is no bound: `{(loose or ['open_files'])[0]}`",
+            remedy=f"state every bound above 0, and {_WALKING} open files where artifacts are wanted",
+            code="engine.limit_unenforceable",
+        )
 
 
 def _unless(without: frozenset[str], name: str, *words: str) -> tuple[str, ...]:

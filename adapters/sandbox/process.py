@@ -25,9 +25,12 @@ NOTHING: frozenset[str] = frozenset()
 class Sandbox:
     """A sandbox that is ready and waits. `run` it once or `close` it; both end with everything in it dead."""
 
-    def __init__(self, started: Started, bounds: Bounds, without: frozenset[str] = NOTHING) -> None:
+    def __init__(
+        self, started: Started, bounds: Bounds, environment: Mapping[str, str], without: frozenset[str] = NOTHING
+    ) -> None:
         self._started = started
         self._bounds = bounds
+        self._environment = dict(environment)
         self._without = without
 
     @classmethod
@@ -39,7 +42,7 @@ class Sandbox:
         job: Path | None = None,
     ) -> Sandbox:
         """Start one. Raises NotStartedError, or WorkError for what cannot be stated."""
-        return cls(start(bounds, environment, without, job), bounds, without)
+        return cls(start(bounds, environment, without, job), bounds, environment, without)
 
     @property
     def child(self) -> int:
@@ -47,9 +50,14 @@ class Sandbox:
         return self._started.child
 
     def run(self, program: Program, cancel: threading.Event | None = None) -> Ended:
-        """Let the program go and give its end. Raises WorkError for a program that cannot be stated."""
+        """Let the program go and give its end. Raises WorkError for a program that cannot be stated.
+
+        Its environment must be the one that the sandbox was started with: it is the interpreter's.
+        """
         started = self._started
         try:
+            if dict(program.environment) != self._environment:
+                raise ValueError("a sandbox runs programs of its own environment only")
             work = launcher.work(program, self._bounds, self._without)
             fill(started.stdin, program.stdin)
             fill(started.job, marshal.dumps(work, 2))

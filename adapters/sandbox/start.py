@@ -87,8 +87,8 @@ def _started(
     stack: ExitStack, bounds: Bounds, environment: Mapping[str, str], without: frozenset[str], job: Path | None
 ) -> Started:
     unknown = without - frozenset(arguments.PROTECTIONS)
-    if unknown:
-        raise ValueError(f"no such protections: {sorted(unknown)}")
+    if unknown or ("private_job" in without) != (job is not None):
+        raise ValueError(f"no such protections, or no folder that goes with them: {sorted(without)}")
     stdin, work = memory_file(stack), memory_file(stack)
     with ExitStack() as theirs:
         status, status_in = _pipe(stack, theirs)
@@ -188,7 +188,7 @@ def _begun(
 
     try:
         return _thread(os.getpid()).submit(begin).result()
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, subprocess.SubprocessError, RuntimeError) as error:  # the last one: this process is ending
         raise NotStartedError(f"bubblewrap cannot be started: {type(error).__name__}") from error
 
 
@@ -205,7 +205,7 @@ def _hands(
     deadline = time.monotonic() + START_SECONDS
     line = bytearray()
     while not line.endswith(b"\n"):  # it comes in pieces; the next line comes at the end only
-        line += _piece(status, deadline)
+        line += _piece(status, deadline, before=ready)
     child = handshake.child_of(bytes(line), without)
     pidfd = handshake.opened(child, process.pid)
     stack.callback(os.close, pidfd)
@@ -216,12 +216,15 @@ def _hands(
     return child, pidfd
 
 
-def _piece(pipe: int, deadline: float) -> bytes:
-    """What there is, before the deadline."""
+def _piece(pipe: int, deadline: float, before: int | None = None) -> bytes:
+    """What there is, before the deadline and before anything is in the other pipe."""
     poll = select.poll()
-    poll.register(pipe, select.POLLIN)
-    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-        raise HandshakeError("too late")
+    for one in (pipe, before):
+        if one is not None:
+            poll.register(one, select.POLLIN)
+    there = {one for one, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000)}
+    if pipe not in there:
+        raise HandshakeError("out of order" if there else "too late")
     piece = os.read(pipe, _SAID_BYTES)
     if not piece:
         raise HandshakeError("ended")
@@ -242,6 +245,8 @@ def _dead(pidfd: int) -> None:
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     handshake.is_dead(pidfd, END_SECONDS)
+    with suppress(ChildProcessError):  # ours to wait for only where this process inherits orphans
+        os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
 
 
 def _gone(process: subprocess.Popen[bytes]) -> None:

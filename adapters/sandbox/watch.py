@@ -159,7 +159,7 @@ class Watch:
             poll.register(pipe, select.POLLIN)
             while poll.poll(0) and self._take(pipe):
                 pass
-        if seen.killed is None and "output_cap" not in self._without:
+        if seen.killed in {None, "stderr"} and "output_cap" not in self._without:
             seen.killed = next((name for name, count, most in self._counts() if count > most), None)
         if started.group is not None and started.group.killed():
             seen.killed = seen.killed or "memory"

@@ -603,6 +603,15 @@ def test_9_no_policy_value_stands_in_python() -> None:
 _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/artifacts.py": {"artifact_subdir"},  # the boundary that this adapter was shown to hold
     "adapters/runner.py": {"https"},  # how to connect to what the limits name
+    "adapters/sandbox/arguments.py": {"bin"},  # a folder below /usr
+    "adapters/sandbox/cgroup.py": {"ascii", "1", "/proc/"},  # how the kernel's files are read
+    "adapters/sandbox/cpu.py": {"ascii"},  # as cgroup.py
+    "adapters/sandbox/handshake.py": {"/proc/"},  # as cgroup.py
+    "adapters/sandbox/inside.py": {"main.py"},  # what traces of code name
+    "adapters/sandbox/launcher.py": {"main.py", "javascript", "python"},  # which interpreter runs a language
+    "adapters/sandbox/machine.py": {"filter"},  # of system calls
+    "adapters/sandbox/report.py": {"ascii"},  # how refused names are made safe
+    "adapters/sandbox/user.py": {"ascii", "1", "/proc/"},  # as cgroup.py
     "engine/api/authzen.py": {"https"},  # the scheme of the engine's own address
     "engine/api/openapi.py": {"Apache-2.0", "text/plain"},  # the engine's own license, and type of its metrics
     "engine/api/server.py": {"https"},  # as authzen.py

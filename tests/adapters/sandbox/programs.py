@@ -38,9 +38,11 @@ BOUNDS = Bounds(
 """Generous: what a test is about it makes narrow."""
 
 
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def program(code: str = "", **fields: Any) -> Program:
-    environment = {"PYTHONHASHSEED": "0", "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    plain = Program("python", code, b"{}", environment, 0, f"code_exec_agent_{os.urandom(6).hex()}")
+    plain = Program("python", code, b"{}", ENVIRONMENT, 0, f"code_exec_agent_{os.urandom(6).hex()}")
     return replace(plain, **fields)
 
 

@@ -19,6 +19,7 @@ from adapters.sandbox.model import Ended, Program, Status
 from adapters.sandbox.process import NOTHING, Sandbox
 from tests.adapters.sandbox.programs import (
     BOUNDS,
+    ENVIRONMENT,
     bounds,
     emptied,
     inhabitants,
@@ -63,7 +64,7 @@ def test_daemons_are_dead_when_the_answer_is_there(last: str) -> None:
 
 
 def test_without_the_kill_they_would_live() -> None:
-    sandbox = Sandbox.ready(BOUNDS, {}, frozenset({"kill_tree"}))
+    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"}))
     namespace = namespace_of(sandbox.child)
     close, sandbox.close = sandbox.close, lambda: None  # type: ignore[method-assign]
     try:
@@ -107,15 +108,23 @@ def test_cancelled_at_any_moment() -> None:
 
 def test_a_sandbox_outlives_the_thread_that_asked_for_it() -> None:
     made: list[Sandbox] = []
-    asking = threading.Thread(target=lambda: made.append(Sandbox.ready(BOUNDS, {})))
+    asking = threading.Thread(target=lambda: made.append(Sandbox.ready(BOUNDS, ENVIRONMENT)))
     asking.start()
     asking.join()
     time.sleep(0.2)
     assert made[0].run(program("print('still here')")).stdout == b"still here\n"
 
 
-def test_a_sandbox_that_is_not_used_ends_with_close() -> None:
+def test_a_sandbox_takes_no_program_of_another_environment() -> None:
     sandbox = Sandbox.ready(BOUNDS, {})
+    namespace = namespace_of(sandbox.child)
+    with pytest.raises(ValueError, match="of its own environment"):
+        sandbox.run(program("print(1)"))
+    assert inhabitants(namespace) == []
+
+
+def test_a_sandbox_that_is_not_used_ends_with_close() -> None:
+    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
     namespace = namespace_of(sandbox.child)
     assert inhabitants(namespace)
     sandbox.close()
@@ -123,7 +132,7 @@ def test_a_sandbox_that_is_not_used_ends_with_close() -> None:
 
 
 def test_a_monitor_that_is_killed_is_a_sandbox_error() -> None:
-    sandbox = Sandbox.ready(BOUNDS, {})
+    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
     namespace = namespace_of(sandbox.child)
     threading.Timer(0.3, sandbox._started.process.kill).start()
     ended = sandbox.run(program("import time; time.sleep(600)"))
@@ -132,7 +141,7 @@ def test_a_monitor_that_is_killed_is_a_sandbox_error() -> None:
 
 
 def test_a_sandbox_that_died_before_its_program_is_a_sandbox_error() -> None:
-    sandbox = Sandbox.ready(BOUNDS, {})
+    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
     os.kill(sandbox.child, signal.SIGKILL)
     time.sleep(0.1)
     assert sandbox.run(program("print(1)")).status is Status.SANDBOX_ERROR
@@ -147,8 +156,8 @@ ENGINE = """
 import sys
 sys.path.insert(0, {root!r})
 from adapters.sandbox.process import Sandbox
-from tests.adapters.sandbox.programs import BOUNDS, namespace_of, program
-sandbox = Sandbox.ready(BOUNDS, {{}})
+from tests.adapters.sandbox.programs import BOUNDS, ENVIRONMENT, namespace_of, program
+sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
 print(namespace_of(sandbox.child), flush=True)
 sandbox.run(program({code!r}))
 """
@@ -169,7 +178,7 @@ def test_an_engine_that_is_killed_takes_its_sandbox_along(delay: float) -> None:
 # covers: C84
 @needs_root
 def test_what_an_engine_left_is_ended_by_the_next() -> None:
-    sandbox = Sandbox.ready(BOUNDS, {}, frozenset({"kill_tree"}))
+    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"}))
     namespace = namespace_of(sandbox.child)
     try:
         user._end_orphan(sandbox.child, user.sandbox_user().uid)

@@ -17,7 +17,7 @@ from adapters.sandbox import arguments, cgroup, launcher, machine, user
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.model import Status
 from adapters.sandbox.process import Sandbox, run_once
-from tests.adapters.sandbox.programs import BOUNDS, bounds, needs_root, needs_sandbox, program, ran
+from tests.adapters.sandbox.programs import BOUNDS, ENVIRONMENT, bounds, needs_root, needs_sandbox, program, ran
 
 ORDINARY = 61_999
 """Nobody's, and not the sandbox's own."""
@@ -77,7 +77,7 @@ def test_root_runs_it_as_a_user_that_nobody_has() -> None:
     assert own.uid not in {0, 65534, os.geteuid()}
     with pytest.raises(KeyError):
         pwd.getpwuid(own.uid)
-    sandbox = Sandbox.ready(BOUNDS, {})
+    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
     try:
         seen = identity(sandbox.child)
     finally:
@@ -101,7 +101,7 @@ def test_an_ordinary_user_runs_it_as_itself() -> None:
     def work() -> None:
         assert user.sandbox_user() == user.User(ORDINARY, ORDINARY, own=True)
         assert Bubblewrap().available() is None
-        sandbox = Sandbox.ready(BOUNDS, {})
+        sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
         assert set(identity(sandbox.child)["Uid"].split()) == {str(ORDINARY)}
         assert sandbox.run(program("import os; print(os.getuid())")).stdout == b"65534\n"
         assert ran("while True: pass", within=bounds(wall_seconds=0.3)).status is Status.TIMEOUT_WALL

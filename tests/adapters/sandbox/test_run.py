@@ -199,6 +199,24 @@ def test_what_cannot_be_stated_starts_nothing(fields: dict[str, Any]) -> None:
         ran("print(1)", **fields)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"disk_bytes": 0},
+        {"memory_bytes": -1},
+        {"wall_seconds": float("nan")},
+        {"wall_seconds": float("inf")},
+        {"processes": 0},
+        {"file_bytes": 1 << 64},
+        {"artifact_files": -1},
+        {"artifact_files": 1, "open_files": 8},
+    ],
+)
+def test_a_bound_that_bounds_nothing_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(WorkError, match="a bound is no bound"):
+        ran("print(1)", within=bounds(**fields))
+
+
 def test_many_at_once_from_threads_that_end() -> None:
     ends: list[bytes] = []
 
