@@ -23,6 +23,7 @@ from benchmarks import (
     policy_swap,
     record_check,
     requirement_first,
+    sandbox,
     startup,
     throughput,
     tool_arguments,
@@ -52,6 +53,8 @@ _ROWS: Mapping[str, Measurement] = {
     "P9": requirement_first.rows,
     "P10": throughput.rows,
     "P11": record_check.rows,
+    "P12": sandbox.rows,
+    "P13": sandbox.rows,
     "P14": startup.rows,
     "P15": opa_killed.rows,
     "P16": policy_swap.rows,
@@ -59,6 +62,7 @@ _ROWS: Mapping[str, Measurement] = {
     "licenses": licenses.rows,
     "P18": memory.rows,
     "scale": linear.rows,
+    "actions": sandbox.rows,
     "T1": tool_arguments.rows,
 }
 

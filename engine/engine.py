@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -271,11 +272,12 @@ class _Open:
             return self._store
 
     def _open_sandboxes(self) -> Sandboxes:
-        from engine.sandboxes import Sandboxes  # most requests need none
+        from engine.sandboxes import Sandboxes, registered  # most requests need none
 
         with self._opening:
             if self._sandboxes is None:
-                self._sandboxes = Sandboxes(self.settings.state, lambda: int(self._now().timestamp()))
+                backends = partial(registered, self.settings.cache)
+                self._sandboxes = Sandboxes(self.settings.state, lambda: int(self._now().timestamp()), backends)
             return self._sandboxes
 
     def _probe(self) -> tuple[Boundary, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from adapters.sandbox.bubblewrap import Bubblewrap
 from benchmarks import __main__ as command_line
 from benchmarks import (
     bulk,
@@ -20,6 +21,7 @@ from benchmarks import (
     opa_killed,
     policy_swap,
     record_check,
+    sandbox,
     throughput,
     tool_arguments,
     tool_rules,
@@ -295,6 +297,25 @@ def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
 def test_tool_rows(bench: Bench) -> None:
     assert _names(tool_rules.rows(bench)) == {"P17"}
     assert _names(tool_arguments.rows(bench)) == {"T1"}
+
+
+needs_sandbox = pytest.mark.skipif(
+    Bubblewrap().available() is not None, reason="no sandbox: its rows were NOT tried on this machine"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.machine
+@needs_sandbox
+def test_sandbox_rows(bench: Bench) -> None:
+    asked = frozenset({"P12", "P13", "actions"})
+    assert _names(sandbox.rows(replace(bench, asked=asked), actions=20)) == asked
+
+
+def test_without_a_sandbox_its_rows_are_not_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bubblewrap, "available", lambda _: "bubblewrap is missing: install it")
+    with pytest.raises(NotMeasuredError, match="bubblewrap is missing"):
+        list(sandbox.rows(bench))
 
 
 def test_memory_rows(bench: Bench) -> None:

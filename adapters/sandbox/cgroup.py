@@ -1,16 +1,20 @@
 """The memory cgroup of one sandbox, where this process may make one: what the whole tree holds, files included.
 
-Version 1 takes single threads, so that the starting thread steps in and its child is born there; in version 2
-the processes are moved before the program is let go. Without one, memory is bounded by a product of limits.
+Version 1 takes single threads: each group has one that lives in it, and what that thread starts is born there.
+Moving anything into a group makes the kernel wait for all processors, longer than all the rest of a start
+together, so that such a group is kept for the next sandbox. In version 2 the processes are moved before the
+program is let go. Without a group, memory is bounded by a product of limits.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +27,9 @@ _OVERHEAD_BYTES = 16 << 20
 
 _REMOVAL_SECONDS = 2.0
 
+_KEPT = 16
+"""Groups that are kept for the next sandbox, with a thread each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -33,48 +40,65 @@ class Place:
 
 
 class MemoryGroup:
-    """One group; `close` removes it once everything in it is dead. Raises WorkError where it cannot be made."""
+    """One group, for one sandbox at a time. Raises WorkError where it cannot be made."""
 
     def __init__(self, place: Place, memory_bytes: int) -> None:
-        self._place = place
+        self.place = place
         self._folder = place.folder / f"sandbox-{os.getpid()}-{os.urandom(8).hex()}"
-        limits = ["memory.limit_in_bytes"] if place.version == 1 else ["memory.max"]
+        self._kills = 0
         self.oom: int | None = None
+        """Readable when memory runs out; version 1 has it, which kills one process only and not the tree."""
+        self.thread: ThreadPoolExecutor | None = None
+        """The thread that lives in it (version 1)."""
         try:
             self._folder.mkdir()
-            for name in limits:
-                self._write(name, str(memory_bytes + _OVERHEAD_BYTES))
+            self._bound(memory_bytes)
             if place.version == 1:
-                with suppress(OSError):  # there is none where swap is not counted
-                    self._write("memory.memsw.limit_in_bytes", str(memory_bytes + _OVERHEAD_BYTES))
                 self._watch()
+                self.thread = ThreadPoolExecutor(1, "sandbox-group")
+                self.thread.submit(self._enter).result()
             else:
                 self._write("memory.oom.group", "1")
-                with suppress(OSError):  # there is none where the kernel has no swap
-                    self._write("memory.swap.max", "0")
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # the last one: this process is ending
             self.close()
             raise _unusable(error) from error
 
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Children that this thread starts meanwhile are in the group (version 1)."""
-        if self._place.version != 1:
-            yield
-            return
-        thread = str(threading.get_native_id())
+    @classmethod
+    def ready(cls, place: Place, memory_bytes: int) -> MemoryGroup:
+        """One that was kept and is empty, or a new one. Raises WorkError."""
+        kept = _kept(os.getpid())
+        with suppress(IndexError):
+            while True:
+                group = kept.pop()
+                if group.place == place and group.emptied(memory_bytes):
+                    return group
+                group.close()
+        return cls(place, memory_bytes)
+
+    def give_back(self) -> None:
+        """Its sandbox is dead: keep it for the next one, or remove it."""
+        kept = _kept(os.getpid())
+        if self.thread is None or len(kept) >= _KEPT:
+            self.close()
+        else:
+            kept.append(self)
+
+    def emptied(self, memory_bytes: int) -> bool:
+        """Whether only its thread is in it; then it has this bound, and nothing of the last sandbox counts."""
         try:
-            self._write("tasks", thread)
-        except OSError as error:
-            raise _unusable(error) from error
-        try:
-            yield
-        finally:
-            (self._place.folder / "tasks").write_text(thread, encoding="ascii")
+            if self.oom is None or len((self._folder / "tasks").read_text(encoding="ascii").split()) != 1:
+                return False
+            self._bound(memory_bytes)
+            self._kills = self._killed_ever()
+            with suppress(BlockingIOError):
+                os.eventfd_read(self.oom)
+        except (OSError, ValueError):
+            return False
+        return True
 
     def take(self, pid: int) -> None:
         """Move a sandbox that waits to be let go: its first process and those that it has started (version 2)."""
-        if self._place.version == 1:
+        if self.place.version == 1:
             return
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
@@ -85,14 +109,14 @@ class MemoryGroup:
 
     def killed(self) -> bool:
         """Whether the kernel killed something in it for memory."""
-        name = "memory.oom_control" if self._place.version == 1 else "memory.events"
         with suppress(OSError):
-            rows = (self._folder / name).read_text(encoding="ascii").splitlines()
-            return any(row.split()[0] == "oom_kill" and row.split()[1] != "0" for row in rows)
+            return self._killed_ever() > self._kills
         return False
 
     def close(self) -> None:
         """Remove it; what has just died in it may take a moment to be gone."""
+        if self.thread is not None:
+            self.thread.shutdown()
         if self.oom is not None:
             os.close(self.oom)
             self.oom = None
@@ -109,8 +133,28 @@ class MemoryGroup:
             else:
                 return
 
+    def _bound(self, memory_bytes: int) -> None:
+        most = str(memory_bytes + _OVERHEAD_BYTES)
+        if self.place.version != 1:
+            self._write("memory.max", most)
+            with suppress(OSError):  # there is none where the kernel has no swap
+                self._write("memory.swap.max", "0")
+            return
+        with suppress(OSError):  # there is none where swap is not counted; it is never below the other
+            self._write("memory.memsw.limit_in_bytes", "-1")
+        self._write("memory.limit_in_bytes", most)
+        with suppress(OSError):
+            self._write("memory.memsw.limit_in_bytes", most)
+
+    def _killed_ever(self) -> int:
+        name = "memory.oom_control" if self.place.version == 1 else "memory.events"
+        rows = (row.split() for row in (self._folder / name).read_text(encoding="ascii").splitlines())
+        return sum(int(count) for key, count in rows if key == "oom_kill")
+
+    def _enter(self) -> None:
+        self._write("tasks", str(threading.get_native_id()))
+
     def _watch(self) -> None:
-        """`oom` becomes readable when memory runs out; version 1 kills one process only and not the tree."""
         self.oom = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         control = os.open(self._folder / "memory.oom_control", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -127,6 +171,19 @@ def memory_mode() -> str:
     """`v1`, `v2`, or `none` where this process may make no memory cgroup."""
     place = memory_place()
     return "none" if place is None else f"v{place.version}"
+
+
+@cache
+def _kept(process: int) -> deque[MemoryGroup]:
+    """The groups of this process that are not in use; a forked child has none. Removed when the process ends."""
+    kept: deque[MemoryGroup] = deque()
+
+    def remove() -> None:
+        while kept and os.getpid() == process:
+            kept.pop().close()
+
+    atexit.register(remove)
+    return kept
 
 
 def memory_place() -> Place | None:
@@ -174,9 +231,10 @@ def _delegates(folder: Path) -> bool:
     return False
 
 
-def _unusable(error: OSError) -> WorkError:
+def _unusable(error: OSError | RuntimeError) -> WorkError:
+    why = os.strerror(error.errno or 0).lower() if isinstance(error, OSError) else "this process is ending"
     return WorkError(
-        f"the memory cgroup of a sandbox cannot be used: {os.strerror(error.errno or 0).lower()}",
+        f"the memory cgroup of a sandbox cannot be used: {why}",
         remedy="see `engine doctor --sandbox` for what this machine enforces",
         code="engine.limit_unenforceable",
     )

@@ -23,7 +23,7 @@ from engine.points import SandboxFacts
 from engine.sandboxes import cache
 from engine.sandboxes.registry import Registered, registered
 
-__all__ = ["Sandboxes", "Tried", "facts_of", "subject_of"]
+__all__ = ["Sandboxes", "Tried", "facts_of", "registered", "subject_of"]
 
 KEPT_SECONDS = 86_400
 """A result is taken again after a day: what a machine enforces can change without anything that we look at."""

@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from adapters.sandbox.bubblewrap import Bubblewrap
+from adapters.sandbox.gvisor import Gvisor
+from adapters.sandbox.gvisor_probe import probe_gvisor
 from adapters.sandbox.model import Backend
 from adapters.sandbox.probe import Row, probe_bubblewrap
+from adapters.sandbox.wasm import Wasmtime
+from adapters.sandbox.wasm_probe import probe_wasmtime
+from engine.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,12 @@ class Registered:
     probe: Callable[[], tuple[Row, ...]]
 
 
-def registered() -> Mapping[str, Registered]:
-    """Every backend by its name."""
-    entries = [Registered(Bubblewrap(), probe_bubblewrap)]
+def registered(cache: Path | None = None) -> Mapping[str, Registered]:
+    """Every backend by its name. Binaries that were built on request are in `cache`, else in the user's."""
+    binaries = (Settings().cache if cache is None else cache) / "sandbox"
+    entries = [
+        Registered(Bubblewrap(), probe_bubblewrap),
+        Registered(Gvisor(binaries), partial(probe_gvisor, binaries)),
+        Registered(Wasmtime(), probe_wasmtime),
+    ]
     return {entry.backend.name: entry for entry in entries}

@@ -80,13 +80,13 @@ def rows(trial: Trial, kernel: Mapping[str, Iterable[Check]] = KERNEL) -> tuple[
     found: dict[str, Row] = {}
     for boundary, checks in kernel.items():
         more = MACHINE_CALLS.get(platform.machine(), ()) if boundary == "syscalls" else ()
-        found[boundary] = _row(boundary, "kernel", (*checks, *more), trial, works)
+        found[boundary] = row(boundary, "kernel", (*checks, *more), trial, works)
     for boundary, checks in SUPERVISED.items():
-        found[boundary] = _row(boundary, "supervised", checks, trial, works)
+        found[boundary] = row(boundary, "supervised", checks, trial, works)
     alone = "kernel" if trial.inside.get("namespace_pid") == "own" else "supervised"
-    found["survivors"] = _row("survivors", alone, SURVIVORS, trial, works)
+    found["survivors"] = row("survivors", alone, SURVIVORS, trial, works)
     by = next((kind for kind, words in CPU.items() if trial.inside.get("cpu") in words), "kernel")
-    found["cpu"] = _row("cpu", by, (Check("cpu", CPU[by]),), trial, works)
+    found["cpu"] = row("cpu", by, (Check("cpu", CPU[by]),), trial, works)
     for boundary, checks in (("memory", MEMORY), ("inodes", INODES)):
         found[boundary] = _limited(boundary, checks, trial, found, works)
     return tuple(found[boundary] for boundary in REQUESTED)
@@ -97,7 +97,8 @@ def _work(trial: Trial) -> tuple[Check, ...]:
     return (*WORK, Check("work_hash_seed", (seed,) if seed.startswith("value:") else (), ()))
 
 
-def _row(boundary: str, kind: str, checks: Iterable[Check], trial: Trial, works: bool) -> Row:  # noqa: FBT001
+def row(boundary: str, kind: str, checks: Iterable[Check], trial: Trial, works: bool) -> Row:  # noqa: FBT001
+    """One boundary by its checks; unsupported unless every one is held, and all of them unless it `works`."""
     acts = _acts(checks, trial)
     enforced = works and all(act.held is not False for act in acts) and any(act.held for act in acts)
     return _made(boundary, kind if enforced else "unsupported", acts)
@@ -105,7 +106,7 @@ def _row(boundary: str, kind: str, checks: Iterable[Check], trial: Trial, works:
 
 def _limited(boundary: str, checks: Iterable[Check], trial: Trial, found: Mapping[str, Row], works: bool) -> Row:  # noqa: FBT001
     """By the kernel where it ended the flood; otherwise bounded, as far as what bounds it is enforced."""
-    by_kernel = _row(boundary, "kernel", checks, trial, works)
+    by_kernel = row(boundary, "kernel", checks, trial, works)
     if by_kernel.enforced:
         return by_kernel
     bounds = BOUNDED[boundary]

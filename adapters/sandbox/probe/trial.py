@@ -77,15 +77,16 @@ class Trial:
     outside: dict[str, str] = field(default_factory=dict)
 
 
-def tried(run: Runner, user: int | None, known: Mapping[str, str] | None = None) -> Trial:
+def tried(run: Runner, user: int | None, known: Mapping[str, str] | None = None, *, watched: bool = True) -> Trial:
     """Run all of it, a few at a time; takes somewhat more than the second of CPU that the smallest limit has.
 
     `user` is who sandboxes are outside of themselves, None for this process itself; `known` are words of
-    controls that were run on this machine already. Raises OSError, and WorkError when the sandbox did not run.
+    controls that were run on this machine already. Without `watched`, what the host sees of a program's
+    processes is left to the caller. Raises OSError, and WorkError when the sandbox did not run.
     """
     with Canaries(user) as canaries:
         control = Control(user, {canaries.secret_name: canaries.secret}, canaries.descriptor)
-        probe = _Probe(run, control, canaries)
+        probe = _Probe(run, control, canaries, watched=watched)
         with ThreadPoolExecutor(4, thread_name_prefix="sandbox-probe") as pool:
             parts = [*probe.inside(), *(probe.outside() if known is None else ())]
             for done in [pool.submit(part) for part in parts]:
@@ -97,16 +98,19 @@ def tried(run: Runner, user: int | None, known: Mapping[str, str] | None = None)
 class _Probe:
     """The parts of a trial; each writes words of its own."""
 
-    def __init__(self, run: Runner, control: Control, canaries: Canaries) -> None:
+    def __init__(self, run: Runner, control: Control, canaries: Canaries, *, watched: bool) -> None:
         self.trial = Trial()
         self._run, self._control, self._canaries = run, control, canaries
+        self._watched = watched
         self._acts = (_HERE / "acts.py").read_text(encoding="utf-8")
         self._floods = (_HERE / "floods.py").read_text(encoding="utf-8")
 
     def inside(self) -> Iterator[Callable[[], None]]:
         """What the real launcher runs, the longest first."""
         yield from (partial(self._flood, name) for name in _FLOODS)
-        yield from (self._acts_inside, self._sleeper)
+        yield self._acts_inside
+        if self._watched:
+            yield self._sleeper
 
     def outside(self) -> Iterator[Callable[[], None]]:
         """The positive controls."""

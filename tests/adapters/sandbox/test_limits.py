@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from adapters.sandbox.cgroup import memory_mode, places
+from adapters.sandbox.cgroup import memory_mode, memory_place, places
 from adapters.sandbox.model import Bounds, Ended, Status
 from adapters.sandbox.process import run_once
 from tests.adapters.sandbox.programs import bounds, needs_sandbox, program, ran
@@ -188,15 +192,35 @@ except OSError as error:
 
 
 @needs_cgroup
-def test_a_group_is_gone_with_its_sandbox() -> None:
-    from adapters.sandbox.cgroup import memory_place
-
+def test_a_group_is_empty_after_its_sandbox_and_counts_nothing_of_it() -> None:
     place = memory_place()
     assert place is not None
-    before = {folder.name for folder in place.folder.glob("sandbox-*")}
-    for code in ("print(1)", "import os; os.fork()", "kept = b'x' * (1 << 30)"):
+    for code in ("print(1)", "import os; os.fork()", "kept = b'x' * (1 << 30)", "print(1)"):
         ran(code)
-    assert {folder.name for folder in place.folder.glob("sandbox-*")} <= before
+        for folder in place.folder.glob(f"sandbox-{os.getpid()}-*"):
+            assert len((folder / "tasks").read_text(encoding="ascii").split()) == 1
+    assert ran("print(1)").status is Status.OK
+
+
+_ONE_RUN = """\
+import os
+from adapters.sandbox.bubblewrap import Bubblewrap
+from adapters.sandbox.model import Bounds, Program
+bounds = Bounds(5.0, 5, 268435456, 16, 64, 1048576, 4194304, 4096, 4096, 0, 0)
+print(Bubblewrap().run(Program("python", "print(1)", b"", {}, 0, "code_exec_agent_0"), bounds).status, os.getpid())
+"""
+
+
+@needs_cgroup
+def test_groups_are_gone_with_the_engine() -> None:
+    place = memory_place()
+    assert place is not None
+    done = subprocess.run(
+        [sys.executable, "-c", _ONE_RUN], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
+    )
+    status, number = done.stdout.split()
+    assert status == "ok"
+    assert list(place.folder.glob(f"sandbox-{number}-*")) == []
 
 
 def test_places_of_a_group(tmp_path) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001

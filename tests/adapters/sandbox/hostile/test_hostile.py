@@ -1,0 +1,192 @@
+"""Programs of our own that want out: each in the real sandbox, and without it as positive control."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox.bubblewrap import Bubblewrap
+from adapters.sandbox.model import Bounds, Ended, Program
+from tests.adapters.sandbox.hostile import (
+    files,
+    folder,
+    javascript,
+    lifetimes,
+    network,
+    output,
+    processes,
+    resources,
+    surroundings,
+    syscalls,
+)
+from tests.adapters.sandbox.hostile.canaries import Host, as_told, end, host, marked
+from tests.adapters.sandbox.hostile.model import Control, Hostile
+from tests.adapters.sandbox.hostile.plain import run_plain
+from tests.processes import alive
+
+_FAMILIES = {
+    "files": files.PROGRAMS,
+    "folder": folder.PROGRAMS,
+    "javascript": javascript.PROGRAMS,
+    "lifetimes": lifetimes.PROGRAMS,
+    "network": network.PROGRAMS,
+    "output": output.PROGRAMS,
+    "processes": processes.PROGRAMS,
+    "resources": resources.PROGRAMS,
+    "surroundings": surroundings.PROGRAMS,
+    "syscalls": syscalls.PROGRAMS,
+}
+_ALL = {f"{family}-{one.name}": one for family, programs in _FAMILIES.items() for one in programs}
+_MIB = 1024 * 1024
+_BOUNDS = {
+    "wall_seconds": 8.0,
+    "cpu_seconds": 6,
+    "memory_bytes": 256 * _MIB,
+    "processes": 16,
+    "open_files": 64,
+    "file_bytes": 8 * _MIB,
+    "disk_bytes": 16 * _MIB,
+    "stdout_bytes": 4096,
+    "stderr_bytes": 4096,
+    "artifact_files": 0,
+    "artifact_bytes": 0,
+}
+_SPOILS = {"files-reach_rename_away", *(name for name in _ALL if name.startswith("files-write_"))}
+"""Those that change canaries where nothing keeps them from it."""
+
+_OVER_SECONDS = 1.5
+"""How much later than its limit a run may end on a machine that does other things too."""
+
+pytestmark = [
+    pytest.mark.machine,
+    pytest.mark.skipif(
+        os.uname().machine != "x86_64" or Bubblewrap().available() is not None,
+        reason="no sandbox on this machine: hostile programs were NOT tried here",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def canaries() -> Iterator[Host]:
+    with host() as planted:
+        yield planted
+
+
+@pytest.fixture(scope="module")
+def spare() -> Iterator[Host]:
+    """For what goes on outside of the sandbox."""
+    with host() as planted:
+        yield planted
+
+
+@pytest.fixture
+def _careless(canaries: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets and ways to code of others stand in the environment of whoever starts the sandbox."""
+    for name, value in canaries.variables().items():
+        monkeypatch.setenv(name, value)
+
+
+def test_there_are_two_hundred_and_no_two_alike() -> None:
+    assert len({one.text for one in _ALL.values()}) == len(_ALL) >= 200
+
+
+def test_every_python_program_can_be_compiled() -> None:
+    for name, one in _ALL.items():
+        if one.language == "python":
+            compile(one.text, name, "exec")
+
+
+# covers: A03 A85 C58 C59 C60 C61 C65 C84 E08 H01 H18
+@pytest.mark.usefixtures("_careless")
+@pytest.mark.parametrize("name", sorted(_ALL))
+def test_hostile_program(name: str, canaries: Host) -> None:
+    hostile, token = _ALL[name], f"run-{secrets.token_hex(8)}"
+    before, _ = canaries.state(), canaries.reached()
+    ended = _sandboxed(hostile, canaries, token)
+    left = [pid for pid in marked(token) if alive(pid)]
+    assert not left, f"{name} survives as {left}"
+    assert _wrong(hostile, ended, canaries.mark) == [], ended
+    assert canaries.reached() == 0, f"{name} reached a socket of the host"
+    assert canaries.state() == before, f"{name} touched a canary"
+
+
+@pytest.mark.usefixtures("_careless")
+@pytest.mark.parametrize("name", sorted(n for n, one in _ALL.items() if one.control in {Control.HARM, Control.LIVES}))
+def test_without_the_sandbox_it_does_the_harm(name: str, spare: Host) -> None:
+    hostile, token = _ALL[name], f"run-{secrets.token_hex(8)}"
+    with ExitStack() as stack:
+        planted = stack.enter_context(host()) if name in _SPOILS else spare
+        planted.reached()
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hostile-", dir="/var/tmp")))
+        stack.callback(end, token)
+        found = run_plain(hostile, planted, token, work)
+        if name.startswith("lifetimes") or "daemon" in name:
+            assert any(marked(token) for _ in range(20)), found
+            return
+        harm = b"HARM" in found.stdout or planted.mark.encode() in found.stdout + _taken(work)
+        lives = hostile.control is Control.LIVES and b"lived" in found.stdout
+        assert harm or lives or planted.reached() > 0, found
+
+
+def _sandboxed(hostile: Hostile, canaries: Host, token: str) -> Ended:
+    told = {**canaries.told, "outside": False, **hostile.inside}
+    program = Program(
+        language=hostile.language,
+        code=hostile.text,
+        stdin=as_told(told),
+        environment={"RUN": token},
+        seed=0,
+        folder=f"code_exec_agent_{secrets.token_hex(8)}",
+    )
+    return Bubblewrap().run(program, Bounds(**{**_BOUNDS, **hostile.bounds}))
+
+
+def _taken(work: Path) -> bytes:
+    """What whoever follows links finds in the artifact folder."""
+    found = b""
+    for place, _, names in os.walk(work / "artifacts", followlinks=True):
+        for path in (Path(place, name) for name in names):
+            found += path.read_bytes() if path.is_file() else b""
+    return found
+
+
+def _wrong(hostile: Hostile, ended: Ended, mark: str) -> list[str]:
+    """Everything that is not as it has to be."""
+    secret = mark.encode()
+    bounds = {**_BOUNDS, **hostile.bounds}
+    return [
+        what
+        for what, holds in {
+            f"the verdict is {ended.status}": ended.status in hostile.status,
+            "it did harm": b"HARM" not in ended.stdout + ended.stderr,
+            "a canary came out": secret not in ended.stdout + ended.stderr,
+            "a canary came out as artifact": not any(secret in one.data for one in ended.artifacts),
+            "it did not come to its end": hostile.says.encode() in ended.stdout,
+            "its output is not what it said": hostile.output in {None, ended.stdout},
+            "too much output is kept": len(ended.stdout) <= bounds["stdout_bytes"],
+            "too much of its errors is kept": len(ended.stderr) <= bounds["stderr_bytes"],
+            "the output is not cut at the cap": ended.limit != "stdout" or len(ended.stdout) == bounds["stdout_bytes"],
+            f"the limit is {ended.limit}": hostile.limit in {None, ended.limit},
+            f"the exit code is {ended.exit_code}": hostile.exit_code in {None, ended.exit_code},
+            "it took too long": hostile.seconds is None or ended.wall_seconds < hostile.seconds + _OVER_SECONDS,
+            "too many artifacts": len(ended.artifacts) <= bounds["artifact_files"],
+            "artifacts too large": sum(len(one.data) for one in ended.artifacts) <= bounds["artifact_bytes"],
+            "names are not safe": all(_safe(one) for one in (*ended.refused_artifacts, *_paths(ended))),
+            "artifacts came out": hostile.artifacts is None or _paths(ended) == hostile.artifacts,
+        }.items()
+        if not holds
+    ]
+
+
+def _paths(ended: Ended) -> tuple[str, ...]:
+    return tuple(one.path for one in ended.artifacts)
+
+
+def _safe(name: str) -> bool:
+    return name.isprintable() and not name.startswith("/") and ".." not in name.split("/") and len(name) < 300

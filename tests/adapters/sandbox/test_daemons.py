@@ -1,0 +1,133 @@
+"""A hundred runs that leave daemons behind: nothing of them is alive when their answer is there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from adapters.sandbox.bubblewrap import Bubblewrap
+from adapters.sandbox.model import Bounds, Ended, Program, Status
+from adapters.sandbox.user import sandbox_user
+from tests.adapters.sandbox.hostile.canaries import PYTHON, end, identity, marked
+
+_RUNS, _AT_ONCE = 100, 2
+_SECONDS_AFTER = 0.05
+_MIB = 1024 * 1024
+_BOUNDS = Bounds(
+    wall_seconds=0.5,
+    cpu_seconds=5,
+    memory_bytes=256 * _MIB,
+    processes=16,
+    open_files=64,
+    file_bytes=_MIB,
+    disk_bytes=4 * _MIB,
+    stdout_bytes=4096,
+    stderr_bytes=4096,
+    artifact_files=0,
+    artifact_bytes=0,
+)
+_DAEMONS = """\
+import os, signal, sys, time
+for kind in range(5):
+    if os.fork() == 0:
+        if kind != 1:
+            os.setsid()
+        if kind == 2 and os.fork():
+            os._exit(0)
+        if kind == 3:
+            for number in (1, 2, 3, 13, 15):
+                signal.signal(number, signal.SIG_IGN)
+        if kind == 4:
+            os.closerange(0, 64)
+        time.sleep(20)
+        os._exit(0)
+sys.stdout.write("left")
+sys.stdout.flush()
+"""
+_ENDS = {
+    Status.OK: "",
+    Status.RUNTIME_ERROR: "os._exit(3)\n",
+    Status.SIGNAL: "os.kill(os.getpid(), 9)\n",
+    Status.TIMEOUT_WALL: "time.sleep(600)\n",
+    Status.OUTPUT_LIMIT: "os.write(1, b'x' * 5000)\ntime.sleep(600)\n",
+    Status.FORBIDDEN_SYSCALL: "import ctypes\nctypes.CDLL(None).unshare(0x10000000)\n",
+}
+
+pytestmark = [
+    pytest.mark.machine,
+    pytest.mark.skipif(
+        Bubblewrap().available() is not None, reason="no sandbox on this machine: daemons were NOT tried here"
+    ),
+]
+
+
+# covers: C58 C84
+@pytest.mark.slow
+def test_of_a_hundred_runs_with_daemons_nothing_survives() -> None:
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        found = list(threads.map(_run, range(_RUNS)))
+    kinds = list(_ENDS)
+    assert [ended.status for ended, _, _ in found] == [kinds[number % len(kinds)] for number in range(_RUNS)]
+    assert all(ended.stdout.startswith(b"left") for ended, _, _ in found)
+    assert [len(alive) for _, alive, _ in found] == [0] * _RUNS
+    assert [len(alive) for _, _, alive in found] == [0] * _RUNS
+
+
+def test_without_the_sandbox_all_of_them_survive_the_kill_of_the_group() -> None:
+    token = _token()
+    user = sandbox_user()
+    process = subprocess.Popen(
+        [PYTHON, "-c", _DAEMONS],
+        env={"RUN": token},
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        **identity(own=user.own, uid=user.uid),
+    )
+    try:
+        assert process.wait(5) == 0
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(_SECONDS_AFTER)
+        assert len(marked(token)) >= 3
+    finally:
+        end(token)
+
+
+def test_what_lives_in_a_sandbox_is_seen_from_outside() -> None:
+    token, cancel = _token(), threading.Event()
+    folder = f"code_exec_agent_{secrets.token_hex(8)}"
+    program = Program("python", _DAEMONS + "time.sleep(600)\n", b"", {"RUN": token}, 0, folder)
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(Bubblewrap().run, program, replace(_BOUNDS, wall_seconds=30.0), cancel)
+        deadline = time.monotonic() + 20
+        while len(marked(token)) < 6 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        seen = len(marked(token))
+        cancel.set()
+        assert running.result().status is Status.CANCELLED
+    assert seen >= 6
+    assert marked(token) == []
+
+
+def _run(number: int) -> tuple[Ended, list[int], list[int]]:
+    """Its end, what of it lives at once, and what lives 50 ms later."""
+    token = _token()
+    code = _DAEMONS + list(_ENDS.values())[number % len(_ENDS)]
+    folder = f"code_exec_agent_{secrets.token_hex(8)}"
+    ended = Bubblewrap().run(Program("python", code, b"", {"RUN": token}, 0, folder), _BOUNDS)
+    at_once = marked(token)
+    time.sleep(_SECONDS_AFTER)
+    return ended, at_once, marked(token)
+
+
+def _token() -> str:
+    return f"daemon-{secrets.token_hex(12)}"

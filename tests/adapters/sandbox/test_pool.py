@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox.bubblewrap import Bubblewrap
+from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program, Status
+from adapters.sandbox.pool import Pooled
+from adapters.sandbox.process import Sandbox
+from engine.errors import WorkError
+from tests.adapters.sandbox.hostile.canaries import marked
+from tests.processes import alive, gone, in_child
+
+_ROOT = Path(__file__).parents[3]
+_MIB = 1024 * 1024
+_BOUNDS = Bounds(
+    wall_seconds=5.0,
+    cpu_seconds=5,
+    memory_bytes=256 * _MIB,
+    processes=16,
+    open_files=64,
+    file_bytes=_MIB,
+    disk_bytes=4 * _MIB,
+    stdout_bytes=4096,
+    stderr_bytes=4096,
+    artifact_files=4,
+    artifact_bytes=4096,
+)
+
+pytestmark = [
+    pytest.mark.machine,
+    pytest.mark.skipif(
+        Bubblewrap().available() is not None, reason="no sandbox on this machine: the pool was NOT tried here"
+    ),
+]
+
+
+class _Counting(Bubblewrap):
+    """Counts the runs for which nothing was waiting."""
+
+    cold = 0
+
+    def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> Ended:
+        self.cold += 1
+        return super().run(program, bounds, cancel)
+
+
+class _Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def token() -> str:
+    return f"pool-{secrets.token_hex(12)}"
+
+
+@pytest.fixture
+def pool(token: str) -> Iterator[Pooled]:
+    with Pooled(_Counting(), 2) as started:
+        yield started
+    assert marked(token) == []
+
+
+def _program(token: str, code: str = "print(input())", stdin: bytes = b"in", **environment: str) -> Program:
+    folder = f"code_exec_agent_{secrets.token_hex(8)}"
+    return Program("python", code, stdin, {"RUN": token, **environment}, 0, folder)
+
+
+def _untimed(ended: Ended) -> Ended:
+    return replace(ended, wall_seconds=0.0, cpu_seconds=None)
+
+
+def _cold(pool: Pooled) -> int:
+    backend = pool._backend
+    assert isinstance(backend, _Counting)
+    return backend.cold
+
+
+def _firsts(token: str) -> set[int]:
+    """The processes that wait: the launchers, for those before them are bubblewrap's own, without environment."""
+    return set(marked(token))
+
+
+_TELLING = """\
+import os, sys, resource, json
+os.makedirs('artifacts', exist_ok=True)
+open('artifacts/out.txt', 'w').write('made')
+print(json.dumps({
+    'argv': sys.argv, 'path': sys.path, 'flags': list(sys.flags), 'folder': os.getcwd()[:20], 'files': os.listdir('.'),
+    'environment': dict(os.environ), 'hash': hash('text'), 'input': sys.stdin.read(), 'uid': os.getuid(),
+    'modules': sorted(sys.modules), 'names': sorted(globals()), 'groups': os.getgroups(), 'pid': os.getpid(),
+    'limits': [resource.getrlimit(n) for n in range(16) if n != 1], 'root': sorted(os.listdir('/')),
+    'open': [n for n in range(3, 64) if os.path.exists('/dev/fd/%d' % n)],
+}))
+sys.exit(3)
+"""
+
+
+def test_what_runs_in_a_sandbox_that_waited_is_as_in_a_cold_one(pool: Pooled, token: str) -> None:
+    told = _program(token, _TELLING, b"payload", PYTHONHASHSEED="7")
+    bounds = replace(_BOUNDS, stdout_bytes=1 << 16)
+    assert pool.prepare(told, bounds) == 2
+    warm, cold = pool.run(told, bounds), Bubblewrap().run(told, bounds)
+    assert _cold(pool) == 0
+    assert (warm.status, warm.exit_code) == (Status.RUNTIME_ERROR, 3)
+    assert json.loads(warm.stdout) == json.loads(cold.stdout)
+    assert _untimed(warm) == _untimed(cold)
+    assert warm.artifacts[0].data == b"made"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "seconds"),
+    [
+        ("import time; time.sleep(60)", Status.TIMEOUT_WALL, 0.2),
+        ("print('x' * 10000)", Status.OUTPUT_LIMIT, 5.0),
+        ("import ctypes; ctypes.CDLL(None).unshare(0x10000000)", Status.FORBIDDEN_SYSCALL, 5.0),
+        ("x = bytearray(2 ** 40)", Status.RUNTIME_ERROR, 5.0),
+        ("import os; os.kill(os.getpid(), 9)", Status.SIGNAL, 5.0),
+        ("import os\nif os.fork() == 0:\n    os.setsid()\n    __import__('time').sleep(60)", Status.OK, 5.0),
+    ],
+)
+def test_bounds_hold_in_a_sandbox_that_waited(
+    pool: Pooled, token: str, code: str, status: Status, seconds: float
+) -> None:
+    bounds = replace(_BOUNDS, wall_seconds=seconds)
+    assert pool.prepare(_program(token), bounds) == 2
+    assert pool.run(_program(token, code), bounds).status is status
+    assert _cold(pool) == 0
+
+
+def test_waiting_takes_nothing_off_the_time_of_a_program(pool: Pooled, token: str) -> None:
+    bounds = replace(_BOUNDS, wall_seconds=0.6)
+    pool.prepare(_program(token), bounds)
+    time.sleep(0.7)
+    assert pool.run(_program(token), bounds).status is Status.OK
+    assert _cold(pool) == 0
+
+
+def test_each_sandbox_is_used_once_and_replaced(pool: Pooled, token: str) -> None:
+    leave = "import os\nprint(os.path.exists('../left'))\nopen('../left', 'w').write('x')\nopen('/tmp/left', 'w')"
+    pool.prepare(_program(token), _BOUNDS)
+    first = _firsts(token)
+    answers = []
+    for _ in range(4):
+        answers.append(pool.run(_program(token, leave), _BOUNDS).stdout)
+        pool.prepare(_program(token), _BOUNDS)
+    assert answers == [b"False\n"] * 4
+    assert _cold(pool) == 0
+    assert first
+    assert not first & _firsts(token)
+
+
+@pytest.mark.parametrize("field", [one.name for one in fields(Bounds)])
+def test_other_bounds_run_cold(pool: Pooled, token: str, field: str) -> None:
+    pool.prepare(_program(token), _BOUNDS)
+    assert (
+        pool.run(_program(token), Bounds(**{**asdict(_BOUNDS), field: getattr(_BOUNDS, field) + 1})).status is Status.OK
+    )
+    assert _cold(pool) == 1
+
+
+def test_another_environment_or_hash_seed_runs_cold(pool: Pooled, token: str) -> None:
+    pool.prepare(_program(token, PYTHONHASHSEED="1"), _BOUNDS)
+    others = (_program(token, PYTHONHASHSEED="2"), _program(token, PYTHONHASHSEED="1", MORE="x"), _program(token))
+    for other in others:
+        assert pool.run(other, _BOUNDS).status is Status.OK
+    assert _cold(pool) == 3
+
+
+def test_the_size_is_never_passed_and_shared_by_kinds(token: str) -> None:
+    with Pooled(_Counting(), 3) as pool:
+        for seed in range(5):
+            pool.prepare(_program(token, PYTHONHASHSEED=str(seed)), _BOUNDS)
+        deadline = time.monotonic() + 10
+        while len(_firsts(token)) != 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(_firsts(token)) == 3
+        assert [dict(kind.environment)["PYTHONHASHSEED"] for kind in pool._kinds] == ["2", "3", "4"]
+    assert _firsts(token) == set()
+
+
+def test_what_waited_too_long_or_is_asked_for_no_more_is_ended(token: str) -> None:
+    clock = _Clock()
+    with Pooled(_Counting(), 2, idle_seconds=1.0, clock=clock) as pool:
+        pool.prepare(_program(token), _BOUNDS)
+        old = _firsts(token)
+        clock.now = 0.8
+        pool._ask(next(iter(pool._kinds)))
+        clock.now = 1.5  # too old, and still asked for
+        deadline = time.monotonic() + 10
+        while _firsts(token) & old and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not _firsts(token) & old
+        clock.now = 5.0
+        while (pool._kinds or _firsts(token)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert _firsts(token) == set()
+        assert pool.run(_program(token), _BOUNDS).status is Status.OK
+
+
+def test_close_ends_all_that_waits_and_later_runs_are_cold(token: str) -> None:
+    pool = Pooled(_Counting(), 2)
+    pool.prepare(_program(token), _BOUNDS)
+    assert len(_firsts(token)) == 2
+    pool.close()
+    assert _firsts(token) == set()
+    assert pool.run(_program(token), _BOUNDS).status is Status.OK
+    assert _cold(pool) == 1
+    assert _firsts(token) == set()
+    pool.close()
+
+
+def test_one_that_died_while_it_waited_is_not_used(pool: Pooled, token: str) -> None:
+    pool.prepare(_program(token), _BOUNDS)
+    for pid in _firsts(token):
+        os.kill(pid, signal.SIGKILL)
+        assert gone(pid)
+    assert pool.run(_program(token), _BOUNDS).status is Status.OK
+
+
+def test_where_nothing_can_be_started_the_run_says_why(
+    pool: Pooled, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(*_: object) -> Sandbox:
+        raise NotStartedError("no sandbox today")
+
+    monkeypatch.setattr(Sandbox, "ready", refusing)
+    assert pool.prepare(_program(token), _BOUNDS) == 0
+    ended = pool.run(_program(token), _BOUNDS)
+    assert (ended.status, ended.stderr) == (Status.SANDBOX_ERROR, b"no sandbox today")
+
+
+def test_a_program_that_cannot_be_stated_is_refused_as_ever(pool: Pooled, token: str) -> None:
+    pool.prepare(_program(token), _BOUNDS)
+    with pytest.raises(WorkError):
+        pool.run(_program(token, "\ud800"), _BOUNDS)
+    assert pool.run(_program(token), _BOUNDS).status is Status.OK
+
+
+def test_cancelling_works_as_ever(pool: Pooled, token: str) -> None:
+    pool.prepare(_program(token), _BOUNDS)
+    cancel = threading.Event()
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(pool.run, _program(token, "import time; time.sleep(60)"), _BOUNDS, cancel)
+        cancel.set()
+        assert running.result(10).status is Status.CANCELLED
+
+
+def test_many_at_once_each_get_their_own_answer(pool: Pooled, token: str) -> None:
+    def asked(number: int) -> bytes:
+        return pool.run(_program(token, stdin=str(number).encode()), _BOUNDS).stdout
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(asked, range(40))) == [b"%d\n" % number for number in range(40)]
+
+
+def test_a_forked_child_leaves_the_pool_alone(pool: Pooled, token: str) -> None:
+    pool.prepare(_program(token), _BOUNDS)
+    before = _firsts(token)
+
+    def in_the_child() -> bool:
+        answer = pool.run(_program(token), _BOUNDS).stdout
+        pool.close()
+        return answer == b"in\n"
+
+    assert in_child(in_the_child)
+    assert _firsts(token) == before
+    assert pool.run(_program(token), _BOUNDS).status is Status.OK
+
+
+_ENGINE = """\
+import sys, time
+from adapters.sandbox.bubblewrap import Bubblewrap
+from adapters.sandbox.model import Bounds, Program
+from adapters.sandbox.pool import Pooled
+bounds = Bounds(5.0, 5, 268435456, 16, 64, 1048576, 4194304, 4096, 4096, 0, 0)
+pool = Pooled(Bubblewrap(), 4)
+print(pool.prepare(Program("python", "", b"", {"RUN": sys.argv[1]}, 0, "code_exec_agent_0"), bounds), flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_death_of_the_engine_ends_all_that_waits(token: str) -> None:
+    engine = subprocess.Popen(
+        [sys.executable, "-c", _ENGINE, token], cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert engine.stdout is not None
+    with engine.stdout as told:
+        assert told.readline() == b"4\n"
+    waiting = _firsts(token)
+    engine.kill()
+    engine.wait()
+    assert len(waiting) == 4
+    assert all(gone(pid, 5) for pid in waiting)
+    assert not any(alive(pid) for pid in _firsts(token))
+
+
+@pytest.mark.parametrize("size", [0, -1, 65])
+def test_a_size_out_of_bounds_is_refused(size: int) -> None:
+    with pytest.raises(WorkError, match="cannot be kept"):
+        Pooled(Bubblewrap(), size)
+
+
+def test_a_pool_is_no_other_backend() -> None:
+    with Pooled(Bubblewrap(), 1) as pool:
+        assert (pool.name, pool.available(), pool.machine()) == (
+            Bubblewrap().name,
+            Bubblewrap().available(),
+            Bubblewrap().machine(),
+        )
