@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -36,6 +37,7 @@ from engine.settings import Settings
 from engine.work import Hand, Job
 
 if TYPE_CHECKING:
+    from engine.sandboxes import Sandboxes
     from engine.state.store import Store
 
 T = TypeVar("T")
@@ -96,6 +98,7 @@ class _Open:
         self._on_event = on_event
         self._observe = observe
         self._boundaries: tuple[Boundary, ...] | None = None
+        self._sandboxes: Sandboxes | None = None
         self._supervisor: Supervisor[PolicyBundle] | Down
         self._log: RecordLog | Down
         self._store: Store | None = None
@@ -133,6 +136,7 @@ class _Open:
             world=World(
                 clock=lambda: int(self._now().timestamp()),
                 boundaries=self._probe,
+                sandbox_facts=lambda backends: self._open_sandboxes().facts(backends),
                 read=self.settings.read,
                 progress=self._progress,
                 gate=self._gate,
@@ -266,6 +270,15 @@ class _Open:
             if self._store is None:
                 self._store = open_store(self.settings.state)
             return self._store
+
+    def _open_sandboxes(self) -> Sandboxes:
+        from engine.sandboxes import Sandboxes, registered  # most requests need none
+
+        with self._opening:
+            if self._sandboxes is None:
+                backends = partial(registered, self.settings.cache)
+                self._sandboxes = Sandboxes(self.settings.state, lambda: int(self._now().timestamp()), backends)
+            return self._sandboxes
 
     def _probe(self) -> tuple[Boundary, ...]:
         if self._boundaries is None:

@@ -89,6 +89,10 @@ class Serving(Protocol):
         """The fields of an output contract, in their order."""
         ...
 
+    def carried_fields(self, contract: str) -> tuple[str, ...]:
+        """The fields of a request that answers under a contract repeat, in their order."""
+        ...
+
     def backends(self) -> frozenset[str]:
         """The sandbox backends that profiles name."""
         ...
@@ -262,6 +266,7 @@ def _world(world: World, serving: Serving) -> World:
         world,
         argument_types=serving.argument_types,
         output_fields=serving.output_fields,
+        carried_fields=serving.carried_fields,
         backends=serving.backends(),
         addresses=addresses,
     )

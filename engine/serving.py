@@ -49,6 +49,10 @@ class Served:
         """The fields of an output contract of policy/code.yaml, in their order."""
         return self.opa.policy.output_fields.get(contract, ())
 
+    def carried_fields(self, contract: str) -> tuple[str, ...]:
+        """The fields of a request that answers under a contract of policy/code.yaml repeat."""
+        return self.opa.policy.carried_fields.get(contract, ())
+
     def backends(self) -> frozenset[str]:
         """The sandbox backends that profiles of policy/sandbox.yaml name."""
         return self.opa.policy.backends
@@ -111,6 +115,8 @@ class Down:
     def output_fields(self, _contract: str) -> tuple[str, ...]:
         """None is known: nothing will be allowed."""
         return ()
+
+    carried_fields = output_fields
 
     def backends(self) -> frozenset[str]:
         """None is named: nothing will be allowed."""

@@ -29,6 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.points": BASE
     | RECORD
     | {"engine.points", "engine.facts", "engine.policy_bundle.catalogue", "engine.state.store"},
+    "engine.sandboxes": BASE | {"engine.sandboxes", "engine.points", "adapters.sandbox"},
     "engine.drive": BASE,
     "engine.state": BASE | {"engine.state"},
     "engine.decide": BASE | {"engine.drive", "engine.points", "engine.policy_bundle.catalogue"},
@@ -49,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"engine.points", "engine.state", "engine.users", "engine.work"}
     | {"adapters.runner", "adapters.runner_answer", "adapters.runner_errors"},
     "engine.report": BASE,
+    "engine.sandbox_install": BASE | {"engine.opa", "adapters.sandbox"},
 }
 """The rooms whose arrows are held; cli, engine.engine, explain and cases stand above them all."""
 
@@ -63,10 +65,13 @@ THIRD_PARTY: dict[str, set[str]] = {
     "opentelemetry": {"engine.api"},
     "prometheus_client": {"engine.api"},
     "uvloop": {"engine.api"},
+    "wasmtime": {"adapters.sandbox.wasm_child"},
     "jsonschema": {"engine.facts.schemas"},
     "referencing": {"engine.facts.schemas"},
     "license_expression": {"engine.facts.licenses"},
     "boolean": {"engine.facts.licenses"},
+    "tree_sitter": {"engine.facts.javascript_scan_tree"},
+    "tree_sitter_javascript": {"engine.facts.javascript_scan_tree"},
     "typer": {"engine.cli"},
     "pydantic_core": {"engine.api", "engine.facts.schemas", "engine.values"},
 }

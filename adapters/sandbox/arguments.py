@@ -21,6 +21,9 @@ WORK = "/work"
 
 _TEMPORARY = "/tmp"  # noqa: S108  (the sandbox's own)
 NAMESPACES = ("user", "ipc", "pid", "net", "uts", "cgroup")
+SYSTEM = ("lib", "lib64", "bin")
+"""Folders of the loader and of programs, which are links into /usr where the machine has merged them."""
+
 _SMALL = "4096"
 _MOST = 1 << 60
 _WALKING = 20
@@ -32,7 +35,7 @@ _FIXED = {"PATH": "/usr/bin", "LANG": "C.UTF-8", "HOME": WORK}
 PROTECTIONS = (
     *(f"unshare_{namespace}" for namespace in NAMESPACES),
     *("disable_userns", "cap_drop", "new_session", "clearenv", "ro_usr", "dev", "private_tmp", "private_job"),
-    *("remount_root", "remount_dev", "seccomp", "rlimit_as", "rlimit_nproc", "rlimit_nofile", "rlimit_fsize"),
+    *("remount_root", "seccomp", "rlimit_as", "rlimit_nproc", "rlimit_nofile", "rlimit_fsize"),
     *("rlimit_cpu", "memory_cgroup", "output_cap", "wall_clock", "kill_tree", "close_fds", "drop_uid"),
 )
 """The names that `without` knows."""
@@ -58,17 +61,17 @@ def arguments(
     if "unshare_user" not in without:
         words += _unless(without, "disable_userns", "--disable-userns", "--assert-userns-disabled")
         words += ["--uid", "65534", "--gid", "65534"]
-    words += _unless(without, "cap_drop", "--cap-drop", "ALL")
+    words += ["--cap-add" if "cap_drop" in without else "--cap-drop", "ALL"]  # saying neither drops them too
     words += _unless(without, "kill_tree", "--die-with-parent")
     words += _unless(without, "new_session", "--new-session")
     words += _unless(without, "unshare_uts", "--hostname", "sandbox")
     words += _unless(without, "clearenv", "--clearenv")
-    for name, value in {**_FIXED, **_stated(environment)}.items():
+    for name, value in variables(environment).items():
         words += ["--setenv", name, value]
     words += ["--bind" if "ro_usr" in without else "--ro-bind", "/usr", "/usr"]
     words += ["--size", _SMALL, "--tmpfs", "/usr/local", "--remount-ro", "/usr/local"]
-    for folder in ("lib", "lib64", "bin"):
-        words += _system(folder)
+    for folder in SYSTEM:
+        words += system(folder)
     if "dev" in without:
         words += ["--dev-bind", "/dev", "/dev"]
     else:
@@ -95,6 +98,11 @@ def interpreter() -> list[str]:
     path = os.path.realpath(PYTHON)
     safe_path = [] if path.endswith(("python3.9", "python3.10")) else ["-P"]  # older ones leave it to the launcher
     return [path, "-s", "-S", "-B", *safe_path]
+
+
+def variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """All there is of an environment. Raises WorkError for one that no process can have."""
+    return {**_FIXED, **_stated(environment)}
 
 
 def identity(path: str) -> str:
@@ -124,7 +132,7 @@ def _unless(without: frozenset[str], name: str, *words: str) -> tuple[str, ...]:
     return () if name in without else words
 
 
-def _system(folder: str) -> list[str]:
+def system(folder: str) -> list[str]:
     """Where the loader looks: a link into /usr, or on a machine that has not merged them the folder itself."""
     place = Path("/", folder)
     if place.is_dir() and not place.is_symlink():

@@ -27,7 +27,7 @@ def launch(ready: int, go: int, job: int, report: int) -> None:
     import resource
 
     sys.path[:] = [path for path in sys.path if path]
-    alone = posix.getppid() == 1
+    alone = 1 in (posix.getppid(), posix.getpid())
     gc.freeze()
     posix.write(ready, b"R")
     posix.close(ready)

@@ -19,6 +19,9 @@ _BY_US = {
     "artifacts": Status.SANDBOX_ERROR,
 }
 
+_SIGNALED = 128
+"""Added to the number of a signal where an exit code stands for one."""
+
 
 @dataclass(slots=True)
 class Seen:
@@ -33,6 +36,7 @@ class Seen:
     let_go: bool = False
     undead: bool = False
     exit_line: int | None = None
+    single: bool = False  # the program is the first process itself
     cpu_seconds: float | None = None
     wall_seconds: float = 0.0
 
@@ -68,7 +72,7 @@ def _verdict(seen: Seen, bounds: Bounds) -> _Verdict:
     if seen.killed is not None:
         return _BY_US[seen.killed], None, int(signal.SIGKILL), seen.killed
     if report.wait_status is None:
-        return _unreported(seen)
+        return _unreported(seen, bounds)
     return _exited(report.wait_status, seen, bounds) if report.complete else _NO_VERDICT
 
 
@@ -81,9 +85,11 @@ def _exited(status: int, seen: Seen, bounds: Bounds) -> _Verdict:
     return Status.RUNTIME_ERROR, code, None, _said(seen)
 
 
-def _unreported(seen: Seen) -> _Verdict:
-    """The launcher beside the program is gone: a kill can only have come from the program itself."""
-    if seen.exit_line == 128 + signal.SIGKILL:
+def _unreported(seen: Seen, bounds: Bounds) -> _Verdict:
+    """The launcher is gone: where it stood beside the program, only a kill can have come from the program itself."""
+    if seen.single and seen.exit_line is not None and seen.exit_line > _SIGNALED:
+        return _signaled(seen.exit_line - _SIGNALED, seen, bounds)
+    if seen.exit_line == _SIGNALED + signal.SIGKILL:
         return Status.SIGNAL, None, int(signal.SIGKILL), None
     return _NO_VERDICT
 

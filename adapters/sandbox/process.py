@@ -6,18 +6,18 @@ first process by its pidfd and kills that, never the monitor. Nothing runs befor
 
 from __future__ import annotations
 
-import marshal
 import os
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from adapters.sandbox import launcher
 from adapters.sandbox.handshake import is_dead
+from adapters.sandbox.memory import fill
 from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program
 from adapters.sandbox.outcome import ended, not_started
-from adapters.sandbox.start import Started, fill, start
+from adapters.sandbox.recipe import BUBBLEWRAP, Recipe
+from adapters.sandbox.start import Started, start
 from adapters.sandbox.watch import Watch
 
 NOTHING: frozenset[str] = frozenset()
@@ -41,9 +41,10 @@ class Sandbox:
         environment: Mapping[str, str],
         without: frozenset[str] = NOTHING,
         job: Path | None = None,
+        recipe: Recipe = BUBBLEWRAP,
     ) -> Sandbox:
         """Start one. Raises NotStartedError, or WorkError for what cannot be stated."""
-        return cls(start(bounds, environment, without, job), bounds, environment, without)
+        return cls(start(bounds, environment, without, job, recipe), bounds, environment, without)
 
     @property
     def child(self) -> int:
@@ -64,9 +65,9 @@ class Sandbox:
         try:
             if dict(program.environment) != self._environment:
                 raise ValueError("a sandbox runs programs of its own environment only")
-            work = launcher.work(program, self._bounds, self._without)
+            work = started.recipe.work(program, self._bounds, self._without)
             fill(started.stdin, program.stdin)
-            fill(started.job, marshal.dumps(work, 2))
+            fill(started.job, work)
             watch = Watch(started, self._bounds, self._without, cancel)
             with suppress(BrokenPipeError):  # it is dead already: nothing was let go
                 os.write(started.go, b"G")
@@ -86,11 +87,12 @@ def run_once(
     cancel: threading.Event | None = None,
     without: frozenset[str] = NOTHING,
     job: Path | None = None,
+    recipe: Recipe = BUBBLEWRAP,
 ) -> Ended:
     """Start a sandbox, run the program in it, end it. `without` and `job` are for the probe only."""
     try:
-        launcher.work(program, bounds, without)  # what cannot be stated starts nothing
-        sandbox = Sandbox.ready(bounds, program.environment, without, job)
+        recipe.work(program, bounds, without)  # what cannot be stated starts nothing
+        sandbox = Sandbox.ready(bounds, program.environment, without, job, recipe)
     except NotStartedError as error:
         return not_started(str(error))
     return sandbox.run(program, cancel)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -78,22 +78,31 @@ def _load(offset: int) -> Instruction:
     return (_LOAD, 0, 0, offset)
 
 
-def _give(action: int) -> Instruction:
+def give(action: int) -> Instruction:
+    """The end of an answer: ALLOW, KILL, EPERM or ENOSYS."""
     return (_RET, 0, 0, action)
 
 
-def _one_of(offset: int, values: tuple[int, ...]) -> list[Instruction]:
+def one_of(argument: int, values: tuple[int, ...]) -> list[Instruction]:
     """Allowed when the low word of the argument is one of the values: the kernel reads no more of these."""
     tests = [(_JEQ, len(values) - index, 0, value) for index, value in enumerate(values)]
-    return [_load(offset), *tests, _give(EPERM), _give(ALLOW)]
+    return [_load(_ARGUMENT + 8 * argument), *tests, give(EPERM), give(ALLOW)]
 
+
+def has_bit(argument: int, bit: int) -> list[Instruction]:
+    """Allowed when the low word of the argument has the bit."""
+    return [_load(_ARGUMENT + 8 * argument), (_JSET, 1, 0, bit), give(EPERM), give(ALLOW)]
+
+
+Answer = Callable[[str | None], list[Instruction]]
+"""What is done with a call by its name, or with a number that has none in the table."""
 
 _GUARDED: Mapping[str, list[Instruction]] = {
-    "clone": [_load(_ARGUMENT), (_JSET, 0, 1, NAMESPACE_BITS), _give(KILL), _give(ALLOW)],
-    "clone3": [_give(ENOSYS)],  # its flags are behind a pointer; a C library falls back to clone
-    "ioctl": _one_of(_ARGUMENT + 8, IOCTLS),
-    "prctl": _one_of(_ARGUMENT, PRCTLS),
-    "prlimit64": _one_of(_ARGUMENT, (0,)),  # of the process itself only
+    "clone": [_load(_ARGUMENT), (_JSET, 0, 1, NAMESPACE_BITS), give(KILL), give(ALLOW)],
+    "clone3": [give(ENOSYS)],  # its flags are behind a pointer; a C library falls back to clone
+    "ioctl": one_of(1, IOCTLS),
+    "prctl": one_of(0, PRCTLS),
+    "prlimit64": one_of(0, (0,)),  # of the process itself only
 }
 """The calls whose answer depends on an argument."""
 
@@ -114,15 +123,18 @@ ARCHITECTURES: Mapping[str, Architecture] = {
 
 
 @cache
-def assemble(machine: str) -> bytes:
-    """The filter for a machine as the kernel names it. Raises WorkError for one that has no table."""
+def assemble(machine: str, answer: Answer | None = None) -> bytes:
+    """The filter for a machine as the kernel names it. Raises WorkError for one that has no table.
+
+    `answer` says what is done with a call by its name, in the place of what an ordinary program is given.
+    """
     if machine not in ARCHITECTURES:
         raise WorkError(
             f"there is no system call filter for `{machine[:40]}`",
             remedy="run generated code on x86_64 or aarch64",
             code="engine.limit_unenforceable",
         )
-    return b"".join(struct.pack("=HBBI", *line) for line in program(ARCHITECTURES[machine]))
+    return b"".join(struct.pack("=HBBI", *line) for line in program(ARCHITECTURES[machine], answer))
 
 
 def here() -> bytes:
@@ -130,24 +142,24 @@ def here() -> bytes:
     return assemble(platform.machine())
 
 
-def program(architecture: Architecture) -> list[Instruction]:
+def program(architecture: Architecture, answer: Answer | None = None) -> list[Instruction]:
     """The instructions: the architecture's word, the x32 bit, then the search."""
-    begin = [_load(_ARCH), (_JEQ, 1, 0, architecture.word), _give(KILL), _load(_NUMBER)]
+    begin = [_load(_ARCH), (_JEQ, 1, 0, architecture.word), give(KILL), _load(_NUMBER)]
     if architecture.x32:
-        begin += [(_JGE, 0, 1, _X32_BIT), _give(KILL)]
-    return begin + _search(_spans(numbers(architecture.column)))
+        begin += [(_JGE, 0, 1, _X32_BIT), give(KILL)]
+    return begin + _search(_spans(numbers(architecture.column), answer or _answer))
 
 
 Span = tuple[int, list[Instruction]]
 """From which number on, and what is done with it."""
 
 
-def _spans(table: Mapping[str, int]) -> list[Span]:
+def _spans(table: Mapping[str, int], answer: Answer) -> list[Span]:
     """Every number's answer, in order, equal neighbors as one span; the first begins at 0."""
     by_number = {number: name for name, number in table.items()}
     spans: list[Span] = []
     for number in range(NEWEST + 2):
-        block = _answer(by_number.get(number)) if number <= NEWEST else [_give(ENOSYS)]
+        block = answer(by_number.get(number)) if number <= NEWEST else [give(ENOSYS)]
         if not spans or spans[-1][1] != block:
             spans.append((number, block))
     return spans
@@ -155,10 +167,10 @@ def _spans(table: Mapping[str, int]) -> list[Span]:
 
 def _answer(name: str | None) -> list[Instruction]:
     if name in ALLOWED:
-        return [_give(ALLOW)]
+        return [give(ALLOW)]
     if name in KILLED:
-        return [_give(KILL)]
-    return _GUARDED.get(name or "", [_give(EPERM)])
+        return [give(KILL)]
+    return _GUARDED.get(name or "", [give(EPERM)])
 
 
 def _search(spans: list[Span]) -> list[Instruction]:

@@ -7,7 +7,6 @@ it may be embedded in one that has children of its own.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import signal
@@ -21,10 +20,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from adapters.sandbox import arguments, handshake, launcher, seccomp
+from adapters.sandbox import handshake
 from adapters.sandbox.cgroup import MemoryGroup, memory_place
 from adapters.sandbox.handshake import HandshakeError
+from adapters.sandbox.memory import memory_file
 from adapters.sandbox.model import Bounds, NotStartedError
+from adapters.sandbox.recipe import BUBBLEWRAP, Ends, Recipe
 from adapters.sandbox.user import sandbox_user, swept
 
 START_SECONDS = 20.0
@@ -33,7 +34,6 @@ START_SECONDS = 20.0
 END_SECONDS = 20.0
 """For the kernel to end what was killed, and for the monitor to go after it."""
 
-_ALL_SEALS = 0xF
 _SAID_BYTES = 4096
 
 
@@ -52,6 +52,7 @@ class Started:
     stderr: int
     status: int
     group: MemoryGroup | None
+    recipe: Recipe
     stack: ExitStack
 
     def close(self) -> None:
@@ -67,7 +68,7 @@ class Started:
         """The exit code that the monitor tells last, once everything is dead."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(END_SECONDS)
-        return handshake.exit_line(_there(self.status))
+        return self.recipe.exit_code(self.process, _there(self.status))
 
 
 def start(
@@ -75,18 +76,24 @@ def start(
     environment: Mapping[str, str],
     without: frozenset[str] = frozenset(),
     job: Path | None = None,
+    recipe: Recipe = BUBBLEWRAP,
 ) -> Started:
     """A sandbox that is ready for one program. Raises NotStartedError, or WorkError for what cannot be stated."""
     with ExitStack() as stack:
-        started = _started(stack, bounds, environment, without, job)
+        started = _started(stack, recipe, bounds, environment, without, job)
         started.stack = stack.pop_all()
         return started
 
 
 def _started(
-    stack: ExitStack, bounds: Bounds, environment: Mapping[str, str], without: frozenset[str], job: Path | None
+    stack: ExitStack,
+    recipe: Recipe,
+    bounds: Bounds,
+    environment: Mapping[str, str],
+    without: frozenset[str],
+    job: Path | None,
 ) -> Started:
-    unknown = without - frozenset(arguments.PROTECTIONS)
+    unknown = without - recipe.protections
     if unknown or ("private_job" in without) != (job is not None):
         raise ValueError(f"no such protections, or no folder that goes with them: {sorted(without)}")
     stdin, work = memory_file(stack), memory_file(stack)
@@ -97,23 +104,19 @@ def _started(
         stdout, stdout_in = _pipe(stack, theirs)
         stderr, stderr_in = _pipe(stack, theirs)
         go_out, go = _pipe(theirs, stack)
-        filter_file, argument_file, code_file = (memory_file(theirs) for _ in range(3))
-        fill(filter_file, seccomp.here())
-        fill(code_file, launcher.code())
-        options = {"seccomp": filter_file, "status": status_in}
-        fill(argument_file, arguments.arguments(bounds, environment, options, without, job))
-        inner = launcher.command(code_file, ready_in, go_out, work, report_in)
-        group = _group(stack, bounds, without)
+        ends = Ends(status_in, ready_in, go_out, work, report_in)
+        line = recipe.line(ends, bounds, environment, without, job, theirs)
+        group = _group(stack, recipe, bounds, without)
         process = _begun(
-            [arguments.BWRAP, "--args", str(argument_file), "--", *inner],
+            line.command,
             (stdin, stdout_in, stderr_in),
-            (argument_file, filter_file, code_file, work, status_in, ready_in, go_out, report_in),
+            (*line.descriptors, status_in, ready_in, go_out, work, report_in),
             group,
-            without,
+            without.union({"drop_uid"} if recipe.drops_user else ()),
         )
     stack.callback(_gone, process)
     try:
-        child, pidfd = _hands(stack, process, status, ready, without)
+        child, pidfd = _hands(stack, recipe, process, status, ready, without)
     except HandshakeError as error:
         process.kill()
         process.wait(END_SECONDS)
@@ -121,22 +124,7 @@ def _started(
         raise NotStartedError(said or f"its handshake is not whole: {error}") from error
     if group is not None:
         group.take(child)
-    return Started(process, child, pidfd, stdin, work, go, report, stdout, stderr, status, group, stack)
-
-
-def memory_file(stack: ExitStack) -> int:
-    """A file in memory that can be sealed; closed with the stack."""
-    file = os.memfd_create("sandbox", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    stack.callback(os.close, file)
-    return file
-
-
-def fill(file: int, data: bytes) -> None:
-    """Put the data into a file in memory, leave its offset at 0, and let nobody change it any more."""
-    written = 0
-    while written < len(data):
-        written += os.pwrite(file, data[written:], written)
-    fcntl.fcntl(file, fcntl.F_ADD_SEALS, _ALL_SEALS)
+    return Started(process, child, pidfd, stdin, work, go, report, stdout, stderr, status, group, recipe, stack)
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
@@ -147,11 +135,11 @@ def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     return out, into
 
 
-def _group(stack: ExitStack, bounds: Bounds, without: frozenset[str]) -> MemoryGroup | None:
+def _group(stack: ExitStack, recipe: Recipe, bounds: Bounds, without: frozenset[str]) -> MemoryGroup | None:
     place = memory_place()
     if place is None or "memory_cgroup" in without:
         return None
-    group = MemoryGroup.ready(place, bounds.memory_bytes + bounds.disk_bytes)
+    group = MemoryGroup.ready(place, bounds.memory_bytes + bounds.disk_bytes + recipe.spare_bytes)
     stack.callback(group.give_back)
     return group
 
@@ -189,7 +177,7 @@ def _begun(
     try:
         return thread.submit(begin).result()
     except (OSError, subprocess.SubprocessError, RuntimeError) as error:  # the last one: this process is ending
-        raise NotStartedError(f"bubblewrap cannot be started: {type(error).__name__}") from error
+        raise NotStartedError(f"its first process cannot be started: {type(error).__name__}") from error
 
 
 @cache
@@ -199,20 +187,30 @@ def _thread(_process: int) -> ThreadPoolExecutor:
 
 
 def _hands(
-    stack: ExitStack, process: subprocess.Popen[bytes], status: int, ready: int, without: frozenset[str]
+    stack: ExitStack,
+    recipe: Recipe,
+    process: subprocess.Popen[bytes],
+    status: int,
+    ready: int,
+    without: frozenset[str],
 ) -> tuple[int, int]:
     """The status line, the pidfd, and the launcher's `R`: its number and its pidfd."""
     deadline = time.monotonic() + START_SECONDS
-    line = bytearray()
-    while not line.endswith(b"\n"):  # it comes in pieces; the next line comes at the end only
-        line += _piece(status, deadline, before=ready)
-    child = handshake.child_of(bytes(line), without)
-    pidfd = handshake.opened(child, process.pid)
+    child, pidfd = recipe.first(process, lambda: _line(status, deadline, before=ready), without)
     stack.callback(os.close, pidfd)
-    stack.callback(_dead, pidfd)
+    if "kill_tree" not in without:
+        stack.callback(_dead, pidfd)
     if _piece(ready, deadline) != b"R":
         raise HandshakeError("ready")
     return child, pidfd
+
+
+def _line(pipe: int, deadline: float, before: int) -> bytes:
+    """A line, which comes in pieces; the next one comes at the end only."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        line += _piece(pipe, deadline, before)
+    return bytes(line)
 
 
 def _piece(pipe: int, deadline: float, before: int | None = None) -> bytes:

@@ -164,7 +164,7 @@ class Watch:
         if started.group is not None and started.group.killed():
             seen.killed = seen.killed or "memory"
         if seen.report.wait_status is None and not seen.undead:
-            seen.exit_line = started.exit_line()
+            seen.exit_line, seen.single = started.exit_line(), started.recipe.single
 
 
 def _count(kept: bytearray, count: int, data: bytes, most: int) -> int:

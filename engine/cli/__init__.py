@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from engine import __version__
-from engine.cli import approvals, check, decide, doctor, policy, policy_coverage, record, serve, tokens, tools
+from engine.cli import approvals, check, decide, doctor, policy, policy_coverage, record, sandbox, serve, tokens, tools
 from engine.cli.outputs import drop_standard_output
 from engine.errors import EngineError, Exit, PolicyError
 
@@ -33,6 +33,7 @@ app.add_typer(approvals.app, name="approvals")
 policy.app.command("coverage")(policy_coverage.coverage)
 app.add_typer(policy.app, name="policy")
 app.add_typer(record.app, name="record")
+app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(tokens.app, name="tokens")
 app.add_typer(tools.app, name="tools")
 

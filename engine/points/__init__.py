@@ -69,6 +69,8 @@ class World:
     """The sandbox backends that the policy being served names."""
     output_fields: Callable[[str], tuple[str, ...]] = lambda _: ()
     """The fields of the output contract of this name, in their order, in the policy being served."""
+    carried_fields: Callable[[str], tuple[str, ...]] = lambda _: ()
+    """The fields of a request that answers under the contract of this name repeat, in their order."""
     root: Path | None = None
     """The only folder below which requests may name paths; None where the caller is this process."""
 

@@ -6,6 +6,9 @@ from engine.errors import GatherError
 from engine.files import shown
 from engine.points import (
     Point,
+    code_action,
+    code_output,
+    code_scan,
     mcp,
     media,
     observation,
@@ -28,6 +31,9 @@ POINTS: dict[str, Point] = {
     for point in (
         source.POINT,
         license_point.POINT,
+        code_action.POINT,
+        code_output.POINT,
+        code_scan.POINT,
         mcp.POINT,
         media.POINT,
         runner_bind.POINT,

@@ -128,6 +128,12 @@ class PolicyBundle:
         return {name: tool["arguments"] for name, tool in tools.items()}
 
     @cached_property
+    def carried_fields(self) -> dict[str, tuple[str, ...]]:
+        """The fields of a request that answers under each contract repeat."""
+        contracts = self.data.get("code", {}).get("contracts", {})
+        return {name: tuple(field["name"] for field in one["carried"]) for name, one in contracts.items()}
+
+    @cached_property
     def output_fields(self) -> dict[str, tuple[str, ...]]:
         """The fields of each output contract, in the order in which they are checked."""
         contracts = self.data.get("code", {}).get("contracts", {})

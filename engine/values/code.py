@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import InitErrorDetails
 
 from engine.model import Model
+from engine.values.code_output import Contract
+from engine.values.code_output import errors as output_errors
 from engine.values.code_scan import Scan
-from engine.values.fields import Items, Text, Word
+from engine.values.fields import Items, Text, Word, value_error
 
 Seconds = Annotated[float, Field(gt=0, le=3_600)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -40,35 +43,6 @@ class Hints(Model):
     exec_timeout_seconds: SecondsHint = Field(description="How long one execution may take.")
 
 
-class OutputField(Model):
-    """A field that the output must have. Fields are checked in their order, the first that fails is told."""
-
-    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)] = Field(
-        description="The name of the field."
-    )
-    type: Literal["number", "integer", "text", "convertible"] = Field(
-        description="What it must be; `convertible` is a number, or text that is one."
-    )
-    minimum: float | None = Field(default=None, description="The least it may be.")
-    maximum: float | None = Field(default=None, description="The most it may be.")
-    one_of: Items[Text] | None = Field(default=None, description="The texts it may be.")
-    same_as_request: bool = Field(default=False, description="Whether it must equal the field of the request.")
-    decimals: Annotated[int, Field(ge=0, le=12)] | None = Field(
-        default=None, description="To how many places it is rounded."
-    )
-
-
-class Contract(Model):
-    """What the output of a program must be, and what is said of it."""
-
-    fields: Items[OutputField] = Field(description="The fields of the output, in the order of the checks.")
-    carried: Items[Word] = Field(description="Fields of the request that the answer repeats.")
-    percentages: Mapping[Word, Word] = Field(description="Fields that are also shown in percent, and under what name.")
-    answer: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(
-        description="The sentence of the answer, with the names of fields in braces."
-    )
-
-
 class Code(Model):
     """policy/code.yaml: what a code action may be, how it may run, and what its output must be."""
 
@@ -90,3 +64,35 @@ class Code(Model):
     hints: Hints = Field(description="What the hints of a request may set.")
     scan: Mapping[Word, Scan] = Field(description="What the text of code may hold, for each language.")
     contracts: Mapping[Word, Contract] = Field(description="What output must be, by name.")
+
+    @model_validator(mode="after")
+    def _values_fit(self) -> Code:
+        if found := list(_errors(self)):
+            raise ValidationError.from_exception_data("Code", found)
+        return self
+
+
+def _errors(code: Code) -> Iterator[InitErrorDetails]:
+    for language in code.execution:
+        if language not in code.languages:
+            yield value_error(
+                f"`{language}` is in no proposal: add it to `languages`, or remove it",
+                ("execution", language),
+                language,
+            )
+    for name, hint in (
+        ("max_code_chars", code.hints.max_code_chars),
+        ("exec_timeout_seconds", code.hints.exec_timeout_seconds),
+    ):
+        if not hint.minimum <= hint.default <= hint.maximum:
+            yield value_error(
+                "the default is not between minimum and maximum", ("hints", name, "default"), hint.default
+            )
+    if code.hints.exec_timeout_seconds.maximum > code.max_seconds:
+        yield value_error(
+            "one execution would outlast the whole run: at most `max_seconds`",
+            ("hints", "exec_timeout_seconds", "maximum"),
+            code.hints.exec_timeout_seconds.maximum,
+        )
+    for name, contract in code.contracts.items():
+        yield from output_errors(name, contract)

@@ -33,6 +33,7 @@ from engine.points.registry import POINTS
 from engine.points.source import SourceRequest
 from engine.settings import OpaLimits, ReadLimits, Settings
 from engine.values import DERIVED, DOCUMENTS, derived
+from engine.values.code_scan import Scan
 from tests.conftest import BUNDLES, CASES, ROOT, case_id
 from tests.laws.mutations import DROPPED, Path_, get, paths, single, unknown, with_value
 from tests.processes import stop
@@ -216,6 +217,32 @@ facts holds without exception.
 """
 
 
+PROPOSED = {"code_action", "code_execution"}
+"""Points whose requests hold a proposed action and the hints beside it."""
+
+OPEN = {**{key: {"action", "policy_hints"} for key in PROPOSED}, "code_output": {"request"}}
+"""Fields of requests that hold what others wrote: what is unknown in it has a code of its own, or is no fact (C78)."""
+
+
+def answered(point: str, path: Path_, value: Any) -> bool:
+    """Whether a change to an action or its hints is one that the rows name an answer.
+
+    Hints that are no object, and a number that cannot be read, are none, and what is not hinted is the default
+    (C02, C07); no hint of the network asks for none (C77), but every other value of it must not widen. An empty
+    payload is an object, and without the field that no action has the action has none.
+    """
+    if point not in PROPOSED:
+        return False
+    match path:
+        case ("policy_hints",) | ("policy_hints", "max_code_chars"):
+            return True
+        case ("policy_hints", "network_access") | ("action", "environment"):
+            return value is DROPPED
+        case ("action", "input_payload"):
+            return bool(value == {})
+    return False
+
+
 def payload(point: str, path: Sequence[str | int], *, itself: bool = False) -> bool:
     """Whether a path leads into a payload, or with `itself` to it."""
     return any(part in PAYLOADS.get(point, ()) for part in (path if itself else path[:-1]))
@@ -230,7 +257,7 @@ def test_1_no_field_of_a_request_missing_or_of_another_type_widens(file: CaseFil
             continue
         if value in (DROPPED, None, "") and path[-1] in UNDECLARED.get(file.case.point, ()):
             continue
-        if payload(file.case.point, path, itself=value in ([], {})):
+        if payload(file.case.point, path, itself=value in ([], {})) or answered(file.case.point, path, value):
             continue
         got = engine.check(file.case.point, mutant, context(file)).decision.outcome
         assert RANK[got] <= RANK[outcome], f"{path} as {value!r}"
@@ -264,7 +291,7 @@ def test_2_an_unknown_field_is_refused_in_a_source_bundle(file: CaseFile, runner
 def test_2_an_unknown_field_is_refused_in_a_request(file: CaseFile, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)
     for path, mutant in unknown(runner.request(file)):
-        if payload(file.case.point, path, itself=True):
+        if payload(file.case.point, path, itself=True) or (path and path[0] in OPEN.get(file.case.point, ())):
             continue
         got = engine.check(file.case.point, mutant, context(file))
         assert got.decision.outcome is Outcome.DENY, path
@@ -347,6 +374,9 @@ class _Faulty:
         self.catalogue = engine.policy.catalogue
         self._arguments = engine.policy.argument_types
         self._hosts = engine.policy.hosts
+        self._fields = engine.policy.output_fields
+        self._carried = engine.policy.carried_fields
+        self._backends = engine.policy.backends
         self.revisions: Revisions | None = engine.policy.revisions
 
     @property
@@ -360,6 +390,15 @@ class _Faulty:
 
     def argument_types(self, tool: str) -> dict[str, str]:
         return self._arguments.get(tool, {})
+
+    def output_fields(self, contract: str) -> tuple[str, ...]:
+        return self._fields.get(contract, ())
+
+    def carried_fields(self, contract: str) -> tuple[str, ...]:
+        return self._carried.get(contract, ())
+
+    def backends(self) -> frozenset[str]:
+        return self._backends
 
     def looks_up(self, host: str) -> bool:
         return host in self._hosts
@@ -596,7 +635,8 @@ def test_9_no_policy_value_stands_in_python() -> None:
             for node in ast.walk(tree)
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented
         }
-        wrong = (found & values) - _SHARED_WORDS.get(path.relative_to(ROOT).as_posix(), set())
+        own = values | _scan_words() if "_scan" in path.stem else values
+        wrong = (found & own) - _SHARED_WORDS.get(path.relative_to(ROOT).as_posix(), set())
         assert not wrong, f"{path.relative_to(ROOT)} holds the policy values {sorted(wrong)}"
 
 
@@ -616,12 +656,24 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/api/openapi.py": {"Apache-2.0", "text/plain"},  # the engine's own license, and type of its metrics
     "engine/api/server.py": {"https"},  # as authzen.py
     "engine/api/tracing.py": {"https"},  # the scheme of the collector that the operator names
-    "engine/cli/tool_changes.py": {"{cwd}/"},  # as tool_checks.py
-    "engine/facts/proposal_text.py": {"shell"},  # a language of fenced blocks
-    "engine/facts/proposals.py": {"shell"},  # a field that brings a command
+    "engine/cli/doctor.py": {"python"},  # a line of its report
+    "engine/cli/formats/sarif.py": {"region"},  # a field of SARIF
+    "engine/cli/tool_changes.py": {"off", "{cwd}/"},  # plain English; as tool_checks.py
+    "engine/cli/tool_list.py": {"denied"},  # plain English
+    "engine/facts/code_scan.py": {"javascript", "python"},  # the languages that there are scanners for
+    "engine/facts/code_scan_text.py": {"dunder"},  # a kind of text that a scan tells apart
+    "engine/facts/code_scan_items.py": {"module"},  # a kind of import
+    "engine/facts/javascript_scan.py": {
+        *("constructor", "javascript", "member_variable", "property", "prototype", "this"),  # what a tree calls things
+    },
+    "engine/facts/javascript_scan_imports.py": {"arguments", "getBuiltinModule", "module", "property", "require"},
+    "engine/facts/python_scan_strings.py": {"format"},  # as code_scan_text.py
+    "engine/facts/python_scan.py": {"format", "input", "python"},  # the reader of the input, and what fills text in
+    "engine/facts/proposal_text.py": {"javascript", "python", "shell"},  # languages of fenced blocks
+    "engine/facts/proposals.py": {"python", "shell"},  # what brings a command or code
     "engine/facts/addresses.py": {"100.64.0.0/10"},  # what `shared` means there, by RFC 6598
     "engine/facts/run_request.py": {"assistant"},  # a role of messages
-    "engine/opa/build.py": {"local"},  # a word of the Go toolchain
+    "engine/opa/build.py": {"local", "off"},  # words of the Go toolchain
     "engine/opa/server.py": {"/proc/"},  # where the kernel tells about processes
     "engine/points/source.py": {"reading"},  # what people are told while they wait
     "engine/values/tool_checks.py": {"{cwd}/"},  # how paths below the working folder are written
@@ -636,12 +688,23 @@ def _policy_words() -> set[str]:
     """
     found: set[str] = set()
     for path in {*(ROOT / "policy").glob("*.yaml")} - {ROOT / "policy" / "levels.yaml"}:
-        found |= set(_words(load(path.read_bytes(), path.name, ReadLimits()).value))
+        document = load(path.read_bytes(), path.name, ReadLimits()).value
+        found |= set(_words({name: value for name, value in document.items() if (path.stem, name) != _SCAN}))
     models = [*DOCUMENTS.values(), *(point.request for point in POINTS.values())]
     vocabulary = {word for model in models for word in _vocabulary(model.model_json_schema())}
     return (
         {word for word in found if " " not in word} - vocabulary - {*POINTS, *DOCUMENTS, "none", "*"}
     )  # plain English
+
+
+_SCAN = ("code", "scan")
+"""Names of Python and JavaScript themselves, such as `list`: ordinary words but where code is scanned."""
+
+
+def _scan_words() -> set[str]:
+    document, section = _SCAN
+    path = ROOT / "policy" / f"{document}.yaml"
+    return set(_words(load(path.read_bytes(), path.name, ReadLimits()).value[section])) - {*Scan.model_fields, "utf-8"}
 
 
 def _words(value: Any) -> Iterator[str]:

@@ -1,0 +1,37 @@
+"""`engine sandbox`: what sandboxes need that this machine does not bring."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from engine.cli import options
+
+app = typer.Typer(help="Install stronger sandboxes.", no_args_is_help=True)
+
+
+class Installable(StrEnum):
+    """What `install` knows how to build."""
+
+    GVISOR = "gvisor"
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `install` a command of its own while it is the only one."""
+
+
+@app.command("install")
+def install(
+    name: Annotated[Installable, typer.Argument(help="What to build from its pinned source.", metavar="gvisor")],
+) -> None:
+    """Build a stronger sandbox from its pinned source into the user's cache, verified before every use.
+
+    Nothing uses it until a profile in policy/sandbox.yaml names it and its probe has passed on this machine.
+    """
+    from engine.sandbox_install import install_gvisor
+
+    done = install_gvisor(options.settings())
+    typer.echo(f"{name.value} {done.version} is in {done.path}, sha256 {done.sha256}")

@@ -1,0 +1,107 @@
+"""Point `code_output`: whether what a program gave may be used, and exactly what of it.
+
+The last of the checks of a code run. An answer is made from these limits and from nothing else. Rows C34 to
+C43, C56, C57, C73, C74, C85, H02, H18, H20.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from engine.facts.code_answers import CarriedLimit, ResultLimit
+from engine.facts.code_outputs import CarriedFacts, OutputFacts, carried_facts, output_facts
+from engine.model import Limits, Model
+from engine.points import Gathered, Input, Point, World
+
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+Size = Annotated[int, Field(ge=0)]
+Signal = Annotated[int, Field(ge=1, le=128)]
+ExitCode = Annotated[int, Field(ge=0, le=255)]
+
+
+class Run(Model):
+    """How a run ended, in the words of the sandbox. Bytes are those that it saw, beyond what it kept too."""
+
+    status: Word
+    exit_code: ExitCode | None = None
+    signal: Signal | None = None
+    stdout_bytes: Size
+    stderr_bytes: Size
+    limit: Word | None = None
+
+
+class CodeOutputRequest(Model):
+    """Ask whether output may be used: the contract, the request it answers, how the run ended, standard output."""
+
+    contract: Word
+    request: Any = None
+    run: Run
+    stdout: str
+
+
+class ExitFacts(Model):
+    """How the program ended: its exit code, or the number of the signal that killed it, below zero."""
+
+    id: str
+    code: int
+
+
+class RunFacts(Model):
+    """The run. `exits` has one entry where the program ended, and none where nothing is known of that."""
+
+    status: str
+    stdout_bytes: int
+    stderr_bytes: int
+    limit: str | None = None
+    exits: tuple[ExitFacts, ...]
+
+
+class CodeOutputInput(Input):
+    """What OPA sees: how the run ended, and what the output is; none of its text."""
+
+    contract: str
+    run: RunFacts
+    output: OutputFacts
+    carried: tuple[CarriedFacts, ...]
+
+
+class CodeOutputLimits(Limits):
+    """What may be said: the result in the order of the contract, what is carried of the request, the sentence."""
+
+    contract: str
+    result: tuple[ResultLimit, ...]
+    carried: tuple[CarriedLimit, ...]
+    answer: str
+
+
+def gather(request: CodeOutputRequest, world: World) -> Gathered:
+    """Read the output strictly, under the names of its contract."""
+    run = request.run
+    output = output_facts(request.stdout, world.output_fields(request.contract))
+    return Gathered(
+        CodeOutputInput(
+            point="code_output",
+            now=world.clock(),
+            contract=request.contract,
+            run=RunFacts(
+                status=run.status,
+                stdout_bytes=run.stdout_bytes,
+                stderr_bytes=run.stderr_bytes,
+                limit=run.limit,
+                exits=_exits(run),
+            ),
+            output=output,
+            carried=carried_facts(request.request, world.carried_fields(request.contract)),
+        ),
+        f"output of a program, {output.bytes} bytes: {run.status}",
+    )
+
+
+def _exits(run: Run) -> tuple[ExitFacts, ...]:
+    code = -run.signal if run.signal is not None else run.exit_code
+    return () if code is None else (ExitFacts(id=str(code), code=code),)
+
+
+POINT = Point("code_output", CodeOutputRequest, CodeOutputInput, CodeOutputLimits, gather, secret=True)

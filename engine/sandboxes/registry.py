@@ -1,0 +1,44 @@
+"""The backends that can run generated code, and how each is tried: one entry each (A94).
+
+A backend without a probe claims nothing: whatever is not registered here is nothing that a policy can admit.
+A plain subprocess is no backend. It is a separate subprocess boundary (best-effort, not a security sandbox),
+and serves as the positive control of probes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from adapters.sandbox.bubblewrap import Bubblewrap
+from adapters.sandbox.gvisor import Gvisor
+from adapters.sandbox.gvisor_probe import probe_gvisor
+from adapters.sandbox.model import Backend
+from adapters.sandbox.probe import Row, probe_bubblewrap
+from adapters.sandbox.wasm import Wasmtime
+from adapters.sandbox.wasm_probe import probe_wasmtime
+from engine.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A backend, and its probe: a row for each boundary, tried by the launcher of real runs.
+
+    The probe raises OSError or WorkError when it cannot be made at all.
+    """
+
+    backend: Backend
+    probe: Callable[[], tuple[Row, ...]]
+
+
+def registered(cache: Path | None = None) -> Mapping[str, Registered]:
+    """Every backend by its name. Binaries that were built on request are in `cache`, else in the user's."""
+    binaries = (Settings().cache if cache is None else cache) / "sandbox"
+    entries = [
+        Registered(Bubblewrap(), probe_bubblewrap),
+        Registered(Gvisor(binaries), partial(probe_gvisor, binaries)),
+        Registered(Wasmtime(), probe_wasmtime),
+    ]
+    return {entry.backend.name: entry for entry in entries}

@@ -1,0 +1,170 @@
+package admission.lib.code_output_test
+
+import data.admission.lib.code_output
+import future.keywords.not
+
+_policy := {"code": {
+	"stdout_bytes": 40,
+	"stderr_bytes": 40,
+	"contracts": {"m": {
+		"fields": [
+			{
+				"name": "rate", "type": "number", "minimum": 0, "maximum": 1, "decimals": 6,
+				"percent": {"name": "rate_pct", "decimals": 2},
+			},
+			{"name": "share", "type": "number", "minimum": 0, "maximum": 1, "decimals": 6},
+			{"name": "alerts", "type": "integer", "minimum": 0, "maximum": "any"},
+			{"name": "latency", "type": "convertible", "minimum": "any", "maximum": 900, "decimals": 2},
+			{"name": "severity", "type": "choice", "one_of": ["P1", "P2"]},
+			{"name": "incident", "type": "request"},
+			{"name": "region", "type": "request"},
+		],
+		"carried": [
+			{"name": "date", "case": "as_is"},
+			{"name": "region", "case": "upper"},
+			{"name": "incident", "case": "as_is"},
+		],
+		"answer": "{rate_pct} in {region}",
+	}},
+}}
+
+_input := {
+	"contract": "m",
+	"run": {"status": "ok", "stdout_bytes": 40, "stderr_bytes": 40, "exits": [{"id": "0", "code": 0}]},
+	"output": {
+		"bytes": 40, "blank": false, "parsed": true, "object": true,
+		"fields": [
+			{"id": "rate", "present": true, "kind": "number", "number": 0.5},
+			{"id": "share", "present": true, "kind": "integer", "number": 1},
+			{"id": "alerts", "present": true, "kind": "integer", "number": 7},
+			{"id": "latency", "present": true, "kind": "text", "number": 1.5, "sha256": "x", "upper_sha256": "x"},
+			{
+				"id": "severity", "present": true, "kind": "text",
+				"sha256": crypto.sha256("P2"), "upper_sha256": crypto.sha256("P2"),
+			},
+			{
+				"id": "incident", "present": true, "kind": "text",
+				"sha256": crypto.sha256("inc-1"), "upper_sha256": crypto.sha256("INC-1"),
+			},
+			{
+				"id": "region", "present": true, "kind": "text",
+				"sha256": crypto.sha256("us"), "upper_sha256": crypto.sha256("US"),
+			},
+		],
+	},
+	"carried": [
+		{"id": "date", "text": "2026-03-07", "upper": "2026-03-07"},
+		{"id": "region", "text": "Us", "upper": "US"},
+		{"id": "incident", "text": "inc-1", "upper": "INC-1"},
+	],
+}
+
+_set(path, value) := json.patch(_input, [{"op": "replace", "path": path, "value": value}])
+
+_without(path) := json.patch(_input, [{"op": "remove", "path": path}])
+
+test_clean if {
+	got1 := {field.id |
+		some field in _input.output.fields
+		not code_output.fits(field) with input as _input with data.policy as _policy
+	}
+	got1 == set()
+	code_output.named with input as _input with data.policy as _policy
+	code_output.ended with input as _input
+	not code_output.failed with input as _input
+	not code_output.stopped with input as _input
+}
+
+test_status if {
+	statuses := {
+		"ok", "runtime_error", "signal", "oom", "forbidden_syscall", "timeout_wall",
+		"timeout_cpu", "output_limit", "cancelled", "sandbox_error", "", null,
+	}
+	stopped := {status | some status in statuses; code_output.stopped with input as {"run": {"status": status}}}
+	stopped == {"timeout_wall", "timeout_cpu", "output_limit"}
+	ended := {status | some status in statuses; code_output.ended with input as {"run": {"status": status}}}
+	ended == {"ok", "runtime_error", "signal", "oom", "forbidden_syscall"}
+}
+
+test_failed if {
+	code_output.failed with input as _set("/run/exits/0/code", 3)
+	code_output.failed with input as _set("/run/exits/0/code", -9)
+	not code_output.failed with input as _set("/run/exits/0/code", null)
+	not code_output.failed with input as _set("/run/exits", [])
+}
+
+_values := [
+	["/output/fields/0/number", 0, 1, "rate", set()],
+	["/output/fields/0/number", -0.1, 1.1, "rate", {"rate"}],
+	["/output/fields/0/number", null, "0.5", "rate", {"rate"}],
+	["/output/fields/0/kind", "text", "boolean", "rate", {"rate"}],
+	["/output/fields/1/present", false, null, "share", {"share"}],
+	["/output/fields/2/number", 0, 9000, "alerts", set()],
+	["/output/fields/2/number", -1, null, "alerts", {"alerts"}],
+	["/output/fields/2/kind", "number", "text", "alerts", {"alerts"}],
+	["/output/fields/3/number", -9000, 900, "latency", set()],
+	["/output/fields/3/number", 901, null, "latency", {"latency"}],
+	["/output/fields/3/kind", "number", "integer", "latency", set()],
+	["/output/fields/3/kind", "boolean", "list", "latency", {"latency"}],
+	["/output/fields/4/sha256", crypto.sha256("P1"), crypto.sha256("P2"), "severity", set()],
+	["/output/fields/4/sha256", crypto.sha256("P0"), null, "severity", {"severity"}],
+	["/output/fields/4/kind", "list", "object", "severity", {"severity"}],
+	["/output/fields/5/sha256", crypto.sha256("INC-1"), null, "incident", {"incident"}],
+	["/output/fields/5/kind", "integer", "text", "incident", set()],
+	["/output/fields/5/kind", "object", "number", "incident", {"incident"}],
+	["/output/fields/6/upper_sha256", crypto.sha256("EU"), crypto.sha256("us"), "region", {"region"}],
+	["/output/fields/6/sha256", "x", "y", "region", set()],
+	["/carried/1/upper", "EU", null, "region", {"region"}],
+	["/carried/2/text", "inc-2", null, "incident", {"incident"}],
+]
+
+test_fits if {
+	every row in _values {
+		got1 := {field.id |
+			some field in _set(row[0], row[1]).output.fields
+			not code_output.fits(field) with input as _set(row[0], row[1]) with data.policy as _policy
+		}
+		got1 == row[4]
+		got2 := {field.id |
+			some field in _set(row[0], row[2]).output.fields
+			not code_output.fits(field) with input as _set(row[0], row[2]) with data.policy as _policy
+		}
+		got2 == row[4]
+	}
+}
+
+test_named if {
+	every request in [_without("/output/fields/6"), _without("/output/fields/0/id"), _set("/output/fields", []), {}] {
+		not code_output.named with input as request with data.policy as _policy
+	}
+	not code_output.named with input as _input with data.policy as {}
+}
+
+test_position if {
+	code_output.position("rate") == 0 with input as _input with data.policy as _policy
+	code_output.position("region") == 6 with input as _input with data.policy as _policy
+	not code_output.position("other") with input as _input with data.policy as _policy
+	not code_output.position(null) with input as _input with data.policy as _policy
+}
+
+test_values_missing if {
+	every path in ["fields/0/minimum", "fields/0/maximum", "fields/0/type", "fields/0/name"] {
+		policy := json.remove(_policy, [concat("/", ["code", "contracts", "m", path])])
+		got1 := {field.id |
+			some field in _input.output.fields
+			not code_output.fits(field) with input as _input with data.policy as policy
+		}
+		got1 == {"rate"}
+	}
+	carried := json.remove(_policy, ["code/contracts/m/carried/1/case"])
+	got2 := {field.id |
+		some field in _input.output.fields
+		not code_output.fits(field) with input as _input with data.policy as carried
+	}
+	got2 == {"region"}
+	got3 := {field.id |
+		some field in _input.output.fields
+		not code_output.fits(field) with input as _input with data.policy as {}
+	}
+	count(got3) == 7
+}

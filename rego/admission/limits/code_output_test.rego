@@ -1,0 +1,115 @@
+package admission.limits.code_output_test
+
+import data.admission.limits.code_output
+import future.keywords.not
+
+_policy := {"code": {
+	"stdout_bytes": 40,
+	"stderr_bytes": 40,
+	"contracts": {"m": {
+		"fields": [
+			{
+				"name": "rate", "type": "number", "minimum": 0, "maximum": 1, "decimals": 6,
+				"percent": {"name": "rate_pct", "decimals": 2},
+			},
+			{"name": "share", "type": "number", "minimum": 0, "maximum": 1, "decimals": 6},
+			{"name": "alerts", "type": "integer", "minimum": 0, "maximum": "any"},
+			{"name": "latency", "type": "convertible", "minimum": "any", "maximum": 900, "decimals": 2},
+			{"name": "severity", "type": "choice", "one_of": ["P1", "P2"]},
+			{"name": "incident", "type": "request"},
+			{"name": "region", "type": "request"},
+		],
+		"carried": [
+			{"name": "date", "case": "as_is"},
+			{"name": "region", "case": "upper"},
+			{"name": "incident", "case": "as_is"},
+		],
+		"answer": "{rate_pct} in {region}",
+	}},
+}}
+
+_input := {
+	"contract": "m",
+	"run": {"status": "ok", "stdout_bytes": 40, "stderr_bytes": 40, "exits": [{"id": "0", "code": 0}]},
+	"output": {
+		"bytes": 40, "blank": false, "parsed": true, "object": true,
+		"fields": [
+			{"id": "rate", "present": true, "kind": "number", "number": 0.5},
+			{"id": "share", "present": true, "kind": "integer", "number": 1},
+			{"id": "alerts", "present": true, "kind": "integer", "number": 7},
+			{"id": "latency", "present": true, "kind": "text", "number": 1.5, "sha256": "x", "upper_sha256": "x"},
+			{
+				"id": "severity", "present": true, "kind": "text",
+				"sha256": crypto.sha256("P2"), "upper_sha256": crypto.sha256("P2"),
+			},
+			{
+				"id": "incident", "present": true, "kind": "text",
+				"sha256": crypto.sha256("inc-1"), "upper_sha256": crypto.sha256("INC-1"),
+			},
+			{
+				"id": "region", "present": true, "kind": "text",
+				"sha256": crypto.sha256("us"), "upper_sha256": crypto.sha256("US"),
+			},
+		],
+	},
+	"carried": [
+		{"id": "date", "text": "2026-03-07", "upper": "2026-03-07"},
+		{"id": "region", "text": "Us", "upper": "US"},
+		{"id": "incident", "text": "inc-1", "upper": "INC-1"},
+	],
+}
+
+_set(path, value) := json.patch(_input, [{"op": "replace", "path": path, "value": value}])
+
+_without(path) := json.patch(_input, [{"op": "remove", "path": path}])
+
+test_complete if {
+	limits := code_output.limits with input as _input with data.policy as _policy
+	limits == {
+		"contract": "m",
+		"result": [
+			{
+				"name": "rate", "kind": "rate", "value": 0.5, "decimals": 6,
+				"percent": {"name": "rate_pct", "decimals": 2},
+			},
+			{"name": "share", "kind": "number", "value": 1, "decimals": 6},
+			{"name": "alerts", "kind": "integer", "value": 7},
+			{"name": "latency", "kind": "rounded", "value": 1.5, "decimals": 2},
+			{"name": "severity", "kind": "choice", "value": "P2"},
+			{"name": "incident", "kind": "request", "value": "inc-1"},
+			{"name": "region", "kind": "request", "value": "US"},
+		],
+		"carried": [
+			{"name": "date", "value": "2026-03-07"},
+			{"name": "region", "value": "US"},
+			{"name": "incident", "value": "inc-1"},
+		],
+		"answer": "{rate_pct} in {region}",
+	}
+}
+
+test_incomplete if {
+	paths := [
+		"/contract", "/run/status", "/run/exits", "/run/exits/0", "/run/exits/0/code", "/output/fields/0",
+		"/output/fields/0/number", "/output/fields/4/sha256", "/output/fields/6/upper_sha256", "/carried/0",
+		"/carried/1/upper", "/carried", "/output", "/run",
+	]
+	every path in paths {
+		not code_output.limits with input as _without(path) with data.policy as _policy
+	}
+	not code_output.limits with input as _set("/run/status", "runtime_error") with data.policy as _policy
+	not code_output.limits with input as _set("/run/exits/0/code", 3) with data.policy as _policy
+	not code_output.limits with input as _set("/output/fields/0/number", 2) with data.policy as _policy
+}
+
+test_values_missing if {
+	paths := [
+		"fields", "fields/0/decimals", "fields/0/minimum", "fields/0/type", "fields/4/one_of", "carried",
+		"carried/0/case", "carried/0/name", "answer",
+	]
+	every path in paths {
+		policy := json.remove(_policy, [concat("/", ["code", "contracts", "m", path])])
+		not code_output.limits with input as _input with data.policy as policy
+	}
+	not code_output.limits with input as _input with data.policy as {}
+}

@@ -1,0 +1,120 @@
+package admission.requirements.code_output.run
+
+import data.admission.lib.code_output
+import future.keywords.not
+
+# METADATA
+# title: The contract of the output is one that we have
+# description: Contracts are rows in policy/code.yaml.
+# custom:
+#   code: "invalid_request:contract_unknown"
+#   remedy: Name a contract that is in policy/code.yaml
+#   reads: [code.contracts]
+# labels:
+#   row: C38
+contract_known if is_object(code_output.contract)
+
+# METADATA
+# title: The sandbox gave a verdict on the program
+# description: A run that was cancelled, or that the sandbox could not bring to an end, says nothing of the program.
+# custom:
+#   code: "code_run_incomplete"
+#   after:
+#     - "invalid_request:contract_unknown"
+#   remedy: Run the action again; where the sandbox failed, engine doctor says what is missing
+# labels:
+#   row: C73
+ended if code_output.stopped
+
+ended if {
+	code_output.ended
+	count(input.run.exits) == 1
+	is_number(input.run.exits[0].code)
+}
+
+# METADATA
+# title: The program ended within its time
+# description: Time on the clock, and time of the processor; the sandbox kills what takes longer.
+# custom:
+#   code: "code_timeout"
+#   after:
+#     - "invalid_request:contract_unknown"
+#     - "code_run_incomplete"
+#   remedy: Let the program do less, or hint at more seconds within policy/code.yaml
+# labels:
+#   row: C34, C73
+in_time if code_output.ended
+
+in_time if input.run.status == "output_limit"
+
+# METADATA
+# title: Standard output is not larger than it may be
+# description: Bytes of the whole untrimmed text as UTF-8, and bytes that the sandbox saw; the larger count holds.
+# custom:
+#   code: "code_output_too_large"
+#   after:
+#     - "invalid_request:contract_unknown"
+#     - "code_run_incomplete"
+#     - "code_timeout"
+#   remedy: Let the program print its result alone
+#   reads: [code.stdout_bytes]
+# labels:
+#   row: C35, C61, C73, C85
+stdout_fits if {
+	_not_cut("stderr")
+	is_number(input.run.stdout_bytes)
+	is_number(input.output.bytes)
+	input.run.stdout_bytes <= data.policy.code.stdout_bytes
+	input.output.bytes <= data.policy.code.stdout_bytes
+}
+
+# METADATA
+# title: Standard error is not larger than it may be
+# description: Bytes that the sandbox saw.
+# custom:
+#   code: "code_stderr_too_large"
+#   after:
+#     - "invalid_request:contract_unknown"
+#     - "code_run_incomplete"
+#     - "code_timeout"
+#     - "code_output_too_large"
+#   remedy: Let the program say less on standard error
+#   reads: [code.stderr_bytes]
+# labels:
+#   row: C35, C61, C73, C85
+stderr_fits if {
+	_not_cut("stdout")
+	is_number(input.run.stderr_bytes)
+	input.run.stderr_bytes <= data.policy.code.stderr_bytes
+}
+
+# The sandbox cut no output but this one.
+_not_cut(_) if input.run.status in {"timeout_cpu", "timeout_wall"}
+
+_not_cut(_) if code_output.ended
+
+_not_cut(other) if {
+	input.run.status == "output_limit"
+	input.run.limit == other
+}
+
+# METADATA
+# title: The program ended with exit code 0
+# description: A signal that killed it counts as its number below zero.
+# custom:
+#   code: "code_runtime_error"
+#   each: run.exits
+#   empty: allowed
+#   after:
+#     - "invalid_request:contract_unknown"
+#     - "code_run_incomplete"
+#     - "code_timeout"
+#     - "code_output_too_large"
+#     - "code_stderr_too_large"
+#   remedy: Correct the program; its error stands in the trace of the run
+# labels:
+#   row: C36, C73
+ended_well(exit) if {
+	exit.code == 0
+	input.run.status == "ok"
+}

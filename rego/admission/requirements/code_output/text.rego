@@ -1,0 +1,88 @@
+package admission.requirements.code_output.text
+
+import data.admission.lib.code_output
+import future.keywords.not
+
+# METADATA
+# title: The program printed something
+# description: Blanks are nothing.
+# custom:
+#   code: "invalid_code_output:empty_stdout"
+#   after:
+#     - "invalid_request:contract_unknown"
+#     - "code_run_incomplete"
+#     - "code_timeout"
+#     - "code_output_too_large"
+#     - "code_stderr_too_large"
+#   remedy: Print the result as one JSON object
+# labels:
+#   row: C37
+printed if input.output.blank == false
+
+printed if code_output.failed
+
+# METADATA
+# title: What the program printed is one JSON value
+# description: And one that all readers share, without NaN and infinity, without keys that are there twice, not nested
+#   without end.
+# custom:
+#   code: "invalid_code_output:non_json"
+#   after:
+#     - "invalid_request:contract_unknown"
+#     - "code_run_incomplete"
+#     - "code_timeout"
+#     - "code_output_too_large"
+#     - "code_stderr_too_large"
+#     - "invalid_code_output:empty_stdout"
+#   remedy: Print the result with json.dumps, once, and nothing else
+# labels:
+#   row: C37, H02, H18
+is_json if input.output.parsed == true
+
+is_json if code_output.failed
+
+# METADATA
+# title: What the program printed is a JSON object
+# description: A list or a number has no fields.
+# custom:
+#   code: "invalid_code_output:not_object"
+#   after:
+#     - "invalid_request:contract_unknown"
+#     - "code_run_incomplete"
+#     - "code_timeout"
+#     - "code_output_too_large"
+#     - "code_stderr_too_large"
+#     - "invalid_code_output:empty_stdout"
+#     - "invalid_code_output:non_json"
+#   remedy: Print an object with the fields of the contract
+# labels:
+#   row: C37
+is_an_object if input.output.object == true
+
+is_an_object if code_output.failed
+
+# METADATA
+# title: The output has every field of its contract
+# description: Contracts are in policy/code.yaml. Further fields are dropped.
+# custom:
+#   code: "invalid_code_output:missing_required"
+#   after:
+#     - "invalid_request:contract_unknown"
+#     - "code_run_incomplete"
+#     - "code_timeout"
+#     - "code_output_too_large"
+#     - "code_stderr_too_large"
+#     - "invalid_code_output:empty_stdout"
+#     - "invalid_code_output:non_json"
+#     - "invalid_code_output:not_object"
+#   remedy: Give the output all fields of its contract
+#   reads: ["code.contracts.{contract}.fields"]
+# labels:
+#   row: C38, C74
+complete if {
+	code_output.named
+	count(input.output.fields) > 0
+	every field in input.output.fields { field.present == true }
+}
+
+complete if code_output.failed

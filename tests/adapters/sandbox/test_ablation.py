@@ -1,0 +1,122 @@
+"""Every single protection is worth something: leave it out, and the probe sees it.
+
+Where the filter of system calls covers for a protection, both are left out, and what shows is more than what
+shows without the filter alone.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from adapters.sandbox.arguments import PROTECTIONS
+from adapters.sandbox.cgroup import memory_mode
+from adapters.sandbox.machine import missing
+from adapters.sandbox.probe import Row, probe_bubblewrap
+from adapters.sandbox.probe.trial import tried
+from adapters.sandbox.process import run_once
+from adapters.sandbox.user import sandbox_user
+
+pytestmark = [pytest.mark.machine, pytest.mark.slow]
+
+COVERED = {"unshare_user", "disable_userns"}
+"""What the filter covers: a namespace that nobody can make needs no other guard."""
+
+SHOWS = {
+    "unshare_user": "mounted",
+    "disable_userns": "mounted",
+    "unshare_ipc": "namespace_ipc",
+    "unshare_pid": "process_killed",
+    "unshare_net": "namespace_net",
+    "unshare_uts": "host_name",
+    "unshare_cgroup": "namespace_cgroup",
+    "cap_drop": "outside_capabilities",
+    "new_session": "outside_session",
+    "clearenv": "secret_variable",
+    "ro_usr": "usr_write",
+    "dev": "dev_write",
+    "private_tmp": "file_secret",
+    "private_job": "disk",
+    "remount_root": "root_write",
+    "seccomp": "call_ptrace",
+    "rlimit_as": "memory",
+    "rlimit_nproc": "forks",
+    "rlimit_nofile": "opens",
+    "rlimit_fsize": "large_file",
+    "rlimit_cpu": "cpu",
+    "memory_cgroup": "memory_tree",
+    "output_cap": "stdout",
+    "wall_clock": "sleep",
+    "kill_tree": "left_at_kill",
+    "close_fds": "inherited",
+    "drop_uid": "outside_user",
+}
+"""The act in which each protection shows first."""
+
+UNCOVERED = {
+    "unshare_net": "tcp",
+    "unshare_ipc": "shared_memory",
+    "unshare_pid": "process_seen",
+}
+"""What else shows once the filter is off: what it covered."""
+
+
+@pytest.fixture(scope="module")
+def outside() -> dict[str, str]:
+    """The positive controls, run once for all of these tests."""
+    if (lack := missing()) is not None:
+        pytest.skip(f"NOT TRIED: {lack}")
+    user = sandbox_user()
+    return tried(run_once, None if user.own else user.uid).outside
+
+
+@pytest.fixture(scope="module")
+def unfiltered(outside: dict[str, str]) -> set[tuple[str, str]]:
+    """What shows without the filter alone."""
+    return red(outside, "seccomp")
+
+
+def red(outside: dict[str, str], *without: str) -> set[tuple[str, str]]:
+    """Boundaries that are open or only bounded, each with what was not held."""
+    return {(row.boundary, act) for row in probe_bubblewrap(frozenset(without), outside) for act in _red(row)}
+
+
+def _red(row: Row) -> list[str]:
+    weaker = [act.name for act in row.acts if row.kind == "bounded" and act.held is None]
+    return [act.name for act in row.red] + weaker
+
+
+def test_every_protection_has_its_act() -> None:
+    assert set(SHOWS) == set(PROTECTIONS)
+
+
+def test_with_every_protection_nothing_shows(outside: dict[str, str]) -> None:
+    assert red(outside) == (
+        set() if memory_mode() != "none" else {("memory", "memory_tree"), ("inodes", "inode_flood")}
+    )
+
+
+# covers: C58 C59 C60
+@pytest.mark.parametrize("protection", sorted(set(PROTECTIONS) - COVERED))
+def test_a_protection_that_is_left_out_shows(protection: str, outside: dict[str, str]) -> None:
+    if protection == "drop_uid" and sandbox_user().own:
+        pytest.skip("NOT TRIED: there is no other user to become; run as root")
+    if protection == "memory_cgroup" and memory_mode() == "none":
+        pytest.skip("NOT TRIED: this process may make no memory cgroup")
+    assert SHOWS[protection] in {act for _, act in red(outside, protection)}
+
+
+@pytest.mark.parametrize("protection", sorted(COVERED))
+def test_a_protection_that_the_filter_covers_shows_without_it(
+    protection: str, outside: dict[str, str], unfiltered: set[tuple[str, str]]
+) -> None:
+    shown = {act for _, act in red(outside, protection, "seccomp") - unfiltered}
+    assert SHOWS[protection] in shown
+
+
+@pytest.mark.parametrize("protection", sorted(UNCOVERED))
+def test_harm_that_the_filter_covered_is_done_without_it(
+    protection: str, outside: dict[str, str], unfiltered: set[tuple[str, str]]
+) -> None:
+    """The namespace is not only another one: without it and the filter the canary is reached."""
+    shown = {act for _, act in red(outside, protection, "seccomp") - unfiltered}
+    assert UNCOVERED[protection] in shown

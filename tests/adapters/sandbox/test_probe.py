@@ -1,0 +1,199 @@
+"""The probe: the table of this machine, and that nothing is claimed without a positive control."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox.cgroup import memory_mode
+from adapters.sandbox.machine import missing
+from adapters.sandbox.model import Bounds, Ended, Program, Status
+from adapters.sandbox.probe import REQUESTED, WORDING, Row, rows
+from adapters.sandbox.probe.canaries import Canaries
+from adapters.sandbox.probe.checks import KERNEL, SUPERVISED, SURVIVORS, WORK, Check
+from adapters.sandbox.probe.control import Control
+from adapters.sandbox.probe.trial import Trial, tried
+from adapters.sandbox.probe.watch import named
+from adapters.sandbox.process import run_once
+from adapters.sandbox.user import sandbox_user
+from engine.errors import WorkError
+
+CHECKS = {**KERNEL, **SUPERVISED, "survivors": SURVIVORS}
+
+
+def user() -> int | None:
+    found = sandbox_user()
+    return None if found.own else found.uid
+
+
+@pytest.fixture(scope="module")
+def trial() -> Trial:
+    """One probe of this machine; the tests below look at it or at changed copies."""
+    if (lack := missing()) is not None:
+        pytest.skip(f"NOT TRIED: {lack}")
+    return tried(run_once, user())
+
+
+def table(trial: Trial) -> dict[str, Row]:
+    return {row.boundary: row for row in rows(trial)}
+
+
+def changed(trial: Trial, side: str, act: str, word: str) -> dict[str, Row]:
+    words = {**getattr(trial, side), act: word}
+    return table(replace(trial, **{side: words}))
+
+
+# covers: C58 C59 C60 C65 A03 H05
+@pytest.mark.machine
+def test_every_boundary_of_this_machine_is_shown(trial: Trial) -> None:
+    found = table(trial)
+    assert {
+        name: [(act.name, act.inside, act.outside) for act in row.red] for name, row in found.items() if row.red
+    } == {}
+    by_memory = "bounded" if memory_mode() == "none" else "kernel"
+    special = {"output": "supervised", "time": "supervised", "memory": by_memory, "inodes": by_memory}
+    assert {name: row.kind for name, row in found.items()} == {name: special.get(name, "kernel") for name in REQUESTED}
+    assert all(row.enforced for row in found.values())
+
+
+@pytest.mark.machine
+def test_the_control_did_what_was_refused_inside(trial: Trial) -> None:
+    done = {act for act, word in trial.outside.items() if word == "did"}
+    assert {"file_secret", "file_ssh_key", "file_cloud", "file_browser", "file_personal", "outside_write"} <= done
+    assert {"tcp", "udp", "dns", "unix_path", "unix_abstract", "process_seen", "process_killed"} <= done
+    assert {"shared_memory", "secret_variable", "process_environment", "inherited"} <= done
+    assert {"memory", "forks", "opens", "large_file", "disk", "cpu", "memory_tree", "inode_flood"} <= done
+    assert {"stdout", "stderr", "sleep", "left_at_kill", "left_at_exit"} <= done
+    assert {word for act, word in trial.inside.items() if act in done and act not in acts(WORK)} & {"did"} == set()
+
+
+def acts(checks: tuple[Check, ...]) -> set[str]:
+    return {check.act for check in checks}
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("boundary", CHECKS)
+def test_any_act_that_succeeds_inside_opens_its_boundary(trial: Trial, boundary: str) -> None:
+    for check in CHECKS[boundary]:
+        for word in ("did", "shared", "root", "missing", "", "failed:OSError"):
+            found = changed(trial, "inside", check.act, word)[boundary]
+            assert (found.kind, found.enforced) == ("unsupported", False), (check.act, word)
+            assert check.act in {act.name for act in found.red}
+
+
+# covers: H05
+@pytest.mark.machine
+@pytest.mark.parametrize("boundary", CHECKS)
+def test_without_any_control_nothing_is_claimed_but_what_the_kernel_itself_says(trial: Trial, boundary: str) -> None:
+    """A call that the filter kills is evidence by itself; so is the class of a process as the kernel tells it."""
+    work = {act: word for act, word in trial.outside.items() if act.startswith("work_")}
+    found = table(replace(trial, outside=work))[boundary]
+    killed = all(
+        trial.inside[check.act].startswith("signal:31") or not check.harm or not check.needed
+        for check in CHECKS[boundary]
+    )
+    assert found.enforced is killed
+    assert killed is (boundary == "capabilities")
+
+
+@pytest.mark.machine
+def test_memory_without_its_cgroup_is_bounded_and_only_while_its_bounds_hold(trial: Trial) -> None:
+    found = changed(trial, "inside", "memory_tree", "did")
+    assert (found["memory"].kind, found["memory"].enforced) == ("bounded", True)
+    opened = {**trial.inside, "memory_tree": "did", "forks": "did"}
+    found = table(replace(trial, inside=opened))
+    assert (found["memory"].kind, found["memory"].enforced) == ("unsupported", False)
+
+
+@pytest.mark.machine
+def test_processor_time_that_only_the_engine_ends_is_supervised(trial: Trial) -> None:
+    assert changed(trial, "inside", "cpu", "timeout_cpu")["cpu"].kind == "supervised"
+    assert changed(trial, "inside", "cpu", "did")["cpu"].kind == "unsupported"
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("act", [*sorted(acts(WORK)), "work_hash_seed"])
+def test_a_sandbox_that_runs_nothing_holds_nothing(trial: Trial, act: str) -> None:
+    for word in ("missing", "refused:EPERM", "signal:31", "value:1"):
+        assert not any(row.enforced for row in changed(trial, "inside", act, word).values())
+
+
+# covers: H01
+@pytest.mark.machine
+def test_evidence_is_the_same_each_time_and_tells_what_was_seen(trial: Trial) -> None:
+    again = table(tried(run_once, user(), trial.outside))
+    assert {name: row.evidence for name, row in again.items()} == {
+        name: row.evidence for name, row in table(trial).items()
+    }
+    other = changed(trial, "inside", "udp", "refused:EACCES")["network"]
+    assert other.enforced
+    assert other.evidence != again["network"].evidence
+
+
+def test_a_sandbox_that_does_not_start_is_told_in_its_own_words() -> None:
+    def refused(_program: Program, _bounds: Bounds) -> Ended:
+        return Ended(Status.SANDBOX_ERROR, None, None, 0.0, None, b"", b"bwrap: no permissions\n", 0, 22)
+
+    with pytest.raises(WorkError, match="sandbox_error: bwrap: no permissions"):
+        tried(refused, user(), {})
+
+
+def test_a_launcher_that_holds_nothing_back_is_shown_to(canaries: Canaries) -> None:
+    """The words come from what the host saw: a launcher that runs the program plainly holds next to nothing."""
+
+    def plain(program: Program, bounds: Bounds) -> Ended:
+        done = Control(user(), {canaries.secret_name: canaries.secret}, canaries.descriptor).run(program, 60.0)
+        return Ended(Status.OK, 0, None, bounds.wall_seconds, None, done.stdout, done.stderr, 0, 0)
+
+    found = rows(tried(plain, user()))
+    assert [row.boundary for row in found if row.enforced] == []
+    assert {act.name for row in found for act in row.red} >= {"tcp", "outside_write", "process_killed", "left_at_kill"}
+
+
+@pytest.fixture
+def canaries() -> Iterator[Canaries]:
+    with Canaries(user()) as laid:
+        yield laid
+
+
+def test_canaries_leave_nothing_behind() -> None:
+    before = {*Path("/proc/self/fd").iterdir()}
+    with Canaries(user()) as laid:
+        folder, name = laid.folder, laid.secret_name
+        victim = laid.victim()
+        assert not victim.hurt
+        assert os.environ[name] == laid.secret
+        victim.end()
+    assert not folder.exists()
+    assert name not in os.environ
+    assert {*Path("/proc/self/fd").iterdir()} == before
+
+
+def test_canaries_mind_no_stranger(canaries: Canaries) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.sendto(b"", ("127.0.0.1", int(str(canaries.places["dns"]))))
+        stranger.sendto(b"\xff" * 12, ("127.0.0.1", int(str(canaries.places["dns"]))))
+        stranger.settimeout(10)
+        stranger.sendto(b"token", ("127.0.0.1", int(str(canaries.places["udp"]))))
+        assert stranger.recv(16) == b"seen"
+    assert "udp:token" in canaries.reached
+
+
+def test_names_of_processes_are_whole(canaries: Canaries) -> None:
+    victim = canaries.victim()
+    try:
+        assert victim.process.pid in named("cat")
+        assert victim.process.pid not in named("at")
+    finally:
+        victim.end()
+    assert victim.process.pid not in named("cat")
+
+
+# covers: C80
+def test_the_control_is_called_what_it_is() -> None:
+    assert WORDING == "a separate subprocess boundary (best-effort, not a security sandbox)"

@@ -1,0 +1,310 @@
+"""WebAssembly: WASI without folders and sockets, in a process that can open, connect and start nothing."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox import seccomp, wasm_filter
+from adapters.sandbox import wasm_modules as modules
+from adapters.sandbox.model import Bounds, Ended, Program, Status
+from adapters.sandbox.probe import REQUESTED
+from adapters.sandbox.probe.watch import observed
+from adapters.sandbox.process import NOTHING, Sandbox, run_once
+from adapters.sandbox.syscalls import numbers
+from adapters.sandbox.wasm import InWasmtime, Wasmtime
+from adapters.sandbox.wasm_probe import probe_wasmtime
+from engine.errors import WorkError
+from tests.adapters.sandbox.bpf import answer, checked
+from tests.adapters.sandbox.programs import bounds, needs_root
+from tests.adapters.sandbox.test_root_and_user import ORDINARY, elsewhere
+
+WASMTIME = Wasmtime()
+MISSING = WASMTIME.available()
+BOUNDS = bounds(memory_bytes=32 << 20)
+
+needs_wasmtime = pytest.mark.skipif(MISSING is not None, reason=f"WebAssembly was NOT tried here: {MISSING}")
+
+EMPTY = '(module (func (export "_start")))'
+
+
+def program(code: str, stdin: bytes = b"", seed: int = 0, **environment: str) -> Program:
+    return Program("wasm", code, stdin, environment, seed, "code_exec_agent_0")
+
+
+def ran(
+    code: str,
+    *,
+    within: Bounds = BOUNDS,
+    recipe: InWasmtime | None = None,
+    without: frozenset[str] = NOTHING,
+    **fields: object,
+) -> Ended:
+    given = program(code, **fields)  # type: ignore[arg-type]
+    return run_once(given, within, None, without, recipe=recipe or InWasmtime())
+
+
+@needs_wasmtime
+def test_a_module_reads_and_writes_its_streams() -> None:
+    ended = ran(modules.echo(), stdin=b"in and out")
+
+    assert (ended.status, ended.stdout, ended.stderr) == (Status.OK, b"in and out", b"")
+
+
+@needs_wasmtime
+def test_a_binary_in_base64_runs_too() -> None:
+    import wasmtime
+
+    binary = base64.encodebytes(bytes(wasmtime.wat2wasm(modules.echo()))).decode()
+
+    assert ran(binary, stdin=b"in").stdout == b"in"
+
+
+@needs_wasmtime
+def test_it_sees_the_variables_that_are_given_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED_SECRET", "canary")
+
+    assert ran(modules.environment(), GIVEN="1").stdout == b"GIVEN=1\0"
+    assert ran(modules.environment()).stdout == b""
+
+
+# covers: A86
+@needs_wasmtime
+def test_two_runs_draw_the_same_random_numbers() -> None:
+    one, two, other = (ran(modules.draw(64), seed=seed).stdout for seed in (1, 1, 2))
+
+    assert len(one) == 64
+    assert one == two != other
+
+
+# covers: E09
+@needs_wasmtime
+@pytest.mark.parametrize("make", [modules.read, modules.write], ids=["read", "write"])
+def test_it_cannot_reach_the_files_of_the_host(make: object, tmp_path: Path) -> None:
+    """With its positive control: the same module does it where the folder is opened to it."""
+    (tmp_path / "secret").write_text("canary", encoding="utf-8")
+    tmp_path.chmod(0o777)
+    assert callable(make)
+    closed = ran(make("secret"))
+    opened = ran(
+        make("secret"),
+        recipe=InWasmtime(preopened=str(tmp_path)),
+        without=frozenset({"seccomp", "namespaces", "drop_uid"}),
+    )
+
+    assert (closed.status, closed.exit_code, closed.stdout) == (Status.RUNTIME_ERROR, 8, b"")  # EBADF of WASI
+    assert opened.status is Status.OK
+    assert make is modules.write or opened.stdout == b"canary"
+
+
+@needs_wasmtime
+def test_a_folder_that_was_opened_by_mistake_is_behind_the_filter_still(tmp_path: Path) -> None:
+    """Each layer holds alone: WASI would let it, the process may not."""
+    (tmp_path / "secret").write_text("canary", encoding="utf-8")
+    ended = ran(modules.read("secret"), recipe=InWasmtime(preopened=str(tmp_path)))
+
+    assert b"canary" not in ended.stdout
+    assert ended.status is not Status.OK
+
+
+# covers: E09
+@needs_wasmtime
+def test_it_cannot_reach_the_network() -> None:
+    ended = ran(modules.connect())
+
+    assert ended.status is Status.RUNTIME_ERROR
+    assert b"sock_connect` has not been defined" in ended.stderr
+
+
+@needs_wasmtime
+@pytest.mark.parametrize(
+    ("code", "within", "status", "number", "limit"),
+    [
+        (EMPTY, {}, Status.OK, None, None),
+        ('(module (func (export "_start") unreachable))', {}, Status.RUNTIME_ERROR, None, None),
+        ('(module (func $f (export "_start") (call $f)))', {}, Status.RUNTIME_ERROR, None, None),
+        ("(module (memory 10000))", {}, Status.RUNTIME_ERROR, None, "memory"),
+        (modules.grow(40 << 20), {}, Status.RUNTIME_ERROR, None, None),
+        (modules.grow(16 << 20), {}, Status.OK, None, None),
+        (modules.spin(1 << 62), {"cpu_seconds": 1}, Status.TIMEOUT_CPU, 24, "cpu"),
+        (modules.sleep(60), {"wall_seconds": 0.5}, Status.TIMEOUT_WALL, 9, "wall"),
+        (modules.flood(1, 1 << 30), {}, Status.OUTPUT_LIMIT, 9, "stdout"),
+        (modules.flood(2, 1 << 30), {}, Status.OUTPUT_LIMIT, 9, "stderr"),
+        ("(module (", {}, Status.RUNTIME_ERROR, None, None),
+        ("(module)", {}, Status.RUNTIME_ERROR, None, None),
+        ('(module (func (export "_start") (param i32)))', {}, Status.RUNTIME_ERROR, None, None),
+        ('(module (memory (export "_start") 1))', {}, Status.RUNTIME_ERROR, None, None),
+        ('(module (import "host" "call" (func)))', {}, Status.RUNTIME_ERROR, None, None),
+        (base64.b64encode(b"\0asm and nothing else").decode(), {}, Status.RUNTIME_ERROR, None, None),
+    ],
+    ids=[
+        *("empty", "trap", "stack", "memory", "grow", "within", "cpu", "wall", "stdout", "stderr"),
+        *("syntax", "no_start", "arguments", "no_function", "import", "broken_binary"),
+    ],
+)
+def test_every_end_has_its_status(
+    code: str, within: dict[str, float], status: Status, number: int | None, limit: str | None
+) -> None:
+    ended = ran(code, within=bounds(memory_bytes=32 << 20, **within))
+
+    assert (ended.status, ended.signal, ended.limit) == (status, number, limit), ended
+    assert len(ended.stdout) <= BOUNDS.stdout_bytes
+    assert len(ended.stderr) <= BOUNDS.stderr_bytes
+    if status is Status.RUNTIME_ERROR and number is None:
+        assert ended.exit_code
+        assert ended.stderr or code == modules.grow(40 << 20)
+
+
+@needs_wasmtime
+def test_the_kernel_ends_it_when_the_runtime_does_not() -> None:
+    ended = ran(modules.spin(1 << 62), within=bounds(cpu_seconds=1), without=frozenset({"epoch"}))
+
+    assert (ended.status, ended.signal) == (Status.TIMEOUT_CPU, 24)
+
+
+@needs_wasmtime
+def test_a_module_that_is_costly_to_compile_is_ended_too() -> None:
+    body = "(drop (i32.add (i32.const 1) (i32.const 2)))" * 400_000
+    ended = ran(f'(module (func (export "_start") {body}))', within=bounds(wall_seconds=0.1))
+
+    assert ended.status is Status.TIMEOUT_WALL
+
+
+@needs_wasmtime
+def test_a_cancelled_run_ends_at_once() -> None:
+    cancel = threading.Event()
+    threading.Timer(0.3, cancel.set).start()
+    began = time.monotonic()
+
+    assert WASMTIME.run(program(modules.sleep(60)), BOUNDS, cancel).status is Status.CANCELLED
+    assert time.monotonic() - began < BOUNDS.wall_seconds / 2
+
+
+@needs_wasmtime
+def test_nothing_lives_when_the_answer_is_there() -> None:
+    for seconds in (0.0, 60.0):
+        sandbox = Sandbox.ready(bounds(wall_seconds=0.3), {}, recipe=InWasmtime())
+        sandbox.run(program(modules.sleep(seconds)))
+
+        assert not Path(f"/proc/{sandbox.child}").exists()
+
+
+@needs_wasmtime
+@needs_root
+def test_root_runs_it_as_somebody_else() -> None:
+    sandbox = Sandbox.ready(bounds(wall_seconds=1.0), {}, recipe=InWasmtime())
+    seen: dict[str, str] = {}
+
+    def look() -> None:
+        time.sleep(0.5)
+        seen.update(observed(sandbox.child))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    sandbox.run(program(modules.sleep(60)))
+    looking.join()
+
+    assert seen["outside_user"] == seen["outside_groups"] == "unprivileged"
+    assert seen["outside_capabilities"] == "none"
+
+
+@needs_wasmtime
+@needs_root
+def test_an_ordinary_user_can_use_it() -> None:
+    def work() -> None:
+        sys.executable = sys.executable if os.access(sys.executable, os.X_OK) else "/usr/bin/python3"
+        ended = WASMTIME.run(program(modules.echo(), b"in"), BOUNDS)
+        assert (ended.status, ended.stdout) == (Status.OK, b"in"), ended
+
+    assert elsewhere(work, as_user=ORDINARY) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (Program("python", "print(1)", b"", {}, 0, ""), "runs nothing else"),
+        (Program("", "", b"", {}, 0, "", ("/usr/bin/cat",)), "runs nothing else"),
+        (program("print(1)"), "no WebAssembly"),
+        (program(""), "no WebAssembly"),
+        (program(base64.b64encode(b"\x7fELF").decode()), "no WebAssembly"),
+        (program("(module) \ud800"), "no text"),
+    ],
+    ids=["python", "command", "no_module", "nothing", "no_magic", "surrogate"],
+)
+def test_what_cannot_be_stated_starts_nothing(given: Program, says: str) -> None:
+    with pytest.raises(WorkError, match=says):
+        WASMTIME.run(given, BOUNDS)
+
+
+# covers: A94
+def test_without_the_package_it_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+
+    assert "extra `wasm`" in (WASMTIME.available() or "")
+    with pytest.raises(WorkError) as caught:
+        WASMTIME.run(program(EMPTY), BOUNDS)
+    assert caught.value.code == "engine.limit_unenforceable"
+    assert WASMTIME.machine().startswith("sha256:")
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_filter_allows_what_it_names_and_nothing_else(machine: str) -> None:
+    filter_ = seccomp.assemble(machine, wasm_filter.answer)
+    checked(filter_)
+    table = numbers(seccomp.ARCHITECTURES[machine].column)
+    word = seccomp.ARCHITECTURES[machine].word
+    allowed = {name for name, number in table.items() if answer(filter_, word, number) == seccomp.ALLOW}
+
+    assert allowed <= wasm_filter.ALLOWED | {"clone", "prctl", "ioctl"}
+    assert allowed >= wasm_filter.ALLOWED & table.keys()
+    assert not allowed & {"open", "openat", "socket", "connect", "execve", "fork", "vfork", "kill", "ptrace", "unshare"}
+
+
+# covers: A94 E09
+@needs_wasmtime
+@pytest.mark.machine
+@pytest.mark.slow
+def test_the_probe_shows_every_boundary() -> None:
+    rows = probe_wasmtime()
+
+    assert [row.boundary for row in rows] == list(REQUESTED)
+    assert {row.boundary: [act.name for act in row.red] for row in rows if not row.enforced} == {}
+    assert [row.evidence for row in rows] == [row.evidence for row in probe_wasmtime()]
+
+
+SHOWS = {
+    "seccomp": "call_personality",
+    "namespaces": "namespace_net",
+    "new_session": "outside_session",
+    "rlimit_nofile": "files_opened",
+    "rlimit_cpu": "cpu_kernel",
+    "rlimit_as": "memory",
+    "limiter": "wasi_memory",
+    "clearenv": "secret_variable",
+    "output_cap": "stdout",
+    "wall_clock": "sleep",
+}
+"""A protection that is left out, and an act that shows it."""
+
+
+@pytest.fixture(scope="module")
+def controls() -> dict[str, str]:
+    """What the positive controls came to on this machine."""
+    return {act.name: act.outside for row in probe_wasmtime() for act in row.acts}
+
+
+@needs_wasmtime
+@pytest.mark.machine
+@pytest.mark.slow
+@pytest.mark.parametrize("protection", SHOWS)
+def test_every_protection_is_worth_something(protection: str, controls: dict[str, str]) -> None:
+    rows = probe_wasmtime(frozenset({protection}), controls)
+
+    assert SHOWS[protection] in {act.name for row in rows for act in row.red}

@@ -1,0 +1,133 @@
+"""The doctor of sandboxes: its table, what is missing and how to get it, on machines that have it and that lack it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from typer.testing import CliRunner
+
+from adapters.sandbox.model import Bounds, Ended, Program
+from adapters.sandbox.probe import REQUESTED, WORDING, Act, Row
+from engine.cli import app, doctor_sandbox
+from engine.errors import Exit, WorkError
+from engine.sandboxes.registry import Registered
+
+NOW = 1_790_000_000.0
+
+
+@dataclass
+class Simulated:
+    """A backend of a machine that is not this one."""
+
+    name: str = "simulated"
+    lack: str | None = None
+    rows: tuple[Row, ...] = ()
+    fault: Exception | None = None
+
+    def run(self, program: Program, bounds: Bounds, cancel: object = None) -> Ended:
+        raise NotImplementedError
+
+    def available(self) -> str | None:
+        return self.lack
+
+    def machine(self) -> str:
+        return "sha256:" + "0" * 64
+
+    def probe(self) -> tuple[Row, ...]:
+        if self.fault is not None:
+            raise self.fault
+        return self.rows
+
+    def registered(self) -> Mapping[str, Registered]:
+        return {self.name: Registered(self, self.probe)}
+
+
+def row(boundary: str, kind: str, *acts: Act) -> Row:
+    return Row(boundary, kind, kind != "unsupported", acts, f"sha256:{boundary.encode().hex():0>64}")
+
+
+HELD = Act("tcp", "refused:EPERM", "did", held=True)
+FILES, NETWORK = row("files", "kernel", HELD, HELD), row("network", "kernel", HELD)
+MEMORY = row("memory", "bounded", Act("memory_process", "kernel", "", held=True), Act("flood", "did", "did", held=None))
+OPEN = row("network", "unsupported", Act("tcp", "did", "did", held=False), Act("udp", "missing", "did", held=False))
+
+
+@pytest.fixture(autouse=True)
+def _another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_sandbox, "_languages", lambda: {"python": "ok", "javascript": "missing: install it"})
+    monkeypatch.setattr(doctor_sandbox, "_memory_cgroup", lambda: "run below a delegated cgroup v2")
+    monkeypatch.setattr("time.monotonic", lambda: 0.0)
+
+
+def told(capsys: pytest.CaptureFixture[str], format_: str, *backends: Simulated) -> tuple[Exit, str]:
+    everything = {name: entry for one in backends for name, entry in one.registered().items()}
+    code = doctor_sandbox.run(format_, lambda: everything, lambda: NOW)
+    return code, capsys.readouterr().out
+
+
+# covers: A94
+def test_text_of_machines(capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion) -> None:
+    whole = Simulated("whole", rows=(FILES, NETWORK, MEMORY))
+    lacking = Simulated("lacking", lack="bubblewrap is missing: install it")
+    failing = Simulated("failing", fault=WorkError("it does not start", remedy="allow user namespaces"))
+    leaking = Simulated("leaking", rows=(FILES, OPEN))
+    assert told(capsys, "text", whole, lacking, failing, leaking) == snapshot(name="some")
+    assert told(capsys, "text", lacking) == snapshot(name="none")
+
+
+# covers: E33 D19
+@pytest.mark.parametrize(
+    ("backend", "code"),
+    [
+        (Simulated(rows=(FILES, NETWORK)), Exit.ALLOW),
+        (Simulated(rows=(FILES, NETWORK, MEMORY)), Exit.ALLOW),
+        (Simulated(rows=(FILES, OPEN)), Exit.FAILED_CLOSED),
+        (Simulated(rows=()), Exit.FAILED_CLOSED),
+        (Simulated(lack="it is missing"), Exit.FAILED_CLOSED),
+        (Simulated(fault=OSError(28, "no space left")), Exit.FAILED_CLOSED),
+    ],
+    ids=["whole", "bounded", "open", "empty", "missing", "failing"],
+)
+def test_it_ends_with_0_only_where_every_boundary_is_held(
+    capsys: pytest.CaptureFixture[str], backend: Simulated, code: Exit
+) -> None:
+    assert told(capsys, "text", backend)[0] is code
+    found, text = told(capsys, "json", backend)
+    assert (found, json.loads(text)["exit"]) == (code, int(code))
+
+
+def test_json_has_every_act(capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion) -> None:
+    assert json.loads(told(capsys, "json", Simulated(rows=(FILES, OPEN, MEMORY)))[1]) == snapshot
+
+
+# covers: C80
+def test_the_plain_subprocess_is_never_called_more_than_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    for format_ in ("text", "json"):
+        text = told(capsys, format_, Simulated(rows=(FILES,)))[1]
+        assert WORDING in text
+        about = [line for line in text.splitlines() if "subprocess" in line]
+        assert about
+        assert all("sandbox" not in line.replace(WORDING, "") for line in about)
+
+
+def test_words_of_a_probe_cannot_move_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = row("files", "unsupported", Act("a", "\x1b[31mred\n", "did", held=False))
+    assert "\x1b" not in told(capsys, "text", Simulated(rows=(evil,)))[1]
+
+
+@pytest.mark.machine
+def test_the_command_tries_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    done = CliRunner().invoke(app, ["doctor", "--sandbox", "--format", "json"])
+    document = json.loads(done.stdout)
+    (found,) = [one for one in document["backends"] if one["backend"] == "bubblewrap"]
+    if found["missing"] is not None:
+        assert (done.exit_code, found["boundaries"]) == (4, [])
+        pytest.skip(f"NOT TRIED: {found['missing']}")
+    assert done.exit_code == document["exit"]
+    assert [one["boundary"] for one in found["boundaries"]] == list(REQUESTED)
+    assert {"boundary", "requested", "class", "enforced", "evidence", "probed_at", "acts"} == {*found["boundaries"][0]}

@@ -1,0 +1,124 @@
+"""Facts of output: kinds, numbers that all readers share, digests of texts; and the answer made of limits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from engine.facts.code_answers import (
+    CarriedLimit,
+    IntegerLimit,
+    NumberLimit,
+    PercentLimit,
+    RateLimit,
+    TextLimit,
+    carried_of,
+    metrics_of,
+    result_of,
+    sentence,
+)
+from engine.facts.code_outputs import FieldFacts, carried_facts, output_facts
+
+
+def field(value: Any) -> FieldFacts:
+    return output_facts(json.dumps({"x": value}), ["x"]).fields[0]
+
+
+# covers: C85
+def test_bytes_are_counted_on_the_whole_text() -> None:
+    assert output_facts(" \u00e9\n", []).bytes == 4
+    assert output_facts("\ufffd", []).bytes == 3  # what stands for a byte that was no UTF-8
+
+
+# covers: C37 H02 H18
+@pytest.mark.parametrize(
+    "text",
+    ["", " \n", "done", "{", "{}{}", "{}\n{}", '{"x": NaN}', '{"x": Infinity}', '{"y": [-Infinity]}', '{"x": 1e999}',
+     '{"x": 1, "x": 1}', '{"y": {"x": 1, "x": 2}}', "[" * 100_000, '{"x":' * 5_000, '{"x": "\\ud800"}', "\ufeff{}",
+     "{'x': 1}", '{"x": 01}', '{"x": 1,}', "\0", '{"x": ' + "9" * 5_000 + "}"],
+    ids=lambda text: text[:24] + str(len(text)),
+)  # fmt: skip
+def test_what_readers_read_differently_is_no_json(text: str) -> None:
+    found = output_facts(text, ["x"])
+    assert (found.parsed, found.object, found.fields) == (False, False, ())
+
+
+# covers: C37
+@pytest.mark.parametrize("text", ["[]", "7", "null", '"{}"', "true"])
+def test_what_is_no_object_has_no_fields(text: str) -> None:
+    found = output_facts(text, ["x"])
+    assert (found.parsed, found.object, found.fields) == (True, False, ())
+
+
+# covers: C38 C74
+def test_only_the_fields_of_the_contract_are_facts_and_in_its_order() -> None:
+    found = output_facts('{"c": 1, "quokka": "wombat", "a": 2}', ["a", "b", "c"])
+    assert [(one.id, one.present, one.kind) for one in found.fields] == [
+        ("a", True, "integer"), ("b", False, "absent"), ("c", True, "integer"),
+    ]  # fmt: skip
+    assert "quokka" not in found.model_dump_json()
+    assert "wombat" not in output_facts('{"a": "wombat"}', ["a"]).model_dump_json()
+
+
+# covers: C40 C42 H02 H18
+def test_kinds_and_numbers() -> None:
+    facts: list[tuple[Any, str, Any]] = [
+        (True, "boolean", None), (None, "null", None), ([1], "list", None), ({"y": 1}, "object", None),
+        (1, "integer", 1), (-3, "integer", -3), (1.0, "number", 1.0), (2.5, "number", 2.5),
+        (10**400, "integer", None), (2**53, "integer", None), (2**53 - 1, "integer", 2**53 - 1),
+        ("7", "text", 7.0), (" 7.5 ", "text", 7.5), ("1e2", "text", 100.0), ("slow", "text", None), ("", "text", None),
+        ("nan", "text", None), ("Infinity", "text", None), ("1e999", "text", None), ("1_0", "text", None),
+        ("0x1", "text", None), ("\u0661", "text", None), ("1" * 5_000, "text", None),
+    ]  # fmt: skip
+    for value, kind, number in facts:
+        found = field(value)
+        assert (found.kind, found.number) == (kind, number)
+        assert type(found.number) is type(number)
+
+
+# covers: C42 H20
+def test_texts_are_known_by_their_digests() -> None:
+    found = field("us-\u00e9")
+    assert found.sha256 == hashlib.sha256("us-\u00e9".encode()).hexdigest()
+    assert found.upper_sha256 == hashlib.sha256("US-\u00c9".encode()).hexdigest()
+    assert field(20260307).sha256 == field("20260307").sha256
+    assert [field(value).sha256 for value in (True, 1.5, None, ["x"], 10**400)] == [None] * 5
+
+
+# covers: C82
+def test_what_is_carried_is_text_that_can_be_printed() -> None:
+    request = {"a": "us", "b": 7, "c": " ", "d": "x" * 201, "e": "a\nb", "f": True, "g": ["x"], "quokka": "x"}
+    found = carried_facts(request, [*"abcdefgh"])
+    assert [(one.id, one.text, one.upper) for one in found] == [
+        ("a", "us", "US"), ("b", "7", "7"), *((name, None, None) for name in "cdefgh"),
+    ]  # fmt: skip
+    assert [one.text for one in carried_facts(["a"], ["a"])] == [None]
+
+
+RESULT = (
+    RateLimit(name="rate", kind="rate", value=2 / 60, decimals=6, percent=PercentLimit(name="rate_pct", decimals=2)),
+    NumberLimit(name="share", kind="number", value=0.1234567, decimals=6),
+    NumberLimit(name="latency", kind="rounded", value=166.995, decimals=2),
+    IntegerLimit(name="alerts", kind="integer", value=1),
+    TextLimit(name="severity", kind="choice", value="P1"),
+    TextLimit(name="region", kind="request", value="US"),
+)
+
+
+# covers: C42 C43 C46 C74
+def test_result_and_metrics_come_from_the_limits() -> None:
+    shown = {"latency": round(166.995, 2), "alerts": 1, "severity": "P1"}
+    assert result_of(RESULT) == {"rate": 2 / 60, "share": 0.1234567, **shown, "region": "US"}
+    assert metrics_of(RESULT) == {"rate": 0.033333, "rate_pct": 3.33, "share": 0.123457, **shown}
+    assert carried_of([CarriedLimit(name="region", value="US")]) == {"region": "US"}
+
+
+# covers: C79
+def test_a_sentence_is_filled_in_once() -> None:
+    assert sentence("{a} in {b}: {c}%", {"a": 167.0, "b": "{c}"}, {"c": 3.33}) == "167.0 in {c}: 3.33%"
+    with pytest.raises(KeyError):
+        sentence("{a.__class__}{a}", {"b": 1})
+    assert sentence("{a.__class__} {a!r} {0} {}", {"a": 1}) == "{a.__class__} {a!r} {0} {}"

@@ -1,0 +1,241 @@
+"""What is found in a JavaScript program, and that no text whatever brings the scan down."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from engine.facts.code_scan import scan
+from engine.facts.code_scan_items import CODE_BYTES, DEPTH, ScanFacts
+
+
+def found(code: str) -> ScanFacts:
+    facts = scan("javascript", code)
+    assert facts.parsed, facts.problem
+    return facts
+
+
+def ids(code: str, where: str) -> list[str]:
+    listed: tuple[Any, ...] = getattr(found(code), where)
+    return [one.id for one in listed]
+
+
+# covers: C71
+@pytest.mark.parametrize(
+    ("code", "imports", "members"),
+    [
+        ("import a from 'a'", ["a"], []),
+        ("import {b, c as d} from 'a/e'", ["a"], ["a.b", "a.c"]),
+        ("import * as n from 'node:fs/promises'", ["fs"], []),
+        ("import 'a'", ["a"], []),
+        ("import 'a.b/c'", ["a.b"], []),
+        ("import './a'", ["relative"], []),
+        ("import 'https:a'", ["relative"], []),
+        ("export {a} from 'b'", ["b"], ["b.a"]),
+        ("export * from 'b'", ["b"], []),
+        ("require('a')", ["a"], []),
+        ("require(`a`)", ["a"], []),
+        ("require('a' + b)", ["computed"], []),
+        ("require(a)", ["computed"], []),
+        ("require()", ["computed"], []),
+        ("x.require('a')", ["a"], []),
+        ("process.getBuiltinModule('fs')", ["fs"], []),
+        ("import('a')", ["a"], []),
+        ("await import(`${a}`)", ["computed"], []),
+        ("require('\\x66s')", ["fs"], []),
+    ],
+)
+def test_imports(code: str, imports: list[str], members: list[str]) -> None:
+    assert ids(code, "imports") == imports
+    assert ids(code, "members") == members
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("import {b} from 'a'", False), ("import 'a'", False), ("export {b} from 'a'", False),
+        ("import b from 'a'", True), ("import * as b from 'a'", True), ("import c, {b} from 'a'", True),
+        ("export * from 'a'", True), ("export * as b from 'a'", True), ("require('a')", True), ("import('a')", True),
+    ],
+)  # fmt: skip
+def test_modules_as_values(code: str, value: bool) -> None:  # noqa: FBT001
+    assert [one.as_value for one in found(code).modules] == [value]
+
+
+# covers: C71 H03
+@pytest.mark.parametrize(
+    ("code", "calls", "attributes"),
+    [
+        ("a()", ["a"], []),
+        ("new a()", ["a"], []),
+        ("a.b()", ["b"], ["b"]),
+        ("a?.b?.()", ["b"], ["b"]),
+        ("a['b']()", ["b"], ["b"]),
+        ("a[`b`]", [], ["b"]),
+        ("a[('b')]", [], ["b"]),
+        ("a`b`", ["a"], []),
+        ("a.b`c`", ["b"], ["b"]),
+        ("const {b: c} = a", [], ["b"]),
+        ("const {b} = a", [], ["b"]),
+        ("({b: c} = a)", [], ["b"]),
+        ("function f({b}) {}", [], ["b"]),
+        ("const {['b']: c} = a", [], ["b"]),
+        ("x = {b: 1}", [], []),
+        ("x = {__proto__: a}", [], ["__proto__"]),
+        ("class A { b() {} }", [], []),
+        ("a.\\u0062", [], ["b"]),
+        ("a['\\u{62}']", [], ["b"]),
+    ],
+)
+def test_calls_and_attributes(code: str, calls: list[str], attributes: list[str]) -> None:
+    assert ids(code, "calls") == calls
+    assert ids(code, "attributes") == attributes
+
+
+@pytest.mark.parametrize(
+    ("code", "computed"),
+    [
+        ("a[0]", []), ("a['b']", []), ("a[b]", ["member_variable"]), ("a['b' + 'c']", ["member_built"]),
+        ("a[`b${c}`]", ["member_built"]), ("a[('b' + c)]", ["member_built"]), ("a[f()]", ["member_variable"]),
+        ("x = {[a]: 1}", ["member_variable"]), ("with (a) {}", ["scope"]), ("a = <b/>", ["jsx"]),
+    ],
+)  # fmt: skip
+def test_what_is_put_together_at_run_time(code: str, computed: list[str]) -> None:
+    assert ids(code, "computed") == computed
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "builtin", "bound"),
+    [
+        ("let a = 1; a", "a", False, True),
+        ("a", "a", True, False),
+        ("let process = 1", "process", True, True),
+        ("function f(a) {}", "a", False, True),
+        ("a => a", "a", False, True),
+        ("(a, [b], {c: d, e = 1}, ...g) => 1", "e", False, True),
+        ("(a, [b], {c: d, e = 1}, ...g) => 1", "g", False, True),
+        ("try {} catch (a) {}", "a", False, True),
+        ("for (const a of b) {}", "a", False, True),
+        ("for (const a of b) {}", "b", True, False),
+        ("class A extends B {}", "B", True, False),
+        ("class A extends B {}", "A", False, True),
+        ("(function a() {})", "a", False, True),
+        ("import a from 'b'", "a", False, True),
+        ("let [a = b] = c", "b", True, False),
+        ("this.a", "this", True, False),
+        ("x = {a}", "a", True, False),
+        ("\\u0065val", "eval", True, False),
+        ("import.meta", "meta", True, False),
+    ],
+)
+def test_names(code: str, name: str, builtin: bool, bound: bool) -> None:  # noqa: FBT001
+    one = next(one for one in found(code).names if one.id == name)
+    assert (one.builtin, one.bound) == (builtin, bound)
+
+
+@pytest.mark.parametrize(
+    ("code", "kinds"),
+    [
+        ("'/etc/x'", ["path"]), ("'/' + 'etc'", ["path"]), ("`/${a}`", ["path"]), ("`${a}/b`", []),
+        ("'ws://h'", ["url"]),
+        ("'constructor'", ["reflection"]), ("'con' + 'structor'", ["reflection"]), ("'__a'", ["dunder"]),
+        ("'\\x2fetc\\u{2f}x'", ["path"]), ("// /etc/x", []), ("'http://h/a/b'", []), ("1 + 2", []),
+    ],
+)  # fmt: skip
+def test_literals(code: str, kinds: list[str]) -> None:
+    assert ids(code, "literals") == kinds
+
+
+def test_web_addresses() -> None:
+    assert found("// HTTP://a\n'https://b'").network_literals == 2
+    assert found("'\\x68ttp://a'").network_literals == 1
+    assert found("'ht' + `tp://a`").network_literals == 1
+
+
+def test_reads_of_the_input() -> None:
+    assert found("a.readFileSync(0); readFileSync(0)").input_calls == 2
+
+
+# covers: C27 H18
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("const x = {", "syntax"), ("'a", "syntax"), ("x = 1\0", "syntax"), ("'\ud800'", "syntax"),
+        ("a\n" * (CODE_BYTES // 2 + 1), "too_large"), ("a;\n" * (CODE_BYTES // 3), None),
+        ("".join(f"a{i};" for i in range(1_100)), "too_large"), ("[" * (DEPTH + 9) + "]" * (DEPTH + 9), "too_deep"),
+    ],
+)  # fmt: skip
+def test_what_is_not_read(code: str, problem: str | None) -> None:
+    facts = scan("javascript", code)
+    assert (facts.parsed, facts.problem) == (problem is None, problem)
+    assert facts.complete == (problem in {None, "syntax"})
+
+
+def test_a_scope_of_packages_is_part_of_the_name() -> None:
+    assert ids("import '@a/b/c'", "imports") == ids("import '@a/b'", "imports") != ids("import '@a/c'", "imports")
+
+
+BOMBS: dict[str, Callable[[int], str]] = {
+    "brackets": lambda n: "[" * (n // 2) + "]" * (n // 2),
+    "open": lambda n: "(" * n,
+    "sequences": lambda n: "(a," * (n // 3),
+    "templates": lambda n: "`${" * (n // 3),
+    "attributes": lambda n: "a" + ".b" * (n // 2),
+    "calls": lambda n: "a" + "()" * (n // 2),
+    "sums": lambda n: "1" + "+1" * (n // 2),
+    "text sums": lambda n: "'a'" + "+'a'" * (n // 4),
+    "not": lambda n: "!" * n + "a",
+    "arrows": lambda n: "a=>" * (n // 3) + "1",
+    "ternary": lambda n: "a?b:" * (n // 4) + "1",
+    "if": lambda n: "if(a)" * (n // 5) + ";",
+    "quotes": lambda n: "'" * n,
+    "comments": lambda n: "/*" * (n // 2),
+    "slashes": lambda n: "/a" * (n // 2),
+    "elements": lambda n: "<a>" * (n // 3),
+    "escapes": lambda n: "'" + "\\u{62}" * (n // 7) + "'",
+}
+
+
+# covers: C65 H18
+@pytest.mark.parametrize("bomb", BOMBS)
+@pytest.mark.parametrize("size", [DEPTH * 4, 6_000, CODE_BYTES])
+def test_bombs_end_within_bounds(bomb: str, size: int) -> None:
+    started = time.process_time()
+    facts = scan("javascript", BOMBS[bomb](size - 20))
+    assert time.process_time() - started < 10  # about half a second
+    assert facts.parsed or facts.problem in {"syntax", "too_deep", "too_large"}
+
+
+TOKENS = [
+    "(", ")", "[", "]", "{", "}", "=>", ",", ";", "`", "${", "'", '"', "/", "<", ">", "=", "...", "?.", "?", ":",
+    "function ", "async ", "await ", "yield ", "class ", "let ", "import ", "export ", "from ", "for ", "of ", "in ",
+    "a", "eval", "1", "0x", "\n", "\\u0061", "\\", "//", "/*", "*/", "if ", "else ", "with ", "constructor", "static ",
+    "#a", "@", "new ", "\f",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_order_of_its_tokens_gives_facts(seed: int) -> None:
+    chosen = random.Random(seed)  # noqa: S311  (the same each time)
+    for size in (5, 30, 2_000):
+        for _ in range(20 if size < 100 else 1):
+            code = "".join(chosen.choice(TOKENS) for _ in range(size))
+            facts = scan("javascript", code)
+            assert facts.parsed == (facts.problem is None)
+            assert scan("javascript", code) == facts
+
+
+@hypothesis_settings(max_examples=200, deadline=None)
+@given(st.text())
+def test_any_text_in_a_string_is_looked_at(text: str) -> None:
+    escaped = "".join(f"\\u{{{ord(letter):x}}}" for letter in text)
+    facts = found(f"a['{escaped}']")
+    assert len(facts.attributes) == 1
+    assert facts.attributes[0].dunder == text.startswith("__")

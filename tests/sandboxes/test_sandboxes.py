@@ -1,0 +1,330 @@
+"""Results of probes: kept, signed, bound to this machine, and made again whenever one of these does not hold."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox.model import Bounds, Ended, Program
+from adapters.sandbox.probe import Act, Row
+from engine import Engine
+from engine.enforce import enforceable
+from engine.errors import EnforceError, WorkError
+from engine.model import Limits
+from engine.points import SandboxFacts
+from engine.sandboxes import AHEAD_SECONDS, KEPT_SECONDS, RETRY_SECONDS, Sandboxes
+from engine.sandboxes.registry import Registered, registered
+from engine.settings import Settings
+
+NOW = 1_790_000_000
+
+
+def row(boundary: str, *, enforced: bool) -> Row:
+    act = Act("try", "refused:ENOENT" if enforced else "did", "did", enforced)
+    return Row(boundary, "kernel" if enforced else "unsupported", enforced, (act,), f"sha256:{len(boundary):064}")
+
+
+HELD, OPEN = row("files", enforced=True), row("network", enforced=False)
+
+
+@dataclass
+class Machine:
+    """A backend on a machine that changes as a test wants it to; counts how often it was tried."""
+
+    name: str = "simulated"
+    lack: str | None = None
+    kernel: str = "one"
+    rows: tuple[Row, ...] = (HELD,)
+    fault: Exception | None = None
+    now: int = NOW
+    probes: int = 0
+    entered: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> Ended:
+        raise NotImplementedError
+
+    def available(self) -> str | None:
+        return self.lack
+
+    def machine(self) -> str:
+        return self.kernel
+
+    def probe(self) -> tuple[Row, ...]:
+        self.probes += 1
+        if self.fault is not None:
+            raise self.fault
+        return self.rows
+
+    def registered(self) -> Mapping[str, Registered]:
+        return {self.name: Registered(self, self.probe)}
+
+    def sandboxes(self, state: Path) -> Sandboxes:
+        return Sandboxes(state, lambda: self.now, self.registered)
+
+    def facts(self, state: Path) -> SandboxFacts:
+        """As an engine that has just started gets them."""
+        return self.sandboxes(state).facts(frozenset({self.name}))
+
+
+def kept(state: Path) -> Path:
+    return state / "sandbox" / "simulated.json"
+
+
+def test_a_result_is_kept_for_the_next_engine(tmp_path: Path) -> None:
+    machine = Machine()
+    first = machine.facts(tmp_path)
+    (boundary,), (probe,) = first.boundaries, first.probes
+    assert (boundary.backend, boundary.boundary, boundary.kind, boundary.enforced) == (
+        "simulated",
+        "files",
+        "kernel",
+        True,
+    )
+    assert boundary.evidence == HELD.evidence
+    assert (probe.id, probe.probed_at, probe.authentic, probe.subject) == ("simulated", NOW, True, probe.machine)
+    machine.now += 100
+    assert machine.facts(tmp_path) == first
+    assert machine.probes == 1
+    assert {oct(path.stat().st_mode)[-3:] for path in (kept(tmp_path), tmp_path / "keys" / "sandbox.key")} == {"600"}
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["sandbox.key", "simulated.json"]
+
+
+def edited(change: Callable[[dict[str, object]], object]) -> Callable[[Path], None]:
+    def change_file(state: Path) -> None:
+        document = json.loads(kept(state).read_bytes())
+        change(document)
+        kept(state).write_text(json.dumps(document), encoding="utf-8")
+
+    return change_file
+
+
+def set_row(document: dict[str, object], name: str, value: object) -> None:
+    result = document["result"]
+    assert isinstance(result, dict)
+    result["rows"][0][name] = value
+
+
+def set_result(document: dict[str, object], name: str, value: object) -> None:
+    result = document["result"]
+    assert isinstance(result, dict)
+    result[name] = value
+
+
+def made_by_another_installation(state: Path) -> None:
+    other = state.with_name("other")
+    Machine().facts(other)
+    shutil.copy(kept(other), kept(state))
+
+
+def linked(state: Path) -> None:
+    kept(state).rename(state / "elsewhere")
+    kept(state).symlink_to(state / "elsewhere")
+
+
+def renamed(state: Path) -> None:
+    """A result of another backend under this one's name."""
+    other = Machine(name="other")
+    other.facts(state)
+    (state / "sandbox" / "other.json").rename(kept(state))
+
+
+FAULTS: dict[str, Callable[[Path], object]] = {
+    "kind": edited(lambda document: set_row(document, "kind", "supervised")),
+    "enforced": edited(lambda document: set_row(document, "boundary", "network")),
+    "time": edited(lambda document: set_result(document, "probed_at", NOW + 1)),
+    "subject": edited(lambda document: set_result(document, "subject", "sha256:" + "9" * 64)),
+    "field": edited(lambda document: set_result(document, "more", 1)),
+    "no_mac": edited(lambda document: document.pop("mac")),
+    "other_mac": edited(lambda document: document.update(mac="0" * 64)),
+    "half": lambda state: kept(state).write_bytes(kept(state).read_bytes()[:-9]),
+    "empty": lambda state: kept(state).write_bytes(b""),
+    "huge": lambda state: kept(state).write_bytes(kept(state).read_bytes() + b" " * (2 << 20)),
+    "removed": lambda state: kept(state).unlink(),
+    "readable_by_others": lambda state: kept(state).chmod(0o644),
+    "linked": linked,
+    "renamed": renamed,
+    "foreign": made_by_another_installation,
+    "key_changed": lambda state: (state / "keys" / "sandbox.key").write_bytes(b"k" * 32),
+    "key_open": lambda state: (state / "keys" / "sandbox.key").chmod(0o640),
+}
+
+
+# covers: H05
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_result_that_is_not_ours_is_made_again(tmp_path: Path, fault: str) -> None:
+    machine, state = Machine(), tmp_path / "state"
+    first = machine.facts(state)
+    FAULTS[fault](state)
+    machine.now += 5
+    again = machine.facts(state)
+    assert machine.probes == 2
+    assert again.boundaries == first.boundaries
+    assert [probe.probed_at for probe in again.probes] == [NOW + 5]
+
+
+# covers: H05
+@pytest.mark.parametrize(
+    ("seconds", "probes"),
+    [(KEPT_SECONDS, 1), (KEPT_SECONDS + 1, 2), (-AHEAD_SECONDS, 1), (-AHEAD_SECONDS - 1, 2)],
+    ids=["a_day", "older", "clock_set_back", "from_the_future"],
+)
+def test_an_old_result_is_made_again(tmp_path: Path, seconds: int, probes: int) -> None:
+    for lasting in (True, False):
+        machine = Machine()
+        state = tmp_path / str(lasting)
+        sandboxes = machine.sandboxes(state)
+        sandboxes.facts(frozenset({"simulated"}))
+        machine.now += seconds
+        found = (sandboxes if lasting else machine.sandboxes(state)).facts(frozenset({"simulated"}))
+        assert machine.probes == probes
+        assert found.probes[0].probed_at == (NOW if probes == 1 else machine.now)
+
+
+# covers: H05
+def test_a_result_of_another_machine_is_made_again(tmp_path: Path) -> None:
+    machine = Machine()
+    sandboxes = machine.sandboxes(tmp_path)
+    first = sandboxes.facts(frozenset({"simulated"})).probes[0]
+    machine.kernel = "two"
+    for again in (sandboxes.facts(frozenset({"simulated"})), machine.facts(tmp_path)):
+        assert again.probes[0].subject == again.probes[0].machine != first.subject
+    assert machine.probes == 2
+
+
+# covers: A94
+def test_only_what_is_registered_and_asked_for_is_tried(tmp_path: Path) -> None:
+    machine = Machine()
+    sandboxes = machine.sandboxes(tmp_path)
+    assert sandboxes.facts(frozenset()) == SandboxFacts()
+    assert sandboxes.facts(frozenset({"container", "subprocess"})) == SandboxFacts()
+    assert machine.probes == 0
+    assert "subprocess" not in registered()
+    assert "bubblewrap" in registered()
+
+
+# covers: A94
+def test_two_backends_are_told_apart(tmp_path: Path) -> None:
+    one, two = Machine(name="one"), Machine(name="two", rows=(HELD, OPEN))
+    sandboxes = Sandboxes(tmp_path, lambda: NOW, lambda: {**one.registered(), **two.registered()})
+    found = sandboxes.facts(frozenset({"one", "two"}))
+    assert [(each.backend, each.boundary, each.enforced) for each in found.boundaries] == [
+        ("one", "files", True),
+        ("two", "files", True),
+        ("two", "network", False),
+    ]
+    assert [probe.id for probe in found.probes] == ["one", "two"]
+
+
+# covers: D19
+def test_a_backend_that_is_not_there_claims_nothing_and_says_what_to_do(tmp_path: Path) -> None:
+    machine = Machine(lack="bubblewrap is missing: install it")
+    assert machine.facts(tmp_path) == SandboxFacts()
+    assert machine.sandboxes(tmp_path).tried("simulated").problem == machine.lack
+    assert not any(tmp_path.iterdir())
+    machine.lack = None
+    assert machine.facts(tmp_path).boundaries
+
+
+@pytest.mark.parametrize("fault", [WorkError("it does not start", remedy="mend it"), OSError(28, "no space")])
+def test_a_probe_that_fails_claims_nothing_and_is_made_again_later(tmp_path: Path, fault: Exception) -> None:
+    machine = Machine(fault=fault)
+    sandboxes = machine.sandboxes(tmp_path)
+    for _ in range(3):
+        assert sandboxes.facts(frozenset({"simulated"})) == SandboxFacts()
+    assert machine.probes == 1
+    assert "it cannot be tried: " in (sandboxes.tried("simulated").problem or "")
+    machine.now, machine.fault = machine.now + RETRY_SECONDS, None
+    assert sandboxes.facts(frozenset({"simulated"})).boundaries
+    assert machine.probes == 2
+
+
+def test_a_result_with_an_open_boundary_is_not_kept_for_long(tmp_path: Path) -> None:
+    machine = Machine(rows=(HELD, OPEN))
+    sandboxes = machine.sandboxes(tmp_path)
+    for _ in range(3):
+        found = sandboxes.facts(frozenset({"simulated"}))
+        assert [each.enforced for each in found.boundaries] == [True, False]
+    assert machine.probes == 1
+    assert not kept(tmp_path).exists()
+    machine.now, machine.rows = machine.now + RETRY_SECONDS, (HELD,)
+    assert [each.enforced for each in sandboxes.facts(frozenset({"simulated"})).boundaries] == [True]
+
+
+def test_state_that_cannot_be_written_costs_a_probe_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    machine = Machine()
+    sandboxes = machine.sandboxes(tmp_path / "state")
+    assert sandboxes.facts(frozenset({"simulated"})).boundaries == sandboxes.facts(frozenset({"simulated"})).boundaries
+    assert machine.probes == 1
+
+
+def test_many_at_once_try_it_once(tmp_path: Path) -> None:
+    machine, found = Machine(), list[SandboxFacts]()
+    sandboxes, together = machine.sandboxes(tmp_path), threading.Barrier(8)
+
+    def ask() -> None:
+        together.wait()
+        found.append(sandboxes.facts(frozenset({"simulated"})))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert machine.probes == 1
+    assert found == [found[0]] * 8
+
+
+def test_engines_that_start_together_agree_on_one_key(tmp_path: Path) -> None:
+    machines = [Machine() for _ in range(8)]
+    threads = [threading.Thread(target=machine.facts, args=(tmp_path,)) for machine in machines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    late = Machine()
+    late.facts(tmp_path)
+    assert late.probes == 0
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["sandbox.key", "simulated.json"]
+
+
+class Bound(Limits):
+    """Limits that one backend has to hold."""
+
+    def boundaries(self) -> frozenset[str]:
+        return frozenset({"files", "network"})
+
+    def on_backend(self) -> str:
+        return "simulated"
+
+
+# covers: D19
+def test_limits_with_a_boundary_that_was_not_shown_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(EnforceError, match="not shown to enforce `network`"):
+        enforceable(Bound(), Machine(rows=(HELD, OPEN)).facts(tmp_path).boundaries)
+    held = row("network", enforced=True)
+    other = Machine(name="other", rows=(HELD, held)).facts(tmp_path).boundaries
+    with pytest.raises(EnforceError):
+        enforceable(Bound(), other)
+    enforceable(Bound(), Machine(rows=(HELD, held)).facts(tmp_path / "more").boundaries)
+
+
+@pytest.mark.machine
+def test_the_engine_tries_nothing_before_somebody_asks(settings: Settings) -> None:
+    with Engine(settings, now=lambda: datetime.fromtimestamp(NOW, UTC)) as engine:
+        assert engine.parts is not None
+        engine.check("license", {"expression": "MIT", "purpose": "train"})
+        assert not (settings.state / "sandbox").exists()
+        assert engine.parts.world.sandbox_facts(frozenset({"unknown"})) == SandboxFacts()
+        assert not (settings.state / "sandbox").exists()
+        if registered()["bubblewrap"].backend.available() is None:
+            found = engine.parts.world.sandbox_facts(frozenset({"bubblewrap"}))
+            assert {each.backend for each in found.boundaries} == {"bubblewrap"}
+            assert [probe.probed_at for probe in found.probes] == [NOW]
