@@ -46,6 +46,7 @@ class MemoryGroup:
         self.place = place
         self._folder = place.folder / f"sandbox-{os.getpid()}-{os.urandom(8).hex()}"
         self._kills = 0
+        self._bytes = 0
         self.oom: int | None = None
         """Readable when memory runs out; version 1 has it, which kills one process only and not the tree."""
         self.thread: ThreadPoolExecutor | None = None
@@ -88,7 +89,8 @@ class MemoryGroup:
         try:
             if self.oom is None or len((self._folder / "tasks").read_text(encoding="ascii").split()) != 1:
                 return False
-            self._bound(memory_bytes)
+            if self._bytes != memory_bytes:
+                self._bound(memory_bytes)
             self._kills = self._killed_ever()
             with suppress(BlockingIOError):
                 os.eventfd_read(self.oom)
@@ -140,11 +142,13 @@ class MemoryGroup:
             with suppress(OSError):  # there is none where the kernel has no swap
                 self._write("memory.swap.max", "0")
             return
+        self._bytes = 0
         with suppress(OSError):  # there is none where swap is not counted; it is never below the other
             self._write("memory.memsw.limit_in_bytes", "-1")
         self._write("memory.limit_in_bytes", most)
         with suppress(OSError):
             self._write("memory.memsw.limit_in_bytes", most)
+        self._bytes = memory_bytes
 
     def _killed_ever(self) -> int:
         name = "memory.oom_control" if self.place.version == 1 else "memory.events"
