@@ -37,12 +37,24 @@ most(profile, role, limit) := found if {
 }
 
 # METADATA
-# description: Whether a limit that a request states is no higher than that of the profile.
+# description: Whether a limit that a request states is one, and no higher than that of the profile.
 no_higher(profile, role, amount) if {
 	is_number(amount.value)
+	_some(amount)
 	ceiling := most(profile, role, amount.id)
 	is_number(ceiling)
 	amount.value <= ceiling
+}
+
+# Nothing runs in no time or with no memory; only files may be none.
+_some(amount) if {
+	is_number(amount.value)
+	amount.value > 0
+}
+
+_some(amount) if {
+	amount.value == 0
+	amount.id in {"artifact_files", "artifact_bytes"}
 }
 
 # METADATA

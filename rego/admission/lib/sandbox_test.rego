@@ -85,9 +85,12 @@ test_no_higher if {
 		"higher": {"id": "processes", "value": 11}, "text": {"id": "processes", "value": "1"},
 		"null": {"id": "processes", "value": null}, "no value": {"id": "processes"}, "no id": {"value": 1},
 		"unknown": {"id": "patience", "value": 1},
+		"none": {"id": "processes", "value": 0},
+		"no files": {"id": "artifact_files", "value": 0},
+		"fewer than none": {"id": "artifact_files", "value": -1},
 	}
 	held := {name | some name, one in amounts; sandbox.no_higher("here", "solution", one) with data.policy as policy}
-	held == {"lower", "same"}
+	held == {"lower", "same", "no files"}
 	not sandbox.no_higher("here", "verifier", amounts.lower) with data.policy as policy
 	not sandbox.no_higher("here", "solution", amounts.lower) with data.policy as _without("floor/most/processes")
 }

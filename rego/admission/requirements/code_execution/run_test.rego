@@ -43,7 +43,8 @@ test_attempts_left if {
 test_not_repeated if {
 	code := _run.action.code.sha256
 	attempts := {
-		"other": {"code_sha256": crypto.sha256("b"), "state": "failed"}, "cut": {"code_sha256": "b", "state": "failed"}, "same": {"code_sha256": code, "state": "failed"},
+		"other": {"code_sha256": crypto.sha256("b"), "state": "failed"},
+		"cut": {"code_sha256": "b", "state": "failed"}, "same": {"code_sha256": code, "state": "failed"},
 		"begun": {"code_sha256": code, "state": "begun"}, "ok": {"code_sha256": code, "state": "ok"},
 		"no state": {"code_sha256": code}, "no code": {"state": "ok"}, "null": {"code_sha256": null, "state": "failed"},
 	}
