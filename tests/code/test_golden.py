@@ -152,7 +152,7 @@ def test_neither_code_nor_payload_gets_into_trace_history_or_record(bench: Bench
     assert done.document["proposed_action"]["language"] == "python"
     told = json.dumps([done.document, bench.recorded(done)])
     assert "canary-" not in told
-    assert "failed_rate" not in told
+    assert "sum(1 for row" not in told
     assert bench.kept(done.document["stored"]["code"]).decode() == code  # the control: it is kept, elsewhere
 
 
