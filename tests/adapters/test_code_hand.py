@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from adapters.sandbox.hand import Code, Shown, enforced, run_code
+from adapters.sandbox.granted import Shown, enforced
+from adapters.sandbox.hand import Code, run_code
 from adapters.sandbox.model import Bounds, Ended, Program, Status
 from engine.errors import WorkError
 from engine.facts.boundaries import BOUNDARIES
@@ -81,7 +82,9 @@ def permit(granted: Limits | None = None, point: str = "code_execution") -> Perm
 def shown(**changes: Any) -> Shown:
     """What a machine holds that holds everything, but for the changes to a boundary or to the probe."""
     name = changes.pop("boundary", None)
-    of_probe = {key: changes.pop(key) for key in ("subject", "machine", "authentic", "id") if key in changes}
+    of_probe: dict[str, Any] = {
+        key: changes.pop(key) for key in ("subject", "machine", "authentic", "id") if key in changes
+    }
     held = [
         Boundary(backend="bubblewrap", boundary=one, kind="kernel", enforced=True, evidence=INPUT) for one in BOUNDARIES
     ]

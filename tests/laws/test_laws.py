@@ -381,6 +381,7 @@ class _Faulty:
         self._hosts = engine.policy.hosts
         self._fields = engine.policy.output_fields
         self._carried = engine.policy.carried_fields
+        self._contracts = engine.policy.contracts
         self._backends = engine.policy.backends
         self.revisions: Revisions | None = engine.policy.revisions
 
@@ -401,6 +402,9 @@ class _Faulty:
 
     def carried_fields(self, contract: str) -> tuple[str, ...]:
         return self._carried.get(contract, ())
+
+    def contract(self, role: str) -> str:
+        return self._contracts.get(role, "")
 
     def backends(self) -> frozenset[str]:
         return self._backends
