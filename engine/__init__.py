@@ -6,18 +6,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["AsyncEngine", "Caller", "Context", "Engine", "Settings", "Via", "__version__"]
+__all__ = ["AsyncEngine", "Caller", "CodeRun", "Context", "Engine", "Rejection", "Settings", "Via", "__version__"]
 
 _HOMES = {
     "AsyncEngine": "engine.engine",
     "Caller": "engine.model",
+    "CodeRun": "engine.code.result",
     "Context": "engine.flow",
     "Engine": "engine.engine",
+    "Rejection": "engine.code.repair",
     "Settings": "engine.settings",
     "Via": "engine.model",
 }
 
 if TYPE_CHECKING:
+    from engine.code.repair import Rejection
+    from engine.code.result import CodeRun
     from engine.engine import AsyncEngine, Engine
     from engine.flow import Context
     from engine.model import Caller, Via

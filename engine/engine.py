@@ -37,6 +37,10 @@ from engine.settings import Settings
 from engine.work import Hand, Job
 
 if TYPE_CHECKING:
+    from engine.code.asking import Machine
+    from engine.code.once import Watch
+    from engine.code.repair import Repair, RepairAsync
+    from engine.code.result import CodeRun
     from engine.sandboxes import Sandboxes
     from engine.state.store import Store
 
@@ -102,6 +106,7 @@ class _Open:
         self._supervisor: Supervisor[PolicyBundle] | Down
         self._log: RecordLog | Down
         self._store: Store | None = None
+        self._machine: Machine | None = None
         self._resolver: Resolver
         self._opening = threading.Lock()
         self._walking: set[asyncio.Task[Any]] = set()
@@ -190,6 +195,26 @@ class _Open:
         if self.parts is None:
             raise _not_open()
         return answer_once(find(point), request, mode, self.parts, context, hand)
+
+    def _code_steps(self, asked: Any, context: Context, watch: Watch | None) -> Steps[CodeRun]:
+        if self.parts is None:
+            raise _not_open()
+        from engine.code.once import Watch, run_code
+
+        return run_code(asked, self.parts, self.code_machine(), context, watch or Watch())
+
+    def code_machine(self) -> Machine:
+        """What runs of generated code need of this machine; its `running` knows those under way."""
+        from adapters.artifact_store import ArtifactStore
+        from engine.code.asking import Machine
+        from engine.code.running import Running
+
+        sandboxes = self._open_sandboxes()
+        with self._opening:
+            if self._machine is None:
+                store = ArtifactStore(self.settings.state / "artifacts")
+                self._machine = Machine(sandboxes.backend, store, Running(self.settings.code_runs))
+            return self._machine
 
     def _serving(self) -> Served | Down:
         if isinstance(self._supervisor, Down):
@@ -330,6 +355,22 @@ class Engine(_Open):
 
         return self.decide("source", {"path": str(path), "digest": digest}, stage, context)
 
+    def run_code(self, asked: Any, context: Context = _ANYBODY, watch: Watch | None = None) -> CodeRun:
+        """Run generated code: decide, run in a sandbox, validate, record. `asked` is a CodeRunRequest as JSON.
+
+        Always a result, which says why it stopped. `watch` cancels the run, and is told of its phases.
+        """
+        return run(self._code_steps(asked, context, watch))
+
+    def repair_code(
+        self, asked: Any, repair: Repair, context: Context = _ANYBODY, watch: Watch | None = None
+    ) -> CodeRun:
+        """`run_code`, and again with what `repair` gives in the place of rejected code, as often as policy lets it."""
+        from engine.code.repair import repaired
+
+        own = replace(context, idempotency_key=None)  # a key is for one run
+        return repaired(lambda document: self.run_code(document, own, watch), asked, repair)
+
     def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
         """Tell what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
         self._open_store().settle(decision_id, amounts)
@@ -389,6 +430,19 @@ class AsyncEngine(_Open):
         request = {"path": path.name, "digest": None}
         steps = answer_once(find("source"), request, mode, parts, context, body=lambda: _digest_of(path))
         return await self._walk(run_async(steps))
+
+    async def run_code(self, asked: Any, context: Context = _ANYBODY, watch: Watch | None = None) -> CodeRun:
+        """`Engine.run_code`; programs run in threads of their own."""
+        return await self._walk(run_async(self._code_steps(asked, context, watch)))
+
+    async def repair_code(
+        self, asked: Any, repair: RepairAsync, context: Context = _ANYBODY, watch: Watch | None = None
+    ) -> CodeRun:
+        """`Engine.repair_code`."""
+        from engine.code.repair import repaired_async
+
+        own = replace(context, idempotency_key=None)
+        return await repaired_async(lambda document: self.run_code(document, own, watch), asked, repair)
 
     async def _walk(self, path: Coroutine[Any, Any, T]) -> T:
         """Walk a path to its end, also when the caller is cancelled: what it takes it gives back or records."""

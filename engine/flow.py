@@ -93,6 +93,10 @@ class Serving(Protocol):
         """The fields of a request that answers under a contract repeat, in their order."""
         ...
 
+    def contract(self, role: str) -> str:
+        """The output contract of a program in this role; empty where the policy names none."""
+        ...
+
     def backends(self) -> frozenset[str]:
         """The sandbox backends that profiles name."""
         ...

@@ -53,6 +53,10 @@ class Served:
         """The fields of a request that answers under a contract of policy/code.yaml repeat."""
         return self.opa.policy.carried_fields.get(contract, ())
 
+    def contract(self, role: str) -> str:
+        """The output contract of a program in this role, by policy/code.yaml."""
+        return self.opa.policy.contracts.get(role, "")
+
     def backends(self) -> frozenset[str]:
         """The sandbox backends that profiles of policy/sandbox.yaml name."""
         return self.opa.policy.backends
@@ -117,6 +121,10 @@ class Down:
         return ()
 
     carried_fields = output_fields
+
+    def contract(self, _role: str) -> str:
+        """None is known: nothing will be allowed."""
+        return ""
 
     def backends(self) -> frozenset[str]:
         """None is named: nothing will be allowed."""

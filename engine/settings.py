@@ -67,4 +67,5 @@ class Settings:
     release_key: Path | None = None  # public key (PEM) that it must be signed with
     unsigned_release_for_development: bool = False
     root: Path | None = None  # the only folder below which requests may name paths; None in process
+    code_runs: int = 8  # programs in sandboxes at once; each may take the memory of its profile
     record_lock_seconds: float = 10.0  # how long to wait for another engine on the same record

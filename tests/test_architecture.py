@@ -21,7 +21,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.settings": set(),
     "engine.canonical": set(),
     "engine.files": {"engine.errors", "engine.settings"},
-    "engine.values": BASE | {"engine.values", "engine.facts.licenses", "engine.facts.origins"},
+    "engine.values": BASE
+    | {"engine.values", "engine.facts.boundaries", "engine.facts.licenses", "engine.facts.origins"},
     "engine.facts": BASE | {"engine.facts"},
     "engine.opa": BASE | {"engine.opa"},
     "engine.record": BASE | RECORD,
@@ -44,9 +45,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"engine.decide", "engine.drive", "engine.flow", "engine.points", "engine.state.store", "engine.work"},
     "engine.serving": BASE | BUNDLE | {"engine.opa"},
     "engine.client": BASE | {"engine.points"},
+    "engine.code": BASE
+    | RECORD
+    | {"engine.code", "engine.drive", "engine.flow", "engine.points", "engine.state.store", "engine.work"}
+    | {"engine.facts.code_answers", "engine.facts.sandboxes", "adapters.artifact_store", "adapters.sandbox"},
     "engine.api": BASE
     | RECORD
-    | {"engine.api", "engine.drive", "engine.engine", "engine.enforce", "engine.flow", "engine.once"}
+    | {"engine.api", "engine.code", "engine.drive", "engine.engine", "engine.enforce", "engine.flow", "engine.once"}
     | {"engine.points", "engine.state", "engine.users", "engine.work"}
     | {"adapters.runner", "adapters.runner_answer", "adapters.runner_errors"},
     "engine.report": BASE,

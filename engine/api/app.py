@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from engine.api.headers import check_media_type, read_headers, read_request_id, read_trace
 from engine.api.messages import Exchange, Head, Peer, Response
 from engine.api.problems import problem
-from engine.api.routes import Access, Body, Operation, Routes
+from engine.api.routes import Access, Body, Operation, Routes, methods_of
 from engine.api.uploads import ARCHIVES, Upload
 from engine.errors import EngineError, GatherError
 from engine.model import Caller, Gate, Via
@@ -130,7 +130,7 @@ class Api:
         return await operation.handler(self, exchange)
 
     def _operation(self, head: Head) -> tuple[Operation, EngineError | None]:
-        methods = self.routes.get(head.path)
+        methods = methods_of(self.routes, head.path)
         if methods is None:
             return _NOTHING, _not_found(head.path)
         method = "GET" if head.method == "HEAD" else head.method
@@ -202,7 +202,7 @@ _NOTHING = Operation("none", _nothing, Access.OPEN)
 
 
 def _allow(operation: Operation, routes: Routes, path: str) -> tuple[tuple[bytes, bytes], ...]:
-    methods = routes.get(path)
+    methods = methods_of(routes, path)
     if operation is not _NOTHING or methods is None:
         return ()
     names = set(methods) | ({"HEAD"} if "GET" in methods else set())

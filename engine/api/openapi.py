@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 from engine import __version__
 from engine.api.limits import ApiLimits
 from engine.api.uploads import ARCHIVES
+from engine.code.request import CodeRunRequest
 from engine.model import Decision
 from engine.points import Point
 from engine.points.registry import POINTS
@@ -47,7 +48,7 @@ def document() -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{}, {"bearer": []}, {"runnerToken": []}, {"mutualTls": []}],
-        "paths": {**_points(), **_run(), **_authzen(), **_operations()},
+        "paths": {**_points(), **_run(), **_code(), **_authzen(), **_operations()},
         "components": {
             "schemas": schemas,
             "parameters": _parameters(),
@@ -68,7 +69,7 @@ def _schemas() -> dict[str, Any]:
     models = [(point.request, "validation") for point in POINTS.values()]
     models += [(point.limits, "serialization") for point in POINTS.values()]
     names, definitions = models_json_schema(
-        [*models, (Decision, "serialization")],  # type: ignore[list-item]
+        [*models, (Decision, "serialization"), (CodeRunRequest, "validation")],  # type: ignore[list-item]
         ref_template=_REF + "{model}",
     )
     schemas: dict[str, Any] = dict(definitions["$defs"])
@@ -84,7 +85,7 @@ def _schemas() -> dict[str, Any]:
         "description": "The runner's own answer; or why there is none, and the decision where that was the reason",
         "properties": {"ok": {"type": "boolean"}, "error": _TEXT, "replayed": {"const": True}},
     }
-    return schemas | _authzen_schemas()
+    return schemas | _code_schemas() | _authzen_schemas()
 
 
 def _name(point: Point, what: str) -> str:
@@ -304,6 +305,66 @@ def _run() -> dict[str, Any]:
     parameters = ("request_id", "run_id", "approval", "idempotency_key")
     summary = "Decide a run and, on an allow, take it to its runner; the answer is the runner's"
     return {"/run": {"post": _operation("run", "runner", summary, answers, content, parameters)}}
+
+
+def _code() -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": _REF + "CodeRunRequest"}}}
+    parameters = ("request_id", "run_id", "idempotency_key")
+    phase, cancelled = _answers("code.Phase"), _answers("code.Phase")
+    cancelled["202"] = cancelled.pop("200")
+    run_id = {"name": "run_id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
+    under_way = {
+        "get": _operation("code_run_phase", "code", "The phase of a run of one's own that is under way", phase),
+        "delete": _operation("code_run_cancel", "code", "Cancel it: its sandbox is killed", cancelled),
+    }
+    for operation in under_way.values():
+        operation["parameters"] = [run_id, *operation["parameters"]]
+    summary = "Decide on generated code, run it in a sandbox, check its output; a run that stopped is an answer"
+    answers = _answers("code.Run")
+    return {
+        "/v1/code/run": {"post": _operation("code_run", "code", summary, answers, content, parameters)},
+        "/v1/code/runs/{run_id}": under_way,
+    }
+
+
+def _code_schemas() -> dict[str, Any]:
+    steps = {"type": "array", "items": {"type": "object", "required": ["step"]}}
+    head = {"run_id": {"type": "string", "format": "uuid"}, "stop_reason": _TEXT, "trace": steps, "history": steps}
+    more = {"decisions": {"type": "object", "additionalProperties": _TEXT}}
+    stopped = {
+        "type": "object",
+        "required": ["run_id", "status", "stop_reason", "phase", "trace", "history"],
+        "properties": {
+            **head,
+            **more,
+            "status": {"const": "stopped"},
+            "phase": {"enum": ["plan", "policy_check", "execute"]},
+            "findings": {"type": "array", "items": {"type": "object"}},
+            "approval": {"type": "object"},
+        },
+    }
+    ok = {
+        "type": "object",
+        "required": ["run_id", "status", "stop_reason", "outcome", "answer", "aggregate", "execution", "trace"],
+        "properties": {
+            **head,
+            **more,
+            "status": {"const": "ok"},
+            "outcome": {"const": "code_execution_success"},
+            "answer": _TEXT,
+            "proposed_action": {"type": "object"},
+            "aggregate": {"type": "object"},
+            "execution": {"type": "object"},
+            "stored": {"type": "object"},
+            "artifacts": {"type": "array", "items": {"type": "object"}},
+        },
+    }
+    phase = {
+        "type": "object",
+        "required": ["run_id", "status", "phase"],
+        "properties": {"run_id": _TEXT, "status": {"enum": ["running", "cancelling"]}, "phase": _TEXT},
+    }
+    return {"code.Run": {"anyOf": [ok, stopped]}, "code.Phase": phase}
 
 
 def _authzen() -> dict[str, Any]:

@@ -46,11 +46,20 @@ class Operation:
 
 
 Routes = Mapping[str, Mapping[str, Operation]]
+"""By path. A path that ends in `{run_id}` stands for any last part."""
+
+
+def methods_of(table: Routes, path: str) -> Mapping[str, Operation] | None:
+    """What a path takes; None where nothing is served."""
+    found = table.get(path)
+    if found is None and (parts := path.rpartition("/"))[2]:
+        found = table.get(f"{parts[0]}/{{run_id}}")
+    return found
 
 
 def routes(forward: ForwardLimits | None = None) -> Routes:
     """Everything that is served, by path and method; `forward` bounds what a runner may take and send."""
-    from engine.api import authzen, batch, control, decide, docs, health, metrics
+    from engine.api import authzen, batch, code_run, control, decide, docs, health, metrics
     from engine.api.run import Runs
     from engine.points.registry import POINTS
 
@@ -69,6 +78,11 @@ def routes(forward: ForwardLimits | None = None) -> Routes:
         "/openapi.json": {"GET": Operation("openapi", docs.openapi, Access.OPEN)},
         "/docs": {"GET": Operation("docs", docs.page, Access.OPEN)},
         "/run": {"POST": Operation("run", Runs(forward).run, body=Body.JSON, point="runner_request")},
+        "/v1/code/run": {"POST": Operation("code_run", code_run.run, body=Body.JSON, point="code_action")},
+        "/v1/code/runs/{run_id}": {
+            "GET": Operation("code_run_phase", code_run.show),
+            "DELETE": Operation("code_run_cancel", code_run.cancel),
+        },
         "/v1/policy/activate": {"POST": Operation("activate", control.activate, Access.CONTROL)},
     }
     for name in docs.ASSETS:

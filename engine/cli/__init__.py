@@ -13,7 +13,21 @@ from typing import Annotated
 import typer
 
 from engine import __version__
-from engine.cli import approvals, check, decide, doctor, policy, policy_coverage, record, sandbox, serve, tokens, tools
+from engine.cli import (
+    approvals,
+    check,
+    code,
+    decide,
+    doctor,
+    policy,
+    policy_coverage,
+    record,
+    sandbox,
+    sandbox_run,
+    serve,
+    tokens,
+    tools,
+)
 from engine.cli.outputs import drop_standard_output
 from engine.errors import EngineError, Exit, PolicyError
 
@@ -30,9 +44,11 @@ app.command("decide")(decide.decide)
 app.command("doctor")(doctor.doctor)
 app.command("serve")(serve.serve)
 app.add_typer(approvals.app, name="approvals")
+app.add_typer(code.app, name="code")
 policy.app.command("coverage")(policy_coverage.coverage)
 app.add_typer(policy.app, name="policy")
 app.add_typer(record.app, name="record")
+sandbox.app.command("run")(sandbox_run.run)
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(tokens.app, name="tokens")
 app.add_typer(tools.app, name="tools")

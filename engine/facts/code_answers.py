@@ -62,7 +62,15 @@ class TextLimit(Model):
     value: str
 
 
-OneLimit = NumberLimit | RateLimit | IntegerLimit | TextLimit
+class FlagLimit(Model):
+    """True or false."""
+
+    name: str
+    kind: Literal["flag"]
+    value: bool
+
+
+OneLimit = NumberLimit | RateLimit | IntegerLimit | TextLimit | FlagLimit
 ResultLimit = Annotated[OneLimit, Field(discriminator="kind")]
 
 

@@ -31,6 +31,7 @@ class FieldFacts(Model):
     id: str
     present: bool
     kind: Kind
+    flag: bool | None = None
     number: float | int | None = None
     sha256: Sha256 | None = None
     upper_sha256: Sha256 | None = None
@@ -93,6 +94,7 @@ def _field(name: str, output: dict[str, Any]) -> FieldFacts:
         id=name,
         present=True,
         kind=_kind(value),
+        flag=value if isinstance(value, bool) else None,
         number=_number(value),
         sha256=None if text is None else _digest(text),
         upper_sha256=None if text is None else _digest(text.upper()),

@@ -6,7 +6,9 @@ from engine.errors import GatherError
 from engine.files import shown
 from engine.points import (
     Point,
+    artifact,
     code_action,
+    code_execution,
     code_output,
     code_scan,
     mcp,
@@ -16,6 +18,7 @@ from engine.points import (
     runner_capability,
     runner_request,
     runner_uri,
+    sandbox,
     skill_file,
     source,
     subagent,
@@ -31,7 +34,9 @@ POINTS: dict[str, Point] = {
     for point in (
         source.POINT,
         license_point.POINT,
+        artifact.POINT,
         code_action.POINT,
+        code_execution.POINT,
         code_output.POINT,
         code_scan.POINT,
         mcp.POINT,
@@ -40,6 +45,7 @@ POINTS: dict[str, Point] = {
         runner_capability.POINT,
         runner_request.POINT,
         runner_uri.POINT,
+        sandbox.POINT,
         skill_file.POINT,
         subagent.POINT,
         tool_call.POINT,

@@ -140,6 +140,12 @@ class PolicyBundle:
         return {name: tuple(field["name"] for field in one["fields"]) for name, one in contracts.items()}
 
     @cached_property
+    def contracts(self) -> dict[str, str]:
+        """The output contract of a program in each role."""
+        found: dict[str, str] = self.data.get("code", {}).get("outputs", {})
+        return found
+
+    @cached_property
     def backends(self) -> frozenset[str]:
         """The sandbox backends that profiles name."""
         profiles = self.data.get("sandbox", {}).get("profiles", {})

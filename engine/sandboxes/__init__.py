@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from adapters.sandbox.model import Backend
 from adapters.sandbox.probe import code
 from engine.canonical import canonical, digest
-from engine.errors import EngineError
+from engine.errors import EngineError, WorkError
+from engine.files import shown
 from engine.model import Boundary, Probe
 from engine.points import SandboxFacts
 from engine.sandboxes import cache
@@ -70,6 +72,17 @@ class Sandboxes:
             tuple(boundary for one in found for boundary in one.boundaries),
             tuple(probe for one in found for probe in one.probes),
         )
+
+    def backend(self, name: str) -> Backend:
+        """The backend of this name. Raises WorkError where none is registered."""
+        entry = self._all().get(name)
+        if entry is None:
+            raise WorkError(
+                f"there is no sandbox `{shown(name, 40)}` here",
+                remedy="run `engine doctor --sandbox`, install what it names, and ask again",
+                code="engine.limit_unenforceable",
+            )
+        return entry.backend
 
     def tried(self, name: str) -> Tried:
         """The result for a registered backend: kept, or made now. Raises nothing."""

@@ -1,6 +1,6 @@
 """Attempts: which programs were tried for a task, and how each try ended (C63).
 
-Rows are evidence and stay for ever: the same program must not be tried twice.
+What has ended is evidence and stays for ever: the same program must not be tried twice.
 """
 
 # ruff: noqa: A002, D102 - the names and words of the interface
@@ -47,6 +47,12 @@ class Attempts(Part):
             lambda connection: connection.execute(
                 "UPDATE attempts SET state = ?, ended_at = ? WHERE id = ? AND state = 'begun'", (state, now, id)
             )
+        )
+
+    def withdraw_attempt(self, id: str) -> None:
+        uuid_text("id", id)
+        self._database.write(
+            lambda connection: connection.execute("DELETE FROM attempts WHERE id = ? AND state = 'begun'", (id,))
         )
 
     def attempts(self, principal: str, task: str, before: str | None, limit: int) -> tuple[AttemptRow, ...]:

@@ -347,6 +347,9 @@ class Store(Protocol):
     def end_attempt(self, id: str, state: Literal["ok", "failed"], now: int) -> None:  # noqa: A002
         """Say how a try ended; the first end stands."""
 
+    def withdraw_attempt(self, id: str) -> None:  # noqa: A002
+        """Forget a try that was begun and of which nothing came; one that has ended stays."""
+
     def attempts(self, principal: str, task: str, before: str | None, limit: int) -> tuple[AttemptRow, ...]:
         """The newest tries of a principal at a task; where `before` is one of them, those begun earlier than it."""
 

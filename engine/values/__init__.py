@@ -18,8 +18,9 @@ from engine.values.media import Media
 from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
 from engine.values.proposals import Proposals
 from engine.values.runners import Runners
+from engine.values.sandbox import Sandbox
 from engine.values.skills import Skills
-from engine.values.sources import Networks, Sandbox, Sources
+from engine.values.sources import Networks, Sources
 from engine.values.subagents import Subagents
 from engine.values.tool_lookup import tool_lookup
 from engine.values.tools import Tools

@@ -43,6 +43,13 @@ class Hints(Model):
     exec_timeout_seconds: SecondsHint = Field(description="How long one execution may take.")
 
 
+class Outputs(Model):
+    """Which contract holds for the output of a program, by its role in a run."""
+
+    solution: Word = Field(description="The contract of a program whose run names none itself.")
+    verifier: Word = Field(description="The contract of a program that verifies another one's output.")
+
+
 class Code(Model):
     """policy/code.yaml: what a code action may be, how it may run, and what its output must be."""
 
@@ -64,6 +71,7 @@ class Code(Model):
     hints: Hints = Field(description="What the hints of a request may set.")
     scan: Mapping[Word, Scan] = Field(description="What the text of code may hold, for each language.")
     contracts: Mapping[Word, Contract] = Field(description="What output must be, by name.")
+    outputs: Outputs = Field(description="The contract of the output of each role of a program.")
 
     @model_validator(mode="after")
     def _values_fit(self) -> Code:
@@ -94,5 +102,8 @@ def _errors(code: Code) -> Iterator[InitErrorDetails]:
             ("hints", "exec_timeout_seconds", "maximum"),
             code.hints.exec_timeout_seconds.maximum,
         )
+    for role, name in (("solution", code.outputs.solution), ("verifier", code.outputs.verifier)):
+        if name not in code.contracts:
+            yield value_error(f"there is no contract `{name}`", ("outputs", role), name)
     for name, contract in code.contracts.items():
         yield from output_errors(name, contract)

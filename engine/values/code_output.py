@@ -73,6 +73,14 @@ class ChoiceField(Model):
     one_of: Annotated[Items[Text], Field(min_length=1)] = Field(description="The texts it may be.")
 
 
+class FlagField(Model):
+    """True or false."""
+
+    name: Name = Field(description=_FIELD)
+    type: Literal["flag"] = Field(description="What it must be.")
+    must_be: bool = Field(description="Which of the two.")
+
+
 class RequestField(Model):
     """What the field of this name of the request says, which has to be carried."""
 
@@ -81,7 +89,7 @@ class RequestField(Model):
 
 
 OutputField = Annotated[
-    NumberField | IntegerField | ConvertibleField | ChoiceField | RequestField, Field(discriminator="type")
+    NumberField | IntegerField | ConvertibleField | ChoiceField | FlagField | RequestField, Field(discriminator="type")
 ]
 
 

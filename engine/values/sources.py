@@ -1,8 +1,7 @@
-"""policy/sources.yaml, policy/sandbox.yaml and policy/networks.yaml: what a source bundle may be and ask for."""
+"""policy/sources.yaml and policy/networks.yaml: what a source bundle may be and where its material may come from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt
@@ -11,19 +10,6 @@ from engine.model import Model
 from engine.values.fields import Items, Word
 
 Purpose = Literal["train", "eval", "tool", "environment"]
-
-
-class Sandbox(Model):
-    """policy/sandbox.yaml: the sandbox that a source bundle must at least ask for."""
-
-    generated_code: Items[Literal["disabled", "sandboxed"]] = Field(
-        description="What a source bundle may say about running generated code."
-    )
-    filesystem: Mapping[Word, Items[Literal["kernel", "supervised", "bounded"]]] = Field(
-        description="File system boundaries that are admitted, and who must be shown to hold each on this machine."
-    )
-    redaction: Literal[True] = Field(description="Secret redaction; it cannot be switched off.")
-    network: Items[Word] = Field(description="Networks that the sandbox of a source bundle may have.")
 
 
 class Sources(Model):

@@ -25,6 +25,7 @@ from engine.decide import read
 from engine.drive import run
 from engine.engine import Engine
 from engine.errors import DecideError, GatherError, WorkError
+from engine.facts.boundaries import BOUND_NAMES
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load
 from engine.flow import FROM_STATE, Context, Parts, answer
@@ -191,6 +192,8 @@ UNDECLARED = {
     "media": {"bytes"},
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
     "mcp": {"command", "definitions", "env", "url"},
+    "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
+    "code_execution": {"profile", "task", "attempt", "tighten", *BOUND_NAMES},
 }
 """Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
 
@@ -199,8 +202,10 @@ and an address that is cleared is the default (D43). A mode that is not stated i
 error does not say is not shown (B30). What the policy sees of each is a fact, and the law
 an address that is cleared is the default (D43), and media of a size that nobody declared is held to the limit
 while it is fetched (B40). Whoever asks for no number of turns and no time gets those of the policy (B19, B25),
-and to start a subagent is to name none. What the policy sees of each is a fact, and the law
-on facts holds without exception.
+and to start a subagent is to name none. Whoever states no lower limit of a sandbox gets that of its profile,
+who names no backend relies on none, and without a command none may run. Code runs in the profile of its language
+unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
+fact, and the law on facts holds without exception.
 """
 
 
@@ -220,21 +225,21 @@ facts holds without exception.
 PROPOSED = {"code_action", "code_execution"}
 """Points whose requests hold a proposed action and the hints beside it."""
 
-OPEN = {**{key: {"action", "policy_hints"} for key in PROPOSED}, "code_output": {"request"}}
+OPEN = {**{name: {"action", "policy_hints"} for name in PROPOSED}, "code_output": {"request"}}
 """Fields of requests that hold what others wrote: what is unknown in it has a code of its own, or is no fact (C78)."""
 
 
 def answered(point: str, path: Path_, value: Any) -> bool:
     """Whether a change to an action or its hints is one that the rows name an answer.
 
-    Hints that are no object, and a number that cannot be read, are none, and what is not hinted is the default
-    (C02, C07); no hint of the network asks for none (C77), but every other value of it must not widen. An empty
-    payload is an object, and without the field that no action has the action has none.
+    Hints that are no object, and a number or list that cannot be read, are none, and what is not hinted is the
+    default (C02, C05, C07, C08); no hint of the network asks for none (C77), but every other value of it must not
+    widen. An empty payload is an object, and without the field that no action has the action has none.
     """
     if point not in PROPOSED:
         return False
     match path:
-        case ("policy_hints",) | ("policy_hints", "max_code_chars"):
+        case ("policy_hints",) | ("policy_hints", "max_code_chars" | "exec_timeout_seconds" | "allowed_languages"):
             return True
         case ("policy_hints", "network_access") | ("action", "environment"):
             return value is DROPPED

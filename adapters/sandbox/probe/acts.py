@@ -4,7 +4,7 @@ It is run as it stands, by the real launcher and once more as a plain subprocess
 nothing of ours, however long.
 Standard input is one JSON object: where the canaries are. Standard output is one JSON object: for each act one
 word. `did`, `refused:<errno>`, `signal:<number>`, `read:<text>`, `fds:<list>`, `names:<list>`, `value:<text>`.
-Every act has a child process of its own, so that one the kernel kills ends nothing but itself.
+Acts are done in child processes, so that one the kernel kills ends nothing but itself.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.syscall.restype = ctypes.c_long
 NEW_USER, NEW_ALL = 0x10000000, 0x7E020000
 """CLONE_NEWUSER; every CLONE_NEW* (clone(2))."""
+
+ALONE = {"new_user_namespace", "new_namespaces", "cloned_namespace", "cloned3_namespace", "mounted", "call_ptrace"}
+"""What leaves a process changed where it succeeds: it has a child to itself."""
 
 STEP = 1 << 16  # bytes written at a time
 SECONDS = 5.0  # for one canary to answer
@@ -62,25 +65,45 @@ def word_of(act: Act) -> str:
         return f"failed:{type(error).__name__}"
 
 
-def alone(act: Act) -> str:
-    """Do an act in a child, and give its word or the signal that ended it."""
+def done(todo: list[tuple[str, Act]]) -> dict[str, str]:
+    """Do the acts in a child, one after the other, and go on in another child behind one that the kernel killed."""
+    words: dict[str, str] = {}
+    while todo:
+        said, code = in_child(todo)
+        words |= said
+        todo = todo[len(said) :]
+        if todo:  # the child ended in this one
+            words[todo[0][0]] = f"signal:{-code}" if code < 0 else f"failed:{code}"
+            todo = todo[1:]
+    return words
+
+
+def in_child(todo: list[tuple[str, Act]]) -> tuple[dict[str, str], int]:
+    """What a child said of the acts that it came to, and its exit code, negative for a signal."""
     out, into = os.pipe()
     child = LIBC.fork()  # half the time of os.fork, whose care for threads nobody needs here
     if child == 0:
         try:
             os.close(out)
-            os.write(into, word_of(act).encode()[:4096])
+            for name, act in todo:
+                os.write(into, f"{name} {plain(word_of(act))}\0".encode())
         finally:
             os._exit(0)
     os.close(into)
     if child < 0:
         raise OSError(ctypes.get_errno(), "fork")
     said = b""
-    while part := os.read(out, 4096):
+    while part := os.read(out, 65536):
         said += part
     os.close(out)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return f"signal:{-code}" if code < 0 else said.decode() or f"failed:{code}"
+    lines = (line.decode("utf-8", "replace").partition(" ") for line in said.split(b"\0")[:-1])
+    return {name: word for name, _, word in lines}, code
+
+
+def plain(word: str) -> str:
+    """A word without the byte that ends one, and not longer than a pipe takes at once."""
+    return word.replace("\0", " ")[:2048]
 
 
 def read(path: str) -> str:
@@ -397,7 +420,13 @@ def main() -> None:
     start = open_descriptors()
     world = json.loads(sys.stdin.read())
     CALLS.update(world.pop("calls"))
-    json.dump({name: alone(act) for name, act in acts(world, start)}, sys.stdout)
+    words, together = dict[str, str](), list[tuple[str, Act]]()
+    for name, act in acts(world, start):
+        if name in ALONE:
+            words |= done([(name, act)])
+        else:
+            together.append((name, act))
+    json.dump(words | done(together), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,13 @@ _is(wanted, field) if {
 }
 
 _is(wanted, field) if {
+	wanted.type == "flag"
+	field.kind == "boolean"
+	is_boolean(field.flag)
+	field.flag == wanted.must_be
+}
+
+_is(wanted, field) if {
 	wanted.type == "request"
 	is_string(repeated(field))
 }

@@ -57,6 +57,8 @@ _item(wanted, field) := _number(wanted, field, "number") if {
 
 _item(wanted, field) := {"name": wanted.name, "kind": "integer", "value": field.number} if wanted.type == "integer"
 
+_item(wanted, field) := {"name": wanted.name, "kind": "flag", "value": field.flag} if wanted.type == "flag"
+
 _item(wanted, field) := _text(wanted, code_output.chosen(wanted, field)) if wanted.type == "choice"
 
 _item(wanted, field) := _text(wanted, code_output.repeated(field)) if wanted.type == "request"

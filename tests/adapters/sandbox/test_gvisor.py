@@ -130,10 +130,11 @@ def test_the_filter_is_worth_something() -> None:
 @pytest.mark.parametrize("code", [DAEMONS, DAEMONS + SLEEP], ids=["at_exit", "at_kill"])
 def test_nothing_lives_when_the_answer_is_there(code: str) -> None:
     for _ in range(5):
-        sandbox = Sandbox.ready(bounds(wall_seconds=2.0), {}, recipe=InGvisor(FOLDER))
+        given = program(code)
+        sandbox = Sandbox.ready(bounds(wall_seconds=2.0), given.environment, recipe=InGvisor(FOLDER))
         namespace = namespace_of(sandbox.child)
         with Below(sandbox.child) as below:
-            ended = sandbox.run(program(code))
+            ended = sandbox.run(given)
 
         assert (inhabitants(namespace), below.left()) == ([], "none")
         assert ended.stdout == b"left\n"

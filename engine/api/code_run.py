@@ -1,0 +1,85 @@
+"""`POST /v1/code/run`: decide, run in a sandbox, validate, record, answer; and what to do while a run is under way.
+
+A run that stopped is an answer (200), whatever stopped it; a problem is a broken request or engine, with the
+run in it. A caller sees and cancels its own runs only.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from engine.api.body import read_json
+from engine.api.decide import context_of
+from engine.api.messages import Response
+from engine.api.problems import problem
+from engine.code.running import overloaded
+from engine.errors import EngineError, Exit, GatherError
+from engine.files import shown
+from engine.model import Outcome
+
+if TYPE_CHECKING:
+    from engine.api.app import Api
+    from engine.api.messages import Exchange
+    from engine.code.result import CodeRun
+    from engine.code.running import Ticket
+
+_OUTCOMES = {Exit.ALLOW: Outcome.ALLOW, Exit.CONFIRM: Outcome.CONFIRM}
+_ACCEPTED = 202
+
+
+async def run(api: Api, exchange: Exchange) -> Response:
+    """One run, to its end; a client that hangs up does not end it."""
+    if exchange.refusal is None and api.engine.code_machine().running.full:
+        return problem(overloaded(), exchange)
+    asked: Any = exchange.refusal
+    if asked is None:
+        try:
+            asked = read_json(exchange.body, api.limits)
+        except EngineError as error:
+            asked = error
+    return _respond(await api.engine.run_code(asked, context_of(exchange)), exchange)
+
+
+async def show(api: Api, exchange: Exchange) -> Response:
+    """The phase of a run that is under way."""
+    ticket = _find(api, exchange)
+    return _json(200, {"run_id": ticket.run_id, "status": "running", "phase": ticket.phase})
+
+
+async def cancel(api: Api, exchange: Exchange) -> Response:
+    """End a run that is under way: its sandbox is killed, and it is recorded as cancelled."""
+    ticket = _find(api, exchange)
+    ticket.cancel.set()
+    return _json(_ACCEPTED, {"run_id": ticket.run_id, "status": "cancelling", "phase": ticket.phase})
+
+
+def _find(api: Api, exchange: Exchange) -> Ticket:
+    run_id = exchange.head.path.rpartition("/")[2]
+    ticket = api.engine.code_machine().running.find(run_id, exchange.caller)
+    if ticket is None:
+        raise GatherError(
+            f"no run `{shown(run_id, 40)}` of yours is under way",
+            remedy="state a `run_id` of your own in the run, and ask while it lasts",
+            code="engine.run_unknown",
+        )
+    return ticket
+
+
+def _respond(done: CodeRun, exchange: Exchange) -> Response:
+    decision = None if done.answer is None else done.answer.decision
+    if done.fault is not None:
+        return problem(done.fault, exchange, decision, run=done.document)
+    headers = ((b"idempotent-replayed", b"true"),) if done.replayed else ()
+    return Response(
+        200,
+        json.dumps(done.document, ensure_ascii=False).encode("utf-8"),
+        headers=headers,
+        outcome=_OUTCOMES.get(done.exit, Outcome.DENY).value,
+        codes=(done.stop_reason,),
+        decision_id=None if decision is None else decision.decision_id,
+    )
+
+
+def _json(status: int, document: dict[str, Any]) -> Response:
+    return Response(status, json.dumps(document).encode("utf-8"))

@@ -1,0 +1,93 @@
+"""What is asked for: one action to run, what its output must be, and what the run may use of approvals.
+
+Whatever was sent is copied once, so that what runs is what was decided on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from engine.canonical import RawJson, canonical
+from engine.errors import EngineError, GatherError
+from engine.facts.sandboxes import ProfileName, Tighten
+from engine.model import Model
+from engine.points.code_execution import Seed, Task
+from engine.points.code_output import Word
+
+Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
+
+
+class Verify(Model):
+    """A second action that looks at the output of the first; its `input_payload` is made by the engine."""
+
+    action: Any = None
+
+
+class CodeRunRequest(Model):
+    """One run. What `action` and `policy_hints` may hold is for the policy to say.
+
+    `request` are fields that the answer repeats and that output is compared to. `contract` names what the
+    output must be, `profile` the limits of the sandbox; without them the policy's own hold. Tries at one
+    `task` are counted together. `approvals` has ids by the decision that asked for each, `run_id` is a
+    UUID by which a run can be followed and cancelled while it is under way.
+    """
+
+    action: Any = None
+    request: Any = None
+    policy_hints: Any = None
+    contract: Word | None = None
+    profile: ProfileName | None = None
+    task: Task | None = None
+    seed: Seed | None = None
+    artifacts: bool | None = None
+    tighten: Tighten | None = None
+    verifier: Verify | None = None
+    approvals: Annotated[Mapping[Id, Id], Field(max_length=16)] = Field(default_factory=dict)
+    run_id: Uuid | None = None
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The fields that came in, with the action and hints as they were; null is not the same as absent."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+def read(asked: Any) -> CodeRunRequest:
+    """The request of plain JSON, of checked JSON text, or of the error that kept it from being read.
+
+    Raises GatherError for what has no JSON form or is no run.
+    """
+    if isinstance(asked, EngineError):
+        raise asked
+    try:
+        value = json.loads(asked.data) if isinstance(asked, RawJson) else _copy(asked)
+        canonical(value)
+        return CodeRunRequest.model_validate(value)
+    except ValidationError as error:
+        raise GatherError(
+            "this is no run of code: a field is unknown, or of another kind",
+            remedy="give `action`, `request` and the other fields that the schema of POST /v1/code/run names",
+            code="engine.request_invalid",
+        ) from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise GatherError(
+            "the request is not plain JSON",
+            remedy="send finite numbers and whole characters, nested not too deep",
+            code="engine.request_invalid",
+        ) from error
+
+
+def _copy(asked: Any) -> Any:
+    """A copy that nobody else holds. A hint that is not finite has no JSON form: as text it is no number either."""
+    if isinstance(asked, Mapping) and isinstance(hints := asked.get("policy_hints"), Mapping):
+        asked = {**asked, "policy_hints": {name: _finite(value) for name, value in hints.items()}}
+    return json.loads(json.dumps(asked, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,140 @@
+"""Point `code_execution`: whether a code action may run, in which sandbox, and within what limits.
+
+The last check before anything runs. It holds whoever asks only here to what the points before it refuse: the
+contract of the action, its hints, the scan of its text. Attempts come from the engine's state, boundaries from the
+engine's own probe. Neither code nor payload gets into the input. Rows C04 to C09, C14, C17, C18, C44, C63, C75,
+C78, A84, A86, A87.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from engine.facts.code_actions import ActionFacts, HintFacts, action_facts, hint_facts
+from engine.facts.code_scan import scan
+from engine.facts.code_scan_items import ScanFacts
+from engine.facts.sandboxes import Amount, Needs, ProfileName, SandboxedLimits, Stated, Tighten, amounts, stated
+from engine.model import Boundary, Caller, Model, Probe, Sha256
+from engine.points import Gathered, Input, Point, World
+from engine.state.store import Store
+
+Role = Literal["solution", "verifier"]
+Task = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,200}$")]
+AttemptId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
+"""What PYTHONHASHSEED takes."""
+
+EARLIER = 128
+"""Attempts that are looked at, the newest first: more than policy can admit."""
+
+
+class CodeExecutionRequest(Model):
+    """Ask to run an action, `elapsed_ms` after its run began.
+
+    `attempt` is this try in the engine's state, where the caller has begun one; only earlier ones count against
+    it. `artifacts` asks for the files that the program leaves in its artifact folder.
+    """
+
+    action: Any = None
+    policy_hints: Any = None
+    elapsed_ms: Annotated[int, Field(ge=0)]
+    role: Role
+    profile: ProfileName | None = None
+    seed: Seed = 0
+    artifacts: bool = False
+    task: Task | None = None
+    attempt: AttemptId | None = None
+    tighten: Tighten | None = None
+
+
+class CodeExecutionInput(Input):
+    """What OPA sees; `attempts` come from the engine's state. Code in no language that is text has no scan."""
+
+    action: ActionFacts
+    hints: HintFacts
+    elapsed_ms: int
+    scan: ScanFacts | None = None
+    role: Role
+    profile: Stated
+    seed: int
+    artifacts: bool
+    task: Stated
+    tighten: tuple[Amount, ...]
+    required: Needs
+    boundaries: tuple[Boundary, ...]
+    probes: tuple[Probe, ...]
+
+
+class CodeExecutionLimits(SandboxedLimits):
+    """What exactly may run and what it may use; `environment` is all that it finds beside PATH, HOME and LANG."""
+
+    action_id: Annotated[str, Field(min_length=1, max_length=128)]
+    language: Annotated[str, Field(min_length=1, max_length=64)]
+    entrypoint: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+\.[a-z0-9]+$", max_length=64)]
+    code_sha256: Sha256
+    role: Role
+    seed: Seed
+    environment: Mapping[Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")], str]
+    retention_days: Annotated[int, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _one_seed(self) -> Self:
+        if self.environment.get("PYTHONHASHSEED") != str(self.seed):
+            raise ValueError("the environment has another seed")
+        return self
+
+
+def gather(request: CodeExecutionRequest, world: World) -> Gathered:
+    """Scan the code, and try the sandboxes that the policy names unless that was done before."""
+    facts, found = action_facts(request.action), world.sandbox()
+    return Gathered(
+        CodeExecutionInput(
+            point="code_execution",
+            now=world.clock(),
+            action=facts,
+            hints=hint_facts(request.policy_hints),
+            elapsed_ms=request.elapsed_ms,
+            scan=_scan(request.action, facts),
+            role=request.role,
+            profile=stated(request.profile),
+            seed=request.seed,
+            artifacts=request.artifacts,
+            task=stated(request.task),
+            tighten=amounts(request.tighten),
+            required=Needs(),
+            boundaries=found.boundaries,
+            probes=found.probes,
+        ),
+        f"code execution, {facts.code.chars} characters",
+        state=None if request.task is None else _attempts(request.task, request.attempt),
+    )
+
+
+def _scan(action: Any, facts: ActionFacts) -> ScanFacts | None:
+    if facts.language.value is None or not facts.code.text:
+        return None
+    return scan(facts.language.value, action["code"])
+
+
+def _attempts(task: str, attempt: str | None) -> Callable[[Store, Caller, int], Mapping[str, list[dict[str, Any]]]]:
+    """Looks up what the caller has tried for this task before."""
+
+    def ask(store: Store, caller: Caller, _: int) -> Mapping[str, list[dict[str, Any]]]:
+        rows = store.attempts(caller.principal or "", task, attempt, EARLIER)
+        return {"attempts": [{"id": row.id, "code_sha256": row.code_sha256, "state": row.state} for row in rows]}
+
+    return ask
+
+
+POINT = Point(
+    "code_execution",
+    CodeExecutionRequest,
+    CodeExecutionInput,
+    CodeExecutionLimits,
+    gather,
+    blocking=True,
+    secret=True,
+)

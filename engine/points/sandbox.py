@@ -1,0 +1,130 @@
+"""Point `sandbox`: whether a command may run in a sandbox, in which one, and within what limits.
+
+A boundary that this machine was not shown to hold refuses it, whoever declares the boundary (D19, H05). Of the
+command only its executable, size and digest get into the input. Without a command it is asked whether one could run.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from engine.canonical import digest
+from engine.facts.sandboxes import (
+    Amount,
+    Needs,
+    ProfileName,
+    SandboxedLimits,
+    Stated,
+    Tighten,
+    amounts,
+    stated,
+)
+from engine.model import Boundary, Digest, Model, Probe
+from engine.points import Gathered, Input, Point, World
+
+Declared = Literal["network", "filesystem", "cpu", "memory", "processes"]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./+-]{1,128}$")]
+Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=1 << 16)]
+
+ARGUMENTS_BYTES = 1 << 17
+"""Of a whole command, in UTF-8: what Linux takes as one argument, well below what it takes as all."""
+
+
+class SandboxRequest(Model):
+    """Ask for a sandbox. `command` is an argument array; its first word names an executable of policy/sandbox.yaml.
+
+    `declared` are boundaries that the caller says will be held, `backend` the one that it thinks will hold them.
+    """
+
+    profile: ProfileName
+    backend: Name | None = None
+    declared: Annotated[tuple[Declared, ...], Field(max_length=5)] = ()
+    command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=1_000)] | None = None
+    tighten: Tighten | None = None
+
+    @model_validator(mode="after")
+    def _not_too_long(self) -> Self:
+        if sum(len(word.encode("utf-8")) + 1 for word in self.command or ()) > ARGUMENTS_BYTES:
+            raise ValueError(f"a command has at most {ARGUMENTS_BYTES} bytes")
+        return self
+
+
+class DeclaredBoundary(Model):
+    """A boundary that the caller says will be held."""
+
+    id: Declared
+
+
+class CommandFacts(Model):
+    """The command: its first word, its number of words, its digest."""
+
+    stated: bool
+    executable: str | None = None
+    words: int | None = None
+    digest: Digest | None = None
+
+
+class SandboxInput(Input):
+    """What OPA sees. `boundaries` and `probes` are what the engine itself found on this machine."""
+
+    profile: str
+    backend: Stated
+    declared: tuple[DeclaredBoundary, ...]
+    command: CommandFacts
+    tighten: tuple[Amount, ...]
+    required: Needs
+    boundaries: tuple[Boundary, ...]
+    probes: tuple[Probe, ...]
+
+
+class NoCommand(Model):
+    """Nothing may run."""
+
+    kind: Literal["none"]
+
+
+class Executable(Model):
+    """Exactly this program may run, with exactly these arguments."""
+
+    kind: Literal["argv"]
+    path: Annotated[str, StringConstraints(pattern=r"^/[!-~]+$", max_length=4_096)]
+    digest: Digest
+
+
+class SandboxLimits(SandboxedLimits):
+    """What the command may use, and which one it is."""
+
+    command: Annotated[NoCommand | Executable, Field(discriminator="kind")]
+
+
+def digest_of(command: tuple[str, ...]) -> str:
+    """The digest of an argument array: each word in UTF-8 and a zero byte, as the kernel gets them."""
+    return digest(b"".join(word.encode("utf-8") + b"\0" for word in command))
+
+
+def gather(request: SandboxRequest, world: World) -> Gathered:
+    """Try the sandboxes that the policy names, unless that was done before."""
+    found, command = world.sandbox(), request.command
+    facts = CommandFacts(stated=False)
+    if command is not None:
+        facts = CommandFacts(stated=True, executable=command[0], words=len(command), digest=digest_of(command))
+    return Gathered(
+        SandboxInput(
+            point="sandbox",
+            now=world.clock(),
+            profile=request.profile,
+            backend=stated(request.backend),
+            declared=tuple(DeclaredBoundary(id=name) for name in dict.fromkeys(request.declared)),
+            command=facts,
+            tighten=amounts(request.tighten),
+            required=Needs(),
+            boundaries=found.boundaries,
+            probes=found.probes,
+        ),
+        f"sandbox: profile {request.profile}",
+    )
+
+
+POINT = Point("sandbox", SandboxRequest, SandboxInput, SandboxLimits, gather, blocking=True, secret=True)

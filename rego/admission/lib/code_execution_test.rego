@@ -1,0 +1,112 @@
+package admission.lib.code_execution_test
+
+import data.admission.lib.code_execution
+import data.admission.lib.sandbox_test
+import future.keywords.not
+
+# What a test of point code_execution starts from.
+policy := {
+	"code": {
+		"languages": ["javascript", "python"],
+		"execution": {"python": "here"},
+		"entrypoints": ["main.py"],
+		"max_seconds": 25,
+		"stdout_bytes": 8,
+		"stderr_bytes": 7,
+		"attempts": 3,
+		"retention_days": 30,
+		"environment": {"CALM": "1"},
+		"hints": {
+			"network_access": ["denied"],
+			"max_code_chars": {"default": 100, "minimum": 10, "maximum": 200},
+			"exec_timeout_seconds": {"default": 2, "minimum": 1, "maximum": 20},
+		},
+		"scan": {"python": {
+			"modules": {}, "builtins": [], "denied_calls": [], "denied_names": [], "denied_attributes": [], "literals": [],
+			"computed": [], "encodings": [], "input_reads": 1,
+		}},
+	},
+	"sandbox": sandbox_test.policy.sandbox,
+}
+
+_name(value) := {"text": true, "blank": false, "value": value}
+
+_scan := {
+	"language": "python", "parsed": true, "complete": true, "imports": [], "members": [], "modules": [], "calls": [],
+	"attributes": [], "names": [], "literals": [], "computed": [], "encodings": [], "input_calls": 0, "input_values": 0,
+	"network_literals": 0,
+}
+
+run := object.union(sandbox_test.facts, {
+	"action": {
+		"object": true,
+		"id": _name("c1"),
+		"language": _name("python"),
+		"entrypoint": object.union(_name("main.py"), {"separators": false}),
+		"code": {
+			"text": true, "blank": false, "null_characters": false, "chars": 9, "sha256": crypto.sha256("a"),
+			"hash": "a",
+		},
+		"input_payload": {"object": true, "sha256": "b"},
+		"further": 0,
+	},
+	"hints": {
+		"network_access": {"stated": false},
+		"allowed_languages": {"readable": false},
+		"max_code_chars": {"readable": false},
+		"exec_timeout_seconds": {"readable": false},
+	},
+	"scan": _scan,
+	"elapsed_ms": 500,
+	"role": "solution",
+	"profile": {"stated": false},
+	"seed": 7,
+	"artifacts": false,
+	"task": {"stated": false},
+	"attempts": [],
+})
+
+test_profile if {
+	code_execution.profile == "here" with input as run with data.policy as policy
+	stated := object.union(run, {"profile": {"stated": true, "value": "strict"}})
+	code_execution.profile == "strict" with input as stated with data.policy as policy
+	code_execution.usual == "here" with input as stated with data.policy as policy
+	every change in [
+		{"profile": {"stated": true, "value": null}},
+		{"profile": {"stated": null}},
+		{"action": {"language": {"value": "cobol"}}},
+		{"action": {"language": {"value": "lua"}}},
+		{"action": {"language": {"value": null}}},
+	] {
+		not code_execution.profile with input as object.union(run, change) with data.policy as policy
+	}
+	not code_execution.profile with input as run with data.policy as {}
+}
+
+test_remaining_seconds if {
+	code_execution.remaining_seconds == 24.5 with input as run with data.policy as policy
+	not code_execution.remaining_seconds with input as {} with data.policy as policy
+	not code_execution.remaining_seconds with input as run with data.policy as {}
+}
+
+test_contract_holds if {
+	code_execution.contract_holds with input as run with data.policy as policy
+	elsewhere := object.union(run, {"action": {"entrypoint": {"value": "other.py", "separators": true}}})
+	code_execution.contract_holds with input as elsewhere with data.policy as policy
+	every change in [
+		{"object": false}, {"id": {"blank": true}}, {"language": {"text": false}}, {"entrypoint": {"blank": true}},
+		{"code": {"blank": true}}, {"code": {"chars": 101}}, {"input_payload": {"object": false}}, {"further": 1},
+	] {
+		not code_execution.contract_holds with input as object.union(run, {"action": change}) with data.policy as policy
+	}
+	not code_execution.contract_holds with input as {} with data.policy as policy
+}
+
+test_entrypoint_admitted if {
+	code_execution.entrypoint_admitted with input as run with data.policy as policy
+	every change in [{"value": "other.py"}, {"separators": true}, {"value": null}] {
+		not code_execution.entrypoint_admitted with input as object.union(run, {"action": {"entrypoint": change}})
+			with data.policy as policy
+	}
+	not code_execution.entrypoint_admitted with input as run with data.policy as {}
+}

@@ -1,0 +1,37 @@
+# What exactly may run, where, and what it may use.
+package admission.limits.code_execution
+
+import data.admission.lib.code
+import data.admission.lib.code_execution
+import data.admission.lib.sandbox
+import future.keywords.not
+
+limits := object.union_n([
+	sandbox.place(code_execution.profile),
+	_bounds,
+	{
+		"wall_seconds": min([_bounds.wall_seconds, code.exec_timeout_seconds, code_execution.remaining_seconds]),
+		"stdout_bytes": min([_bounds.stdout_bytes, data.policy.code.stdout_bytes]),
+		"stderr_bytes": min([_bounds.stderr_bytes, data.policy.code.stderr_bytes]),
+		"artifact_files": _artifact_files,
+		"artifact_bytes": _artifact_bytes,
+		"action_id": input.action.id.value,
+		"language": input.action.language.value,
+		"entrypoint": input.action.entrypoint.value,
+		"code_sha256": input.action.code.sha256,
+		"role": input.role,
+		"seed": input.seed,
+		"environment": object.union(data.policy.code.environment, {"PYTHONHASHSEED": format_int(input.seed, 10)}),
+		"retention_days": data.policy.code.retention_days,
+	},
+])
+
+_bounds := sandbox.bounds(code_execution.profile, input.role)
+
+_artifact_files := 0 if input.artifacts == false
+
+_artifact_files := _bounds.artifact_files if input.artifacts == true
+
+_artifact_bytes := 0 if input.artifacts == false
+
+_artifact_bytes := _bounds.artifact_bytes if input.artifacts == true

@@ -1,0 +1,21 @@
+# What a command may use in its sandbox, and which one it is.
+package admission.limits.sandbox
+
+import data.admission.lib.sandbox
+import future.keywords.not
+
+limits := object.union_n([
+	sandbox.place(input.profile),
+	sandbox.bounds(input.profile, "solution"),
+	{"command": _command},
+])
+
+_command := {"kind": "none"} if input.command.stated == false
+
+_command := {
+	"kind": "argv",
+	"path": data.policy.sandbox.executables[input.command.executable],
+	"digest": input.command.digest,
+} if {
+	input.command.stated == true
+}

@@ -1,0 +1,31 @@
+package admission.requirements.artifact.checks
+
+import data.admission.lib.artifact
+import future.keywords.not
+
+# METADATA
+# title: The artifact has passed its sandbox check and its validation check
+# description: What is generated stays untrusted until the engine itself has seen both of exactly these bytes. The
+#   newest check of each counts, so that one that fails later ends what an earlier one began.
+# custom:
+#   code: artifact_not_validated
+#   remedy: Run the artifact through the code gateway, which checks it in a sandbox and validates what comes out
+# labels:
+#   row: A01
+validated if {
+	is_string(input.sha256)
+	is_object(artifact.passed("sandbox"))
+	is_object(artifact.passed("validation"))
+}
+
+# METADATA
+# title: The artifact has run where code of its kind has to
+# description: Solution and verifier code in a restricted process or a container; other generated code may also have
+#   run as WebAssembly.
+# custom:
+#   code: artifact_not_isolated
+#   remedy: Run it again in a profile of policy/sandbox.yaml whose backend is a restricted process or a container
+#   after: [artifact_not_validated]
+# labels:
+#   row: A02
+isolated if artifact.passed("sandbox").ran_in in artifact.isolations(input.kind)

@@ -1,0 +1,36 @@
+package admission.requirements.artifact.checks_test
+
+import data.admission.requirements.artifact.checks
+import future.keywords.not
+
+_check(name, change) := object.union({"id": name, "passed": true, "ran_in": "container", "decision_id": "d"}, change)
+
+_both(change) := [_check("sandbox", change), _check("validation", {})]
+
+_asked(kind, found) := {"sha256": "a", "kind": kind, "checks": found}
+
+test_validated if {
+	checks.validated with input as _asked("code", _both({}))
+	not checks.validated with input as _asked("code", [])
+	not checks.validated with input as _asked("code", [_check("sandbox", {})])
+	not checks.validated with input as _asked("code", [_check("validation", {})])
+	not checks.validated with input as _asked("code", _both({"passed": false}))
+	not checks.validated with input as _asked("code", _both({"decision_id": null}))
+	not checks.validated with input as {"kind": "code", "checks": _both({})}
+	not checks.validated with input as {"sha256": "a", "kind": "code"}
+}
+
+test_isolated if {
+	held := {[kind, place] |
+		some kind in ["solution", "verifier", "tool", "poem"]
+		some place in ["restricted_process", "container", "webassembly", "subprocess", null]
+		checks.isolated with input as _asked(kind, _both({"ran_in": place}))
+	}
+	held == {
+		["solution", "restricted_process"], ["solution", "container"],
+		["verifier", "restricted_process"], ["verifier", "container"],
+		["tool", "restricted_process"], ["tool", "container"], ["tool", "webassembly"],
+	}
+	not checks.isolated with input as _asked("solution", [])
+	not checks.isolated with input as {"kind": "solution"}
+}

@@ -1,0 +1,48 @@
+package admission.requirements.code_execution.boundary
+
+import data.admission.lib.boundary
+import data.admission.lib.code_execution
+import future.keywords.not
+
+# METADATA
+# title: Every boundary is asked for
+# description: The engine asks for all boundaries, whatever the request says.
+# custom:
+#   code: boundaries_incomplete
+#   remedy: Report this with the decision id, it is a fault of the engine
+#   after:
+#     - "invalid_request:network_access_must_be_denied"
+#     - "invalid_action:contract"
+#     - "invalid_action:entrypoint_denied"
+#     - language_denied_policy
+#     - language_denied_execution
+#     - static_policy_violation
+#     - max_seconds
+# labels:
+#   row: H05
+complete if boundary.all_needed
+
+# METADATA
+# title: This machine was shown to hold the boundary in the sandbox of the profile
+# description: A boundary that is only declared is none. Who may hold each is a value in policy/sandbox.yaml.
+# custom:
+#   code: boundary_not_enforced
+#   each: required.boundaries
+#   remedy: Run `engine doctor --sandbox`, and install or switch on what it names
+#   reads: [sandbox.profiles, sandbox.floor.boundaries]
+#   after:
+#     - "invalid_request:network_access_must_be_denied"
+#     - "invalid_action:contract"
+#     - "invalid_action:entrypoint_denied"
+#     - language_denied_policy
+#     - language_denied_execution
+#     - static_policy_violation
+#     - max_seconds
+#     - profile_unknown
+#     - profile_below_floor
+#     - probe_missing
+#     - probe_foreign
+#     - probe_stale
+# labels:
+#   row: D19, H05, C81
+enforced(needed) if boundary.proven(code_execution.profile, needed.id)

@@ -1,0 +1,42 @@
+package admission.requirements.code_execution.contract
+
+import data.admission.lib.code
+import data.admission.lib.code_execution
+import future.keywords.not
+
+# METADATA
+# title: The hints ask for no network
+# description: The same rule as before the action is planned, for whoever asks only here.
+# custom:
+#   code: "invalid_request:network_access_must_be_denied"
+#   remedy: Leave network_access out of the hints, or state one of the words in policy/code.yaml
+#   reads: [code.hints.network_access]
+# labels:
+#   row: C03, C77
+network_denied if code.network_denied
+
+# METADATA
+# title: The action keeps to the contract of actions
+# description: The point code_action says which part of it does not hold.
+# custom:
+#   code: "invalid_action:contract"
+#   remedy: Ask the point code_action about this action, and correct what it names
+#   after:
+#     - "invalid_request:network_access_must_be_denied"
+# labels:
+#   row: C01, C11
+contract_holds if code_execution.contract_holds
+
+# METADATA
+# title: The entry point is one of those we admit
+# description: Looked at again before anything runs.
+# custom:
+#   code: "invalid_action:entrypoint_denied"
+#   remedy: Use an entry point that is listed in policy/code.yaml
+#   reads: [code.entrypoints]
+#   after:
+#     - "invalid_request:network_access_must_be_denied"
+#     - "invalid_action:contract"
+# labels:
+#   row: C14
+entrypoint_admitted if code_execution.entrypoint_admitted

@@ -1,0 +1,39 @@
+package admission.requirements.code_execution.language_test
+
+import data.admission.lib.code_execution_test
+import data.admission.requirements.code_execution.language
+import future.keywords.not
+
+_policy := code_execution_test.policy
+
+_run := code_execution_test.run
+
+_without(path) := json.remove(_policy, [path])
+
+_in(word) := object.union(_run, {"action": {"language": {"value": word}}})
+
+test_language if {
+	admitted := {word |
+		some word in ["python", "javascript", "ruby", "Python", null]
+		language.language_admitted with input as _in(word) with data.policy as _policy
+	}
+	admitted == {"python", "javascript"}
+	executable := {word |
+		some word in ["python", "javascript", "ruby", "Python", null]
+		language.language_executable with input as _in(word) with data.policy as _policy
+	}
+	executable == {"python"}
+	not language.language_admitted with input as {} with data.policy as _policy
+	not language.language_admitted with input as _run with data.policy as _without("code/languages")
+	not language.language_executable with input as {} with data.policy as _policy
+	not language.language_executable with input as _run with data.policy as _without("code/execution/python")
+}
+
+test_scan_clean if {
+	language.scan_clean with input as _run with data.policy as _policy
+	every change in [{"parsed": false}, {"complete": false}, {"network_literals": 1}, {"language": "javascript"}] {
+		not language.scan_clean with input as object.union(_run, {"scan": change}) with data.policy as _policy
+	}
+	not language.scan_clean with input as json.remove(_run, ["scan"]) with data.policy as _policy
+	not language.scan_clean with input as _run with data.policy as _without("code/scan/python")
+}

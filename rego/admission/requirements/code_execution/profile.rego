@@ -1,0 +1,97 @@
+package admission.requirements.code_execution.profile
+
+import data.admission.lib.code_execution
+import data.admission.lib.sandbox
+import future.keywords.not
+
+# METADATA
+# title: The profile is one that we know
+# description: Profiles and the kinds of sandboxes that they name are values in policy/sandbox.yaml.
+# custom:
+#   code: profile_unknown
+#   remedy: Name a profile of policy/sandbox.yaml whose backend is there too
+#   reads: [code.execution, sandbox.profiles]
+#   after:
+#     - "invalid_request:network_access_must_be_denied"
+#     - "invalid_action:contract"
+#     - "invalid_action:entrypoint_denied"
+#     - language_denied_policy
+#     - language_denied_execution
+#     - static_policy_violation
+#     - max_seconds
+# labels:
+#   row: A94, H05
+known if is_string(sandbox.isolation(code_execution.profile))
+
+# METADATA
+# title: The profile is that of the language, or one that may stand in its place
+# description: Which ones may is a value in policy/sandbox.yaml.
+# custom:
+#   code: profile_not_admitted
+#   remedy: Leave the profile out, or name one that the profile of the language lists under instead
+#   reads: [code.execution, sandbox.profiles]
+#   after:
+#     - "invalid_request:network_access_must_be_denied"
+#     - "invalid_action:contract"
+#     - "invalid_action:entrypoint_denied"
+#     - language_denied_policy
+#     - language_denied_execution
+#     - static_policy_violation
+#     - max_seconds
+#     - profile_unknown
+# labels:
+#   row: A94
+admitted if input.profile.stated == false
+
+admitted if {
+	input.profile.stated == true
+	input.profile.value == code_execution.usual
+}
+
+admitted if {
+	input.profile.stated == true
+	input.profile.value in data.policy.sandbox.profiles[code_execution.usual].instead
+}
+
+# METADATA
+# title: The profile is not below the floor
+# description: The build refuses such a profile; this refuses its use.
+# custom:
+#   code: profile_below_floor
+#   remedy: Bring limits and boundaries of the profile within the floor of policy/sandbox.yaml
+#   reads: [sandbox.profiles, sandbox.floor]
+#   after:
+#     - "invalid_request:network_access_must_be_denied"
+#     - "invalid_action:contract"
+#     - "invalid_action:entrypoint_denied"
+#     - language_denied_policy
+#     - language_denied_execution
+#     - static_policy_violation
+#     - max_seconds
+#     - profile_unknown
+# labels:
+#   row: A84, H05
+within_floor if sandbox.within_floor(code_execution.profile, input.role)
+
+# METADATA
+# title: A stated limit is no higher than that of the profile
+# description: A request may ask for less and never for more.
+# custom:
+#   code: limits_loosened
+#   each: tighten
+#   empty: allowed
+#   remedy: State a lower limit, or leave it out to get that of the profile
+#   reads: [sandbox.profiles]
+#   after:
+#     - "invalid_request:network_access_must_be_denied"
+#     - "invalid_action:contract"
+#     - "invalid_action:entrypoint_denied"
+#     - language_denied_policy
+#     - language_denied_execution
+#     - static_policy_violation
+#     - max_seconds
+#     - profile_unknown
+#     - profile_below_floor
+# labels:
+#   row: C78, A84
+no_higher(amount) if sandbox.no_higher(code_execution.profile, input.role, amount)

@@ -1,0 +1,20 @@
+package admission.requirements.sandbox.command
+
+import future.keywords.not
+
+# METADATA
+# title: The executable is one that may be run
+# description: A command is an argument array, and its first word a name in policy/sandbox.yaml. No shell takes part.
+# custom:
+#   code: executable_not_allowlisted
+#   remedy: Name an executable of policy/sandbox.yaml as the first word, without a path
+#   reads: ["sandbox.executables.{command.executable}"]
+# labels:
+#   row: B11
+executable_allowlisted if input.command.stated == false
+
+executable_allowlisted if {
+	input.command.stated == true
+	is_string(input.command.digest)
+	is_string(data.policy.sandbox.executables[input.command.executable])
+}

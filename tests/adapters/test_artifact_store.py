@@ -1,0 +1,142 @@
+"""The artifact store: by digest, for its user alone, whole or not at all, kept for its time and no less."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from adapters import artifact_store
+from adapters.artifact_store import ArtifactStore
+from engine.errors import WorkError
+
+NOW = 1_800_000_000
+DAY = 86_400
+
+
+def digest(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "artifacts"
+
+
+@pytest.fixture
+def store(root: Path) -> ArtifactStore:
+    return ArtifactStore(root)
+
+
+# covers: C62
+def test_what_is_kept_is_found_by_its_digest(root: Path, store: ArtifactStore) -> None:
+    assert store.get(digest(b"code")) is None
+    assert store.put(b"code", NOW, 90) == digest(b"code")
+    assert store.get(digest(b"code")) == store.get(digest(b"code").removeprefix("sha256:")) == b"code"
+    assert ArtifactStore(root).get(digest(b"code")) == b"code"
+    assert store.put(b"", NOW, 1) == digest(b"")
+    for unknown in ("", "sha256:", "../" * 20, "a" * 64, digest(b"code").upper(), "sha256:" + "\u0660" * 64):
+        assert store.get(unknown) is None
+
+
+def test_only_the_user_of_the_engine_can_read_it(root: Path, store: ArtifactStore) -> None:
+    store.put(b"code", NOW, 90)
+    (file,) = [path for path in root.rglob("*") if path.is_file()]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o400
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (root, file.parent)} == {0o700}
+    assert file.name == digest(b"code").removeprefix("sha256:")
+
+
+# covers: C62 A88
+def test_what_is_kept_stays_for_its_whole_time_and_not_longer(store: ArtifactStore) -> None:
+    log, code = store.put(b"log", NOW, 90), store.put(b"code", NOW, 1)
+    store.put(b"code", NOW - 10 * DAY, 2)  # never for less than was promised
+    assert store.sweep(NOW + DAY - 1) == 0
+    assert store.sweep(NOW + DAY) == 1
+    assert (store.get(code), store.get(log)) == (None, b"log")
+    store.put(b"log", NOW + 10 * DAY, 90)  # the same log again: kept for longer
+    assert store.sweep(NOW + 90 * DAY) == 0
+    assert store.get(log) == b"log"
+    assert store.sweep(NOW + 100 * DAY) == 1
+    assert store.get(log) is None
+
+
+def test_whoever_puts_something_in_removes_what_is_old(store: ArtifactStore) -> None:
+    old = store.put(b"old", NOW, 1)
+    store.put(b"new", NOW + 2 * DAY, 1)
+    assert store.get(old) is None
+
+
+def test_what_was_changed_is_not_given(root: Path, store: ArtifactStore) -> None:
+    kept = store.put(b"code", NOW, 90)
+    (file,) = [path for path in root.rglob("*") if path.is_file()]
+    file.chmod(0o600)
+    file.write_bytes(b"other")
+    with pytest.raises(WorkError, match="not what was put there"):
+        store.get(kept)
+
+
+def test_a_link_in_the_way_is_not_followed(root: Path, store: ArtifactStore, tmp_path: Path) -> None:
+    name = digest(b"code").removeprefix("sha256:")
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"canary")
+    (root / name[:2]).mkdir(parents=True)
+    link = root / name[:2] / name
+    link.symlink_to(outside)
+    os.utime(link, (NOW + DAY, NOW + DAY), follow_symlinks=False)
+    for use in (lambda: store.put(b"code", NOW, 90), lambda: store.get(digest(b"code"))):
+        with pytest.raises(WorkError):
+            use()
+    assert outside.read_bytes() == b"canary"
+    assert outside.stat().st_mtime < NOW
+    elsewhere = ArtifactStore(tmp_path / "linked")
+    (tmp_path / "linked").symlink_to(tmp_path)
+    with pytest.raises(WorkError, match="cannot be used"):
+        elsewhere.put(b"code", NOW, 90)
+
+
+def test_what_is_too_large_or_has_no_time_is_refused(
+    root: Path, store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(WorkError, match="how long"):
+        store.put(b"code", NOW, 0)
+    monkeypatch.setattr(artifact_store, "OBJECT_BYTES", 10)
+    with pytest.raises(WorkError, match="larger than 10 bytes"):
+        store.put(b"x" * 11, NOW, 90)
+    assert not [path for path in root.rglob("*") if path.is_file()]
+    store.put(b"x" * 10, NOW, 90)
+
+
+def test_a_folder_that_cannot_be_written_is_a_fault(root: Path, store: ArtifactStore) -> None:
+    root.parent.mkdir(parents=True)
+    root.write_text("in the way")
+    with pytest.raises(WorkError) as caught:
+        store.put(b"code", NOW, 90)
+    assert caught.value.code == "engine.artifacts_unavailable"
+
+
+def test_what_a_dead_engine_left_half_done_goes_and_is_no_object(root: Path, store: ArtifactStore) -> None:
+    kept = store.put(b"code", NOW, 90)
+    shelf = root / kept.removeprefix("sha256:")[:2]
+    draft = shelf / ".draft-0011223344556677"
+    draft.write_bytes(b"half")
+    os.utime(draft, (NOW, NOW))
+    store.sweep(NOW + 3_599)
+    assert draft.exists()
+    store.sweep(NOW + 3_600)
+    assert not draft.exists()
+    assert store.get(kept) == b"code"
+
+
+def test_many_at_once_keep_the_same_object_once(root: Path, store: ArtifactStore) -> None:
+    threads = [threading.Thread(target=store.put, args=(b"code", NOW, number + 1)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (file,) = [path for path in root.rglob("*") if path.is_file()]
+    assert int(file.stat().st_mtime) == NOW + 8 * DAY

@@ -1,0 +1,179 @@
+"""`POST /v1/code/run`: the enforcing route, and what a caller can do while its own run is under way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.state import open_store
+from tests.api.serving import Reply, Serving, serving, until
+from tests.code.conftest import CODE, golden, printing, probed
+from tests.command import lines
+
+__all__ = ["probed"]
+
+SLOW = golden("while True: pass", policy_hints={"exec_timeout_seconds": 20})
+
+
+def known(probed: Path, folder: Path) -> None:
+    """Let the engine of a folder know what the sandbox holds."""
+    for name in ("sandbox", "keys"):
+        (folder / "state" / name).mkdir(mode=0o700, parents=True)
+    for name in ("sandbox/bubblewrap.json", "keys/sandbox.key"):
+        shutil.copy2(probed / name, folder / "state" / name)
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory, cache: Path, probed: Path) -> Iterator[Serving]:
+    folder = tmp_path_factory.mktemp("code")
+    known(probed, folder)
+    with serving(folder, cache) as engine:
+        yield engine
+
+
+def run(api: Serving, body: Any, **headers: str) -> Reply:
+    return api.ask("POST", "/v1/code/run", body, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+# covers: C45 C46 C52
+def test_a_good_run_is_answered_with_its_whole_result(api: Serving) -> None:
+    reply = run(api, golden(), X_Request_ID="golden-1")
+    assert reply.status == 200
+    assert reply.json["aggregate"]["metrics"]["avg_latency_ms"] == 167.0
+    assert reply.json["execution"]["code_hash"] == "47a5c01dd74664c7"
+    found = [line for line in lines(api.state) if line.get("request_id") == "golden-1"]
+    assert [line.get("point") or line["status"] for line in found][-2:] == ["code_output", "run_ok"]
+    assert CODE not in reply.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (golden("import os"), "policy_block:static_policy_violation:import_not_allowed:os"),
+        (golden(printing(sample_size=0)), "invalid_code_output:sample_size"),
+        ({}, "invalid_action:not_object"),
+    ],
+    ids=["import", "output", "empty"],
+)
+def test_a_run_that_stopped_is_an_answer(api: Serving, body: Any, reason: str) -> None:
+    reply = run(api, body)
+    assert (reply.status, reply.json["status"], reply.json["stop_reason"]) == (200, "stopped", reason)
+
+
+# covers: H18
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"", 400),
+        (b"\xff", 400),
+        (b'{"action": {"code": "\\ud800"}}', 400),
+        (b'{"action": NaN}', 400),
+        (b'{"action": 1, "action": 2}', 400),
+        (b'{"action": {"input_payload": {"x": 1e999}}}', 400),
+        (b"[" * 100 + b"]" * 100, 400),
+        (b"[]", 422),
+        (b'{"unknown": 1}', 422),
+        (b'{"seed": true}', 422),
+    ],
+)
+def test_a_broken_request_is_a_problem_and_its_deny_is_recorded(api: Serving, body: bytes, status: int) -> None:
+    request = f"broken-{uuid.uuid4().hex[:6]}"
+    reply = run(api, body, X_Request_ID=request)
+    assert reply.status == status
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert reply.json["run"]["stop_reason"] == "invalid_request:unreadable"
+    assert reply.json["decision"]["point"] == "code_action"
+    (line,) = [one for one in lines(api.state) if one.get("request_id") == request]
+    assert (line["point"], line["outcome"]) == ("code_action", "deny")
+
+
+def test_a_repeated_key_runs_once(api: Serving) -> None:
+    key = str(uuid.uuid4())
+    first, again = (run(api, golden(), Idempotency_Key=key) for _ in range(2))
+    assert first.json == again.json
+    assert again.headers["idempotent-replayed"] == "true"
+    assert "idempotent-replayed" not in first.headers
+    other = run(api, golden("print()"), Idempotency_Key=key)
+    assert (other.status, other.json["code"]) == (422, "engine.idempotency_conflict")
+
+
+def test_a_run_under_way_tells_its_phase_and_can_be_cancelled(api: Serving) -> None:
+    own, replies = str(uuid.uuid4()), list[Reply]()
+    thread = threading.Thread(target=lambda: replies.append(run(api, {**SLOW, "run_id": own})))
+    thread.start()
+    path = f"/v1/code/runs/{own}"
+    until(lambda: api.ask("GET", path).json.get("phase") == "execute")
+    found = api.ask("GET", path)
+    assert (found.status, found.json["status"], found.json["run_id"]) == (200, "running", own)
+    same = run(api, golden(run_id=own))
+    assert (same.status, same.json["code"]) == (409, "engine.run_pending")
+    began = time.monotonic()
+    assert api.ask("DELETE", path).status == 202
+    thread.join(30)
+    assert time.monotonic() - began < 15
+    assert (replies[0].status, replies[0].json["stop_reason"]) == (200, "cancelled")
+    for method in ("GET", "DELETE"):
+        assert api.ask(method, path).status == 404
+    assert api.ask("GET", "/v1/code/runs/").status == 404
+    assert api.ask("POST", path, {}).status == 405
+    results = [line for line in lines(api.state) if line["kind"] == "result" and line["facts"].get("run_id") == own]
+    assert [line["status"] for line in results] == ["cancelled", "run_stopped"]
+
+
+def test_more_runs_than_are_taken_on_are_refused_and_told_when_to_come_again(api: Serving) -> None:
+    ids, replies = [str(uuid.uuid4()) for _ in range(8)], list[Reply]()
+    slow = [threading.Thread(target=lambda own=own: replies.append(run(api, {**SLOW, "run_id": own}))) for own in ids]
+    for thread in slow:
+        thread.start()
+    try:
+        until(lambda: all(api.ask("GET", f"/v1/code/runs/{own}").status == 200 for own in ids))
+        over = run(api, golden())
+        assert (over.status, over.json["code"], over.headers["retry-after"]) == (503, "engine.overloaded", "1")
+    finally:
+        for own in ids:
+            api.ask("DELETE", f"/v1/code/runs/{own}")
+        for thread in slow:
+            thread.join(60)
+    assert {reply.json["stop_reason"] for reply in replies} <= {"cancelled", "code_timeout", "max_seconds"}
+    assert run(api, golden()).json["status"] == "ok"
+
+
+def test_nobody_sees_or_ends_the_run_of_somebody_else(
+    tmp_path: Path,
+    cache: Path,
+    probed: Path,
+) -> None:
+    known(probed, tmp_path)
+    store = open_store(tmp_path / "state")
+    points = ["code_action", "code_scan", "code_execution", "code_output"]
+    now = int(time.time())
+    one, two = (store.issue(name, points, now + 3600, now).text for name in ("one", "two"))
+    few = store.issue("few", ["code_action", "code_scan"], now + 3600, now).text
+    store.close()
+    own, replies = str(uuid.uuid4()), list[Reply]()
+    with serving(tmp_path, cache) as engine:
+        mine, others = ({"Authorization": f"Bearer {token}"} for token in (one, two))
+        body = {**SLOW, "run_id": own}
+        thread = threading.Thread(target=lambda: replies.append(engine.ask("POST", "/v1/code/run", body, mine)))
+        thread.start()
+        path = f"/v1/code/runs/{own}"
+        until(lambda: engine.ask("GET", path, headers=mine).status == 200)
+        for method in ("GET", "DELETE"):
+            assert engine.ask(method, path, headers=others).status == 404
+            assert engine.ask(method, path).status == 401
+        assert engine.ask("DELETE", path, headers=mine).status == 202
+        thread.join(30)
+        assert replies[0].json["stop_reason"] == "cancelled"
+        assert engine.ask("POST", "/v1/code/run", golden()).status == 401
+        scoped = engine.ask("POST", "/v1/code/run", golden(), {"Authorization": f"Bearer {few}"})
+        assert scoped.json["stop_reason"] == "policy_block:caller_out_of_scope"
+        assert json.dumps(scoped.json["trace"]).count("execute_code") == 0

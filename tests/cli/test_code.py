@@ -1,0 +1,185 @@
+"""`engine code`: a run from a file, its text and JSON, its exit codes, repairs, approvals, Ctrl-C, what was kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.serving import until
+from tests.code.conftest import CODE, golden, printing, probed
+from tests.command import Command, lines
+from tests.conftest import ROOT
+
+__all__ = ["probed"]
+
+GOLDEN = ROOT / "fixtures/code/incident_metrics.json"
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path, probed: Path) -> Command:
+    """Somebody whose state knows what the sandbox holds."""
+    made = Command.of(tmp_path, cache)
+    for name in ("sandbox", "keys"):
+        (made.state / name).mkdir(mode=0o700, parents=True)
+    for name in ("sandbox/bubblewrap.json", "keys/sandbox.key"):
+        shutil.copy2(probed / name, made.state / name)
+    return made
+
+
+def write(folder: Path, document: Any) -> Path:
+    path = folder / "ACTION.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+    return path
+
+
+# covers: C79
+def test_the_golden_action_gives_its_answer(command: Command) -> None:
+    done = command("code", "run", GOLDEN)
+    assert done.code == 0
+    assert done.stdout.startswith("Code execution brief (US, 2026-03-07): incident inc_payments_20260307 is P1")
+    assert "ran in: bubblewrap (restricted_process), no network: enforced" in done.stdout
+    assert "running in the sandbox" in done.stderr
+    (digest,) = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("  code: ")]
+    assert command("code", "show", digest).stdout == CODE
+    (caller,) = {line["principal"] for line in lines(command.state) if line["kind"] == "decision"}
+    assert caller
+
+
+# covers: C45 C46
+def test_json_is_the_whole_result_and_nothing_else(command: Command) -> None:
+    done = command("code", "run", "-", "--format", "json", stdin=GOLDEN.read_bytes())
+    assert (done.code, done.stderr) == (0, "")
+    assert done.json["aggregate"]["metrics"]["sample_size"] == 60
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "said"),
+    [
+        (golden("import os"), 1, "policy_block:static_policy_violation:import_not_allowed:os"),
+        (golden(printing(sample_size=0)), 1, "invalid_code_output:sample_size"),
+        (golden(budget=1), 2, "invalid_request:unreadable"),
+        ("{", 2, "invalid_request:unreadable"),
+        ('{"action": {"code": NaN}}', 2, "invalid_request:unreadable"),
+        ('{"action": 1, "action": 2}', 2, "invalid_request:unreadable"),
+        ("[" * 200 + "]" * 200, 2, "invalid_request:unreadable"),
+    ],
+    ids=["import", "output", "field", "half", "nan", "twice", "deep"],
+)
+def test_what_is_refused_says_why_and_is_recorded(
+    command: Command, tmp_path: Path, document: Any, code: int, said: str
+) -> None:
+    done = command("code", "run", write(tmp_path, document))
+    assert done.code == code
+    assert said in done.stdout
+    assert lines(command.state)
+
+
+def test_a_file_that_is_not_there_is_a_recorded_refusal(command: Command, tmp_path: Path) -> None:
+    done = command("code", "run", tmp_path / "nothing.json")
+    assert (done.code, "invalid_request:unreadable" in done.stdout) == (2, True)
+
+
+# covers: C63
+def test_a_repair_program_gets_the_rejection_and_gives_the_next_action(command: Command, tmp_path: Path) -> None:
+    program = tmp_path / "repair program.py"
+    program.write_text(
+        "import json, sys\n"
+        "told = json.load(sys.stdin)\n"
+        f"action = json.load(open({str(GOLDEN)!r}))['action']\n"
+        f"open({str(tmp_path / 'told')!r}, 'a').write(told['stop_reason'] + '\\n')\n"
+        "print(json.dumps(action))\n",
+        encoding="utf-8",
+    )
+    path = write(tmp_path, golden("import os\n" + CODE))
+    done = command("code", "run", path, "--repair", f"{sys.executable} '{program}'")
+    assert done.code == 0
+    assert "attempts: policy_block:static_policy_violation:import_not_allowed:os, success" in done.stdout
+    assert (tmp_path / "told").read_text().split() == ["policy_block:static_policy_violation:import_not_allowed:os"]
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("false", "ended with 1"),
+        ("/no/such/program", "cannot be run"),
+        ("'", "cannot be split"),
+        ("", "is empty"),
+        ("echo {", "is not YAML"),
+        ("sleep 60", "took more than"),
+    ],
+)
+def test_a_repair_program_that_gives_no_action_says_so(
+    command: Command, tmp_path: Path, program: str, said: str
+) -> None:
+    path = write(tmp_path, golden("import os"))
+    done = command("code", "run", path, "--repair", program, "--repair-seconds", "0.5")
+    assert done.code == 2
+    assert said in done.stderr
+
+
+def test_a_repair_program_that_says_nothing_ends_the_loop(command: Command, tmp_path: Path) -> None:
+    done = command("code", "run", write(tmp_path, golden("import os")), "--repair", "true")
+    assert done.code == 1
+
+
+def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(command: Command, tmp_path: Path) -> None:
+    policy = tmp_path / "policy"
+    shutil.copytree(ROOT / "policy", policy)
+    levels = policy / "levels.yaml"
+    added = "  code_scan: {import_not_allowed: warn}\n  code_execution: {static_policy_violation: confirm}\n"
+    levels.write_text(levels.read_text().replace("levels:\n", f"levels:\n{added}", 1), encoding="utf-8")
+    path = write(tmp_path, golden("import abc\n" + CODE))
+    asked = command("code", "run", path, "--policy", policy, "--principal", "pipeline")
+    assert asked.code == 3
+    (option,) = [word for word in asked.stdout.split() if word.startswith("code_execution=")]
+    assert command("approvals", "grant", option.partition("=")[2]).code == 0
+    done = command("code", "run", path, "--policy", policy, "--principal", "pipeline", "--approval", option)
+    assert done.code == 0, done.stdout
+    assert command("code", "run", path, "--approval", "wrong").code == 2
+
+
+def test_a_repeated_key_is_told_again(command: Command) -> None:
+    first, again = (command("code", "run", GOLDEN, "--idempotency-key", "k-1") for _ in range(2))
+    assert (first.code, again.code) == (0, 0)
+    assert "told again" in again.stdout
+    assert "running in the sandbox" not in again.stderr
+
+
+def test_ctrl_c_kills_the_sandbox_and_the_run_is_recorded_as_cancelled(command: Command, tmp_path: Path) -> None:
+    path = write(tmp_path, golden("while True: pass", policy_hints={"exec_timeout_seconds": 20}))
+    said = tmp_path / "stderr"
+    with (
+        said.open("wb") as file,
+        subprocess.Popen(
+            command.argv("code", "run", path),
+            cwd=ROOT,
+            env=command.environment(),
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+        ) as process,
+    ):
+        try:
+            until(lambda: "running in the sandbox" in said.read_text())
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "stopped in phase execute: cancelled" in out
+    found = [line["status"] for line in lines(command.state) if line["kind"] == "result"]
+    assert found == ["cancelled", "run_stopped"]
+
+
+def test_what_is_not_kept_is_told(command: Command) -> None:
+    for unknown in ("sha256:" + "0" * 64, "x", "../../etc/passwd"):
+        done = command("code", "show", unknown)
+        assert (done.code, done.stdout) == (2, "")
+        assert "nothing is kept under" in done.stderr

@@ -1,0 +1,56 @@
+"""`engine sandbox run`: decided, run in a sandbox, recorded; and nothing where it is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.sandbox.programs import needs_sandbox
+from tests.command import Command
+
+REFUSED = {
+    "executable_not_allowlisted": ["--", "sh", "-c", "id"],
+    "profile_unknown": ["--profile", "lenient", "--", "cat"],
+    "limits_loosened": ["--tighten", "processes=99", "--", "cat"],
+}
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    return Command.of(tmp_path, cache)
+
+
+def records(state: Path) -> list[dict[str, Any]]:
+    found = [path.read_text(encoding="utf-8") for path in sorted((state / "records").glob("decisions.*.jsonl"))]
+    return [json.loads(line) for text in found for line in text.splitlines()]
+
+
+# covers: B11, C80
+def test_what_is_refused_is_told_and_does_not_run(command: Command) -> None:
+    for code, words in REFUSED.items():
+        done = command("sandbox", "run", *words)
+        assert (done.code, done.stdout) == (1, "")
+        assert code in done.stderr
+        assert "nothing was run: deny" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["processes", "processes=few", "=1e"])
+def test_a_limit_is_a_name_and_a_number(command: Command, text: str) -> None:
+    assert command("sandbox", "run", "--tighten", text, "--", "cat").code == 2
+
+
+# covers: B11, C81
+@needs_sandbox
+def test_a_program_runs_and_the_record_says_what_held(command: Command, tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.write_bytes(b"one\ntwo\n")
+    done = command("sandbox", "run", "-i", given, "--", "head", "-n", "1")
+    assert (done.code, done.stdout) == (0, "one\n"), done.stderr
+    assert "ok, exit code 0: standard on bubblewrap (restricted_process)" in done.stderr
+    (result,) = [one for one in records(command.state) if one.get("status") == "ok"]
+    assert result["facts"]["network"] == "enforced"
+    failed = command("sandbox", "run", "--", "cat", "/etc/passwd")
+    assert (failed.code, failed.stdout) == (1, "")

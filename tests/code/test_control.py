@@ -1,0 +1,316 @@
+"""Around a run: approvals, repeated keys, cancelling, how many at once, and what fails of the engine itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from adapters.sandbox.model import Bounds, Ended, Program, Status
+from engine import CodeRun
+from engine.code.once import Watch
+from engine.errors import RecordError
+from engine.opa.generation import Generation
+from engine.state import Store
+from tests.code.conftest import CODE, GOLDEN, SOMEBODY, Bench, golden, printing
+
+SLOW = "while True: pass"
+ASKING = (
+    "levels.levels.code_scan={import_not_allowed: warn}",
+    "levels.levels.code_execution={static_policy_violation: confirm}",
+)
+
+
+def store_of(bench: Bench) -> Store:
+    assert bench.engine.parts is not None
+    return bench.engine.parts.store()
+
+
+def grant(bench: Bench, done: CodeRun) -> dict[str, str]:
+    """Approve what a run asks for, as somebody else; what to bring along."""
+    wanted = done.document["approval"]
+    store_of(bench).resolve(wanted["id"], "granted", "boss", None, int(time.time()))
+    return {wanted["for"]: wanted["id"]}
+
+
+def ran(bench: Bench, done: CodeRun) -> list[str]:
+    """How the programs of a run ended."""
+    found = [line for line in bench.recorded(done) if line["kind"] == "result"]
+    return [line["status"] for line in found if not line["status"].startswith("run_")]
+
+
+# Approvals
+
+
+def test_nothing_runs_before_a_person_has_approved_and_the_retry_is_decided_anew(opening: Callable[..., Any]) -> None:
+    code = "import abc\n" + CODE
+    with opening(values=ASKING) as bench:
+        done = bench.run(golden(code, task="t"))
+        assert (done.stop_reason, done.document["phase"], done.exit) == ("approval_required", "policy_check", 3)
+        assert done.document["approval"]["for"] == "code_execution"
+        assert ran(bench, done) == []
+        step = done.document["trace"][1]
+        assert (step["decision"], step["reason"], step["ok"]) == ("deny", "approval_required", False)
+        given = grant(bench, done)
+        other = bench.run(golden(code + "\n#", approvals=given))
+        assert other.stop_reason == "policy_block:approval_mismatch" or not other.ok
+        assert ran(bench, other) == []
+        good = bench.run(golden(code, task="t", approvals=given))
+        assert good.ok, good.document  # what a person was asked about was no failed try
+        assert ran(bench, good) == ["ok"]
+        again = bench.run(golden(code, approvals=given))
+        assert not again.ok
+        assert ran(bench, again) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "phase", "steps"),
+    [
+        ("code_action", "plan", 0),
+        ("code_scan", "policy_check", 2),
+        ("code_execution", "policy_check", 2),
+        ("code_output", "execute", 3),
+    ],
+    ids=str,
+)
+def test_a_confirm_at_any_point_ends_the_run(opening: Callable[..., Any], name: str, phase: str, steps: int) -> None:
+    spent = f"budgets.budgets.{name}.all={{limit: 1, window_seconds: 0}}"
+    with opening(values=(spent, f"levels.levels.{name}={{budget_exhausted: confirm}}")) as bench:
+        assert bench.run(golden()).ok
+        done = bench.run(golden())
+        assert (done.stop_reason, done.document["phase"]) == ("approval_required", phase)
+        assert done.document["approval"]["for"] == name
+        assert len(done.document["trace"]) == steps
+        assert "answer" not in done.document
+        assert bench.run(golden(approvals=grant(bench, done))).ok
+
+
+# Keys
+
+
+def test_a_repeated_key_gives_the_whole_result_and_runs_nothing(bench: Bench) -> None:
+    context = replace(SOMEBODY, idempotency_key=str(uuid.uuid4()))
+    first = bench.run(golden(), context)
+    before = len(bench.recorded(first))
+    again = bench.run(golden(), context)
+    assert again.replayed
+    assert again.document == first.document
+    assert again.exit == first.exit == 0
+    assert len(bench.recorded(first)) == before
+    other = bench.run(golden("print()"), context)
+    assert other.stop_reason == "invalid_request:idempotency_conflict"
+    assert ran(bench, other) == []
+    somebody_else = replace(context, caller=context.caller.model_copy(update={"principal": "somebody else"}))
+    assert not bench.run(golden(), somebody_else).replayed
+
+
+def test_a_failed_run_is_told_again_too(bench: Bench) -> None:
+    context = replace(SOMEBODY, idempotency_key=str(uuid.uuid4()))
+    first, again = (bench.run(golden(printing(sample_size=0)), context) for _ in range(2))
+    assert (again.document, again.exit, again.replayed) == (first.document, 1, True)
+
+
+def test_a_result_that_was_lost_is_a_fault_and_never_a_second_run(bench: Bench) -> None:
+    """As an engine that died leaves it: the key is taken, and nobody knows whether anything ran."""
+    key = str(uuid.uuid4())
+    context = replace(SOMEBODY, idempotency_key=key)
+    first = bench.run(golden(), context)
+    assert first.ok
+    lost = replace(SOMEBODY, idempotency_key=str(uuid.uuid4()))
+    assert bench.engine.parts is not None
+    real = bench.engine.parts
+
+    class Dies(BaseException):
+        pass
+
+    def died(*_: Any) -> Any:
+        raise Dies
+
+    bench.engine.parts = replace(real, world=replace(real.world, sandbox_facts=died))
+    try:
+        with pytest.raises(Dies):
+            bench.run(golden(), lost)
+    finally:
+        bench.engine.parts = real
+    again = bench.run(golden(), lost)
+    assert again.stop_reason == "invalid_request:idempotency_pending"
+    assert ran(bench, again) == []
+
+
+# Cancelling, and how many at once
+
+
+def test_a_cancelled_run_is_killed_at_once_and_recorded(bench: Bench) -> None:
+    cancel = threading.Event()
+
+    def told(phase: str) -> None:
+        if phase == "execute":
+            threading.Timer(0.3, cancel.set).start()
+
+    began = time.monotonic()
+    done = bench.run(golden(SLOW, policy_hints={"exec_timeout_seconds": 20}), watch=Watch(cancel, told))
+    assert time.monotonic() - began < 10
+    assert (done.stop_reason, done.document["phase"]) == ("cancelled", "execute")
+    assert ran(bench, done) == ["cancelled"]
+    assert bench.recorded(done)[-1]["facts"]["root_cause"] == "cancelled"
+
+
+def test_a_run_that_was_cancelled_before_it_began_starts_nothing(bench: Bench) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    done = bench.run(golden(), watch=Watch(cancel))
+    assert done.stop_reason == "cancelled"
+    assert done.document["trace"][2].get("exec_ms") is None
+    assert ran(bench, done) == ["cancelled"]
+
+
+def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_only(
+    opening: Callable[..., Any],
+) -> None:
+    own = str(uuid.uuid4())
+    with opening(code_runs=1) as bench:
+        cancel, begun, kept = threading.Event(), threading.Event(), list[CodeRun]()
+
+        def told(phase: str) -> None:
+            if phase == "execute":
+                begun.set()
+
+        slow = golden(SLOW, policy_hints={"exec_timeout_seconds": 20}, run_id=own)
+        thread = threading.Thread(target=lambda: kept.append(bench.run(slow, watch=Watch(cancel, told))))
+        thread.start()
+        assert begun.wait(60)
+        running = bench.engine.code_machine().running
+        ticket = running.find(own, SOMEBODY.caller)
+        assert ticket is not None
+        assert ticket.phase == "execute"
+        assert running.find(own, SOMEBODY.caller.model_copy(update={"principal": "other"})) is None
+        over = bench.run(golden())
+        assert (over.stop_reason, over.exit) == ("engine_fault:engine.overloaded", 4)
+        same = bench.run(golden(run_id=own))
+        assert same.stop_reason == "invalid_request:run_pending"
+        ticket.cancel.set()
+        thread.join(60)
+        assert kept[0].stop_reason == "cancelled"
+        assert kept[0].document["run_id"] == own
+        assert running.find(own, SOMEBODY.caller) is None
+        assert bench.run(golden()).ok
+
+
+# Faults of the engine
+
+
+def test_a_dead_policy_server_is_a_fault_and_nothing_runs(opening: Callable[..., Any]) -> None:
+    with opening() as bench:
+        assert isinstance(bench.engine.opa, Generation)
+        assert bench.engine.opa.pid is not None
+        os.kill(bench.engine.opa.pid, signal.SIGKILL)
+        done = bench.run(golden())
+        assert (done.stop_reason, done.document["phase"]) == ("engine_fault:policy_unavailable", "plan")
+        assert (done.exit, ran(bench, done)) == (4, [])
+
+
+@dataclass(frozen=True, slots=True)
+class FullAfter:
+    """The record until a number of lines is written; then the disk is full."""
+
+    real: Any
+    left: list[int]
+
+    def append(self, body: Any, events: tuple[Any, ...] = ()) -> object:
+        if not self.left[0]:
+            raise RecordError("the disk is full", remedy="make room")
+        self.left[0] -= 1
+        return self.real.append(body, events)
+
+    def append_many(self, bodies: Sequence[Any]) -> Sequence[Any]:
+        return [self.append(*one) for one in bodies]
+
+    async def append_async(self, body: Any, events: tuple[Any, ...] = ()) -> object:
+        return self.append(body, events)
+
+
+@pytest.mark.parametrize(
+    ("lines", "phase", "started"),
+    [
+        (0, "plan", 0),
+        (1, "policy_check", 0),
+        (2, "policy_check", 0),
+        (3, "execute", 1),
+        (4, "execute", 1),
+        (5, "execute", 1),
+    ],
+)
+def test_without_its_record_no_run_has_a_result(bench: Bench, lines: int, phase: str, started: int) -> None:
+    real = bench.engine.parts
+    assert real is not None
+    begun: list[str] = []
+    bench.engine.parts = replace(real, log=FullAfter(real.log, [lines]))
+    try:
+        done = bench.run(golden(), watch=Watch(told=begun.append))
+    finally:
+        bench.engine.parts = real
+    assert done.stop_reason == "engine_fault:engine.record_unavailable"
+    assert (done.document["phase"], done.exit) == (phase, 4)
+    assert "answer" not in done.document
+    assert begun.count("execute") == started
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A sandbox that fails itself, as one whose set-up the kernel refuses does."""
+
+    real: Any
+    name: str = "bubblewrap"
+
+    def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> Ended:
+        assert program.folder
+        assert bounds.wall_seconds > 0
+        assert cancel is not None
+        return Ended(
+            status=Status.SANDBOX_ERROR,
+            exit_code=None,
+            signal=None,
+            wall_seconds=0.1,
+            cpu_seconds=None,
+            stdout=b"",
+            stderr=b"bwrap: no",
+            stdout_bytes=0,
+            stderr_bytes=9,
+        )
+
+    def available(self) -> str | None:
+        return None
+
+    def machine(self) -> str:
+        return str(self.real.machine())
+
+
+def test_a_sandbox_that_fails_is_never_a_verdict_on_the_program(bench: Bench) -> None:
+    real = bench.engine.code_machine()
+    bench.engine._machine = replace(real, backend=lambda name: Broken(real.backend(name)))
+    try:
+        done = bench.run(golden(task=f"t-{uuid.uuid4()}"))
+    finally:
+        bench.engine._machine = real
+    assert (done.stop_reason, done.exit) == ("engine_fault:engine.sandbox_error", 4)
+    assert done.document["trace"][2]["ok"] is False
+    assert ran(bench, done) == ["sandbox_error"]
+    assert b"bwrap: no" in bench.kept(done.document["stored"]["log"])
+    before = store_of(bench).artifact_checks("0" * 64, 9)
+    assert before == ()
+    assert GOLDEN["action"]["code"] == CODE
+
+
+def test_an_artifact_store_that_cannot_be_written_gives_no_result(opening: Callable[..., Any]) -> None:
+    with opening() as bench:
+        (bench.state / "artifacts").write_text("in the way")
+        done = bench.run(golden())
+        assert (done.stop_reason, done.exit) == ("engine_fault:engine.artifacts_unavailable", 4)
+        assert "answer" not in done.document

@@ -1,0 +1,129 @@
+"""The repair loop: every try is a fresh decision, their number is the policy's, and failed code is not tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import AsyncEngine, Rejection, Settings
+from engine.state import Store
+from tests.code.conftest import CODE, GOLDEN, SOMEBODY, Bench, golden, printing
+from tests.command import lines
+
+
+def task() -> str:
+    return f"task-{uuid.uuid4()}"
+
+
+def store_of(bench: Bench) -> Store:
+    assert bench.engine.parts is not None
+    return bench.engine.parts.store()
+
+
+def action(code: str) -> dict[str, Any]:
+    return {**GOLDEN["action"], "code": code}
+
+
+# covers: C63
+def test_rejected_code_goes_back_with_its_reasons_and_what_comes_instead_is_decided_anew(bench: Bench) -> None:
+    told: list[Rejection] = []
+
+    def repair(rejection: Rejection) -> Any:
+        told.append(rejection)
+        return action([printing(sample_size=0), CODE][len(told) - 1])
+
+    done = bench.engine.repair_code(golden("import os\n" + CODE), repair, SOMEBODY)
+    assert done.ok
+    assert [one["stop_reason"] for one in done.document["attempts"]] == [
+        "policy_block:static_policy_violation:import_not_allowed:os",
+        "invalid_code_output:sample_size",
+        "success",
+    ]
+    first, second = (one.document() for one in told)
+    assert (first["attempt"], first["phase"]) == (1, "policy_check")
+    assert {finding["code"] for finding in first["findings"]} >= {"static_policy_violation", "import_not_allowed"}
+    assert second["findings"][0]["subject"] == "fields/sample_size"
+    assert "transactions" not in json.dumps([first, second])
+    runs = {one["run_id"] for one in done.document["attempts"]}
+    assert len(runs) == 3
+    decided = [line["request_id"] for line in lines(bench.state) if line.get("point") == "code_execution"]
+    assert all(decided.count(run) == 1 for run in runs)  # each has decisions of its own
+
+
+# covers: C63
+def test_the_policy_ends_the_loop(bench: Bench) -> None:
+    asked: list[Rejection] = []
+
+    def repair(rejection: Rejection) -> Any:
+        asked.append(rejection)
+        return action(printing(sample_size=0, eta_minutes=len(asked)))
+
+    done = bench.engine.repair_code(golden(printing(sample_size=0)), repair, SOMEBODY)
+    reasons = [one["stop_reason"] for one in done.document["attempts"]]
+    assert reasons == ["invalid_code_output:sample_size"] * 3 + ["policy_block:attempts_exhausted"]
+    assert len(asked) == 3
+
+
+# covers: C63
+def test_failed_code_is_not_tried_again_and_other_code_is(bench: Bench) -> None:
+    name, bad = task(), golden(printing(sample_size=0))
+    assert bench.run({**bad, "task": name}).stop_reason == "invalid_code_output:sample_size"
+    again = bench.run({**bad, "task": name})
+    assert again.stop_reason == "policy_block:code_repeated"
+    assert [step["phase"] for step in again.document["trace"]] == ["plan_code", "policy_check"]
+    assert bench.run({**golden(), "task": name}).ok
+    assert bench.run({**bad, "task": task()}).stop_reason == "invalid_code_output:sample_size"  # another task
+
+
+# covers: C63
+def test_actions_that_break_their_contract_count_too(bench: Bench) -> None:
+    name = task()
+    for number in range(3):
+        reason = bench.run(golden(action={"code": "", "id": f"c{number}"}, task=name)).stop_reason
+        assert reason == "invalid_action:code"
+    assert bench.run(golden(task=name)).stop_reason == "policy_block:attempts_exhausted"
+    rows = store_of(bench).attempts("pipeline", name, None, 9)
+    assert [row.state for row in rows] == ["failed"] * 4
+
+
+def test_the_loop_ends_where_no_action_comes_and_where_none_would_help(bench: Bench) -> None:
+    def never(_: Rejection) -> Any:
+        return None
+
+    def wrong(_: Rejection) -> Any:
+        raise AssertionError("nobody asks for a repair of this")
+
+    assert bench.engine.repair_code(golden("print()"), never, SOMEBODY).stop_reason.endswith("empty_stdout")
+    assert bench.engine.repair_code(golden(), wrong, SOMEBODY).ok
+    assert bench.engine.repair_code([], wrong, SOMEBODY).stop_reason == "invalid_request:unreadable"
+    network = golden(policy_hints={"network_access": "on"})
+    assert bench.engine.repair_code(network, wrong, SOMEBODY).stop_reason.startswith("invalid_request:")
+
+
+def test_the_same_loop_runs_on_an_event_loop(opening: Callable[..., Any], tmp_path: Path, cache: Path) -> None:
+    with opening("loop"):
+        pass  # a state that knows what the sandbox holds
+
+    async def loop() -> Any:
+        async def repair(_: Rejection) -> Any:
+            return action(CODE)
+
+        async with AsyncEngine(Settings(state=tmp_path / "loop", cache=cache)) as engine:
+            return await engine.repair_code(golden("print()"), repair, SOMEBODY)
+
+    done = asyncio.run(loop())
+    assert [one["stop_reason"] for one in done.document["attempts"]] == ["invalid_code_output:empty_stdout", "success"]
+
+
+@pytest.mark.parametrize("principal", [True, False])
+def test_tries_of_others_do_not_count(bench: Bench, principal: bool) -> None:  # noqa: FBT001
+    name, bad = task(), golden(printing(sample_size=0))
+    bench.engine.run_code({**bad, "task": name})
+    again = bench.run({**bad, "task": name}) if principal else bench.engine.run_code({**bad, "task": name})
+    assert again.stop_reason == ("invalid_code_output:sample_size" if principal else "policy_block:code_repeated")

@@ -1,0 +1,66 @@
+"""What is known of an artifact comes from the engine's state alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from engine.cases import CaseFile, Runner
+from engine.model import Caller, Via
+from engine.points import World
+from engine.points.artifact import ArtifactLimits, ArtifactRequest, gather
+from engine.state import NewArtifactCheck, open_store
+from tests.conftest import CASES
+
+SHA = "ab" * 32
+
+
+def checks(folder: Path, *rows: tuple[str, bool, str]) -> list[dict[str, Any]]:
+    request = ArtifactRequest(sha256=SHA, kind="code")
+    ask = gather(request, World(clock=lambda: 0, boundaries=tuple)).state
+    assert ask is not None
+    store = open_store(folder)
+    try:
+        for number, (name, passed, ran_in) in enumerate(rows):
+            assert name in {"sandbox", "validation"}
+            store.add_artifact_check(NewArtifactCheck(SHA, name, passed, ran_in, f"d{number}", number))  # type: ignore[arg-type]
+        return ask(store, Caller(via=Via.PROCESS), 0)["checks"]
+    finally:
+        store.close()
+
+
+# covers: A01
+def test_the_newest_check_of_each_name_counts(tmp_path: Path) -> None:
+    rows = [("sandbox", True, "container"), ("validation", True, "container"), ("sandbox", False, "restricted_process")]
+    assert checks(tmp_path, *rows) == [
+        {"id": "sandbox", "passed": False, "ran_in": "restricted_process", "decision_id": "d2", "at": 2},
+        {"id": "validation", "passed": True, "ran_in": "container", "decision_id": "d1", "at": 1},
+    ]
+
+
+# covers: A01
+def test_a_check_behind_many_others_counts_no_more(tmp_path: Path) -> None:
+    rows = [("validation", True, "container"), *[("sandbox", True, "container")] * 128]
+    assert [one["id"] for one in checks(tmp_path, *rows)] == ["sandbox"]
+
+
+# covers: A01
+@pytest.mark.parametrize("name", ["checks", "passed", "ran_in", "decision_id"])
+def test_nobody_can_state_a_check(name: str) -> None:
+    with pytest.raises(ValidationError):
+        ArtifactRequest.model_validate({"sha256": SHA, "kind": "code", name: True})
+
+
+def case(name: str) -> CaseFile:
+    return next(file for file in CASES if (file.case.point, file.path.stem) == ("artifact", name))
+
+
+# covers: A01, A02
+def test_the_permit_names_the_decisions_it_stands_on(runner: Runner) -> None:
+    limits = runner.answer(case("solution_in_container")).decision.limits
+    assert limits == ArtifactLimits(
+        sha256=SHA, kind="solution", ran_in="container", sandbox_decision="run-1", validation_decision="run-2"
+    )

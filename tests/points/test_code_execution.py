@@ -1,0 +1,201 @@
+"""What point `code_execution` sees of an action, and the limits that hints, profile, role and time make of it."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from engine.cases import CaseFile, Runner
+from engine.model import Caller, Via
+from engine.points import World
+from engine.points.code_execution import CodeExecutionInput, CodeExecutionLimits, CodeExecutionRequest, gather
+from engine.state import NewAttempt, open_store
+from tests.conftest import CASES
+
+ID = "00000000-0000-4000-8000-00000000000"
+
+
+def case(name: str) -> CaseFile:
+    return next(file for file in CASES if (file.case.point, file.path.stem) == ("code_execution", name))
+
+
+def limits(runner: Runner, **changes: Any) -> CodeExecutionLimits:
+    """What the permit of the plain case says, with these fields of its request."""
+    file = case("defaults")
+    engine = runner.at(file)
+    answer = engine.decide("code_execution", {**deepcopy(file.case.request), **changes})
+    assert isinstance(answer.decision.limits, CodeExecutionLimits), answer.decision.findings
+    return answer.decision.limits
+
+
+def codes(runner: Runner, **changes: Any) -> list[str]:
+    file = case("defaults")
+    request = {**deepcopy(file.case.request), **changes}
+    return [one.code for one in runner.at(file).decide("code_execution", request).decision.findings]
+
+
+# covers: C08
+@pytest.mark.parametrize(
+    ("hint", "seconds"),
+    [
+        (0.1, 0.2), (0.2, 0.2), (-5, 0.2), (20.0, 20.0), (20.1, 20.0), (1e308, 20.0), ("NaN", 2.0), ("nan", 2.0),
+        ("Infinity", 2.0), ("-inf", 2.0), ("soon", 2.0), (None, 2.0), (True, 2.0), ([], 2.0), ({}, 2.0), ("3.5", 3.5),
+    ],
+)  # fmt: skip
+def test_the_hint_of_a_time_is_clamped(runner: Runner, hint: Any, seconds: float) -> None:
+    assert limits(runner, policy_hints={"exec_timeout_seconds": hint}).wall_seconds == seconds
+
+
+# covers: C06, C08, C09
+def test_what_holds_without_hints(runner: Runner) -> None:
+    stated: tuple[Any, ...] = (None, "none", [], {})
+    for hints in stated:
+        found = limits(runner, policy_hints=hints)
+        assert (found.wall_seconds, found.stdout_bytes, found.stderr_bytes) == (2.0, 4096, 4096)
+    assert codes(runner, elapsed_ms=24_999) == []
+    assert codes(runner, elapsed_ms=25_000) == ["max_seconds"]
+
+
+# covers: C78
+@pytest.mark.parametrize(
+    "hints",
+    [
+        {"max_seconds": 600}, {"max_stdout_bytes": 1 << 20, "max_stderr_bytes": 1 << 20},
+        {"execution_languages": ["javascript"], "allowed_languages_execution": ["javascript"]},
+        {"environment": {"PYTHONPATH": "/srv"}, "retention_days": 1, "profile": "wasm"},
+    ],
+)  # fmt: skip
+def test_hints_set_only_what_they_may(runner: Runner, hints: dict[str, Any]) -> None:
+    assert limits(runner, policy_hints=hints) == limits(runner)
+
+
+# covers: C78
+def test_a_number_given_as_text_is_that_number(runner: Runner) -> None:
+    code = {**case("defaults").case.request["action"], "code": "print(1)" + " " * 2_393}
+    assert codes(runner, action=code) == ["invalid_action:contract"]  # 2,401 characters
+    assert codes(runner, action=code, policy_hints={"max_code_chars": "2401"}) == []
+
+
+# covers: C44
+def test_little_time_left_is_all_there_is(runner: Runner) -> None:
+    assert limits(runner, elapsed_ms=24_000).wall_seconds == 1.0
+    assert limits(runner, elapsed_ms=23_000).wall_seconds == 2.0
+
+
+# covers: A84
+@pytest.mark.parametrize("seconds", [None, 0, -1, 0.0, float("inf"), float("nan"), "2", True])
+def test_no_execution_without_a_timeout(runner: Runner, seconds: Any) -> None:
+    found = limits(runner).model_dump(mode="json")
+    CodeExecutionLimits.model_validate_json(CodeExecutionLimits(**_tuples(found)).model_dump_json())  # the control
+    for changed in ({**found, "wall_seconds": seconds}, {k: v for k, v in found.items() if k != "wall_seconds"}):
+        with pytest.raises(ValidationError):
+            CodeExecutionLimits(**_tuples(changed))
+
+
+def _tuples(found: dict[str, Any]) -> dict[str, Any]:
+    return {**found, "required": {name: tuple(kinds) for name, kinds in found["required"].items()}}
+
+
+# covers: A86
+def test_the_seed_is_set_and_recorded_and_gives_the_same_again(runner: Runner) -> None:
+    twice = [limits(runner, seed=4_294_967_295) for _ in range(2)]
+    assert twice[0] == twice[1]
+    assert twice[0].seed == 4_294_967_295
+    assert twice[0].environment == {
+        "PYTHONHASHSEED": "4294967295", "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1",
+    }  # fmt: skip
+    answer = runner.answer(case("proven"))
+    record = runner._record(case("proven"), answer.decision.decision_id)
+    assert (record["limits"]["seed"], record["limits"]["environment"]["PYTHONHASHSEED"]) == (7, "7")
+    for seed in (-1, 4_294_967_296, 1.5, True, "7"):
+        assert codes(runner, seed=seed) == ["engine.request_invalid"]
+
+
+# covers: A86
+def test_two_seeds_are_no_limits(runner: Runner) -> None:
+    found = _tuples(limits(runner).model_dump(mode="json"))
+    for environment in ({}, {"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "random"}):
+        with pytest.raises(ValidationError):
+            CodeExecutionLimits(**{**found, "environment": environment})
+
+
+# covers: A87
+def test_a_verifier_has_limits_of_its_own(runner: Runner) -> None:
+    hints = {"exec_timeout_seconds": 20}
+    solution = limits(runner, artifacts=True, policy_hints=hints)
+    verifier = limits(runner, artifacts=True, policy_hints=hints, role="verifier")
+    assert (solution.role, verifier.role) == ("solution", "verifier")
+    assert (solution.wall_seconds, verifier.wall_seconds) == (20.0, 10.0)
+    assert verifier.processes < solution.processes
+    assert (verifier.artifact_files, verifier.artifact_bytes) == (0, 0)
+    assert solution.artifact_files > 0
+
+
+def test_nothing_comes_out_unless_it_is_asked_for(runner: Runner) -> None:
+    found = limits(runner)
+    assert (found.artifact_files, found.artifact_bytes) == (0, 0)
+
+
+# covers: C04, C53
+def test_the_two_lists_of_languages_are_apart(runner: Runner) -> None:
+    action = {**case("defaults").case.request["action"], "language": "javascript"}
+    assert codes(runner, action=action) == ["language_denied_execution"]
+    assert codes(runner, action={**action, "language": "ruby"}) == ["language_denied_policy"]
+
+
+# covers: C71, C18
+def test_policy_can_admit_another_language(runner: Runner) -> None:
+    file = case("javascript")
+    admitted = file.case.model_copy(update={"values": {"code": {"execution": {"+javascript": "standard"}}}})
+    answer = runner.answer(CaseFile(file.path, admitted))
+    assert isinstance(answer.decision.limits, CodeExecutionLimits), answer.decision.findings
+    assert answer.decision.limits.language == "javascript"
+
+
+def facts(**changes: Any) -> CodeExecutionInput:
+    request = CodeExecutionRequest(**{"elapsed_ms": 0, "role": "solution", **changes})
+    found = gather(request, World(clock=lambda: 0, boundaries=tuple)).input
+    assert isinstance(found, CodeExecutionInput)
+    return found
+
+
+# covers: C01
+def test_neither_code_nor_payload_is_in_the_input() -> None:
+    action = {**case("defaults").case.request["action"], "input_payload": {"quokka": "quokka"}}
+    found = facts(action={**action, "code": "quokka = 'quokka'  # quokka"}).model_dump_json()
+    assert found.count("quokka") == 1  # the scan says which name it found
+
+
+# covers: H18
+@pytest.mark.parametrize("action", [None, [], "print(1)", {}, {"code": 1}, {"language": "python"}, {"code": "x"}])
+def test_what_cannot_be_scanned_has_no_scan(action: Any) -> None:
+    assert facts(action=action).scan is None
+
+
+# covers: C63
+def test_attempts_are_those_of_who_asks_before_this_one(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    try:
+        for number, principal in enumerate(("ana", "ana", "bo", "ana"), 1):
+            store.begin_attempt(NewAttempt(f"{ID}{number}", principal, "t", f"{number}" * 64, number))
+        store.end_attempt(f"{ID}1", "failed", 5)
+
+        def earlier(principal: str | None, attempt: str | None, task: str = "t") -> list[tuple[str, str]]:
+            request = CodeExecutionRequest(elapsed_ms=0, role="solution", task=task, attempt=attempt)
+            ask = gather(request, World(clock=lambda: 0, boundaries=tuple)).state
+            assert ask is not None
+            rows = ask(store, Caller(via=Via.PROCESS, principal=principal), 0)["attempts"]
+            return [(row["id"][-1], row["state"]) for row in rows]
+
+        assert earlier("ana", f"{ID}4") == [("2", "begun"), ("1", "failed")]
+        assert earlier("ana", None) == [("4", "begun"), ("2", "begun"), ("1", "failed")]
+        assert earlier("bo", None) == [("3", "begun")]
+        assert earlier(None, None) == earlier("ana", None, "other") == []
+    finally:
+        store.close()
+    request = CodeExecutionRequest(elapsed_ms=0, role="solution")
+    assert gather(request, World(clock=lambda: 0, boundaries=tuple)).state is None

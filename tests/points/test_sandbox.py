@@ -1,0 +1,131 @@
+"""What point `sandbox` sees of a request and of this machine, and what its permit says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from adapters.sandbox.command import digest_of as digest_at_the_hand
+from engine.cases import CaseFile, Runner
+from engine.facts.boundaries import BOUNDARIES
+from engine.model import Boundary, Probe
+from engine.points import SandboxFacts, World
+from engine.points.sandbox import SandboxInput, SandboxLimits, SandboxRequest, digest_of, gather
+from tests.conftest import CASES
+
+ZERO = "sha256:" + "0" * 64
+HELD = Boundary(backend="bubblewrap", boundary="files", kind="kernel", enforced=True, evidence=ZERO)
+TRIED = Probe(id="bubblewrap", subject=ZERO, machine=ZERO, probed_at=0, authentic=True)
+
+
+def case(name: str) -> CaseFile:
+    return next(file for file in CASES if (file.case.point, file.path.stem) == ("sandbox", name))
+
+
+def facts(**request: Any) -> SandboxInput:
+    asked: list[frozenset[str]] = []
+
+    def found(backends: frozenset[str]) -> SandboxFacts:
+        asked.append(backends)
+        return SandboxFacts((HELD,), (TRIED,))
+
+    world = World(clock=lambda: 7, boundaries=tuple, sandbox_facts=found, backends=frozenset({"bubblewrap"}))
+    text = json.dumps({"profile": "standard", **request})
+    gathered = gather(SandboxRequest.model_validate_json(text), world).input
+    assert isinstance(gathered, SandboxInput)
+    assert asked == [frozenset({"bubblewrap"})]
+    return gathered
+
+
+# covers: H05
+def test_what_the_machine_holds_comes_from_the_machine() -> None:
+    found = facts(declared=["network"])
+    assert (found.boundaries, found.probes, found.now) == ((HELD,), (TRIED,), 7)
+    for stated in ("boundaries", "probes", "required", "now"):
+        with pytest.raises(ValidationError):
+            facts(**{stated: []})
+
+
+# covers: D19
+def test_every_boundary_is_asked_for_whatever_is_declared() -> None:
+    for declared in ([], ["network", "network"]):
+        assert tuple(one.id for one in facts(declared=declared).required.boundaries) == BOUNDARIES
+    assert [one.id for one in facts(declared=["cpu", "cpu"]).declared] == ["cpu"]
+
+
+# covers: B11
+def test_of_a_command_only_its_name_and_digest_are_seen() -> None:
+    words = ("cat", "quokka.txt", "--quokka")
+    found = facts(command=words)
+    assert "quokka" not in found.model_dump_json()
+    assert found.command.model_dump() == {
+        "stated": True, "executable": "cat", "words": 3, "digest": digest_of(words),
+    }  # fmt: skip
+    assert facts().command.model_dump(exclude_none=True) == {"stated": False}
+
+
+# covers: B11
+@pytest.mark.parametrize("words", [("cat",), ("cat", ""), ("cat", "a b", "é", "\n")])
+def test_hand_and_point_know_a_command_by_the_same_digest(words: tuple[str, ...]) -> None:
+    assert digest_at_the_hand(words) == digest_of(words)
+    assert digest_of(("cat", "a", "b")) != digest_of(("cat", "ab"))
+
+
+# covers: B11
+@pytest.mark.parametrize(
+    "command",
+    ["cat x", [], [1], [None], ["cat", "nul\0"], {"cat": 1}, ["cat", "x" * 70_000], ["cat", *["x" * 60_000] * 3]],
+)
+def test_a_command_is_an_array_of_arguments(command: Any) -> None:
+    with pytest.raises(ValidationError):
+        facts(command=command)
+
+
+# covers: A84
+@pytest.mark.parametrize(
+    "tighten",
+    [{"wall_seconds": 0}, {"wall_seconds": "2"}, {"wall_seconds": True}, {"processes": 0}, {"patience": 1}, [], 1],
+)
+def test_a_limit_that_is_none_is_refused(tighten: Any) -> None:
+    with pytest.raises(ValidationError):
+        facts(tighten=tighten)
+
+
+# covers: H05, C81
+def test_the_permit_names_every_boundary_and_the_record_has_the_proof(runner: Runner) -> None:
+    file = case("proven")
+    answer = runner.answer(file)
+    limits, document = answer.decision.limits, answer.document
+    assert isinstance(limits, SandboxLimits)
+    assert document is not None
+    assert limits.boundaries() == frozenset(BOUNDARIES)
+    assert limits.on_backend() == limits.backend == "bubblewrap"
+    assert (limits.network, limits.required.network, limits.isolation) == ("none", ("kernel",), "restricted_process")
+    assert (limits.wall_seconds, limits.memory_bytes, limits.artifact_files) == (2.5, 134_217_728, 0)
+    recorded = runner._record(file, answer.decision.decision_id)["input"]
+    assert recorded["boundaries"] == [one.model_dump() for one in file.case.world.boundaries or ()]
+    assert recorded["probes"] == [one.model_dump() for one in file.case.world.probes]
+
+
+# covers: C81
+def test_the_record_of_a_run_without_network_enforcement_says_so(runner: Runner) -> None:
+    file = case("declared_network_not_enforced")
+    record = runner._record(file, runner.answer(file).decision.decision_id)
+    assert record["outcome"] == "deny"
+    assert [one["enforced"] for one in record["input"]["boundaries"] if one["boundary"] == "network"] == [False]
+    assert {one["subject"] for one in record["findings"]} == {"boundaries/network", "declared/network"}
+
+
+# covers: E33, H05
+def test_what_is_missing_is_told_with_what_to_do(runner: Runner) -> None:
+    (finding,) = runner.answer(case("nothing_probed")).decision.findings
+    assert "engine doctor --sandbox" in finding.remedy
+
+
+# covers: H05
+def test_the_age_of_a_probe_does_not_change_what_was_asked(runner: Runner) -> None:
+    digests = {runner.answer(case(name)).decision.input_digest for name in ("probe_stale", "probe_of_a_day_ago")}
+    assert len(digests) == 1
