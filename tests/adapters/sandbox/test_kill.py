@@ -71,6 +71,7 @@ def test_without_the_kill_they_would_live() -> None:
         assert sandbox.run(program(DAEMONS)).status is Status.OK
         assert len(inhabitants(namespace)) >= 5
     finally:
+        os.kill(sandbox.child, signal.SIGKILL)
         close()
     assert emptied(namespace, 5)
 

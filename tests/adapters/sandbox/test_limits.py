@@ -198,7 +198,7 @@ def test_a_group_is_empty_after_its_sandbox_and_counts_nothing_of_it() -> None:
     for code in ("print(1)", "import os; os.fork()", "kept = b'x' * (1 << 30)", "print(1)"):
         ran(code)
         for folder in place.folder.glob(f"sandbox-{os.getpid()}-*"):
-            assert len((folder / "tasks").read_text(encoding="ascii").split()) == 1
+            assert len((folder / "tasks").read_text(encoding="ascii").split()) <= 1
     assert ran("print(1)").status is Status.OK
 
 
