@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -200,6 +201,28 @@ def test_a_traceback_shows_no_line_of_the_code_and_no_payload(bench: Bench) -> N
     whole = golden("payload = input()\nraise ValueError(payload)\n", action={"input_payload": {"secretly": "hidden"}})
     told = json.dumps(bench.run(whole).document)
     assert "hidden" not in told
+
+
+# covers: C83
+def test_a_text_of_the_payload_that_a_program_tells_is_in_no_snippet(bench: Bench) -> None:
+    own = 'Kim O\'Hara "K\u00e9k"'
+    code = (
+        "import json\npayload = json.loads(input())\n"
+        "print(payload['rows'], json.dumps(payload['rows']), payload['at'])\n"
+        "raise ValueError('no such customer: ' + payload['rows'][0]['name'])\n"
+    )
+    done = bench.run(golden(code, action={"input_payload": {"rows": [{"name": own}], "at": "short"}}))
+    (step,) = [step for step in done.document["trace"] if step["phase"] == "execute_code"]
+    assert step["stderr_snippet"].endswith("ValueError: no such customer: [payload]")
+    assert step["stdout_snippet"] == """[{'name': '[payload]'}] [{"name": "[payload]"}] short"""
+    assert "Hara" not in json.dumps(done.document, ensure_ascii=False)
+
+
+def test_a_large_payload_is_looked_for_in_no_time() -> None:
+    payload = json.dumps({"rows": [f"customer {number}" for number in range(200_000)]})
+    started = time.perf_counter()
+    assert snippet("no customer 199999 here" + " " * 4_000, "", payload) == "no [payload] here"
+    assert time.perf_counter() - started < 5  # a look at each in turn takes minutes
 
 
 @pytest.fixture
