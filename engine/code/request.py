@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from engine.canonical import RawJson, canonical
 from engine.errors import EngineError, GatherError
+from engine.facts.code_actions import LEVELS
 from engine.facts.sandboxes import ProfileName, Tighten
 from engine.model import Model
 from engine.points.code_execution import Seed, Task
@@ -67,6 +68,7 @@ def read(asked: Any) -> CodeRunRequest:
     try:
         value = json.loads(asked.data) if isinstance(asked, RawJson) else _copy(asked)
         canonical(value)
+        _check_depth(value)
         return CodeRunRequest.model_validate(value)
     except ValidationError as error:
         raise GatherError(
@@ -80,6 +82,20 @@ def read(asked: Any) -> CodeRunRequest:
             remedy="send finite numbers and whole characters, nested not too deep",
             code="engine.request_invalid",
         ) from error
+
+
+def _check_depth(value: Any) -> None:
+    """Raise ValueError where objects and lists are nested deeper than everything on the way can write again."""
+    level = [value]
+    for _ in range(LEVELS + 1):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return
+    raise ValueError("nested too deep")
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _copy(asked: Any) -> Any:

@@ -16,7 +16,18 @@ DEEP: Any = "x"
 for _ in range(5_000):
     DEEP = [DEEP]
 
+MISSING = "invalid_code_output:missing_required"
 HALF = "\ud800"
+
+
+def nested(levels: int) -> Any:
+    """Objects in each other."""
+    found: Any = "x"
+    for _ in range(levels):
+        found = {"x": found}
+    return found
+
+
 NOT_JSON: list[tuple[str, Any]] = [
     ("nothing", None),
     ("a list", []),
@@ -28,6 +39,8 @@ NOT_JSON: list[tuple[str, Any]] = [
     ("not a number in the payload", golden(action={"input_payload": {"x": float("nan")}})),
     ("infinity in the request", {**golden(), "request": {"x": float("inf")}}),
     ("deep", {**golden(), "action": DEEP}),
+    ("a payload that cannot be written again", golden(action={"input_payload": nested(900)})),
+    ("a payload one level too deep", golden(action={"input_payload": nested(63)})),
     ("a huge number", golden(action={"input_payload": {"x": 10**6_000}})),
     ("an object that is no JSON", {**golden(), "request": object()}),
     ("an unknown field", {**golden(), "budget": 9}),
@@ -59,6 +72,10 @@ def test_what_is_no_run_is_refused_and_recorded(bench: Bench, asked: Any) -> Non
     assert ended(bench, done) == "invalid_request:unreadable"
     assert (done.document["phase"], done.exit) == ("plan", 2)
     assert (done.document["trace"], done.document["history"]) == ([], [])
+
+
+def test_a_payload_may_be_nested_as_deep_as_a_run_is_read(bench: Bench) -> None:
+    assert bench.run(golden("print(input())", action={"input_payload": nested(62)})).stop_reason == MISSING
 
 
 ODD: list[Any] = [
