@@ -77,6 +77,8 @@ def run_action(
     """
     from dataclasses import replace
 
+    if repair is not None and key is not None:
+        raise typer.BadParameter("a key is for one run, and --repair makes several", param_hint="--idempotency-key")
     from engine.cli.code_repair import repairing
     from engine.code.once import Watch
     from engine.engine import Engine

@@ -124,6 +124,19 @@ def test_a_repair_program_that_gives_no_action_says_so(
     assert said in done.stderr
 
 
+def test_a_key_for_one_run_is_not_taken_for_a_loop_of_several(command: Command) -> None:
+    done = command("code", "run", GOLDEN, "--repair", "true", "--idempotency-key", "once")
+    assert done.code == 2
+    assert "is for one run" in done.stderr
+
+
+def test_a_repair_program_that_prints_without_end_is_ended(command: Command, tmp_path: Path) -> None:
+    path = write(tmp_path, golden("import os"))
+    done = command("code", "run", path, "--repair", "yes", "--repair-seconds", "60")
+    assert done.code == 2
+    assert "it printed more than" in done.stderr
+
+
 def test_a_repair_program_that_says_nothing_ends_the_loop(command: Command, tmp_path: Path) -> None:
     done = command("code", "run", write(tmp_path, golden("import os")), "--repair", "true")
     assert done.code == 1
