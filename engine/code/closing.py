@@ -37,18 +37,25 @@ class Closing:
         self._asking = asking
 
     def keep_success(self, solution: Program, verifier: Program | None) -> Steps[dict[str, Any]]:
-        """Code, result and artifacts of a good run, and what the engine saw of them."""
+        """Code, result and artifacts of a good run."""
         programs = [one for one in (solution, verifier) if one is not None]
 
         def keep() -> dict[str, Any]:
-            keeper, kept = self._keeper(), []
-            for program in programs:
-                kept.append(keeper.success(program.executed, program.result) if program.executed else {})
-                self._remember(program, valid=True)
-            return _kept(kept)
+            keeper = self._keeper()
+            return _kept([keeper.success(one.executed, one.result) if one.executed else {} for one in programs])
 
         found: dict[str, Any] = yield Call(keep, slow=True)
         return found
+
+    def trust(self, solution: Program, verifier: Program | None) -> Steps[None]:
+        """Remember that both checks were passed; only of a run that is recorded to its end."""
+
+        def remember() -> None:
+            for program in (solution, verifier):
+                if program is not None:
+                    self._remember(program, valid=True)
+
+        yield Call(remember)
 
     def keep_failure(self, reason: str, solution: Program | None, verifier: Program | None) -> Steps[dict[str, Any]]:
         """The code and a log of the program that failed; of a solution that its verifier refused, its result too."""

@@ -124,6 +124,7 @@ class _Run:
         more = {"decisions": self._asking.decided, "stored": kept["stored"], "artifacts": kept["artifacts"]}
         document = succeeded(self._ticket.run_id, told, self._story, more)
         yield from self._closing.record(document, solution, self._verifier, kept)
+        yield from self._closing.trust(solution, self._verifier)
         return CodeRun(document, Exit.ALLOW, None, self._asking.last, ran=True)
 
     def _answer(self, solution: Program) -> dict[str, Any]:

@@ -94,9 +94,10 @@ class Keeper:
 
 
 def remember_run(store: Store, run: Executed, *, passed: bool, now: int) -> None:
-    """The sandbox check of the code, and of each file that it left. Raises StateError."""
-    for sha256 in (run.grant.code_sha256, *(one.sha256 for one in run.ended.artifacts)):
-        store.add_artifact_check(NewArtifactCheck(sha256, "sandbox", passed, run.grant.isolation, run.decision_id, now))
+    """The sandbox check of the code; a file that it left was not run itself, and has none. Raises StateError."""
+    store.add_artifact_check(
+        NewArtifactCheck(run.grant.code_sha256, "sandbox", passed, run.grant.isolation, run.decision_id, now)
+    )
 
 
 def remember_validation(store: Store, run: Executed, decision_id: str, *, passed: bool, now: int) -> None:

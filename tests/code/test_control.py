@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import threading
@@ -251,11 +252,14 @@ def test_without_its_record_no_run_has_a_result(bench: Bench, lines: int, phase:
     real = bench.engine.parts
     assert real is not None
     begun: list[str] = []
+    code = f"{CODE}\n# recorded up to line {lines}"
     bench.engine.parts = replace(real, log=FullAfter(real.log, [lines]))
     try:
-        done = bench.run(golden(), watch=Watch(told=begun.append))
+        done = bench.run(golden(code), watch=Watch(told=begun.append))
     finally:
         bench.engine.parts = real
+    checks = store_of(bench).artifact_checks(hashlib.sha256(code.encode()).hexdigest(), 9)
+    assert not [check for check in checks if check.name == "validation" and check.passed]
     assert done.stop_reason == "engine_fault:engine.record_unavailable"
     assert (done.document["phase"], done.exit) == (phase, 4)
     assert "answer" not in done.document

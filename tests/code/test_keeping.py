@@ -141,4 +141,11 @@ def test_files_come_out_by_digest_and_stay_untrusted(wider: Bench) -> None:
     assert "artifact_not_validated" in admitted(wider, artifact["sha256"], "tool")
     without = wider.run(golden(code))
     assert without.stop_reason == "code_runtime_error:1"  # the control: no folder is declared
+    good = CODE + "\n# left by another program"
+    assert wider.run(golden(good)).ok
+    copy = code.replace("b'made here'", repr(good.encode()))
+    failing = wider.run(golden(copy + "\nraise ValueError", artifacts=True, policy_hints={"max_code_chars": 8000}))
+    assert failing.stop_reason == "code_runtime_error:1"
+    assert failing.document["stored"]["log"]
+    assert admitted(wider, sha256(good), "code") == []  # what others leave says nothing of it
     assert GOLDEN["action"]["code"] == CODE
