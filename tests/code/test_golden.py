@@ -218,3 +218,12 @@ def test_the_output_changes_nothing_that_the_request_says(bench: Bench) -> None:
         refused = bench.run(golden(printing(**{name: "elsewhere"})))
         assert refused.stop_reason == f"invalid_code_output:{name}"
         assert "elsewhere" not in json.dumps(refused.document)
+
+
+# covers: C74
+def test_a_further_key_of_the_output_is_told_and_recorded_nowhere(bench: Bench) -> None:
+    done = bench.run(golden(printing(quokka="canary-key-2207")))
+    assert done.ok, done.document
+    told = json.dumps([done.document, bench.recorded(done)])
+    assert "quokka" not in told
+    assert "canary-key" not in told

@@ -110,7 +110,7 @@ def test_what_policy_blocks_stops_in_policy_check(bench: Bench, changes: dict[st
     assert not [line for line in bench.recorded(done) if line["kind"] == "result" and line["status"] != "run_stopped"]
 
 
-# covers: C34 C55 C73
+# covers: C34 C55 C73 C76
 def test_an_endless_loop_is_stopped_by_the_clock(bench: Bench) -> None:
     done = bench.run(golden(CODE + "\nwhile True: pass", policy_hints={"exec_timeout_seconds": 0.5}))
     failed(done, "code_timeout")

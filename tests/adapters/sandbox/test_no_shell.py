@@ -1,0 +1,40 @@
+"""No shell takes part in anything that is started: the source of the adapter is looked at."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+FILES = sorted((ROOT / "adapters" / "sandbox").glob("*.py"))
+STARTS = {"Popen", "run", "call", "check_call", "check_output"}
+SHELLS = {"getoutput", "getstatusoutput", "popen", "system"}
+
+
+def calls(path: Path) -> list[tuple[str, ast.Call]]:
+    """The calls of attributes of `subprocess` and `os`, by the name of each."""
+    return [
+        (node.func.attr, node)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in {"subprocess", "os", "posix"}
+    ]
+
+
+# covers: C84
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_what_is_started_is_started_from_a_list(path: Path) -> None:
+    for name, call in calls(path):
+        assert name not in SHELLS
+        assert not any(word.arg == "shell" for word in call.keywords)
+        if name in STARTS:
+            assert not isinstance(call.args[0], ast.Constant | ast.JoinedStr | ast.BinOp)
+
+
+def test_something_is_started() -> None:
+    assert any(name in STARTS for path in FILES for name, _ in calls(path))
