@@ -169,13 +169,16 @@ class _Run:
         return self._solution is not None and self._solution.executed is not None
 
     def _end_attempt(self, stop: StoppedError) -> Steps[None]:
-        """A try that came to nothing because a person is asked first, or because the engine failed, is none."""
+        """A try of which nothing ran, because a person is asked first or the engine failed, is none.
+
+        One that ran counts. Where a person is asked about its output it has not failed: the same code comes again.
+        """
         if self._attempt is None:
             return
-        if stop.exit is Exit.CONFIRM or (not self._ran and stop.exit is Exit.FAILED_CLOSED):
+        if not self._ran and stop.exit in {Exit.CONFIRM, Exit.FAILED_CLOSED}:
             yield from self._attempt.withdraw()
         else:
-            yield from self._attempt.end(ok=False)
+            yield from self._attempt.end(ok=stop.exit is Exit.CONFIRM)
 
     def _document(self, stop: StoppedError, kept: Mapping[str, Any]) -> dict[str, Any]:
         asking, programs = self._asking, [one for one in (self._solution, self._verifier) if one is not None]

@@ -61,7 +61,7 @@ def test_nothing_runs_before_a_person_has_approved_and_the_retry_is_decided_anew
         assert (step["decision"], step["reason"], step["ok"]) == ("deny", "approval_required", False)
         given = grant(bench, done)
         other = bench.run(golden(code + "\n#", approvals=given))
-        assert other.stop_reason == "policy_block:approval_mismatch" or not other.ok
+        assert (other.ok, other.exit) == (False, 1)
         assert ran(bench, other) == []
         good = bench.run(golden(code, task="t", approvals=given))
         assert good.ok, good.document  # what a person was asked about was no failed try
@@ -91,6 +91,19 @@ def test_a_confirm_at_any_point_ends_the_run(opening: Callable[..., Any], name: 
         assert len(done.document["trace"]) == steps
         assert "answer" not in done.document
         assert bench.run(golden(approvals=grant(bench, done))).ok
+
+
+# covers: C63
+def test_a_try_that_ran_counts_although_a_person_is_asked_about_its_output(opening: Callable[..., Any]) -> None:
+    spent = "budgets.budgets.code_output.all={limit: 1, window_seconds: 0}"
+    with opening(values=(spent, "levels.levels.code_output={budget_exhausted: confirm}")) as bench:
+        assert bench.run(golden()).ok
+        done = bench.run(golden(task="t"))
+        assert (done.stop_reason, ran(bench, done)) == ("approval_required", ["ok"])
+        assert bench.run(golden(task="t", approvals=grant(bench, done))).ok  # the same code, which has not failed
+        assert bench.run(golden(task="t")).stop_reason == "approval_required"
+        last = bench.run(golden(task="t"))
+        assert (last.stop_reason, ran(bench, last)) == ("policy_block:attempts_exhausted", [])
 
 
 # Keys
