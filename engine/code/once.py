@@ -131,7 +131,17 @@ def _again(known: Begun, parts: Parts, context: Context) -> Steps[CodeRun]:
         trace=context.trace,
     )
     yield Append(parts.log, line)
-    return CodeRun(kept["document"], Exit(kept["exit"]), replayed=True)
+    exit_ = Exit(kept["exit"])
+    fault = _fault(kept["document"]["stop_reason"]) if exit_ is Exit.FAILED_CLOSED else None
+    return CodeRun(kept["document"], exit_, fault, replayed=True)
+
+
+def _fault(reason: str) -> EngineError:
+    return EngineError(
+        "the first run with this idempotency key ended in a fault of the engine",
+        remedy=_NEW_KEY,
+        code=reason.removeprefix("engine_fault:"),
+    )
 
 
 def _revisions(parts: Parts) -> Revisions | None:

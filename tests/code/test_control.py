@@ -325,6 +325,20 @@ def test_a_sandbox_that_fails_is_never_a_verdict_on_the_program(bench: Bench) ->
     assert GOLDEN["action"]["code"] == CODE
 
 
+def test_a_fault_that_is_told_again_is_a_fault(bench: Bench) -> None:
+    context, real = replace(SOMEBODY, idempotency_key=str(uuid.uuid4())), bench.engine.code_machine()
+    bench.engine._machine = replace(real, backend=lambda name: Broken(real.backend(name)))
+    try:
+        first = bench.run(golden(), context)
+    finally:
+        bench.engine._machine = real
+    again = bench.run(golden(), context)
+    assert again.fault is not None
+    assert first.fault is not None
+    assert (again.replayed, again.document, again.exit) == (True, first.document, first.exit)
+    assert again.fault.code == first.fault.code == "engine.sandbox_error"
+
+
 def test_an_artifact_store_that_cannot_be_written_gives_no_result(opening: Callable[..., Any]) -> None:
     with opening() as bench:
         (bench.state / "artifacts").write_text("in the way")
