@@ -59,6 +59,8 @@ def _look(seen: Seen, found: Found, modules: Modules) -> None:
     elif isinstance(node, ast.MatchClass):
         for name in node.kwd_attrs:  # reads the attribute
             found.add("attributes", name)
+            if name in _FORMATTERS:
+                found.add("computed", "format")
     elif not isinstance(node, (ast.Import, ast.ImportFrom, ast.alias)):
         for name, bound in _identifiers(node):
             _given(name, found, bound=bound)
