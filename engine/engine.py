@@ -141,7 +141,7 @@ class _Open:
             world=World(
                 clock=lambda: int(self._now().timestamp()),
                 boundaries=self._probe,
-                sandbox_facts=lambda backends: self._open_sandboxes().facts(backends),
+                sandbox_facts=lambda backend, seconds: self._open_sandboxes().facts(backend, seconds),
                 read=self.settings.read,
                 progress=self._progress,
                 gate=self._gate,

@@ -25,9 +25,7 @@ def run(
     command: Annotated[
         list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]…", help="An executable of policy/sandbox.yaml.")
     ],
-    profile: Annotated[
-        str, typer.Option("--profile", metavar="NAME", help="A profile of policy/sandbox.yaml.")
-    ] = "standard",
+    profile: Annotated[str, typer.Option("--profile", metavar="NAME", help="A profile of policy/sandbox.yaml.")],
     tighten: Annotated[
         list[str] | None,
         typer.Option("--tighten", metavar="LIMIT=NUMBER", help="A lower limit, such as wall_seconds=2."),
@@ -85,7 +83,7 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
 
     def hand(permit: Permit, job: Job) -> Result:
         backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
-        found = world.sandbox_facts(frozenset({backend}))
+        found = world.sandbox_facts(backend, None)
         command = Command(tuple(request["command"]), stdin)
         shown = Shown(found.boundaries, found.probes)
         result, ended = run_command(permit, job.input_digest, SandboxLimits, command, backends, shown)

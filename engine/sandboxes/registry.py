@@ -34,7 +34,7 @@ class Registered:
 
 
 def registered(cache: Path | None = None) -> Mapping[str, Registered]:
-    """Every backend by its name. Binaries that were built on request are in `cache`, else in the user's."""
+    """Every backend by its name, the baseline first. Binaries built on request are in `cache`, else in the user's."""
     binaries = (Settings().cache if cache is None else cache) / "sandbox"
     entries = [
         Registered(Bubblewrap(), probe_bubblewrap),

@@ -415,7 +415,6 @@ class _Faulty:
         self._fields = engine.policy.output_fields
         self._carried = engine.policy.carried_fields
         self._contracts = engine.policy.contracts
-        self._backends = engine.policy.backends
         self.revisions: Revisions | None = engine.policy.revisions
 
     @property
@@ -439,8 +438,11 @@ class _Faulty:
     def contract(self, role: str) -> str:
         return self._contracts.get(role, "")
 
-    def backends(self) -> frozenset[str]:
-        return self._backends
+    def backend_of(self, *_: str | None) -> str | None:
+        return "bubblewrap"
+
+    def probe_seconds(self) -> int:
+        return 60
 
     def looks_up(self, host: str) -> bool:
         return host in self._hosts
@@ -692,6 +694,8 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/sandbox/inside.py": {"main.py"},  # what traces of code name
     "adapters/sandbox/launcher.py": {"main.py", "javascript", "python"},  # which interpreter runs a language
     "adapters/sandbox/machine.py": {"filter"},  # of system calls
+    "adapters/sandbox/gvisor_probe.py": {"1", "python", "/proc/"},  # what its probe looks at
+    "adapters/sandbox/probe/acts.py": {"1", "python", "/proc/"},  # what a probe looks at
     "adapters/sandbox/report.py": {"ascii"},  # how refused names are made safe
     "adapters/sandbox/user.py": {"ascii", "1", "/proc/"},  # as cgroup.py
     "engine/api/authzen.py": {"https"},  # the scheme of the engine's own address
@@ -711,13 +715,27 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/facts/javascript_scan_imports.py": {"arguments", "getBuiltinModule", "module", "property", "require"},
     "engine/facts/python_scan_strings.py": {"format"},  # as code_scan_text.py
     "engine/facts/python_scan.py": {"format", "input", "python"},  # the reader of the input, and what fills text in
-    "engine/facts/proposal_text.py": {"javascript", "python", "shell"},  # languages of fenced blocks
+    "engine/facts/proposal_text.py": {"javascript", "python", "shell", "wasm"},  # languages of fenced blocks
     "engine/facts/proposals.py": {"python", "shell"},  # what brings a command or code
     "engine/facts/addresses.py": {"100.64.0.0/10"},  # what `shared` means there, by RFC 6598
     "engine/facts/run_request.py": {"assistant"},  # a role of messages
     "engine/opa/build.py": {"local", "off"},  # words of the Go toolchain
     "engine/opa/server.py": {"/proc/"},  # where the kernel tells about processes
     "engine/points/source.py": {"reading"},  # what people are told while they wait
+    "engine/policy_bundle/syntax.py": {"head"},  # of a rule
+    "engine/policy_bundle/bodies.py": {"head"},  # as syntax.py
+    "engine/points/artifact.py": {"passed"},  # a fact of a check
+    "engine/cli/record.py": {"head"},  # of the chain
+    "engine/cli/doctor_sandbox.py": {
+        "1",
+        "javascript",
+        "python",
+    },  # what the kernel says; the interpreters that are looked for
+    "adapters/sandbox/wasm.py": {"wasm"},  # the one language of this backend
+    "adapters/sandbox/wasm_probe.py": {"1"},  # what its probe looks at
+    "adapters/sandbox/probe/watch.py": {"1"},  # as probe/acts.py
+    "adapters/sandbox/probe/control.py": {"main.py"},  # as inside.py
+    "adapters/sandbox/probe/trial.py": {"python"},  # as probe/acts.py
     "engine/values/tool_checks.py": {"{cwd}/"},  # how paths below the working folder are written
 }
 """Words of a file that are a policy value as well, with their reason."""
