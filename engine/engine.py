@@ -156,6 +156,8 @@ class _Open:
 
     def _close(self) -> None:
         self._resolver.close()
+        if self._sandboxes is not None:
+            self._sandboxes.close()
         try:
             self._supervisor.close()
         finally:
@@ -301,7 +303,7 @@ class _Open:
 
         with self._opening:
             if self._sandboxes is None:
-                backends = partial(registered, self.settings.cache)
+                backends = partial(registered, self.settings.cache, self.settings.warm_sandboxes)
                 self._sandboxes = Sandboxes(self.settings.state, lambda: int(self._now().timestamp()), backends)
             return self._sandboxes
 

@@ -91,6 +91,11 @@ class Sandboxes:
             except (EngineError, OSError) as error:
                 return Tried(None, None, _words(error))
 
+    def close(self) -> None:
+        """End whatever backends keep ready."""
+        for entry in (self._backends or {}).values():
+            entry.close()
+
     def _all(self) -> Mapping[str, Registered]:
         with self._guard:
             if self._backends is None:
