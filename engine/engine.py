@@ -139,7 +139,7 @@ class _Open:
             log=self._log,
             store=self._open_store,
             world=World(
-                clock=lambda: int(self._now().timestamp()),
+                clock=self._seconds,
                 boundaries=self._probe,
                 sandbox_facts=lambda backend, seconds: self._open_sandboxes().facts(backend, seconds),
                 read=self.settings.read,
@@ -304,8 +304,11 @@ class _Open:
         with self._opening:
             if self._sandboxes is None:
                 backends = partial(registered, self.settings.cache, self.settings.warm_sandboxes)
-                self._sandboxes = Sandboxes(self.settings.state, lambda: int(self._now().timestamp()), backends)
+                self._sandboxes = Sandboxes(self.settings.state, self._seconds, backends, self._progress)
             return self._sandboxes
+
+    def _seconds(self) -> int:
+        return int(self._now().timestamp())
 
     def _probe(self) -> tuple[Boundary, ...]:
         if self._boundaries is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
+from engine.cli.waiting import sandbox_tried
 from engine.errors import EngineError, Exit, GatherError
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def run(
     if tighten:
         request["tighten"] = dict(map(_amount, tighten))
     given = _read(stdin)
-    with Engine(options.settings(state, policy, rego, bundle, (release, release_key))) as engine:
+    chosen = options.settings(state, policy, rego, bundle, (release, release_key))
+    with Engine(chosen, progress=sandbox_tried) as engine:
         options.tell_recovered(engine)
         caller = Caller(via=Via.PROCESS, principal=principal or user_of(os.getuid()))
         answer, ended = perform(engine, request, given, Context(caller=caller, approval=approval))

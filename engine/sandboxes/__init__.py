@@ -54,11 +54,13 @@ class Sandboxes:
         state: Path,
         clock: Callable[[], int],
         backends: Callable[[], Mapping[str, Registered]] = registered,
+        progress: Callable[[str, int, int], None] = lambda *_: None,
     ) -> None:
-        """`clock` gives seconds since 1970 UTC; results are kept below `state`."""
+        """`clock` gives seconds since 1970 UTC; results are kept below `state`; `progress` hears of each probe."""
         self._state = state
         self._clock = clock
         self._make = backends
+        self._progress = progress
         self._backends: Mapping[str, Registered] | None = None
         self._tried: dict[str, Tried] = {}
         self._retry: dict[str, int] = {}
@@ -119,6 +121,7 @@ class Sandboxes:
 
     def _again(self, name: str, entry: Registered, machine: str, now: int) -> Tried:
         self._retry[name] = now + RETRY_SECONDS
+        self._progress(f"trying the sandbox {name}", 0, 0)
         try:
             result = cache.Result(backend=name, subject=machine, probed_at=now, rows=entry.probe())
         except (EngineError, OSError) as error:
