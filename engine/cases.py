@@ -74,7 +74,7 @@ class CaseWorld(Model):
         return replace(
             own,
             boundaries=boundaries,
-            sandbox_facts=own.sandbox_facts if shown is None else lambda _: SandboxFacts(shown, self.probes),
+            sandbox_facts=own.sandbox_facts if shown is None else lambda *_: SandboxFacts(shown, self.probes),
             gate=self.gate,
             capabilities=harnesses.get,
             addresses=self.addresses.get,

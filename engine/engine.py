@@ -139,9 +139,9 @@ class _Open:
             log=self._log,
             store=self._open_store,
             world=World(
-                clock=lambda: int(self._now().timestamp()),
+                clock=self._seconds,
                 boundaries=self._probe,
-                sandbox_facts=lambda backends: self._open_sandboxes().facts(backends),
+                sandbox_facts=lambda backend, seconds: self._open_sandboxes().facts(backend, seconds),
                 read=self.settings.read,
                 progress=self._progress,
                 gate=self._gate,
@@ -156,6 +156,8 @@ class _Open:
 
     def _close(self) -> None:
         self._resolver.close()
+        if self._sandboxes is not None:
+            self._sandboxes.close()
         try:
             self._supervisor.close()
         finally:
@@ -301,9 +303,12 @@ class _Open:
 
         with self._opening:
             if self._sandboxes is None:
-                backends = partial(registered, self.settings.cache)
-                self._sandboxes = Sandboxes(self.settings.state, lambda: int(self._now().timestamp()), backends)
+                backends = partial(registered, self.settings.cache, self.settings.warm_sandboxes)
+                self._sandboxes = Sandboxes(self.settings.state, self._seconds, backends, self._progress)
             return self._sandboxes
+
+    def _seconds(self) -> int:
+        return int(self._now().timestamp())
 
     def _probe(self) -> tuple[Boundary, ...]:
         if self._boundaries is None:

@@ -97,8 +97,12 @@ class Serving(Protocol):
         """The output contract of a program in this role; empty where the policy names none."""
         ...
 
-    def backends(self) -> frozenset[str]:
-        """The sandbox backends that profiles name."""
+    def backend_of(self, profile: str | None, language: str | None) -> str | None:
+        """The sandbox of a profile, else of the profile for a language."""
+        ...
+
+    def probe_seconds(self) -> int:
+        """How old the result of a probe may be."""
         ...
 
     def looks_up(self, host: str) -> bool:
@@ -211,7 +215,7 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
         parts.world.progress("deciding", 0, 0)
         verdict = read(case.point, (yield Ask(serving.opa, case.document or {})), serving.catalogue)
         if verdict.limits is not None:
-            enforceable(verdict.limits, _shown(parts.world, verdict.limits.on_backend()))
+            enforceable(verdict.limits, _shown(_world(parts.world, serving), verdict.limits.on_backend()))
         yield from _approve(case, verdict, parts)
         case.verdict = verdict
     finally:
@@ -271,14 +275,15 @@ def _world(world: World, serving: Serving) -> World:
         argument_types=serving.argument_types,
         output_fields=serving.output_fields,
         carried_fields=serving.carried_fields,
-        backends=serving.backends(),
+        backend_of=serving.backend_of,
+        probe_seconds=serving.probe_seconds(),
         addresses=addresses,
     )
 
 
 def _shown(world: World, backend: str | None) -> tuple[Boundary, ...]:
     """The boundaries that were shown to hold here, of one backend where work is bound to it."""
-    return world.boundaries() if backend is None else world.sandbox_facts(frozenset({backend})).boundaries
+    return world.boundaries() if backend is None else world.sandbox_facts(backend, world.probe_seconds).boundaries
 
 
 def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:

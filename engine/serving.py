@@ -57,9 +57,15 @@ class Served:
         """The output contract of a program in this role, by policy/code.yaml."""
         return self.opa.policy.contracts.get(role, "")
 
-    def backends(self) -> frozenset[str]:
-        """The sandbox backends that profiles of policy/sandbox.yaml name."""
-        return self.opa.policy.backends
+    def backend_of(self, profile: str | None, language: str | None) -> str | None:
+        """The sandbox of a profile of policy/sandbox.yaml, else of the profile for a language of policy/code.yaml."""
+        policy = self.opa.policy
+        named = policy.language_profiles.get(language or "") if profile is None else profile
+        return policy.profile_backends.get(named or "")
+
+    def probe_seconds(self) -> int:
+        """How old the result of a probe may be, by policy/sandbox.yaml."""
+        return self.opa.policy.probe_seconds
 
     def looks_up(self, host: str) -> bool:
         """Whether a value names this host as one to fetch from."""
@@ -126,9 +132,12 @@ class Down:
         """None is known: nothing will be allowed."""
         return ""
 
-    def backends(self) -> frozenset[str]:
+    def backend_of(self, _profile: str | None, _language: str | None) -> None:
         """None is named: nothing will be allowed."""
-        return frozenset()
+
+    def probe_seconds(self) -> int:
+        """None counts: nothing will be allowed."""
+        return 0
 
     def looks_up(self, _host: str) -> bool:
         """None is: nothing will be allowed."""

@@ -68,4 +68,5 @@ class Settings:
     unsigned_release_for_development: bool = False
     root: Path | None = None  # the only folder below which requests may name paths; None in process
     code_runs: int = 8  # programs in sandboxes at once; each may take the memory of its profile
+    warm_sandboxes: int = 0  # that wait for programs like the last ones; each is three processes
     record_lock_seconds: float = 10.0  # how long to wait for another engine on the same record

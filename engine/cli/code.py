@@ -16,6 +16,7 @@ import typer
 
 from engine.cli import options
 from engine.cli import tool_requests as asked
+from engine.cli.waiting import sandbox_tried
 from engine.errors import EngineError, GatherError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def run_action(
     context = replace(asked.context(principal), run=run, idempotency_key=key)
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
     cancel = threading.Event()
-    with Engine(chosen) as engine, _cancelled_by_interrupt(cancel):
+    with Engine(chosen, progress=sandbox_tried) as engine, _cancelled_by_interrupt(cancel):
         options.tell_recovered(engine)
         watch = Watch(cancel, _tell if how is Format.TEXT else None)
         if repair is None:

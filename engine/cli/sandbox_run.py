@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
+from engine.cli.waiting import sandbox_tried
 from engine.errors import EngineError, Exit, GatherError
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ def run(
     command: Annotated[
         list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]…", help="An executable of policy/sandbox.yaml.")
     ],
-    profile: Annotated[
-        str, typer.Option("--profile", metavar="NAME", help="A profile of policy/sandbox.yaml.")
-    ] = "standard",
+    profile: Annotated[str, typer.Option("--profile", metavar="NAME", help="A profile of policy/sandbox.yaml.")],
     tighten: Annotated[
         list[str] | None,
         typer.Option("--tighten", metavar="LIMIT=NUMBER", help="A lower limit, such as wall_seconds=2."),
@@ -62,7 +61,8 @@ def run(
     if tighten:
         request["tighten"] = dict(map(_amount, tighten))
     given = _read(stdin)
-    with Engine(options.settings(state, policy, rego, bundle, (release, release_key))) as engine:
+    chosen = options.settings(state, policy, rego, bundle, (release, release_key))
+    with Engine(chosen, progress=sandbox_tried) as engine:
         options.tell_recovered(engine)
         caller = Caller(via=Via.PROCESS, principal=principal or user_of(os.getuid()))
         answer, ended = perform(engine, request, given, Context(caller=caller, approval=approval))
@@ -85,7 +85,7 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
 
     def hand(permit: Permit, job: Job) -> Result:
         backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
-        found = world.sandbox_facts(frozenset({backend}))
+        found = world.sandbox_facts(backend, None)
         command = Command(tuple(request["command"]), stdin)
         shown = Shown(found.boundaries, found.probes)
         result, ended = run_command(permit, job.input_digest, SandboxLimits, command, backends, shown)

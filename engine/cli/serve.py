@@ -73,6 +73,12 @@ def serve(
         float,
         typer.Option("--deadline", metavar="SECONDS", min=0.05, max=60, help="How long OPA may take for an answer."),
     ] = 5.0,
+    warm: Annotated[
+        int,
+        typer.Option(
+            "--warm-sandboxes", metavar="N", min=0, max=64, help="Sandboxes kept ready for code like the last that ran."
+        ),
+    ] = 0,
     state: options.State = None,
     policy: options.Policy = None,
     rego: options.Rego = None,
@@ -107,4 +113,5 @@ def serve(
     )
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
     settings = replace(chosen, root=root or Path(os.devnull), opa=replace(chosen.opa, answer_seconds=deadline))
+    settings = replace(settings, warm_sandboxes=warm)
     raise typer.Exit(run(settings, listen, lambda url: typer.echo(f"engine: answering at {url}", err=True)))

@@ -134,7 +134,7 @@ class _Run:
             raise internal(None)
         carried, metrics = carried_of(output.carried), metrics_of(output.result)
         world = self._asking.parts.world
-        held = enforced(executed.grant.backend, world.sandbox_facts(frozenset({executed.grant.backend})).boundaries)
+        held = enforced(executed.grant.backend, world.sandbox_facts(executed.grant.backend, None).boundaries)
         return {
             "answer": sentence(output.answer, metrics, carried, solution.measured),
             "proposed_action": planned.proposed(),

@@ -213,7 +213,7 @@ class _Hand:
     def __call__(self, permit: Permit, job: Job) -> Result:
         limits, asking, action = permit.limits, self.asking, self.program.wanted.action
         backend = asking.machine.backend(limits.on_backend() or "")
-        found = asking.parts.world.sandbox_facts(frozenset({backend.name}))
+        found = asking.parts.world.sandbox_facts(backend.name, None)
         payload = json.dumps(action["input_payload"]) + "\n"
         code = Code(action["code"], self.planned.entrypoint, payload.encode("ascii"))
         self.ticket.enter("execute")

@@ -63,10 +63,12 @@ class World:
     """The declared types of the arguments of the tool of this name, in the policy being served."""
     addresses: Callable[[str], tuple[str, ...] | None] = lambda _: None
     """All addresses of a host, looked up once; None where that failed or took too long."""
-    sandbox_facts: Callable[[frozenset[str]], SandboxFacts] = lambda _: SandboxFacts()
-    """What these backends were shown to hold. Tried when it is first asked for, which takes a while."""
-    backends: frozenset[str] = frozenset()
-    """The sandbox backends that the policy being served names."""
+    sandbox_facts: Callable[[str, int | None], SandboxFacts] = lambda *_: SandboxFacts()
+    """What this backend was shown to hold, tried at most so many seconds ago; None leaves that to the engine."""
+    backend_of: Callable[[str | None, str | None], str | None] = lambda *_: None
+    """The backend of a profile, else of the profile for a language, in the policy being served."""
+    probe_seconds: int = 0
+    """How old a result may be by the policy being served."""
     output_fields: Callable[[str], tuple[str, ...]] = lambda _: ()
     """The fields of the output contract of this name, in their order, in the policy being served."""
     carried_fields: Callable[[str], tuple[str, ...]] = lambda _: ()
@@ -74,9 +76,10 @@ class World:
     root: Path | None = None
     """The only folder below which requests may name paths; None where the caller is this process."""
 
-    def sandbox(self) -> SandboxFacts:
-        """What the sandboxes that the policy names were shown to hold."""
-        return self.sandbox_facts(self.backends)
+    def sandbox(self, profile: str | None, language: str | None = None) -> SandboxFacts:
+        """What the sandbox of this profile was shown to hold. Trying it takes seconds, once."""
+        backend = self.backend_of(profile, language)
+        return SandboxFacts() if backend is None else self.sandbox_facts(backend, self.probe_seconds)
 
 
 STATE_FACTS = ("attempts", "checks", "children", "prefixes")

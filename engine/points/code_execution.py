@@ -89,7 +89,8 @@ class CodeExecutionLimits(SandboxedLimits):
 
 def gather(request: CodeExecutionRequest, world: World) -> Gathered:
     """Scan the code, and try the sandboxes that the policy names unless that was done before."""
-    facts, found = action_facts(request.action), world.sandbox()
+    facts = action_facts(request.action)
+    found = world.sandbox(request.profile, facts.language.value)
     return Gathered(
         CodeExecutionInput(
             point="code_execution",

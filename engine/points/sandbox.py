@@ -106,7 +106,7 @@ def digest_of(command: tuple[str, ...]) -> str:
 
 def gather(request: SandboxRequest, world: World) -> Gathered:
     """Try the sandboxes that the policy names, unless that was done before."""
-    found, command = world.sandbox(), request.command
+    found, command = world.sandbox(request.profile), request.command
     facts = CommandFacts(stated=False)
     if command is not None:
         facts = CommandFacts(stated=True, executable=command[0], words=len(command), digest=digest_of(command))

@@ -28,7 +28,7 @@ from engine.sandboxes.registry import Registered, registered
 __all__ = ["Sandboxes", "Tried", "facts_of", "registered", "subject_of"]
 
 KEPT_SECONDS = 86_400
-"""A result is taken again after a day: what a machine enforces can change without anything that we look at."""
+"""A result is taken again after a day at most: what a machine enforces can change without anything that we look at."""
 
 AHEAD_SECONDS = 60
 """Clocks are set back by as much; a result from further in the future is none."""
@@ -54,24 +54,22 @@ class Sandboxes:
         state: Path,
         clock: Callable[[], int],
         backends: Callable[[], Mapping[str, Registered]] = registered,
+        progress: Callable[[str, int, int], None] = lambda *_: None,
     ) -> None:
-        """`clock` gives seconds since 1970 UTC; results are kept below `state`."""
+        """`clock` gives seconds since 1970 UTC; results are kept below `state`; `progress` hears of each probe."""
         self._state = state
         self._clock = clock
         self._make = backends
+        self._progress = progress
         self._backends: Mapping[str, Registered] | None = None
         self._tried: dict[str, Tried] = {}
         self._retry: dict[str, int] = {}
         self._guard = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
 
-    def facts(self, names: frozenset[str]) -> SandboxFacts:
-        """What these backends were shown to hold; nothing of one that is not registered or cannot be tried."""
-        found = [facts_of(self.tried(name)) for name in sorted(names) if name in self._all()]
-        return SandboxFacts(
-            tuple(boundary for one in found for boundary in one.boundaries),
-            tuple(probe for one in found for probe in one.probes),
-        )
+    def facts(self, name: str, seconds: int | None = None) -> SandboxFacts:
+        """What a backend was shown to hold, at most so many seconds ago; nothing where it cannot be tried."""
+        return facts_of(self.tried(name, seconds)) if name in self._all() else SandboxFacts()
 
     def backend(self, name: str) -> Backend:
         """The backend of this name. Raises WorkError where none is registered."""
@@ -84,16 +82,21 @@ class Sandboxes:
             )
         return entry.backend
 
-    def tried(self, name: str) -> Tried:
-        """The result for a registered backend: kept, or made now. Raises nothing."""
+    def tried(self, name: str, seconds: int | None = None) -> Tried:
+        """The result for a registered backend: kept, or made now where it is older than that. Raises nothing."""
         entry = self._all()[name]
         with self._guard:
             lock = self._locks.setdefault(name, threading.Lock())
         with lock:
             try:
-                return self._current(name, entry)
+                return self._current(name, entry, KEPT_SECONDS if seconds is None else min(seconds, KEPT_SECONDS))
             except (EngineError, OSError) as error:
                 return Tried(None, None, _words(error))
+
+    def close(self) -> None:
+        """End whatever backends keep ready."""
+        for entry in (self._backends or {}).values():
+            entry.close()
 
     def _all(self) -> Mapping[str, Registered]:
         with self._guard:
@@ -101,12 +104,13 @@ class Sandboxes:
                 self._backends = self._make()
             return self._backends
 
-    def _current(self, name: str, entry: Registered) -> Tried:
+    def _current(self, name: str, entry: Registered, seconds: int) -> Tried:
         if (missing := entry.backend.available()) is not None:
             return Tried(None, None, missing)
         machine, now = subject_of(entry), self._clock()
         known = self._tried.get(name) or Tried(cache.read(self._state, name), machine)
-        if not (known.machine == machine and (_stands(known.result, machine, now) or self._waits(name, now))):
+        stands = _stands(known.result, machine, now - seconds, now)
+        if known.machine != machine or not (stands or self._waits(name, now)):
             known = self._again(name, entry, machine, now)
         self._tried[name] = known
         return known
@@ -117,6 +121,7 @@ class Sandboxes:
 
     def _again(self, name: str, entry: Registered, machine: str, now: int) -> Tried:
         self._retry[name] = now + RETRY_SECONDS
+        self._progress(f"trying the sandbox {name}", 0, 0)
         try:
             result = cache.Result(backend=name, subject=machine, probed_at=now, rows=entry.probe())
         except (EngineError, OSError) as error:
@@ -126,11 +131,11 @@ class Sandboxes:
         return Tried(result, machine)
 
 
-def _stands(result: cache.Result | None, machine: str, now: int) -> bool:
+def _stands(result: cache.Result | None, machine: str, since: int, now: int) -> bool:
     """Whether a result is of this machine, young, and of everything."""
     if result is None or result.subject != machine or not result.whole:
         return False
-    return now - KEPT_SECONDS <= result.probed_at <= now + AHEAD_SECONDS
+    return since <= result.probed_at <= now + AHEAD_SECONDS
 
 
 def _words(error: EngineError | OSError) -> str:

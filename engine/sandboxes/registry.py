@@ -16,6 +16,7 @@ from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.gvisor import Gvisor
 from adapters.sandbox.gvisor_probe import probe_gvisor
 from adapters.sandbox.model import Backend
+from adapters.sandbox.pool import Pooled
 from adapters.sandbox.probe import Row, probe_bubblewrap
 from adapters.sandbox.wasm import Wasmtime
 from adapters.sandbox.wasm_probe import probe_wasmtime
@@ -31,13 +32,22 @@ class Registered:
 
     backend: Backend
     probe: Callable[[], tuple[Row, ...]]
+    close: Callable[[], None] = lambda: None
+    """End whatever the backend keeps ready."""
 
 
-def registered(cache: Path | None = None) -> Mapping[str, Registered]:
-    """Every backend by its name. Binaries that were built on request are in `cache`, else in the user's."""
+def registered(cache: Path | None = None, warm: int = 0) -> Mapping[str, Registered]:
+    """Every backend by its name, the baseline first. Binaries built on request are in `cache`, else in the user's.
+
+    Of the baseline, `warm` sandboxes wait for programs like the last ones.
+    """
     binaries = (Settings().cache if cache is None else cache) / "sandbox"
+    baseline = Registered(Bubblewrap(), probe_bubblewrap)
+    if warm:
+        pool = Pooled(Bubblewrap(), warm)
+        baseline = Registered(pool, probe_bubblewrap, pool.close)
     entries = [
-        Registered(Bubblewrap(), probe_bubblewrap),
+        baseline,
         Registered(Gvisor(binaries), partial(probe_gvisor, binaries)),
         Registered(Wasmtime(), probe_wasmtime),
     ]

@@ -12,9 +12,9 @@ from tests.adapters.sandbox.programs import needs_sandbox
 from tests.command import Command
 
 REFUSED = {
-    "executable_not_allowlisted": ["--", "sh", "-c", "id"],
+    "executable_not_allowlisted": ["--profile", "standard", "--", "sh", "-c", "id"],
     "profile_unknown": ["--profile", "lenient", "--", "cat"],
-    "limits_loosened": ["--tighten", "processes=99", "--", "cat"],
+    "limits_loosened": ["--profile", "standard", "--tighten", "processes=99", "--", "cat"],
 }
 
 
@@ -39,7 +39,7 @@ def test_what_is_refused_is_told_and_does_not_run(command: Command) -> None:
 
 @pytest.mark.parametrize("text", ["processes", "processes=few", "=1e"])
 def test_a_limit_is_a_name_and_a_number(command: Command, text: str) -> None:
-    assert command("sandbox", "run", "--tighten", text, "--", "cat").code == 2
+    assert command("sandbox", "run", "--profile", "standard", "--tighten", text, "--", "cat").code == 2
 
 
 # covers: B11, C81
@@ -47,10 +47,10 @@ def test_a_limit_is_a_name_and_a_number(command: Command, text: str) -> None:
 def test_a_program_runs_and_the_record_says_what_held(command: Command, tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.write_bytes(b"one\ntwo\n")
-    done = command("sandbox", "run", "-i", given, "--", "head", "-n", "1")
+    done = command("sandbox", "run", "--profile", "standard", "-i", given, "--", "head", "-n", "1")
     assert (done.code, done.stdout) == (0, "one\n"), done.stderr
     assert "ok, exit code 0: standard on bubblewrap (restricted_process)" in done.stderr
     (result,) = [one for one in records(command.state) if one.get("status") == "ok"]
     assert result["facts"]["network"] == "enforced"
-    failed = command("sandbox", "run", "--", "cat", "/etc/passwd")
+    failed = command("sandbox", "run", "--profile", "standard", "--", "cat", "/etc/passwd")
     assert (failed.code, failed.stdout) == (1, "")

@@ -87,7 +87,7 @@ def test_a_scan_is_told_by_its_first_three_violations_sorted_without_repeats() -
         (why.of_output, finding("acme_forbids", "x"), "policy_block:acme_forbids:x"),
         (why.of_output, finding("cancelled"), "policy_block:cancelled"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_code_of_the_catalogue_is_its_own_reason_and_any_other_one_blocks(make: Any, given: Any, reason: str) -> None:
     assert make([finding("warned", level=Level.WARN), given]) == reason

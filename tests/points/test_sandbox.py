@@ -26,17 +26,23 @@ def case(name: str) -> CaseFile:
 
 
 def facts(**request: Any) -> SandboxInput:
-    asked: list[frozenset[str]] = []
+    asked: list[tuple[str, int | None]] = []
 
-    def found(backends: frozenset[str]) -> SandboxFacts:
-        asked.append(backends)
+    def found(backend: str, seconds: int | None) -> SandboxFacts:
+        asked.append((backend, seconds))
         return SandboxFacts((HELD,), (TRIED,))
 
-    world = World(clock=lambda: 7, boundaries=tuple, sandbox_facts=found, backends=frozenset({"bubblewrap"}))
+    world = World(
+        clock=lambda: 7,
+        boundaries=tuple,
+        sandbox_facts=found,
+        backend_of=lambda profile, _: {"standard": "bubblewrap"}.get(profile or ""),
+        probe_seconds=60,
+    )
     text = json.dumps({"profile": "standard", **request})
     gathered = gather(SandboxRequest.model_validate_json(text), world).input
     assert isinstance(gathered, SandboxInput)
-    assert asked == [frozenset({"bubblewrap"})]
+    assert asked == [("bubblewrap", 60)]
     return gathered
 
 

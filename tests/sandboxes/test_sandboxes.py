@@ -70,7 +70,7 @@ class Machine:
 
     def facts(self, state: Path) -> SandboxFacts:
         """As an engine that has just started gets them."""
-        return self.sandboxes(state).facts(frozenset({self.name}))
+        return self.sandboxes(state).facts(self.name)
 
 
 def kept(state: Path) -> Path:
@@ -180,9 +180,9 @@ def test_an_old_result_is_made_again(tmp_path: Path, seconds: int, probes: int) 
         machine = Machine()
         state = tmp_path / str(lasting)
         sandboxes = machine.sandboxes(state)
-        sandboxes.facts(frozenset({"simulated"}))
+        sandboxes.facts("simulated")
         machine.now += seconds
-        found = (sandboxes if lasting else machine.sandboxes(state)).facts(frozenset({"simulated"}))
+        found = (sandboxes if lasting else machine.sandboxes(state)).facts("simulated")
         assert machine.probes == probes
         assert found.probes[0].probed_at == (NOW if probes == 1 else machine.now)
 
@@ -191,10 +191,21 @@ def test_an_old_result_is_made_again(tmp_path: Path, seconds: int, probes: int) 
 def test_a_result_of_another_machine_is_made_again(tmp_path: Path) -> None:
     machine = Machine()
     sandboxes = machine.sandboxes(tmp_path)
-    first = sandboxes.facts(frozenset({"simulated"})).probes[0]
+    first = sandboxes.facts("simulated").probes[0]
     machine.kernel = "two"
-    for again in (sandboxes.facts(frozenset({"simulated"})), machine.facts(tmp_path)):
+    for again in (sandboxes.facts("simulated"), machine.facts(tmp_path)):
         assert again.probes[0].subject == again.probes[0].machine != first.subject
+    assert machine.probes == 2
+
+
+def test_a_policy_that_wants_younger_results_gets_them(tmp_path: Path) -> None:
+    machine = Machine()
+    sandboxes = machine.sandboxes(tmp_path)
+    assert sandboxes.facts("simulated", 600).probes[0].probed_at == NOW
+    machine.now = NOW + 600
+    assert sandboxes.facts("simulated", 600).probes[0].probed_at == NOW
+    machine.now = NOW + 601
+    assert sandboxes.facts("simulated", 600).probes[0].probed_at == NOW + 601
     assert machine.probes == 2
 
 
@@ -202,8 +213,7 @@ def test_a_result_of_another_machine_is_made_again(tmp_path: Path) -> None:
 def test_only_what_is_registered_and_asked_for_is_tried(tmp_path: Path) -> None:
     machine = Machine()
     sandboxes = machine.sandboxes(tmp_path)
-    assert sandboxes.facts(frozenset()) == SandboxFacts()
-    assert sandboxes.facts(frozenset({"container", "subprocess"})) == SandboxFacts()
+    assert sandboxes.facts("container") == sandboxes.facts("subprocess") == SandboxFacts()
     assert machine.probes == 0
     assert "subprocess" not in registered()
     assert "bubblewrap" in registered()
@@ -213,13 +223,13 @@ def test_only_what_is_registered_and_asked_for_is_tried(tmp_path: Path) -> None:
 def test_two_backends_are_told_apart(tmp_path: Path) -> None:
     one, two = Machine(name="one"), Machine(name="two", rows=(HELD, OPEN))
     sandboxes = Sandboxes(tmp_path, lambda: NOW, lambda: {**one.registered(), **two.registered()})
-    found = sandboxes.facts(frozenset({"one", "two"}))
-    assert [(each.backend, each.boundary, each.enforced) for each in found.boundaries] == [
+    found = {name: sandboxes.facts(name) for name in ("one", "two")}
+    assert [(each.backend, each.boundary, each.enforced) for one in found.values() for each in one.boundaries] == [
         ("one", "files", True),
         ("two", "files", True),
         ("two", "network", False),
     ]
-    assert [probe.id for probe in found.probes] == ["one", "two"]
+    assert [probe.id for one in found.values() for probe in one.probes] == ["one", "two"]
 
 
 # covers: D19
@@ -237,11 +247,11 @@ def test_a_probe_that_fails_claims_nothing_and_is_made_again_later(tmp_path: Pat
     machine = Machine(fault=fault)
     sandboxes = machine.sandboxes(tmp_path)
     for _ in range(3):
-        assert sandboxes.facts(frozenset({"simulated"})) == SandboxFacts()
+        assert sandboxes.facts("simulated") == SandboxFacts()
     assert machine.probes == 1
     assert "it cannot be tried: " in (sandboxes.tried("simulated").problem or "")
     machine.now, machine.fault = machine.now + RETRY_SECONDS, None
-    assert sandboxes.facts(frozenset({"simulated"})).boundaries
+    assert sandboxes.facts("simulated").boundaries
     assert machine.probes == 2
 
 
@@ -249,19 +259,19 @@ def test_a_result_with_an_open_boundary_is_not_kept_for_long(tmp_path: Path) -> 
     machine = Machine(rows=(HELD, OPEN))
     sandboxes = machine.sandboxes(tmp_path)
     for _ in range(3):
-        found = sandboxes.facts(frozenset({"simulated"}))
+        found = sandboxes.facts("simulated")
         assert [each.enforced for each in found.boundaries] == [True, False]
     assert machine.probes == 1
     assert not kept(tmp_path).exists()
     machine.now, machine.rows = machine.now + RETRY_SECONDS, (HELD,)
-    assert [each.enforced for each in sandboxes.facts(frozenset({"simulated"})).boundaries] == [True]
+    assert [each.enforced for each in sandboxes.facts("simulated").boundaries] == [True]
 
 
 def test_state_that_cannot_be_written_costs_a_probe_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "state").touch()
     machine = Machine()
     sandboxes = machine.sandboxes(tmp_path / "state")
-    assert sandboxes.facts(frozenset({"simulated"})).boundaries == sandboxes.facts(frozenset({"simulated"})).boundaries
+    assert sandboxes.facts("simulated").boundaries == sandboxes.facts("simulated").boundaries
     assert machine.probes == 1
 
 
@@ -271,7 +281,7 @@ def test_many_at_once_try_it_once(tmp_path: Path) -> None:
 
     def ask() -> None:
         together.wait()
-        found.append(sandboxes.facts(frozenset({"simulated"})))
+        found.append(sandboxes.facts("simulated"))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -322,9 +332,9 @@ def test_the_engine_tries_nothing_before_somebody_asks(settings: Settings) -> No
         assert engine.parts is not None
         engine.check("license", {"expression": "MIT", "purpose": "train"})
         assert not (settings.state / "sandbox").exists()
-        assert engine.parts.world.sandbox_facts(frozenset({"unknown"})) == SandboxFacts()
+        assert engine.parts.world.sandbox_facts("unknown", None) == SandboxFacts()
         assert not (settings.state / "sandbox").exists()
         if registered()["bubblewrap"].backend.available() is None:
-            found = engine.parts.world.sandbox_facts(frozenset({"bubblewrap"}))
+            found = engine.parts.world.sandbox_facts("bubblewrap", None)
             assert {each.backend for each in found.boundaries} == {"bubblewrap"}
             assert [probe.probed_at for probe in found.probes] == [NOW]

@@ -130,7 +130,7 @@ class Bound(Limits):
     def boundaries(self): return frozenset({"files"})
     def on_backend(self): return "bubblewrap"
 
-facts = Sandboxes(Path(sys.argv[1]), lambda: int(time.time())).facts(frozenset({"bubblewrap"}))
+facts = Sandboxes(Path(sys.argv[1]), lambda: int(time.time())).facts("bubblewrap")
 try:
     enforceable(Bound(), facts.boundaries)
     print(len(facts.boundaries), len(facts.probes), "enforceable")

@@ -1,0 +1,36 @@
+"""An engine that keeps sandboxes ready: the same answers, and nothing left when it is closed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from adapters.sandbox.pool import Pooled
+from engine import Engine
+from tests.code.conftest import Bench, golden
+
+
+def test_runs_take_what_waits_and_nothing_waits_after_the_engine(opening: Callable[..., Any]) -> None:
+    with opening("cold") as cold:
+        settings = cold.engine.settings
+        expected = cold.run(golden()).document["aggregate"]
+    with Engine(replace(settings, warm_sandboxes=2)) as engine:
+        bench = Bench(engine, settings.state)
+        assert bench.run(golden()).document["aggregate"] == expected
+        pool = engine._open_sandboxes().backend("bubblewrap")
+        assert isinstance(pool, Pooled)
+        deadline = time.monotonic() + 20
+        while (waiting := _waiting(pool)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert waiting == 2
+        first = next(iter(pool._kinds.values())).waiting[0][1].child
+        assert bench.run(golden()).document["aggregate"] == expected
+        assert not Path(f"/proc/{first}").exists()
+    assert _waiting(pool) == 0
+
+
+def _waiting(pool: Pooled) -> int:
+    return sum(len(kept.waiting) for kept in pool._kinds.values())
