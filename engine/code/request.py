@@ -14,11 +14,13 @@ from pydantic import Field, ValidationError
 
 from engine.canonical import RawJson, canonical
 from engine.errors import EngineError, GatherError
-from engine.facts.code_actions import LEVELS
 from engine.facts.sandboxes import ProfileName, Tighten
 from engine.model import Model
 from engine.points.code_execution import Seed, Task
 from engine.points.code_output import Word
+
+LEVELS = 64
+"""Objects and lists in each other, beyond which a run is not read; readers of files and bodies stop before."""
 
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
