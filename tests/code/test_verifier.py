@@ -84,7 +84,7 @@ def test_solution_and_verifier_share_no_path_that_can_be_written(wider: Bench) -
     leave = "import os\nos.mkdir('left')\nos.mkdir(chr(47) + 'tmp' + chr(47) + 'left')\n"
     look = (
         "import json, os\nshared = os.listdir(chr(47) + 'tmp')\n"
-        "names = [os.getcwd(), sorted(os.listdir('.')), sorted(shared), os.getpid()]\n"
+        "names = [' '.join(os.getcwd()), sorted(os.listdir('.')), sorted(shared), os.getpid()]\n"
         "os.write(2, json.dumps(names).encode())\nos._exit(3)"
     )
     done = wider.run({**verified(look), "action": {**GOLDEN["action"], "code": leave + GOLDEN["action"]["code"]}})
