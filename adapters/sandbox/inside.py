@@ -99,7 +99,8 @@ def _run(source: str, names: dict[str, Any]) -> int:
         exec(source, names)  # noqa: S102
     except SystemExit as error:
         if error.code is None or isinstance(error.code, int):
-            return int(error.code or 0) & 0xFF
+            code = error.code or 0
+            return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 0xFF  # as C takes it
         print(error.code, file=sys.stderr)  # noqa: T201
         return 1
     except BaseException as error:  # noqa: BLE001  (whatever the program raises is its end)
