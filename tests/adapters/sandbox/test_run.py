@@ -119,6 +119,7 @@ print(sys.argv, __file__, sorted(name for name in globals() if not name.startswi
         ("import os; os._exit(159)", 159, b""),
         ("import os; os._exit(125)", 125, b""),
         ("raise SystemExit(-1)", 255, b""),
+        ("raise SystemExit(2**70)", 255, b""),
         ("import sys; sys.stdout.close(); sys.exit(4)", 4, b""),
     ],
 )
