@@ -38,10 +38,11 @@ def launch(ready: int, go: int, job: int, report: int) -> None:
     _prepare(work)
     for name, bounds in work["limits"]:
         resource.setrlimit(name, bounds)
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # only a kill reaches this process
     child = posix.fork()
     if not child:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
         _program(work)
-    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # now only a kill reaches this process
     _, status, usage = posix.wait4(child, 0)
     _tell(report, b"E %d %d\n" % (status, int((usage.ru_utime + usage.ru_stime) * 1000000)))
     if work["sender"]:
