@@ -44,11 +44,12 @@ def launch(ready: int, go: int, job: int, report: int) -> None:
         _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
         _program(work)
     _, status, usage = posix.wait4(child, 0)
-    _tell(report, b"E %d %d\n" % (status, int((usage.ru_utime + usage.ru_stime) * 1000000)))
     if work["sender"]:
         if not alone:  # never kill in a process namespace that is not ours
             leave(_GONE)
-        _quiet()
+        _quiet()  # before a word is said: then nobody is left who could stop this process halfway
+    _tell(report, b"E %d %d\n" % (status, int((usage.ru_utime + usage.ru_stime) * 1000000)))
+    if work["sender"]:
         send = _named(work["sender"], "send")
         send(work["root"], work["most_files"], work["most_bytes"], lambda data: _tell(report, data))
     leave(0)
