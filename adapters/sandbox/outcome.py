@@ -99,8 +99,10 @@ def _unreported(seen: Seen, bounds: Bounds) -> _Verdict:
 
 
 def _signaled(number: int, seen: Seen, bounds: Bounds) -> _Verdict:
-    used_up = number == signal.SIGKILL and (seen.report.cpu_seconds or 0.0) >= bounds.cpu_seconds
-    if number == signal.SIGXCPU or used_up:
+    used = seen.report.cpu_seconds
+    used_up = number == signal.SIGKILL and (used or 0.0) >= bounds.cpu_seconds
+    own = used is not None and used < bounds.cpu_seconds / 2  # the kernel counts in ticks, but not as wrongly as that
+    if (number == signal.SIGXCPU and not own) or used_up:
         return Status.TIMEOUT_CPU, None, number, "cpu"
     if number == signal.SIGSYS:
         return Status.FORBIDDEN_SYSCALL, None, number, None

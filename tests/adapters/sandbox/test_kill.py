@@ -160,6 +160,11 @@ def test_a_program_that_ends_its_launcher_was_ended_by_a_signal() -> None:
         assert (ended.status, ended.signal) == (Status.SIGNAL, number)
 
 
+def test_a_program_that_says_it_used_its_time_up_was_ended_by_a_signal() -> None:
+    ended = ran("import os; os.kill(os.getpid(), 24)")
+    assert (ended.status, ended.signal, ended.limit) == (Status.SIGNAL, 24, None)
+
+
 def test_no_other_signal_reaches_the_launcher() -> None:
     others = "[number for number in range(1, 65) if number not in (9, 19, 32, 33)]"
     ended = ran(f"import os\nfor number in {others}: os.kill(os.getppid(), number)\nprint('here')")
