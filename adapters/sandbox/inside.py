@@ -38,16 +38,18 @@ def launch(ready: int, go: int, job: int, report: int) -> None:
     _prepare(work)
     for name, bounds in work["limits"]:
         resource.setrlimit(name, bounds)
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # only a kill reaches this process
     child = posix.fork()
     if not child:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
         _program(work)
-    _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())  # now only a kill reaches this process
     _, status, usage = posix.wait4(child, 0)
-    _tell(report, b"E %d %d\n" % (status, int((usage.ru_utime + usage.ru_stime) * 1000000)))
     if work["sender"]:
         if not alone:  # never kill in a process namespace that is not ours
             leave(_GONE)
-        _quiet()
+        _quiet()  # before a word is said: then nobody is left who could stop this process halfway
+    _tell(report, b"E %d %d\n" % (status, int((usage.ru_utime + usage.ru_stime) * 1000000)))
+    if work["sender"]:
         send = _named(work["sender"], "send")
         send(work["root"], work["most_files"], work["most_bytes"], lambda data: _tell(report, data))
     leave(0)

@@ -106,8 +106,8 @@ def _plain(folder: str) -> str:
 @cache
 def _compiled(name: str, _interpreter: str) -> bytes:
     """A file of ours in the interpreter's own bytecode: reading its text at every start costs a tenth of one."""
-    source = Path(__file__).with_name(name).read_bytes()
     try:
+        source = Path(__file__).with_name(name).read_bytes()
         done = subprocess.run(
             [PYTHON, "-I", "-S", "-c", _COMPILE],
             input=source,

@@ -40,7 +40,11 @@ def _system() -> str | None:
 def _bubblewrap() -> str | None:
     if not os.access(arguments.BWRAP, os.X_OK):
         return f"bubblewrap is missing: install it, 0.8.0 or newer, as {arguments.BWRAP}"
-    absent = sorted(flag for flag in _FLAGS if flag not in _help(arguments.identity(arguments.BWRAP)))
+    try:
+        told = _help(arguments.identity(arguments.BWRAP))
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"bubblewrap does not run ({type(error).__name__}): see whether `{arguments.BWRAP} --help` does"
+    absent = sorted(flag for flag in _FLAGS if flag not in told)
     return f"bubblewrap is too old: it lacks {absent[0]}; install 0.8.0 or newer" if absent else None
 
 
@@ -112,12 +116,10 @@ def _code() -> str:
 
 @cache
 def _help(_identity: str) -> str:
-    try:
-        done = subprocess.run(
-            [arguments.BWRAP, "--help"], env={}, capture_output=True, timeout=_VERSION_SECONDS, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
+    """What it says of itself. Raises OSError and SubprocessError, which say nothing of the next time."""
+    done = subprocess.run(
+        [arguments.BWRAP, "--help"], env={}, capture_output=True, timeout=_VERSION_SECONDS, check=False
+    )
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
 

@@ -19,6 +19,9 @@ _BY_US = {
     "artifacts": Status.SANDBOX_ERROR,
 }
 
+_KILLS = (int(signal.SIGKILL), 32, 33)
+"""The signals that the launcher cannot block: the C library keeps two of them to itself, so they end it too."""
+
 _SIGNALED = 128
 """Added to the number of a signal where an exit code stands for one."""
 
@@ -89,14 +92,17 @@ def _unreported(seen: Seen, bounds: Bounds) -> _Verdict:
     """The launcher is gone: where it stood beside the program, only a kill can have come from the program itself."""
     if seen.single and seen.exit_line is not None and seen.exit_line > _SIGNALED:
         return _signaled(seen.exit_line - _SIGNALED, seen, bounds)
-    if seen.exit_line == _SIGNALED + signal.SIGKILL:
-        return Status.SIGNAL, None, int(signal.SIGKILL), None
+    for number in _KILLS:
+        if seen.exit_line == _SIGNALED + number:
+            return Status.SIGNAL, None, number, None
     return _NO_VERDICT
 
 
 def _signaled(number: int, seen: Seen, bounds: Bounds) -> _Verdict:
-    used_up = number == signal.SIGKILL and (seen.report.cpu_seconds or 0.0) >= bounds.cpu_seconds
-    if number == signal.SIGXCPU or used_up:
+    used = seen.report.cpu_seconds
+    used_up = number == signal.SIGKILL and (used or 0.0) >= bounds.cpu_seconds
+    own = used is not None and used < bounds.cpu_seconds / 2  # the kernel counts in ticks, but not as wrongly as that
+    if (number == signal.SIGXCPU and not own) or used_up:
         return Status.TIMEOUT_CPU, None, number, "cpu"
     if number == signal.SIGSYS:
         return Status.FORBIDDEN_SYSCALL, None, number, None

@@ -149,7 +149,7 @@ class Pooled:
             kept = self._kinds.pop(kind, None) or _Kept(0.0)
             kept.asked = self._clock()
             self._kinds[kind] = kept
-            if self._keeper is None:
+            if self._keeper is None or not self._keeper.is_alive():
                 self._keeper = threading.Thread(target=self._keep, name="sandbox-pool", daemon=True)
                 self._keeper.start()
             self._changed.notify_all()

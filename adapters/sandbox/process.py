@@ -17,7 +17,7 @@ from adapters.sandbox.memory import fill
 from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program
 from adapters.sandbox.outcome import ended, not_started
 from adapters.sandbox.recipe import BUBBLEWRAP, Recipe
-from adapters.sandbox.start import Started, start
+from adapters.sandbox.start import Started, cannot_be_made, start
 from adapters.sandbox.watch import Watch
 
 NOTHING: frozenset[str] = frozenset()
@@ -65,9 +65,14 @@ class Sandbox:
         try:
             if dict(program.environment) != self._environment:
                 raise ValueError("a sandbox runs programs of its own environment only")
-            work = started.recipe.work(program, self._bounds, self._without)
-            fill(started.stdin, program.stdin)
-            fill(started.job, work)
+            try:
+                work = started.recipe.work(program, self._bounds, self._without)
+                fill(started.stdin, program.stdin)
+                fill(started.job, work)
+            except NotStartedError as error:
+                return not_started(str(error))
+            except OSError as error:
+                return not_started(cannot_be_made(error))
             watch = Watch(started, self._bounds, self._without, cancel)
             with suppress(BrokenPipeError):  # it is dead already: nothing was let go
                 os.write(started.go, b"G")

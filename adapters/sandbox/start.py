@@ -79,10 +79,20 @@ def start(
     recipe: Recipe = BUBBLEWRAP,
 ) -> Started:
     """A sandbox that is ready for one program. Raises NotStartedError, or WorkError for what cannot be stated."""
-    with ExitStack() as stack:
-        started = _started(stack, recipe, bounds, environment, without, job)
-        started.stack = stack.pop_all()
-        return started
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # it is inherited, and nobody could tell how anything ended
+        raise NotStartedError("this process ignores SIGCHLD, so the end of a program could not be seen")
+    try:
+        with ExitStack() as stack:
+            started = _started(stack, recipe, bounds, environment, without, job)
+            started.stack = stack.pop_all()
+            return started
+    except OSError as error:  # no descriptor left, no memory
+        raise NotStartedError(cannot_be_made(error)) from error
+
+
+def cannot_be_made(error: OSError) -> str:
+    """In words, what the kernel did not give this process for a sandbox."""
+    return f"it cannot be made: {os.strerror(error.errno or 0).lower()}"
 
 
 def _started(
@@ -122,6 +132,9 @@ def _started(
         process.wait(END_SECONDS)
         said = _there(stderr)[:_SAID_BYTES].decode("utf-8", "replace").strip()
         raise NotStartedError(said or f"its handshake is not whole: {error}") from error
+    except BaseException:  # interrupted: nobody waits for it
+        process.kill()
+        raise
     if group is not None:
         group.take(child)
     return Started(process, child, pidfd, stdin, work, go, report, stdout, stderr, status, group, recipe, stack)

@@ -41,7 +41,7 @@ _NAMESPACES = 0x7E020000 & ~0x20000000
 """All of clone(2) but that of processes, which would hold for children only, and there are none."""
 
 _DROP, _CAPABILITIES, _CAPABILITY_VERSION = 24, 64, 0x20080522  # PR_CAPBSET_DROP; capabilities(7)
-_NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
+_NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER, _END_WITH_PARENT = 38, 22, 2, 1
 _WASI = "wasi_snapshot_preview1"
 _FAULT = 21  # EFAULT of WASI
 
@@ -59,6 +59,7 @@ def main() -> None:
     """Become ready, run the job, report how it ended, and end without any farewell of the interpreter."""
     sys.path.append(sys.argv[1])
     ready, go, job_file, report = (int(argument) for argument in sys.argv[2:6])
+    parent = os.getppid()
     import wasmtime
 
     os.write(ready, b"R")
@@ -74,7 +75,7 @@ def main() -> None:
     if "close_fds" not in job["without"]:
         os.closerange(3, report)
         os.closerange(report + 1, _DESCRIPTORS)
-    confine(job)
+    confine(job, parent)
     if acts is not None:
         os.write(1, json.dumps(acts(job["acts"], report)).encode())
         end = End(0)
@@ -86,8 +87,11 @@ def main() -> None:
     os._exit(0)
 
 
-def confine(job: Job) -> None:
-    """Take away what neither compiling nor running needs. Raises OSError, which ends the process unreported."""
+def confine(job: Job, parent: int) -> None:
+    """Take away what neither compiling nor running needs, and end with the parent, whatever ends that.
+
+    Raises OSError, which ends the process unreported.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mallopt(_ARENAS, 1)
     if "new_session" not in job["without"]:
@@ -105,6 +109,10 @@ def confine(job: Job) -> None:
         for capability in range(_CAPABILITIES):  # over the new user namespace; newer ones than the kernel's are none
             libc.prctl(ctypes.c_int(_DROP), ctypes.c_ulong(capability), *[ctypes.c_ulong(0)] * 3)
         _done(libc.capset(struct.pack("=2I", _CAPABILITY_VERSION, 0), struct.pack("=6I", *[0] * 6)))
+    # After all that the kernel forgets it for, which is every change of who this is.
+    _done(libc.prctl(ctypes.c_int(_END_WITH_PARENT), ctypes.c_ulong(signal.SIGKILL), *[ctypes.c_ulong(0)] * 3))
+    if os.getppid() != parent:  # it is gone already
+        os._exit(125)
     _done(libc.prctl(ctypes.c_int(_NO_NEW_PRIVILEGES), ctypes.c_ulong(1), *[ctypes.c_ulong(0)] * 3))
     program = bytes.fromhex(job["filter"])
     if program:

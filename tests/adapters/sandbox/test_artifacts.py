@@ -123,6 +123,29 @@ def test_who_meddles_gets_no_file(code: str) -> None:
 
 
 @needs_sandbox
+def test_who_stops_the_launcher_at_any_moment_gets_no_sandbox_error() -> None:
+    code = """
+import os, signal, time
+main, launcher = os.getpid(), os.getppid()
+if not os.fork():
+    os.setsid()
+    while True:
+        os.kill(launcher, signal.SIGSTOP)
+        try:
+            os.kill(main, 0)
+        except ProcessLookupError:  # the launcher has waited for it, and goes no further
+            time.sleep(600)
+        os.kill(launcher, signal.SIGCONT)
+        sum(range({turns}))
+time.sleep(0.02)
+os._exit(0)
+"""
+    for number in range(8):
+        ended = ran(code.replace("{turns}", str(500 * number)), within=bounds(artifact_files=1, wall_seconds=0.4))
+        assert ended.status in {Status.OK, Status.TIMEOUT_WALL}
+
+
+@needs_sandbox
 def test_a_program_that_was_ended_leaves_nothing() -> None:
     ended = ran(
         "open('artifacts/a', 'w').write('x')\nwhile True: pass",

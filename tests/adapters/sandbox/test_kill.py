@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -151,6 +153,71 @@ def test_a_sandbox_that_died_before_its_program_is_a_sandbox_error() -> None:
 def test_killing_the_first_process_from_inside_does_nothing() -> None:
     ended = ran("import os; os.kill(1, 9); os.kill(1, 15); print('here')")
     assert (ended.status, ended.stdout) == (Status.OK, b"here\n")
+
+
+def test_a_program_that_ends_its_launcher_was_ended_by_a_signal() -> None:
+    for number in (9, 32, 33):  # the C library lets nobody block the last two
+        ended = ran(f"import os, time; os.kill(os.getppid(), {number}); time.sleep(600)")
+        assert (ended.status, ended.signal) == (Status.SIGNAL, number)
+
+
+def test_a_program_that_says_it_used_its_time_up_was_ended_by_a_signal() -> None:
+    ended = ran("import os; os.kill(os.getpid(), 24)")
+    assert (ended.status, ended.signal, ended.limit) == (Status.SIGNAL, 24, None)
+
+
+def test_no_other_signal_reaches_the_launcher() -> None:
+    others = "[number for number in range(1, 65) if number not in (9, 19, 32, 33)]"
+    ended = ran(f"import os\nfor number in {others}: os.kill(os.getppid(), number)\nprint('here')")
+    assert (ended.status, ended.stdout) == (Status.OK, b"here\n")
+
+
+def test_a_program_has_no_signal_blocked_whatever_its_engine_blocks() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXCPU, signal.SIGTERM})
+    try:
+        asked = ThreadPoolExecutor(1).submit(ran, "import signal; print(signal.pthread_sigmask(0, ()))").result()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert asked.stdout == b"set()\n"
+
+
+def test_a_start_that_is_interrupted_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran("print(1)")
+    before, began = open_descriptors(), time.monotonic()
+
+    def interrupted(*_: object, **__: object) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("adapters.sandbox.start._line", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ran("print(1)")
+    assert time.monotonic() - began < 10
+    assert open_descriptors() <= before
+
+
+def test_no_descriptor_left_is_a_sandbox_error() -> None:
+    ran("print(1)")
+    before = open_descriptors()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = [number for number in range(soft) if str(number) not in before]
+    for more in (0, 2, 7, 12):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free[more], hard))
+        try:
+            ended = ran("print(1)")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert (ended.status, ended.stderr) == (Status.SANDBOX_ERROR, b"it cannot be made: too many open files")
+    assert open_descriptors() <= before
+
+
+def test_an_engine_that_ignores_the_ends_of_its_children_gets_a_sandbox_error_at_once() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        ended = ran("print(1)")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert ended.status is Status.SANDBOX_ERROR
+    assert b"SIGCHLD" in ended.stderr
 
 
 ENGINE = """

@@ -5,6 +5,7 @@ Each machine is made around a process of its own: another user, no bubblewrap, n
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from adapters.sandbox.cgroup import memory_mode
-from adapters.sandbox.machine import missing
+from adapters.sandbox.machine import _help, missing
 from adapters.sandbox.probe import REQUESTED
 
 pytestmark = [
@@ -154,3 +155,15 @@ def test_a_result_does_not_outlive_what_it_was_taken_on(python: list[str], state
 def test_the_rest_of_the_engine_works_without_a_sandbox(python: list[str]) -> None:
     code, said = ran(NO_BWRAP, ORDINARY, [*python, "-m", "engine", "decide", "license", "--schema"])
     assert (code, json.loads(said)["type"]) == (0, "object")
+
+
+def test_a_bubblewrap_that_did_not_run_once_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    _help.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "run", _no_descriptor_left)
+        assert "bubblewrap does not run (OSError)" in str(missing())
+    assert missing() is None
+
+
+def _no_descriptor_left(*_: object, **__: object) -> None:
+    raise OSError(errno.EMFILE, "too many open files")

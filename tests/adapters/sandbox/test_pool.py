@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import secrets
 import signal
 import subprocess
@@ -121,6 +122,21 @@ def test_what_runs_in_a_sandbox_that_waited_is_as_in_a_cold_one(pool: Pooled, to
     assert json.loads(warm.stdout) == json.loads(cold.stdout)
     assert _untimed(warm) == _untimed(cold)
     assert warm.artifacts[0].data == b"made"
+
+
+def test_a_pool_goes_on_when_there_was_no_descriptor_left(pool: Pooled, token: str) -> None:
+    told = _program(token)
+    assert pool.prepare(told, _BOUNDS) == 2
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = next(number for number in range(soft) if not Path(f"/proc/self/fd/{number}").exists())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        ends = [pool.run(told, _BOUNDS).status for _ in range(4)]
+        pool.prepare(told, _BOUNDS, 0.2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert set(ends) <= {Status.OK, Status.SANDBOX_ERROR}
+    assert pool.prepare(told, _BOUNDS) == 2
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import importlib.util
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -25,6 +26,7 @@ from engine.errors import WorkError
 from tests.adapters.sandbox.bpf import answer, checked
 from tests.adapters.sandbox.programs import bounds, needs_root
 from tests.adapters.sandbox.test_root_and_user import ORDINARY, elsewhere
+from tests.processes import gone
 
 WASMTIME = Wasmtime()
 MISSING = WASMTIME.available()
@@ -268,6 +270,31 @@ def test_the_filter_allows_what_it_names_and_nothing_else(machine: str) -> None:
 
 
 # covers: A94 E09
+_ENGINE = """
+import sys
+sys.path.insert(0, {root!r})
+from adapters.sandbox import wasm_modules
+from adapters.sandbox.process import Sandbox
+from adapters.sandbox.wasm import InWasmtime
+from tests.adapters.sandbox.test_wasm import BOUNDS, program
+sandbox = Sandbox.ready(BOUNDS, {{}}, recipe=InWasmtime())
+print(sandbox.child, flush=True)
+sandbox.run(program(wasm_modules.sleep(600)))
+"""
+
+
+@needs_wasmtime
+@pytest.mark.parametrize("delay", [0.0, 0.02, 1.0])
+def test_an_engine_that_is_killed_takes_its_module_along(delay: float) -> None:
+    text = _ENGINE.format(root=str(Path(__file__).parents[3]))
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) as engine:
+        assert engine.stdout is not None
+        child = int(engine.stdout.readline())
+        time.sleep(delay)
+        engine.kill()
+    assert gone(child)
+
+
 @needs_wasmtime
 @pytest.mark.machine
 @pytest.mark.slow
