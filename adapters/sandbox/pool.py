@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program
+from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program, Status
 from adapters.sandbox.process import Sandbox
 from engine.errors import WorkError
 
@@ -93,7 +93,10 @@ class Pooled:
         try:
             if sandbox is None:
                 return self._backend.run(program, bounds, cancel)
-            return sandbox.run(program, cancel)
+            ended = sandbox.run(program, cancel)
+            if ended.status is Status.SANDBOX_ERROR and sandbox.untouched:  # it died while it waited
+                return self._backend.run(program, bounds, cancel)
+            return ended
         finally:
             self._ask(kind)
 

@@ -30,6 +30,8 @@ class Sandbox:
         self, started: Started, bounds: Bounds, environment: Mapping[str, str], without: frozenset[str] = NOTHING
     ) -> None:
         self._started = started
+        self.untouched = True
+        """Whether no program was let go in it, for certain."""
         self._bounds = bounds
         self._environment = dict(environment)
         self._without = without
@@ -77,6 +79,7 @@ class Sandbox:
             with suppress(BrokenPipeError):  # it is dead already: nothing was let go
                 os.write(started.go, b"G")
                 watch.seen.let_go = True
+                self.untouched = False
             return ended(watch.until_dead(), self._bounds)
         finally:
             self.close()

@@ -65,19 +65,6 @@ def test_daemons_are_dead_when_the_answer_is_there(last: str) -> None:
         assert (ended.status, alive) == (wanted.get(last, Status.OUTPUT_LIMIT), [])
 
 
-def test_without_the_kill_they_would_live() -> None:
-    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"}))
-    namespace = namespace_of(sandbox.child)
-    close, sandbox.close = sandbox.close, lambda: None  # type: ignore[method-assign]
-    try:
-        assert sandbox.run(program(DAEMONS)).status is Status.OK
-        assert len(inhabitants(namespace)) >= 5
-    finally:
-        os.kill(sandbox.child, signal.SIGKILL)
-        close()
-    assert emptied(namespace, 5)
-
-
 def test_a_wall_clock_that_is_on_time() -> None:
     ended, alive = watched(program(DAEMONS + "time.sleep(600)"), 0.5)
     assert 0.5 <= ended.wall_seconds < 2
