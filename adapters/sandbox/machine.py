@@ -12,7 +12,7 @@ from pathlib import Path
 
 from adapters.sandbox import arguments, seccomp
 from adapters.sandbox.cgroup import memory_mode
-from adapters.sandbox.user import sandbox_user
+from adapters.sandbox.user import SETPRIV, sandbox_user
 from engine.errors import WorkError
 
 _FLAGS = ("--disable-userns", "--assert-userns-disabled", "--json-status-fd", "--unshare-cgroup", "--size", "--perms")
@@ -67,6 +67,8 @@ def _namespaces() -> str | None:
 
 
 def _nobody() -> str | None:
+    if os.geteuid() == 0 and not os.access(SETPRIV, os.X_OK):
+        return f"root cannot become another user: install setpriv (package util-linux) as {SETPRIV}"
     try:
         sandbox_user()
     except WorkError as error:
@@ -80,7 +82,7 @@ def digest() -> str:
     facts = {
         "kernel": [_kernel_value(f"/proc/sys/kernel/{name}") for name in _KERNEL],
         "namespaces": _kernel_value("/proc/sys/user/max_user_namespaces"),
-        "programs": [arguments.identity(path) for path in (arguments.BWRAP, arguments.PYTHON, arguments.NODE)],
+        "programs": [arguments.identity(path) for path in (arguments.BWRAP, arguments.PYTHON, arguments.NODE, SETPRIV)],
         "filter": hashlib.sha256(_filter()).hexdigest(),
         "code": _code(),
         "user": user,

@@ -18,7 +18,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from adapters.sandbox import handshake
 from adapters.sandbox.cgroup import MemoryGroup, memory_place
@@ -26,7 +25,7 @@ from adapters.sandbox.handshake import HandshakeError
 from adapters.sandbox.memory import memory_file
 from adapters.sandbox.model import Bounds, NotStartedError
 from adapters.sandbox.recipe import BUBBLEWRAP, Ends, Recipe
-from adapters.sandbox.user import sandbox_user, swept
+from adapters.sandbox.user import becoming, sandbox_user, swept
 
 START_SECONDS = 20.0
 """For a sandbox to become ready; it takes milliseconds, and longer only on a machine that is overrun."""
@@ -171,7 +170,8 @@ def _begun(
             os.set_inheritable(descriptor, True)  # noqa: FBT003  (it takes no keyword)
     user = sandbox_user()
     swept(os.getpid())
-    identity: dict[str, Any] = {"user": user.uid, "group": user.gid, "extra_groups": []}
+    if not user.own and "drop_uid" not in without:
+        command = [*becoming(user), *command]
 
     def begin() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -183,7 +183,6 @@ def _begun(
             cwd="/",
             close_fds=closing,
             pass_fds=descriptors if closing else (),
-            **({} if user.own or "drop_uid" in without else identity),
         )
 
     thread = _thread(os.getpid()) if group is None or group.thread is None else group.thread

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from engine.errors import WorkError
 
+SETPRIV = "/usr/bin/setpriv"
+"""Of util-linux, which every Debian and Ubuntu has."""
+
 _CANDIDATES = range(60_800, 61_184)
 """Below what systemd gives out, above what people and packages get."""
 
@@ -78,6 +81,14 @@ def _end_orphan(number: int, uid: int) -> None:
 def _facts(number: int) -> dict[str, str]:
     rows = Path(f"/proc/{number}/status").read_text(encoding="utf-8", errors="replace").splitlines()
     return {name: value for name, _, value in (row.partition(":") for row in rows)}
+
+
+def becoming(user: User) -> list[str]:
+    """What a command of root begins with to be run as this user, without its groups.
+
+    Python could do that itself, but only by copying this process: a start would cost more, the larger it is.
+    """
+    return [SETPRIV, f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups", "--"]
 
 
 def _taken(number: int) -> bool:
