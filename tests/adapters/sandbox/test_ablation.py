@@ -88,7 +88,9 @@ def _nobody_stays() -> Iterator[None]:
     own = Path("/proc/self/ns/pid").readlink()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if b"n['launch']" in (folder / "cmdline").read_bytes() and (folder / "ns/pid").readlink() == own:
+            command = (folder / "cmdline").read_bytes()
+            launcher = command.startswith(b"/usr/bin/python") and b"n['launch']" in command  # and not its monitor
+            if launcher and (folder / "ns/pid").readlink() == own:
                 os.kill(int(folder.name), signal.SIGKILL)
 
 
