@@ -65,7 +65,7 @@ _MEMORY = {
 
 _DISK = {
     "working_folder": "where = 'big'",
-    "tmp": "where = '/tmp/big'",
+    "tmp": "where = '/tmp/' + os.environ['RUN']",
     "deleted_file": "where = 'gone'",
     "artifact_folder": "where = 'artifacts/big'; os.makedirs('artifacts', exist_ok=True)",
 }
