@@ -24,7 +24,7 @@ from engine.record.model import ReplayRecord, timestamp
 from engine.state.store import Begun, Store
 from engine.work import Hand
 
-_NEW_KEY = "use a new idempotency key for a new request"
+NEW_KEY = "use a new idempotency key for a new request"
 
 
 def answer_once(
@@ -52,11 +52,11 @@ def answer_once(
     scope = f"{point.name}/{context.caller.via}/{context.caller.principal or ''}"
     try:
         store: Store = yield Call(parts.store)
-        begun: Begun = yield Call(lambda: _begin(store, scope, key, same, int(parts.clock().timestamp())))
+        begun: Begun = yield Call(lambda: begin(store, scope, key, same, int(parts.clock().timestamp())))
         if begun.kind == "done":
             return (yield from _again(point, request, begun, parts, context))
         if begun.kind != "new":
-            raise _refusal(begun)
+            raise refusal(begun)
     except EngineError as error:
         return (yield from answer(point, error, mode, parts, context))
     first = yield from answer(point, request, mode, parts, context, hand)
@@ -71,7 +71,8 @@ def _said(request: Any) -> str:
     return digest(canonical(json.loads(request.data) if isinstance(request, RawJson) else request))
 
 
-def _begin(store: Store, scope: str, key: str, same: str, now: int) -> Begun:
+def begin(store: Store, scope: str, key: str, same: str, now: int) -> Begun:
+    """Take a key for a body with this digest. Raises GatherError for a key that cannot be kept."""
     try:
         return store.begin(scope, key, same, now)
     except ValueError as error:
@@ -127,10 +128,11 @@ def _again(point: Point, request: Any, begun: Begun, parts: Parts, context: Cont
 
 
 def _stale(what: str) -> DecideError:
-    return DecideError(f"{what} since this idempotency key was used", remedy=_NEW_KEY, code="engine.idempotency_stale")
+    return DecideError(f"{what} since this idempotency key was used", remedy=NEW_KEY, code="engine.idempotency_stale")
 
 
-def _refusal(begun: Begun) -> GatherError:
+def refusal(begun: Begun) -> GatherError:
+    """Why a key that is taken gives no answer."""
     if begun.kind == "pending":
         return GatherError(
             "the first request with this idempotency key has not ended",
@@ -138,5 +140,5 @@ def _refusal(begun: Begun) -> GatherError:
             code="engine.idempotency_pending",
         )
     return GatherError(
-        "this idempotency key was used for another request", remedy=_NEW_KEY, code="engine.idempotency_conflict"
+        "this idempotency key was used for another request", remedy=NEW_KEY, code="engine.idempotency_conflict"
     )

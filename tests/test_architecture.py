@@ -47,7 +47,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.client": BASE | {"engine.points"},
     "engine.code": BASE
     | RECORD
-    | {"engine.code", "engine.drive", "engine.flow", "engine.points", "engine.state.store", "engine.work"}
+    | {
+        "engine.code",
+        "engine.drive",
+        "engine.flow",
+        "engine.once",
+        "engine.points",
+        "engine.state.store",
+        "engine.work",
+    }
     | {"engine.facts.code_answers", "engine.facts.sandboxes", "adapters.artifact_store", "adapters.sandbox"},
     "engine.api": BASE
     | RECORD

@@ -20,13 +20,12 @@ from engine.code.request import CodeRunRequest, read
 from engine.code.result import CodeRun
 from engine.code.running import Phase, Ticket
 from engine.drive import Append, Call, Steps
-from engine.errors import DecideError, EngineError, Exit, GatherError
+from engine.errors import DecideError, EngineError, Exit
 from engine.flow import Context, Parts
 from engine.model import Revisions
+from engine.once import NEW_KEY, begin, refusal
 from engine.record.model import ReplayRecord, timestamp
 from engine.state.store import Begun, Store
-
-_NEW_KEY = "use a new idempotency key for a new run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +77,11 @@ def _once(
     same = digest(canonical([request.model_dump(mode="json"), sorted(request.model_fields_set), caller, context.run]))
     scope = f"code_run/{context.caller.via}/{context.caller.principal or ''}"
     store: Store = yield Call(parts.store)
-    known: Begun = yield Call(lambda: _begin(store, scope, key, same, int(parts.clock().timestamp())))
+    known: Begun = yield Call(lambda: begin(store, scope, key, same, int(parts.clock().timestamp())))
     if known.kind == "done":
         return (yield from _again(known, parts, context))
     if known.kind != "new":
-        raise _refusal(known)
+        raise refusal(known)
     revisions = _revisions(parts)
     first = yield from begun(request, ticket, parts, machine, context)
     try:
@@ -90,17 +89,6 @@ def _once(
     except EngineError as error:  # the key stays taken: nothing may run twice
         return replace(first, fault=first.fault or error, exit=Exit.FAILED_CLOSED)
     return first
-
-
-def _begin(store: Store, scope: str, key: str, same: str, now: int) -> Begun:
-    try:
-        return store.begin(scope, key, same, now)
-    except ValueError as error:
-        raise GatherError(
-            "this idempotency key cannot be kept",
-            remedy="use a key of 1 to 255 characters, such as a UUID",
-            code="engine.request_invalid",
-        ) from error
 
 
 def _keep(store: Store, scope: str, key: str, first: CodeRun, revisions: Revisions | None) -> None:
@@ -119,7 +107,7 @@ def _again(known: Begun, parts: Parts, context: Context) -> Steps[CodeRun]:
     if revisions is None or (revisions.rules, revisions.values) != (known.rules, known.values):
         raise DecideError(
             "the policy has changed since this idempotency key was used",
-            remedy=_NEW_KEY,
+            remedy=NEW_KEY,
             code="engine.idempotency_stale",
         )
     kept: dict[str, Any] = json.loads(known.answer or "{}")
@@ -139,7 +127,7 @@ def _again(known: Begun, parts: Parts, context: Context) -> Steps[CodeRun]:
 def _fault(reason: str) -> EngineError:
     return EngineError(
         "the first run with this idempotency key ended in a fault of the engine",
-        remedy=_NEW_KEY,
+        remedy=NEW_KEY,
         code=reason.removeprefix("engine_fault:"),
     )
 
@@ -150,15 +138,3 @@ def _revisions(parts: Parts) -> Revisions | None:
         return serving.revisions
     finally:
         serving.release()
-
-
-def _refusal(known: Begun) -> GatherError:
-    if known.kind == "pending":
-        return GatherError(
-            "the first run with this idempotency key has not ended, or its result was lost",
-            remedy="ask again later; when its engine died, the key stays taken until it expires",
-            code="engine.idempotency_pending",
-        )
-    return GatherError(
-        "this idempotency key was used for another run", remedy=_NEW_KEY, code="engine.idempotency_conflict"
-    )
