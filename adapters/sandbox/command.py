@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from adapters.sandbox.granted import Granted, Shown, bounds_of, enforced, prove_again, unenforceable
-from adapters.sandbox.hand import FOLDER, ROOT_CAUSES, milliseconds
+from adapters.sandbox.granted import Granted, Shown, bounds_of, prove_again, unenforceable
+from adapters.sandbox.hand import FOLDER, how_it_ended
 from adapters.sandbox.model import Backend, Ended, Program
 from engine.errors import WorkError
 from engine.model import Limits, Model, Permit, Result
@@ -83,19 +83,7 @@ def run_command(
         command=(allowed.path, *command.words[1:]),
     )
     ended = place.run(program, bounds_of(grant), cancel)
-    facts = {
-        "profile": grant.profile,
-        "backend": grant.backend,
-        "isolation": grant.isolation,
-        "network": "enforced" if "network" in enforced(grant.backend, shown.boundaries) else "not_enforced",
-        "exit_code": ended.exit_code,
-        "signal": ended.signal,
-        "limit": ended.limit,
-        "root_cause": ROOT_CAUSES[ended.status],
-        "exec_ms": milliseconds(ended),
-        "stdout_bytes": ended.stdout_bytes,
-        "stderr_bytes": ended.stderr_bytes,
-    }
+    facts = {"profile": grant.profile, **how_it_ended(grant, ended, shown)}
     return Result(ended.status.value, facts), ended
 
 

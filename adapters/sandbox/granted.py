@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 from adapters.sandbox.model import Backend, Bounds
@@ -60,19 +60,7 @@ def prove_again(grant: Granted, backend: Backend, shown: Shown) -> None:
 
 def bounds_of(grant: Granted) -> Bounds:
     """The limits of a permit as a backend takes them."""
-    return Bounds(
-        wall_seconds=grant.wall_seconds,
-        cpu_seconds=grant.cpu_seconds,
-        memory_bytes=grant.memory_bytes,
-        processes=grant.processes,
-        open_files=grant.open_files,
-        file_bytes=grant.file_bytes,
-        disk_bytes=grant.disk_bytes,
-        stdout_bytes=grant.stdout_bytes,
-        stderr_bytes=grant.stderr_bytes,
-        artifact_files=grant.artifact_files,
-        artifact_bytes=grant.artifact_bytes,
-    )
+    return Bounds(**{one.name: getattr(grant, one.name) for one in fields(Bounds)})
 
 
 def unenforceable(message: str) -> WorkError:

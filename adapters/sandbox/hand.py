@@ -91,15 +91,23 @@ def run_code(
 
 def facts(grant: ExecutionGrant, ended: Ended, shown: Shown) -> dict[str, Any]:
     """What the record has of a run: no output, no code."""
-    network = "enforced" if "network" in enforced(grant.backend, shown.boundaries) else "not_enforced"
     return {
         "role": grant.role,
         "language": grant.language,
         "code_sha256": grant.code_sha256,
         "seed": grant.seed,
+        **how_it_ended(grant, ended, shown),
+        "artifacts": [{"sha256": one.sha256, "bytes": len(one.data)} for one in ended.artifacts],
+        "refused_artifacts": len(ended.refused_artifacts),
+    }
+
+
+def how_it_ended(grant: Granted, ended: Ended, shown: Shown) -> dict[str, Any]:
+    """Where something ran, whether that holds the network off (C81), and how it ended."""
+    return {
         "backend": grant.backend,
         "isolation": grant.isolation,
-        "network": network,
+        "network": "enforced" if "network" in enforced(grant.backend, shown.boundaries) else "not_enforced",
         "exit_code": ended.exit_code,
         "signal": ended.signal,
         "limit": ended.limit,
@@ -107,8 +115,6 @@ def facts(grant: ExecutionGrant, ended: Ended, shown: Shown) -> dict[str, Any]:
         "exec_ms": milliseconds(ended),
         "stdout_bytes": ended.stdout_bytes,
         "stderr_bytes": ended.stderr_bytes,
-        "artifacts": [{"sha256": one.sha256, "bytes": len(one.data)} for one in ended.artifacts],
-        "refused_artifacts": len(ended.refused_artifacts),
     }
 
 

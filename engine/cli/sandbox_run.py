@@ -97,10 +97,13 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
 
 
 def _show(answer: Answer, ended: Ended | None) -> None:
+    from engine.model import is_reserved
+
     if ended is None:
         for finding in answer.decision.findings:
             about = "" if finding.subject is None else f" ({finding.subject})"
-            typer.echo(f"{finding.code}{about}: must hold: {finding.message}\n  {finding.remedy}", err=True)
+            word = "not decided" if is_reserved(finding.code) else "must hold"
+            typer.echo(f"{finding.code}{about}: {word}: {finding.message}\n  {finding.remedy}", err=True)
         typer.echo(f"nothing was run: {answer.decision.outcome}, decision {answer.decision.decision_id}", err=True)
         return
     for data, stream in ((ended.stdout, sys.stdout), (ended.stderr, sys.stderr)):
