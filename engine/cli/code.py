@@ -159,7 +159,7 @@ def _tell(phase: str) -> None:
 
 def _text(done: CodeRun) -> str:
     """A run for people: the answer, or why there is none and what to do."""
-    from engine.model import is_reserved
+    from engine.cli.formats.show import said
 
     document = done.document
     lines = [document["answer"]] if done.ok else [f"stopped in phase {document['phase']}: {document['stop_reason']}"]
@@ -167,8 +167,8 @@ def _text(done: CodeRun) -> str:
         lines.append("told again: this idempotency key was used before, and nothing was run")
     for one in document.get("findings", ()):
         about = f" ({one['subject']})" if one["subject"] else ""
-        word = "not decided" if is_reserved(one["code"]) else "must hold"
-        lines += [f"  {one['point']}: {one['code']}{about}: {word}: {one['message']}", f"    {one['remedy']}"]
+        told = said(one["code"], one["message"])
+        lines += [f"  {one['point']}: {one['code']}{about}: {told}", f"    {one['remedy']}"]
     for step in document["trace"]:
         lines += [f"  {name}: {step[name]}" for name in ("stderr_snippet", "stdout_snippet") if name in step]
     if (wanted := document.get("approval")) is not None:

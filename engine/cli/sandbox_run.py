@@ -97,13 +97,12 @@ def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any)
 
 
 def _show(answer: Answer, ended: Ended | None) -> None:
-    from engine.model import is_reserved
+    from engine.cli.formats.show import said
 
     if ended is None:
         for finding in answer.decision.findings:
             about = "" if finding.subject is None else f" ({finding.subject})"
-            word = "not decided" if is_reserved(finding.code) else "must hold"
-            typer.echo(f"{finding.code}{about}: {word}: {finding.message}\n  {finding.remedy}", err=True)
+            typer.echo(f"{finding.code}{about}: {said(finding.code, finding.message)}\n  {finding.remedy}", err=True)
         typer.echo(f"nothing was run: {answer.decision.outcome}, decision {answer.decision.decision_id}", err=True)
         return
     for data, stream in ((ended.stdout, sys.stdout), (ended.stderr, sys.stderr)):

@@ -49,8 +49,14 @@ def kind(report: Report) -> Kind:
 
 def claim(item: Explained) -> str:
     """A finding in a sentence: what must hold and does not, or what kept the engine from deciding."""
-    word = "not decided" if _by_engine(item.finding) else "must hold"
-    return f"{word}: {clean(item.finding.message)}"
+    return said(item.finding.code, item.finding.message)
+
+
+def said(code: str, message: str) -> str:
+    """The message of a finding with this code as that sentence."""
+    from engine.model import is_reserved
+
+    return f"{'not decided' if is_reserved(code) else 'must hold'}: {clean(message)}"
 
 
 def _by_engine(finding: Finding) -> bool:
