@@ -6,6 +6,7 @@ from tests.adapters.sandbox.hostile.model import (
     CPU,
     MEMORY,
     OK,
+    OUTPUT,
     SIGNALED,
     TIME,
     WALL,
@@ -271,7 +272,7 @@ _TIMES = {
                         pass
                     time.sleep(0.001)
             more()""",
-        TIME | MEMORY,
+        TIME | MEMORY | OUTPUT,  # each thread without memory for its stack says so on the standard error
     ),
     "inode_flood": (
         """\
