@@ -64,9 +64,15 @@ def _prepare(work: dict[str, Any]) -> None:
         posix.mkdir("artifacts", 0o700)
         work["root"] = posix.open("artifacts", posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW)
     if work["main"]:
-        main = posix.open(work["main"], posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL, 0o400)
-        _tell(main, work["source"])
-        posix.close(main)
+        _file(work["main"], work["source"])
+    if work["prelude"]:
+        _file(*work["prelude"])
+
+
+def _file(path: str, content: bytes) -> None:
+    file = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL, 0o400)
+    _tell(file, content)
+    posix.close(file)
 
 
 def _program(work: dict[str, Any]) -> None:

@@ -21,6 +21,14 @@ _FOLDER = re.compile(FOLDER_PREFIX + "[0-9A-Za-z]{1,64}")
 MAIN = {"python": "main.py", "javascript": "main.js"}
 """The file that holds the code, by language."""
 
+_PRELUDE = (
+    f"{WORK}/input.js",
+    b"""const { readFileSync } = require('fs');
+Object.defineProperty(globalThis, 'input', { value: () => readFileSync(0, 'utf8') });
+""",
+)
+"""What JavaScript finds before its first line: `input()`, all of standard input as text. Node has no such word."""
+
 _COMPILE = """import marshal, sys
 sys.stdout.buffer.write(marshal.dumps(compile(sys.stdin.buffer.read(), "<launcher>", "exec")))"""
 _COMPILE_SECONDS = 20.0
@@ -47,6 +55,7 @@ def work(program: Program, bounds: Bounds, without: frozenset[str]) -> dict[str,
         "folder": f"{WORK}/{_plain(program.folder)}",
         "main": "" if program.command else _main(program.language),
         "source": _encoded(program.code),
+        "prelude": _PRELUDE if _is_javascript(program) else (),
         "command": list(_command(program, bounds)),
         "limits": [(number, limit) for name, number, limit in _limits(bounds) if name not in without],
         "close": "close_fds" not in without,
@@ -78,10 +87,15 @@ def _command(program: Program, bounds: Bounds) -> tuple[str, ...]:
                 remedy="begin it with an absolute path, and leave out zero bytes and lone surrogates",
             )
         return program.command
-    if program.language != "javascript":
+    if not _is_javascript(program):
         return ()
     heap = max(16, bounds.memory_bytes // (4 << 20))  # MiB: a quarter, the rest is code, stacks and reservations
-    return (NODE, "--jitless", "--no-expose-wasm", f"--max-old-space-size={heap}", MAIN[program.language])
+    options = ("--jitless", "--no-expose-wasm", f"--max-old-space-size={heap}", "--require", _PRELUDE[0])
+    return (NODE, *options, MAIN[program.language])
+
+
+def _is_javascript(program: Program) -> bool:
+    return not program.command and program.language == "javascript"
 
 
 def _main(language: str) -> str:

@@ -25,7 +25,7 @@ _OF_ECMASCRIPT_AND_NODE = (
     " WeakMap WeakRef WeakSet WebAssembly WebSocket WritableStream arguments assert atob async_hooks btoa buffer"
     " child_process clearImmediate clearInterval clearTimeout cluster console constants crypto decodeURI"
     " decodeURIComponent dgram diagnostics_channel dns document domain encodeURI encodeURIComponent escape eval"
-    " events exports fetch fs global globalThis http http2 https inspector isFinite isNaN localStorage module"
+    " events exports fetch fs global globalThis http http2 https input inspector isFinite isNaN localStorage module"
     " navigator net os parent parseFloat parseInt path perf_hooks performance process punycode querystring"
     " queueMicrotask readline repl require self setImmediate setInterval setTimeout stream string_decoder"
     " structuredClone sys this timers tls top trace_events tty undefined unescape url util v8 vm wasi window"
@@ -51,7 +51,9 @@ _PATTERNS = frozenset(
     }
 )
 _CALLS = {"call_expression": "function", "new_expression": "constructor"}
-_READERS = frozenset({"readFileSync", "readSync"})
+_READER = "input"
+"""What the sandbox gives a program to read its input with."""
+_READERS = frozenset({_READER, "readFileSync", "readSync"})
 
 
 def scan_javascript(code: str) -> ScanFacts:
@@ -110,6 +112,7 @@ def _variable(node: Node, found: Found, bound: set[str]) -> None:
     flags = ["variable"]
     if above is None or node.role != _CALLS.get(above.type):
         flags.append("as_value")
+        found.input_values += node.text == _READER
     if node.text in bound:
         flags.append("bound")
     if _builtin(node.text, bound):

@@ -133,6 +133,7 @@ def test_what_is_put_together_at_run_time(code: str, computed: list[str]) -> Non
         ("x = {a}", "a", True, False),
         ("\\u0065val", "eval", True, False),
         ("import.meta", "meta", True, False),
+        ("const input = 1", "input", True, True),
     ],
 )
 def test_names(code: str, name: str, builtin: bool, bound: bool) -> None:  # noqa: FBT001
@@ -151,6 +152,17 @@ def test_names(code: str, name: str, builtin: bool, bound: bool) -> None:  # noq
 )  # fmt: skip
 def test_literals(code: str, kinds: list[str]) -> None:
     assert ids(code, "literals") == kinds
+
+
+@pytest.mark.parametrize(
+    ("code", "calls", "values"),
+    [
+        ("JSON.parse(input())", 1, 0), ("input(); input()", 2, 0), ("const f = input; f()", 0, 1),
+        ("x = {input}", 0, 1), ("const input = 1", 0, 1), ("fs.readFileSync(0)", 1, 0), ("a.input", 0, 0),
+    ],
+)  # fmt: skip
+def test_reading_the_input(code: str, calls: int, values: int) -> None:
+    assert (found(code).input_calls, found(code).input_values) == (calls, values)
 
 
 def test_web_addresses() -> None:

@@ -24,6 +24,13 @@ def test_code_reads_its_payload_and_answers() -> None:
     assert (ended.status, ended.stdout, ended.stderr) == (Status.OK, b"[4,true]\n", b"")
 
 
+def test_input_is_all_there_is_to_read() -> None:
+    code = "console.log(JSON.parse(input()).n, input().length, Object.keys(globalThis).includes('input'))"
+    assert node(code).stdout == b"3 0 false\n"
+    assert node("const input = 5; console.log(input)").stdout == b"5\n"
+    assert b"main.js:2" in node("\nthrow new Error('no')").stderr
+
+
 def test_in_little_memory() -> None:
     within = bounds(memory_bytes=256 << 20, processes=12)
     assert ran("console.log(1)", within=within, language="javascript").stdout == b"1\n"
