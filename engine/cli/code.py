@@ -42,10 +42,8 @@ def run_action(
         typer.Argument(metavar="ACTION.json", help="The run: action, request, policy_hints, …; - is standard input."),
     ],
     how: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
-    principal: asked.Principal = None,
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="ID", help="The run of a pipeline this belongs to.")
-    ] = None,
+    principal: options.Principal = None,
+    run: options.Run = None,
     approvals: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,7 +83,7 @@ def run_action(
     from engine.engine import Engine
 
     document = _document(action, approvals or [])
-    context = replace(asked.context(principal), run=run, idempotency_key=key)
+    context = replace(options.context(principal, run), idempotency_key=key)
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
     cancel = threading.Event()
     with Engine(chosen, progress=sandbox_tried) as engine, _cancelled_by_interrupt(cancel):

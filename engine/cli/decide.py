@@ -18,13 +18,9 @@ def decide(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of the point's requests and end.")
     ] = False,
-    principal: Annotated[
-        str | None, typer.Option("--principal", metavar="NAME", help="Who asks; else the user who runs this.")
-    ] = None,
-    run: Annotated[str | None, typer.Option("--run", metavar="ID", help="The run this belongs to.")] = None,
-    approval: Annotated[
-        str | None, typer.Option("--approval", metavar="ID", help="An approval that was granted for this request.")
-    ] = None,
+    principal: options.Principal = None,
+    run: options.Run = None,
+    approval: options.Approval = None,
     state: options.State = None,
     policy: options.Policy = None,
     rego: options.Rego = None,
@@ -41,13 +37,9 @@ def decide(
     Recorded with mode `enforce`; with another value or time to try, it is a dry run (`check`).
     """
     import json
-    import os
 
     from engine.engine import Engine
-    from engine.flow import Context
-    from engine.model import Caller, Via
     from engine.points.registry import find
-    from engine.users import user_of
 
     if schema:
         typer.echo(json.dumps(find(point).request.model_json_schema(), indent=2))
@@ -57,8 +49,7 @@ def decide(
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
     with Engine(chosen, values=tuple(values or ()), now=lambda: moment) as engine:
         options.tell_recovered(engine)
-        caller = Caller(via=Via.PROCESS, principal=principal or user_of(os.getuid()))
-        context = Context(caller=caller, run=run, approval=approval)
+        context = options.context(principal, run, approval)
         answer = (engine.check if values or now else engine.decide)(point, content, context=context)
     typer.echo(json.dumps(answer.decision.model_dump(mode="json"), indent=2, ensure_ascii=False))
     raise typer.Exit(answer.exit)

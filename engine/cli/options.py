@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +14,30 @@ from engine.errors import GatherError
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.flow import Context
     from engine.settings import Settings
 
+
+def _text(given: str | None) -> str | None:
+    """What becomes a part of the record is text; the shell hands on any bytes."""
+    try:
+        (given or "").encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise typer.BadParameter("it is not UTF-8 text") from error
+    return given
+
+
+Principal = Annotated[
+    str | None,
+    typer.Option("--principal", metavar="NAME", help="Who asks; else the user who runs this.", callback=_text),
+]
+Run = Annotated[
+    str | None, typer.Option("--run", metavar="ID", help="The run of a pipeline this belongs to.", callback=_text)
+]
+Approval = Annotated[
+    str | None,
+    typer.Option("--approval", metavar="ID", help="An approval that was granted for this request.", callback=_text),
+]
 State = Annotated[
     Path | None,
     typer.Option(
@@ -76,6 +99,16 @@ def settings(
         release=release[0],
         release_key=release[1],
     )
+
+
+def context(principal: str | None, run: str | None = None, approval: str | None = None) -> Context:
+    """Who asks, the run that this belongs to, and the approval that is brought along."""
+    from engine.flow import Context
+    from engine.model import Caller, Via
+    from engine.users import user_of
+
+    caller = Caller(via=Via.PROCESS, principal=principal or user_of(os.getuid()))
+    return Context(caller=caller, run=run, approval=approval)
 
 
 def tell_recovered(engine: Engine) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from engine.cli import options
 
-app = typer.Typer(help="Install stronger sandboxes.", no_args_is_help=True)
+app = typer.Typer(help="Run programs in a sandbox; install stronger sandboxes.", no_args_is_help=True)
 
 
 class Installable(StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,12 +33,8 @@ def run(
     stdin: Annotated[
         Path | None, typer.Option("-i", "--input", metavar="FILE", help="What the program reads; - is standard input.")
     ] = None,
-    principal: Annotated[
-        str | None, typer.Option("--principal", metavar="NAME", help="Who asks; else the user who runs this.")
-    ] = None,
-    approval: Annotated[
-        str | None, typer.Option("--approval", metavar="ID", help="An approval that was granted for this command.")
-    ] = None,
+    principal: options.Principal = None,
+    approval: options.Approval = None,
     state: options.State = None,
     policy: options.Policy = None,
     rego: options.Rego = None,
@@ -53,9 +48,6 @@ def run(
     it was allowed and ended well, and with 1 where it was refused or ended badly.
     """
     from engine.engine import Engine
-    from engine.flow import Context
-    from engine.model import Caller, Via
-    from engine.users import user_of
 
     request: dict[str, Any] = {"profile": profile, "command": command}
     if tighten:
@@ -64,8 +56,7 @@ def run(
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
     with Engine(chosen, progress=sandbox_tried) as engine:
         options.tell_recovered(engine)
-        caller = Caller(via=Via.PROCESS, principal=principal or user_of(os.getuid()))
-        answer, ended = perform(engine, request, given, Context(caller=caller, approval=approval))
+        answer, ended = perform(engine, request, given, options.context(principal, approval=approval))
     _show(answer, ended)
     raise typer.Exit(_exit(answer, ended))
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from engine.errors import GatherError
 from engine.files import shown
-
-if TYPE_CHECKING:
-    from engine.flow import Context
 
 ToolPolicy = Annotated[
     str | None,
@@ -23,9 +19,6 @@ ToolPolicy = Annotated[
 Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="The profile that the agent has.")]
 WorkingFolder = Annotated[
     str | None, typer.Option("--cwd", metavar="DIR", help="The working folder of the call, an absolute path.")
-]
-Principal = Annotated[
-    str | None, typer.Option("--principal", metavar="NAME", help="Who asks; else the user who runs this.")
 ]
 Input = Annotated[
     Path | None,
@@ -65,16 +58,6 @@ def request(given: Any, policy: str | None, profile: str | None, cwd: str | None
                 remedy=f"leave out one of them: `{name}` of the request, or the option",
             )
     return made
-
-
-def context(principal: str | None, approval: str | None = None) -> Context:
-    """Who asks, and the approval that is brought along."""
-    from engine.flow import Context
-    from engine.model import Caller, Via
-    from engine.users import user_of
-
-    caller = Caller(via=Via.PROCESS, principal=principal or user_of(os.getuid()))
-    return Context(caller=caller, approval=approval)
 
 
 def named(given: Any, tool: str) -> None:

@@ -39,7 +39,7 @@ How = Annotated[Format, typer.Option("--format", help="How to tell it.")]
 def list_tools(
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
-    principal: asked.Principal = None,
+    principal: options.Principal = None,
     state: options.State = None,
     how: How = Format.TEXT,
     policy: options.Policy = None,
@@ -54,7 +54,7 @@ def list_tools(
     from engine.cli.tool_list import as_json, as_text, listing
 
     with _engine(state, (policy, rego, bundle), values) as engine:
-        rows = listing(engine, {"policy": tool_policy, "profile": profile}, asked.context(principal))
+        rows = listing(engine, {"policy": tool_policy, "profile": profile}, options.context(principal))
     typer.echo(as_json(rows) if how is Format.JSON else as_text(rows, tool_policy, profile))
 
 
@@ -65,7 +65,7 @@ def explain_tool(
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
-    principal: asked.Principal = None,
+    principal: options.Principal = None,
     state: options.State = None,
     how: How = Format.TEXT,
     policy: options.Policy = None,
@@ -84,7 +84,7 @@ def explain_tool(
     asked.named(given, tool)
     wanted = asked.request(given, tool_policy, profile, cwd)
     with _engine(state, (policy, rego, bundle), values, now) as engine:
-        context = asked.context(principal)
+        context = options.context(principal)
         answer = engine.check("tool_call", wanted, context)
         told = explained(engine, answer, tool, context.caller.principal)
     typer.echo(as_json(told) if how is Format.JSON else as_text(told, _width(), color=_color()), nl=False)
@@ -97,10 +97,8 @@ def call_tool(
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
     cwd: asked.WorkingFolder = None,
-    principal: asked.Principal = None,
-    approval: Annotated[
-        str | None, typer.Option("--approval", metavar="ID", help="An approval that was granted for this call.")
-    ] = None,
+    principal: options.Principal = None,
+    approval: options.Approval = None,
     state: options.State = None,
     how: How = Format.TEXT,
     policy: options.Policy = None,
@@ -122,7 +120,7 @@ def call_tool(
     except EngineError as error:
         given = error
     with _engine(state, (policy, rego, bundle), None, None, (release, release_key)) as engine:
-        context = asked.context(principal, approval)
+        context = options.context(principal, approval=approval)
         answer = engine.decide("tool_call", given, context=context)
         told = explained(engine, answer, str(call or "standard input"), context.caller.principal)
     typer.echo(as_json(told) if how is Format.JSON else as_text(told, _width(), color=_color()), nl=False)
@@ -152,7 +150,7 @@ def audit_tools(
     from engine.cli.tool_audit import as_json, as_text, audit
 
     with _engine(state, (policy, rego, bundle), values) as engine:
-        done = audit(engine, file, server, asked.context(None))
+        done = audit(engine, file, server, options.context(None))
     typer.echo(as_json(done) if how is Format.JSON else as_text(done, _width(), color=_color()), nl=False)
     raise typer.Exit(done.exit)
 

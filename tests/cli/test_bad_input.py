@@ -290,6 +290,12 @@ def test_a_name_that_is_not_utf_8_is_told_as_one(command: Command, tmp_path: Pat
     assert len(decisions(command.state)) == 1
 
 
+@pytest.mark.parametrize("option", ["--principal", "--run", "--approval"])
+def test_what_would_be_recorded_and_is_not_utf_8_is_an_error_of_usage(option: str, command: Command) -> None:
+    run = command("decide", "license", option, os.fsdecode(b"caf\xe9"), stdin='{"license": "MIT"}')
+    assert (run.code, f"'{option}': it is not UTF-8 text" in run.err) == (2, True), run.err
+
+
 def test_a_path_that_is_too_long_is_a_recorded_deny(command: Command) -> None:
     run = command.check(GOOD, "x" * 5000, "--format", "json")
     assert (run.code, [report["exit"] for report in run.json["reports"]]) == (2, [0, 2])
