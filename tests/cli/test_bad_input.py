@@ -293,7 +293,7 @@ def test_a_name_that_is_not_utf_8_is_told_as_one(command: Command, tmp_path: Pat
 @pytest.mark.parametrize("option", ["--principal", "--run", "--approval"])
 def test_what_would_be_recorded_and_is_not_utf_8_is_an_error_of_usage(option: str, command: Command) -> None:
     run = command("decide", "license", option, os.fsdecode(b"caf\xe9"), stdin='{"license": "MIT"}')
-    assert (run.code, f"'{option}': it is not UTF-8 text" in run.err) == (2, True), run.err
+    assert (run.code, f"'{option}': it is not UTF-8 text" in run.stderr) == (2, True), run.stderr
 
 
 def test_a_path_that_is_too_long_is_a_recorded_deny(command: Command) -> None:
