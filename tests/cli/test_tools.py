@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from engine.cli import options
 from engine.cli import tool_requests as asked
+from engine.cli.options import context
 from engine.cli.tool_explain import Told, explained
 from engine.cli.tool_list import listing
 from engine.engine import Engine
@@ -95,7 +95,7 @@ def test_list_for_people(tools: Tools, snapshot: SnapshotAssertion) -> None:
 def test_list_tells_what_is_visible(engine: Engine, options: tuple[str, ...], visible: list[str]) -> None:
     stated = dict(zip(options[::2], options[1::2], strict=True))
     wanted = {"policy": stated.get("--tool-policy"), "profile": stated.get("--profile")}
-    rows = listing(engine, wanted, options.context(None))
+    rows = listing(engine, wanted, context(None))
     assert [row.tool for row in rows if row.visible] == visible
     assert all(row.hidden_for for row in rows if not row.visible)
 
@@ -104,7 +104,7 @@ def test_list_tells_what_a_call_gets_and_which_value_says_so(engine: Engine) -> 
     lines = VALUES.read_text(encoding="utf-8").splitlines()
 
     def told(tool: str, principal: str | None = None, **stated: str | None) -> tuple[str, str, str]:
-        rows = listing(engine, {"policy": None, "profile": None, **stated}, options.context(principal))
+        rows = listing(engine, {"policy": None, "profile": None, **stated}, context(principal))
         (row,) = [one for one in rows if one.tool == tool]
         assert row.where is not None
         assert row.where.line is not None
@@ -210,10 +210,10 @@ NEEDED: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str, str]] = {
 def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> Told:
     """What `engine tools explain` would tell of a call in any shape."""
     stated = dict(zip(options[::2], options[1::2], strict=True))
-    context = options.context(stated.get("--principal"))
+    asker = context(stated.get("--principal"))
     request = asked.request(call, stated.get("--tool-policy"), stated.get("--profile"), stated.get("--cwd"))
-    answer = engine.check("tool_call", request, context)
-    return explained(engine, answer, "call", context.caller.principal)
+    answer = engine.check("tool_call", request, asker)
+    return explained(engine, answer, "call", asker.caller.principal)
 
 
 @pytest.mark.parametrize("need", NEEDED)
