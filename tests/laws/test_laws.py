@@ -200,9 +200,8 @@ UNDECLARED = {
 
 A boundary that is not declared is none to enforce (D59), a tool that is not carried needs no permission,
 and an address that is cleared is the default (D43). A mode that is not stated is the safe one, and what an
-error does not say is not shown (B30). What the policy sees of each is a fact, and the law
-an address that is cleared is the default (D43), and media of a size that nobody declared is held to the limit
-while it is fetched (B40). Whoever asks for no number of turns and no time gets those of the policy (B19, B25),
+error does not say is not shown (B30). Media of a size that nobody declared is held to the limit while it is
+fetched (B40). Whoever asks for no number of turns and no time gets those of the policy (B19, B25),
 and to start a subagent is to name none. Whoever states no lower limit of a sandbox gets that of its profile,
 who names no backend relies on none, and without a command none may run. Code runs in the profile of its language
 unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
@@ -712,6 +711,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/facts/code_scan_items.py": {"module"},  # a kind of import
     "engine/facts/javascript_scan.py": {
         *("constructor", "javascript", "member_variable", "property", "prototype", "this"),  # what a tree calls things
+        "input",  # the reader that the sandbox brings
     },
     "engine/facts/javascript_scan_imports.py": {"arguments", "getBuiltinModule", "module", "property", "require"},
     "engine/facts/python_scan_strings.py": {"format"},  # as code_scan_text.py

@@ -39,10 +39,13 @@ class Victim:
 
     process: subprocess.Popen[bytes]
 
-    @property
-    def hurt(self) -> bool:
-        """Whether somebody ended it."""
-        return self.process.poll() is not None
+    def hurt(self, seconds: float) -> bool:
+        """Whether somebody ended it; a process that was killed a moment ago gets this long to be dead."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def end(self) -> None:
         """Let it end and wait for it."""

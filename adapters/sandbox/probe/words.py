@@ -13,6 +13,9 @@ ALLOWED = "ADMISSION_ALLOWED"
 
 _SECRETS = (*FILES, "process_environment", "shared_memory", "inherited", "secret_variable")
 _SENT = ("tcp", "udp", "dns", "unix_path", "unix_abstract")
+_DYING_SECONDS = 5.0
+"""For a process that was killed to be gone, on a machine that does other things too."""
+
 _USUAL = frozenset({"PATH", "HOME", "LANG", "PWD", "PYTHONHASHSEED", ALLOWED})
 """Variables that tell nothing of the host."""
 
@@ -34,7 +37,8 @@ def compared(words: Mapping[str, str], token: str, canaries: Canaries, victim: V
     for act in _SENT:
         seen[act] = _came(words.get(act, "missing"), f"{act}:{token}" in canaries.reached)
     seen["outside_write"] = _came(words.get("outside_write", "missing"), canaries.wrote(token))
-    seen["process_killed"] = _came(words.get("process_killed", "missing"), victim.hurt)
+    killed = words.get("process_killed", "missing")
+    seen["process_killed"] = _came(killed, victim.hurt(_DYING_SECONDS if killed == "did" else 0))
     seen["variables"] = _none(set(_listed(words, "variables", "names:")) - _USUAL, words.get("variables"))
     seen["descriptors"] = _none(_listed(words, "descriptors", "fds:"), words.get("descriptors"))
     seen["host_name"] = _same(words, "host_name", os.uname().nodename, "did", "other")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,12 @@ from adapters.sandbox.cgroup import memory_mode
 from adapters.sandbox.machine import missing
 from adapters.sandbox.model import Bounds, Ended, Program, Status
 from adapters.sandbox.probe import REQUESTED, WORDING, Row, rows
-from adapters.sandbox.probe.canaries import Canaries
+from adapters.sandbox.probe.canaries import Canaries, Victim
 from adapters.sandbox.probe.checks import KERNEL, SUPERVISED, SURVIVORS, WORK, Check
 from adapters.sandbox.probe.control import Control
 from adapters.sandbox.probe.trial import Trial, tried
 from adapters.sandbox.probe.watch import named
+from adapters.sandbox.probe.words import compared
 from adapters.sandbox.process import run_once
 from adapters.sandbox.user import sandbox_user
 from engine.errors import WorkError
@@ -167,12 +169,18 @@ def test_canaries_leave_nothing_behind() -> None:
     with Canaries(user()) as laid:
         folder, name = laid.folder, laid.secret_name
         victim = laid.victim()
-        assert not victim.hurt
+        assert not victim.hurt(0)
         assert os.environ[name] == laid.secret
         victim.end()
     assert not folder.exists()
     assert name not in os.environ
     assert {*Path("/proc/self/fd").iterdir()} == before
+
+
+def test_who_dies_a_moment_after_the_kill_was_killed(canaries: Canaries) -> None:
+    dying = Victim(subprocess.Popen(["/bin/sleep", "0.3"]))
+    assert compared({"process_killed": "refused:EPERM"}, "token", canaries, dying)["process_killed"] == "refused:EPERM"
+    assert compared({"process_killed": "did"}, "token", canaries, dying)["process_killed"] == "did"
 
 
 def test_canaries_mind_no_stranger(canaries: Canaries) -> None:
