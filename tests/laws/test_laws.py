@@ -40,16 +40,17 @@ from tests.conftest import BUNDLES, CASES, ROOT, case_id
 from tests.laws.mutations import DROPPED, Path_, get, paths, single, unknown, with_value
 from tests.processes import stop
 
-MOST = 200
-"""Inputs of one batch."""
+MOST = 32
+"""Inputs of one batch: one that a built-in refuses has its batch asked again in halves."""
 
 RANK = {"deny": 0, "confirm": 1, "allow": 2}
 ALLOWED = [file for file in CASES if file.case.want.outcome is Outcome.ALLOW]
 DECIDED = [file for file in CASES if not any(is_reserved(code) for code in file.case.want.codes)]
 ONE_EACH = [next(file for file in ALLOWED if file.case.point == point) for point in POINTS]
 """An allowed case of each point, for laws that start engines of their own."""
+NARROWED = [file for file in DECIDED if file.case.want.outcome is not Outcome.ALLOW]
+"""Cases whose outcome could be wider."""
 ON_BUNDLES = [file for file in DECIDED if file.case.bundle is not None]
-ON_REQUESTS = [file for file in DECIDED if file.case.bundle is None]
 
 STATED_ANSWERS = {
     "export_license": "null says that nothing will be exported",
@@ -97,7 +98,8 @@ def outcomes(engine: Engine, documents: Sequence[dict[str, Any]]) -> list[str]:
     if not documents:
         return []
     if len(documents) > MOST:
-        return outcomes(engine, documents[:MOST]) + outcomes(engine, documents[MOST:])
+        parts = [documents[at : at + MOST] for at in range(0, len(documents), MOST)]
+        return [outcome for part in parts for outcome in outcomes(engine, part)]
     try:
         reply = engine.opa.ask("decisions", {"items": list(documents)}).result
     except DecideError as error:
@@ -151,7 +153,7 @@ def facts(engine: Engine, bundle: Path, changes: Any) -> dict[str, Any] | None:
 
 
 # covers: H12
-@pytest.mark.parametrize("file", DECIDED, ids=case_id)
+@pytest.mark.parametrize("file", NARROWED, ids=case_id)
 def test_1_no_fact_missing_or_of_another_type_widens(file: CaseFile, runner: Runner) -> None:
     engine, original, outcome = taken(runner, file)
     mutants = [(path, value, mutant) for path, value, mutant in single(original) if path != ("point",)]
@@ -254,7 +256,7 @@ def payload(point: str, path: Sequence[str | int], *, itself: bool = False) -> b
 
 
 # covers: H12
-@pytest.mark.parametrize("file", ON_REQUESTS, ids=case_id)
+@pytest.mark.parametrize("file", [file for file in NARROWED if file.case.bundle is None], ids=case_id)
 def test_1_no_field_of_a_request_missing_or_of_another_type_widens(file: CaseFile, runner: Runner) -> None:
     engine, _, outcome = taken(runner, file)
     for path, value, mutant in single(file.case.request):
@@ -271,7 +273,7 @@ def test_1_no_field_of_a_request_missing_or_of_another_type_widens(file: CaseFil
 @hypothesis_settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_1_no_combination_widens(data: st.DataObject, runner: Runner) -> None:
-    file = data.draw(st.sampled_from(DECIDED))
+    file = data.draw(st.sampled_from(NARROWED))
     engine, original, outcome = taken(runner, file)
     mutant: Any = original
     for _ in range(data.draw(st.integers(2, 5))):

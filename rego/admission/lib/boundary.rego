@@ -23,26 +23,33 @@ behind := {
 # description: Whether the sandbox of a profile holds a boundary, in a way that profile and floor admit.
 proven(profile, name) if {
 	tried_recently(profile)
+	some kind in data.policy.sandbox.profiles[profile].boundaries[name]
+	kind in {"kernel", "supervised", "bounded"}
+	[_backend(profile), name, kind] in _shown
+	kind in data.policy.sandbox.floor.boundaries[name]
+}
+
+# METADATA
+# description: Which backend was shown to hold which boundary, and by whom.
+# custom:
+#   proof: what is missing here was shown by nobody, and each boundary is asked for by its name
+_shown contains [held.backend, held.boundary, held.kind] if {
 	some held in input.boundaries
-	held.backend == _backend(profile)
-	held.boundary == name
 	held.enforced == true
 	is_string(held.evidence)
-	held.kind in {"kernel", "supervised", "bounded"}
-	_admitted(profile, name, held.kind)
 }
 
 # METADATA
 # description: Whether the engine asks for every boundary there is.
 all_needed if {
 	count(names) > 0
-	every name in names { _needed(name) }
+	every name in names { name in _needed }
 }
 
-_needed(name) if {
-	some needed in input.required.boundaries
-	needed.id == name
-}
+# METADATA
+# custom:
+#   proof: a boundary that is missing here is not asked for
+_needed contains needed.id if some needed in input.required.boundaries
 
 # METADATA
 # description: Whether the sandbox of a profile was tried at all.
@@ -91,8 +98,3 @@ _age(probe) := input.now - probe.probed_at if {
 }
 
 _backend(profile) := data.policy.sandbox.profiles[profile].backend
-
-_admitted(profile, name, kind) if {
-	kind in data.policy.sandbox.floor.boundaries[name]
-	kind in data.policy.sandbox.profiles[profile].boundaries[name]
-}
