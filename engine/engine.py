@@ -27,7 +27,6 @@ from engine.opa.generation import Generation
 from engine.opa.supervisor import Supervisor
 from engine.points import World
 from engine.points.registry import POINTS, find
-from engine.points.source import SourceLimits
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
 from engine.record.log import RecordLog
@@ -353,6 +352,8 @@ class Engine(_Open):
         `digest` is what an earlier check gave for the bundle; null in the request when there was none.
         The records stand in `into/<bundle digest in hex>/<record id>`, all of them or none.
         """
+        from engine.points.source import SourceLimits
+
         artifacts = ArtifactDirectory(Path(into))
 
         def stage(permit: Permit, job: Job) -> Result:

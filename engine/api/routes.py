@@ -87,7 +87,7 @@ def routes(forward: ForwardLimits | None = None) -> Routes:
     }
     for name in docs.ASSETS:
         table[f"/docs/{name}"] = {"GET": Operation("docs", docs.asset, Access.OPEN)}
-    for point in POINTS:
+    for point in (point.name for point in POINTS.values()):  # loads them all before the first request
         body = Body.SOURCE if point == "source" else Body.JSON
         table[f"/v1/decide/{point}"] = {"POST": Operation("decide", decide.decide, Access.CALLER, body, point, mode)}
         table[f"/v1/decide/{point}/batch"] = {
