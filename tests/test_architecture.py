@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,7 @@ def modules() -> list[tuple[str, Path]]:
     return [(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"), path) for path in paths]
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """Everything a module imports, also inside functions; `from a import b` counts as `a` and `a.b`."""
     found: set[str] = set()
@@ -108,6 +110,7 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+@cache
 def known() -> set[str]:
     return {name for name, _ in modules()}
 

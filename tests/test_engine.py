@@ -107,13 +107,13 @@ def test_a_fault_of_ours_is_a_recorded_deny_without_a_traceback(
         raise ZeroDivisionError("not told to anybody")
 
     point = POINTS["source"]
-    monkeypatch.setitem(POINTS, "source", replace(point, gather=broken))
+    monkeypatch.setattr("engine.points.source.POINT", replace(point, gather=broken))
     with Engine(settings) as engine:
         answer = engine.decide("source", {"path": str(GOOD), "digest": None})
     (finding,) = answer.decision.findings
     assert (answer.decision.outcome, finding.code, answer.exit) == (Outcome.DENY, "engine.internal", 4)
     assert "not told" not in finding.message
-    monkeypatch.setitem(POINTS, "source", replace(point, events=broken))
+    monkeypatch.setattr("engine.points.source.POINT", replace(point, events=broken))
     with Engine(settings) as engine:
         answer = engine.decide("source", {"path": str(GOOD), "digest": None})
     assert (answer.decision.outcome, answer.decision.limits) == (Outcome.DENY, None)
