@@ -77,8 +77,10 @@ def test_names_that_say_secret_and_secrets_as_names() -> None:
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+WIDE = st.integers(30, 35).map(lambda count: [0] * count)
+DEEP = st.integers(7, 10).map(lambda levels: json.loads("[" * levels + "]" * levels))
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | TEXT,
+    st.none() | st.booleans() | st.integers(-9, 9) | TEXT | WIDE | DEEP,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=12,
 )
