@@ -70,8 +70,9 @@ def _below(header: str, following: list[str]) -> Iterator[str]:
     own, decorator = _indent(header), header.lstrip().startswith("@")
     for line in following:
         text = line.lstrip()
-        if text and _indent(line) <= own:
-            if _indent(line) < own or (_DECORATED if decorator else _CONTINUED).match(text) is None:
+        indent = len(line) - len(text)
+        if text and indent <= own:
+            if indent < own or (_DECORATED if decorator else _CONTINUED).match(text) is None:
                 return
             decorator = text.startswith("@")
         yield line

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -299,8 +299,12 @@ def _models_digest(documents: Mapping[str, type[Model]] | None) -> list[str]:
     return [f"{name}={canonical(model.model_json_schema()).decode()}" for name, model in sorted(documents.items())]
 
 
+@lru_cache(maxsize=1)
 def _code_digest() -> str:
-    """Of the engine's code, so that a changed builder or model never takes what another one made."""
+    """Of the engine's code, so that a changed builder or model never takes what another one made.
+
+    Read once a process: files that change below it are not what it runs.
+    """
     return _digest(*(hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(_ENGINE.rglob("*.py"))))
 
 

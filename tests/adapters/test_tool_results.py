@@ -244,11 +244,20 @@ def test_no_error_shows_a_stack(engine: Engine, controlled: Engine) -> None:
             assert word not in result.content
 
 
+@pytest.fixture(scope="module")
+def trusting(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[tuple[Engine, Settings]]:
+    """An engine under which a tool may be given secrets."""
+    settings = Settings(state=tmp_path_factory.mktemp("trusting"), cache=cache)
+    with Engine(settings, values=("tools.tools.contacts_list.secrets=true",)) as running:
+        yield running, settings
+
+
 # covers: B26, B27
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, tmp_path: Path, cache: Path) -> None:
-    settings = Settings(state=tmp_path / "state", cache=cache)
+def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, trusting: tuple[Engine, Settings]) -> None:
+    engine, settings = trusting
     planted = SHAPES[shape]
+    before = len(lines(settings.state))
 
     def tool(search: str) -> dict[str, Any]:
         record_side_effect("read", id=planted, target=planted)
@@ -259,20 +268,19 @@ def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, tmp_path:
     def invalid(search: str) -> NoReturn:
         raise ToolValidationError("wrong", planted, {"seen": planted, "argument": search})
 
-    allowed = ("tools.tools.contacts_list.secrets=true",)
-    with Engine(settings, values=allowed) as engine:
-        for one in (tool, invalid):
-            own = ToolGate(engine, registry(**{READ: one}), AGENT, **OPTIONS)
-            for search in (planted, f"raise {planted}", f"{'x ' * 10_000}{planted}"):
-                own.call({"name": READ, "arguments": {"search": search}})
-            own.call({"name": planted, "arguments": {planted: planted}})
-            own.call({"type": "function", "function": {"name": READ, "arguments": planted}})
+    for one in (tool, invalid):
+        own = ToolGate(engine, registry(**{READ: one}), AGENT, **OPTIONS)
+        for search in (planted, f"raise {planted}", f"{'x ' * 10_000}{planted}"):
+            own.call({"name": READ, "arguments": {"search": search}})
+        own.call({"name": planted, "arguments": {planted: planted}})
+        own.call({"type": "function", "function": {"name": READ, "arguments": planted}})
     files = [path for path in settings.state.rglob("*") if path.is_file() and path.name != "record.key"]
     written = b"\n".join(path.read_bytes() for path in files).lower()
     for piece in planted.lower().splitlines():
         assert piece.encode() not in written
-    assert READ.encode() in written  # the control: the tool is named
-    assert any(line["kind"] == "result" for line in lines(settings.state))
+    added = lines(settings.state)[before:]
+    assert READ in json.dumps(added)  # the control: the tool is named
+    assert any(line["kind"] == "result" for line in added)
 
 
 # covers: B27

@@ -77,13 +77,16 @@ def test_names_that_say_secret_and_secrets_as_names() -> None:
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+WIDE = st.integers(30, 35).map(lambda count: [0] * count)
+DEEP = st.integers(7, 10).map(lambda levels: json.loads("[" * levels + "]" * levels))
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | TEXT,
-    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+    st.none() | st.booleans() | st.integers(-9, 9) | TEXT | WIDE | DEEP,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
 )
 
 
-@given(st.dictionaries(TEXT, JSON))
+@given(st.dictionaries(TEXT, JSON, max_size=6))
 def test_a_preview_is_whole_json_or_cut(arguments: dict[str, Any]) -> None:
     text, cut = preview(arguments, lambda value: value)
     assert len(text.encode("utf-8")) <= LONGEST

@@ -15,14 +15,13 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization import PublicFormat as Public
 
 from engine.canonical import canonical, digest
-from engine.opa.binary import Binary, find_binary
 from engine.policy_bundle import archives
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.packed import pack, unpacked
 from engine.policy_bundle.release import sign_release, write_release
 from engine.policy_bundle.release_folder import RULES, STATEMENT, VALUES, VALUES_DATA, Statement
 from engine.policy_bundle.signing import SIGNATURES
-from tests.policy_bundle.trees import built, write
+from tests.policy_bundle.trees import built, opa, write
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -57,10 +56,6 @@ def released(bundle: PolicyBundle, folder: Path, keys: Keys | None, sequence: in
     if keys is not None:
         sign_release(folder, keys.private, opa())
     return folder
-
-
-def opa() -> Binary:
-    return find_binary()
 
 
 def rewrite(archive: Path, changes: Mapping[str, bytes | None]) -> None:

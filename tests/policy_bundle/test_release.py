@@ -31,13 +31,12 @@ from tests.policy_bundle.releases import (
     forge_rules,
     forge_values,
     gzipped,
-    opa,
     policy,
     released,
     restate,
     rewrite,
 )
-from tests.policy_bundle.trees import source
+from tests.policy_bundle.trees import opa, source
 
 SIGNED = (CATALOGUE, PLACES, RULES, STATEMENT, VALUES, SIGNATURES)
 LAX = {"levels": {"levels": {}}, "licenses": {"licenses": {"MIT": "admit"}, "most": 9, "note": None}}

@@ -28,10 +28,20 @@ def keys(tmp_path: Path) -> Keys:
     return Keys.make(tmp_path / "keys")
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Path, Run]:
+    """The first release of the repository's own policy, not signed, and what was said when it was built."""
+    command = Command.of(tmp_path_factory.mktemp("original"), cache)
+    folder = command.home / "one"
+    return folder, command("policy", "build", "--output", folder, "--sequence", "1", "--now", NOW)
+
+
 @pytest.fixture
-def build(command: Command) -> Run:
-    """The first release of the repository's own policy, not signed."""
-    return command("policy", "build", "--output", command.home / "one", "--sequence", "1", "--now", NOW)
+def build(command: Command, original: tuple[Path, Run]) -> Run:
+    """A copy of it at `one`, to be signed or harmed."""
+    folder, run = original
+    shutil.copytree(folder, command.home / "one")
+    return run
 
 
 # covers: H13

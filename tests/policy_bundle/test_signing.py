@@ -15,7 +15,8 @@ from engine.errors import GatherError
 from engine.opa.command import OpaCommand
 from engine.policy_bundle.packed import pack
 from engine.policy_bundle.signing import SIGNATURES, PublicKey, complaint, sign
-from tests.policy_bundle.releases import Keys, opa
+from tests.policy_bundle.releases import Keys
+from tests.policy_bundle.trees import opa
 
 FILES = {".manifest": b'{"roots": ["a"]}', "a/x.rego": b"package a.x\n\ny := 1\n", "words.json": b'{"a": 1}'}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.model import Model
-from engine.opa.binary import find_binary
+from engine.opa.binary import Binary, find_binary
 from engine.opa.command import OpaCommand
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
@@ -91,8 +92,14 @@ def write(folder: Path, changes: Mapping[str, str | bytes | None] | None = None)
     return PolicySources(folder / "rego", folder / "policy", folder / "bundles" / "house")
 
 
+@functools.cache
+def opa() -> Binary:
+    """The bundled OPA, whose digest is compared once for all tests of a process."""
+    return find_binary()
+
+
 def built(sources: PolicySources, cache: Path) -> PolicyBundle:
-    return build(sources, POINTS, find_binary(), cache, DOCUMENTS)
+    return build(sources, POINTS, opa(), cache, DOCUMENTS)
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ class Served:
         path = self.folder.with_suffix(".input.json")
         path.write_text(json.dumps(document), encoding="utf-8")
         options = ("--bundle", str(self.folder), "--input", str(path), "--format", "json")
-        finished = OpaCommand(find_binary().path).run("eval", *options, query)
+        finished = OpaCommand(opa().path).run("eval", *options, query)
         assert finished.code == 0, finished
         report = finished.json()
         if not report.get("result"):
