@@ -191,9 +191,28 @@ def serving(
                 process.wait()
 
 
-def refused(folder: Path, cache: Path, *arguments: str | Path, env: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Exit code and standard error of an `engine serve` that should not start."""
-    command = [sys.executable, "-m", "engine", "serve", "--state", str(folder / "state"), *map(str, arguments)]
+_IMPATIENT = """
+from dataclasses import replace
+from engine.cli import main, options
+chosen = options.settings
+options.settings = lambda *given: replace(chosen(*given), record_lock_seconds=0.2)
+main()
+"""
+
+
+def refused(
+    folder: Path,
+    cache: Path,
+    *arguments: str | Path,
+    env: Mapping[str, str] | None = None,
+    impatient: bool = False,
+) -> tuple[int, str]:
+    """Exit code and standard error of an `engine serve` that should not start.
+
+    An `impatient` one waits for another engine on its record no longer than it takes to see that there is one.
+    """
+    program = ["-c", _IMPATIENT] if impatient else ["-m", "engine"]
+    command = [sys.executable, *program, "serve", "--state", str(folder / "state"), *map(str, arguments)]
     done = subprocess.run(
         command, env=environment(cache, env), capture_output=True, timeout=SECONDS, check=False, text=True
     )

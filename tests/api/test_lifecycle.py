@@ -157,16 +157,16 @@ def test_watching_activates_a_change_by_itself(tmp_path: Path, cache: Path) -> N
         until(lambda: running.decide("license", ALLOWED).json["outcome"] == "deny")
 
 
-def test_over_tcp_nobody_activates(own: Serving) -> None:
-    reply = own.ask("POST", "/v1/policy/activate")
+def test_over_tcp_nobody_activates(api: Serving) -> None:
+    reply = api.ask("POST", "/v1/policy/activate")
     assert (reply.status, reply.json["code"]) == (403, "engine.control_only")
 
 
-def test_a_second_engine_on_one_state_does_not_start_and_harms_nothing(own: Serving, cache: Path) -> None:
-    code, told = refused(own.state.parent, cache, "--port", "0")
+def test_a_second_engine_on_one_state_does_not_start_and_harms_nothing(api: Serving, cache: Path) -> None:
+    code, told = refused(api.state.parent, cache, "--port", "0", impatient=True)
     assert code == 4
     assert "another engine" in told
-    assert own.ask("GET", "/health", control=True).status == 200
+    assert api.ask("GET", "/health", control=True).status == 200
 
 
 def test_a_socket_that_was_left_behind_is_replaced_and_anything_else_is_not(tmp_path: Path, cache: Path) -> None:
@@ -184,9 +184,9 @@ def test_a_socket_that_was_left_behind_is_replaced_and_anything_else_is_not(tmp_
     assert place.read_text() == "mine"
 
 
-def test_an_address_in_use_is_told(own: Serving, tmp_path: Path, cache: Path) -> None:
+def test_an_address_in_use_is_told(api: Serving, tmp_path: Path, cache: Path) -> None:
     (tmp_path / "second").mkdir()
-    code, told = refused(tmp_path / "second", cache, "--port", str(own.port))
+    code, told = refused(tmp_path / "second", cache, "--port", str(api.port))
     assert code == 2
     assert "in use" in told
 

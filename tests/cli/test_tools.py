@@ -320,15 +320,13 @@ def test_contradictions_are_refused(tools: Tools, call: Any, options: tuple[str,
     assert said in run.stderr
 
 
-@pytest.mark.parametrize("call", [[], "http_get", {}, {"name": "http_get"}, {"type": "tool_use"}], ids=str)
 @pytest.mark.parametrize("verb", [("explain", "http_get"), ("call",)], ids=lambda verb: verb[0])
-def test_what_is_no_call_is_a_recorded_refusal(
-    tools: Tools, command: Command, verb: tuple[str, ...], call: Any
-) -> None:
-    run = tools(*verb, *AGENT, call=call)
-    assert run.code == 2
-    assert "engine.request_invalid" in run.stdout
-    assert decisions(command.state)[-1]["outcome"] == "deny"
+def test_what_is_no_call_is_a_recorded_refusal(tools: Tools, command: Command, verb: tuple[str, ...]) -> None:
+    for number, call in enumerate(([], "http_get", {}, {"name": "http_get"}, {"type": "tool_use"}), start=1):
+        run = tools(*verb, *AGENT, call=call)
+        assert run.code == 2, call
+        assert "engine.request_invalid" in run.stdout, call
+        assert [line["outcome"] for line in decisions(command.state)] == ["deny"] * number, call
 
 
 def test_a_call_is_decided_for_real_and_runs_nothing(tools: Tools, command: Command) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter as Tally
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -60,16 +60,14 @@ class Counting:
 
 # covers: B23
 @pytest.mark.parametrize("operation", ["poll", "cancel", "kill", "spawn", "run"])
-@pytest.mark.parametrize(
-    "text", ["", "child", CHILD[:-1], f"{{{CHILD}}}", f"{CHILD}\n", "%", CHILD.replace("0", "\u0660")]
-)
-def test_an_id_that_is_no_uuid_is_refused_before_anything_is_read(engine: Engine, operation: str, text: str) -> None:
+def test_an_id_that_is_no_uuid_is_refused_before_anything_is_read(engine: Engine, operation: str) -> None:
     store = Counting(engine)
     conversation = str(uuid.UUID(int=7))
-    got = engine.decide(
-        "subagent", {**POLL, "conversation": conversation, "operation": operation, "child_conversation_id": text}
-    )
-    assert codes(got) == ["invalid_child_id"]
+    for text in ("", "child", CHILD[:-1], f"{{{CHILD}}}", f"{CHILD}\n", "%", CHILD.replace("0", "\u0660")):
+        got = engine.decide(
+            "subagent", {**POLL, "conversation": conversation, "operation": operation, "child_conversation_id": text}
+        )
+        assert codes(got) == ["invalid_child_id"], text
     assert store.asked == {}
 
 
@@ -96,15 +94,21 @@ def test_nobody_but_the_conversation_that_started_it_reaches_a_subagent(engine: 
 
 # covers: B18
 @pytest.mark.parametrize("operation", ["spawn", "run"])
-@pytest.mark.parametrize(
-    "spelling", [CHILD, CHILD.upper(), f"{{{CHILD}}}", CHILD.replace("-", ""), f"urn:uuid:{CHILD}"]
-)
-def test_no_spelling_of_its_id_lets_a_subagent_start_another_one(engine: Engine, operation: str, spelling: str) -> None:
+def test_no_spelling_of_its_id_lets_a_subagent_start_another_one(engine: Engine, operation: str) -> None:
     assert engine.parts is not None
-    request = {**SPAWN, "operation": operation, "conversation": spelling}
-    assert codes(engine.decide("subagent", request)) == []  # the control: nobody's child yet
-    engine.parts.store().add_child(NewChild(CHILD, "chat-7", 0))
-    assert codes(engine.decide("subagent", request)) == ["nested_spawn"]
+    spellings: tuple[Callable[[str], str], ...] = (
+        lambda id_: id_,
+        str.upper,
+        lambda id_: f"{{{id_}}}",
+        lambda id_: id_.replace("-", ""),
+        lambda id_: f"urn:uuid:{id_}",
+    )
+    for number, spelling in enumerate(spellings):
+        child = f"{CHILD[:-1]}{number}"
+        request = {**SPAWN, "operation": operation, "conversation": spelling(child)}
+        assert codes(engine.decide("subagent", request)) == [], number  # the control: nobody's child yet
+        engine.parts.store().add_child(NewChild(child, "chat-7", 0))
+        assert codes(engine.decide("subagent", request)) == ["nested_spawn"], number
 
 
 # covers: B19 B20
