@@ -1,7 +1,7 @@
 """Sources to a policy bundle: two archives with their revisions, the catalogue, the place of each value.
 
 What was built once from the same bytes, by the same code and the same OPA, is used again: then no
-OPA runs and little is read. A build that fails keeps nothing.
+OPA runs and little is read. A build that fails writes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.opa.command import OpaCommand
 from engine.policy_bundle import archives
 from engine.policy_bundle.catalogue import Catalogue, level_problems
 from engine.policy_bundle.sources import PolicySources, Snapshot, snapshot
-from engine.policy_bundle.store import keep, kept, usable
+from engine.policy_bundle.store import keep, kept
 from engine.report import PolicyRow
 
 _ARCHIVE, _CATALOGUE, _REVISION = "archive.tar.gz", "catalogue.json", "revision"
@@ -215,9 +215,8 @@ class _Part:
         self._made: Mapping[str, bytes] | None = None
 
     def find(self, make: Callable[[], Mapping[str, bytes] | None]) -> None:
-        """Make the part unless it was kept; `make` gives None when it found problems. Raises DecideError."""
+        """Make the part unless it was kept; `make` gives None when it found problems."""
         if self._kept is None:
-            usable(self._folder)
             self._made = make()
 
     def read(self, name: str) -> bytes:

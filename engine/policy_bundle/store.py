@@ -35,15 +35,6 @@ def kept(folder: Path, key: str) -> Path | None:
     return chosen
 
 
-def usable(folder: Path) -> None:
-    """Find out whether `folder` can be made and written to, before something is built for it. Raises DecideError."""
-    try:
-        _private(folder)
-        Path(tempfile.mkdtemp(prefix=".partial-", dir=folder)).rmdir()
-    except OSError as error:
-        raise _unusable(folder, (error.strerror or "failed").lower()) from error
-
-
 def keep(folder: Path, key: str, files: Mapping[str, bytes]) -> Path:
     """Put the files into `folder/key`, unless another process has just done so. Raises DecideError."""
     chosen = folder / key
