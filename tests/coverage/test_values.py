@@ -142,7 +142,10 @@ def test_many_rules_cost_no_more_than_their_number(make: Make) -> None:
 
         values = make(edited(edit))
         _ = values.policy.data, values.policy.places
-        started = time.process_time()
-        assert subjects(list(value_gaps(values)), Kind.RULESET_UNUSED) == ["lost"]
-        seconds.append(time.process_time() - started)
+        rounds = []
+        for _ in range(3):
+            started = time.process_time()
+            assert subjects(list(value_gaps(values)), Kind.RULESET_UNUSED) == ["lost"]
+            rounds.append(time.process_time() - started)
+        seconds.append(min(rounds))
     assert seconds[1] < 40 * seconds[0]
