@@ -26,7 +26,7 @@ def stop(pid: int) -> None:
 
 def alive(pid: int) -> bool:
     """Whether the process is there and no zombie."""
-    return _state(pid) not in {"", "Z"}
+    return _state(pid) not in {"", "Z", "X"}
 
 
 def gone(pid: int, seconds: float = 5) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from adapters.sandbox.pool import Pooled
 from engine import Engine
 from tests.code.conftest import Bench, golden
+from tests.processes import alive
 
 
 def test_runs_take_what_waits_and_nothing_waits_after_the_engine(opening: Callable[..., Any]) -> None:
@@ -28,7 +28,7 @@ def test_runs_take_what_waits_and_nothing_waits_after_the_engine(opening: Callab
         assert waiting == 2
         first = next(iter(pool._kinds.values())).waiting[0][1].child
         assert bench.run(golden()).document["aggregate"] == expected
-        assert not Path(f"/proc/{first}").exists()
+        assert not alive(first)
     assert _waiting(pool) == 0
 
 

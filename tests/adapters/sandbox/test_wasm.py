@@ -26,7 +26,7 @@ from engine.errors import WorkError
 from tests.adapters.sandbox.bpf import answer, checked
 from tests.adapters.sandbox.programs import bounds, needs_root
 from tests.adapters.sandbox.test_root_and_user import ORDINARY, elsewhere
-from tests.processes import gone
+from tests.processes import alive, gone
 
 WASMTIME = Wasmtime()
 MISSING = WASMTIME.available()
@@ -195,7 +195,7 @@ def test_nothing_lives_when_the_answer_is_there() -> None:
         sandbox = Sandbox.ready(bounds(wall_seconds=0.3), {}, recipe=InWasmtime())
         sandbox.run(program(modules.sleep(seconds)))
 
-        assert not Path(f"/proc/{sandbox.child}").exists()
+        assert not alive(sandbox.child)
 
 
 @needs_wasmtime
