@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,42 +43,13 @@ def with_value(document: Any, path: Path_, value: Any) -> Any:
 
 
 def single(document: Any) -> Iterator[tuple[Path_, Any, Any]]:
-    """Every field dropped once, made null, and given each value of another JSON type, or the empty text.
-
-    Of items of a list that differ only in their names the first stands for the others as to the types.
-    """
-    alike = set(_alike(document))
+    """Every field dropped once, and given each value of another JSON type, or the empty text."""
     for path in paths(document):
         present = get(document, path)
         yield path, DROPPED, with_value(document, path, DROPPED)
-        wrongs = WRONG[:1] if any(path[:length] in alike for length in range(1, len(path))) else WRONG
-        for wrong in wrongs:
+        for wrong in WRONG:
             if type(wrong) is not type(present) or (wrong == "" and present != ""):
                 yield path, wrong, with_value(document, path, wrong)
-
-
-def _alike(value: Any, at: Path_ = ()) -> Iterator[Path_]:
-    """Items of lists that are like an earlier one, but for fields in which all of them differ: their names."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _alike(inner, (*at, key))
-    elif isinstance(value, list):
-        names = _names([item for item in value if isinstance(item, dict)])
-        seen: set[str] = set()
-        for index, item in enumerate(value):
-            yield from _alike(item, (*at, index))
-            if isinstance(item, dict):
-                rest = json.dumps({key: None if key in names else inner for key, inner in item.items()}, sort_keys=True)
-                if rest in seen:
-                    yield (*at, index)
-                seen.add(rest)
-
-
-def _names(items: list[dict[str, Any]]) -> set[str]:
-    """Fields that are text in every item, and another text in each."""
-    fields = set[str]().union(*items) if len(items) > 1 else set()
-    texts = {field: {one for item in items if isinstance(one := item.get(field), str)} for field in fields}
-    return {field for field, found in texts.items() if len(found) == len(items)}
 
 
 def unknown(document: Any) -> Iterator[tuple[Path_, Any]]:

@@ -327,6 +327,7 @@ def test_3_no_value_removed_widens(name: str, runner: Runner, tmp_path: Path) ->
             continue
         own = path[2] if len(path) > 2 and name in {"budgets", "levels"} and path[2] in POINTS else None
         groups.setdefault(None if own is None else str(own), []).append(path)
+    assert groups
     for own, removed in groups.items():
         affected = [case for case in cases if own in {None, case[1]["point"]}]
         found_with = [(path, policy) for path in removed if (policy := _without(values, path)) is not None]
