@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from engine.cases import CaseFile, Runner, read_cases
 from engine.settings import Settings
+from tests.covers import CASE_TEST, Place, expand, places
+from tests.facilities import missing
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell started the tests in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -52,3 +54,32 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Pat
     """No test touches the state or cache of whoever runs it."""
     monkeypatch.setenv("ENGINE_STATE_DIR", str(tmp_path / "default-state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache.parent))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for facility in (name for marker in item.iter_markers("machine") for name in marker.args):
+        if (lack := missing(facility)) is not None:
+            pytest.skip(f"NOT TRIED, this machine has no {facility}: {lack}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the acceptance cases that no test of this run has shown, because those that show them were skipped."""
+    skipped = terminalreporter.getreports("skipped")
+    if not skipped:
+        return
+    by_name = {place.name: place for place in places()}
+    shown = {case for report in terminalreporter.getreports("passed") for case in _shown(report.nodeid, by_name)}
+    unshown = {case for report in skipped for case in _shown(report.nodeid, by_name)} - shown
+    if unshown:
+        terminalreporter.section("acceptance cases NOT shown on this machine")
+        terminalreporter.write_line(" ".join(sorted(f"{row}.{number}" for row, number in unshown)))
+
+
+def _shown(test: str, by_name: Mapping[str, Place]) -> set[tuple[str, int]]:
+    """The cases of rows that a test shows, by its node id."""
+    name, _, parameters = test.partition("[")
+    if name == CASE_TEST:
+        name = f"fixtures/cases/{parameters.removesuffix(']')}.yaml"
+    place = by_name.get(name)
+    found = [] if place is None else [case for entry in place.entries for case in expand(entry)]
+    return {(row, number) for row, number in found if number is not None}

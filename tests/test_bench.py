@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -45,6 +44,7 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.build import build
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import Settings
+from tests.facilities import needs
 
 ROOT = Path(__file__).parent.parent
 T = TypeVar("T")
@@ -308,14 +308,8 @@ def test_tool_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _names(tool_arguments.rows(bench)) == {"T1"}
 
 
-needs_sandbox = pytest.mark.skipif(
-    Bubblewrap().available() is not None, reason="no sandbox: its rows were NOT tried on this machine"
-)
-
-
 @pytest.mark.slow
-@pytest.mark.machine
-@needs_sandbox
+@needs("bubblewrap")
 def test_sandbox_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "_TIMES", 3)
     asked = frozenset({"P12", "P13", "actions"})
@@ -333,14 +327,8 @@ def test_memory_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _names(memory.rows(bench, many=200)) == {"P18"}
 
 
-needs_wrk = pytest.mark.skipif(
-    shutil.which("wrk") is None, reason="wrk is missing: the rows under its load were NOT tried on this machine"
-)
-
-
 @pytest.mark.slow
-@pytest.mark.machine
-@needs_wrk
+@needs("wrk")
 @pytest.mark.parametrize(
     ("measurement", "asked"),
     [(throughput.rows, {"P1", "P2", "P3", "P5", "P6", "P10"}), (latency.rows, {"P4"})],

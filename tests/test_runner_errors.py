@@ -82,7 +82,7 @@ def test_a_warning_that_asks_for_a_person_raises() -> None:
         raise_unsupported(decision("MCP_UNSUPPORTED_MESSAGE", outcome=Outcome.CONFIRM))
 
 
-# covers: D15, D16
+# covers: D15, D16.1
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

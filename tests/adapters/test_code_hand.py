@@ -97,7 +97,7 @@ def code(text: str = TEXT, entrypoint: str = "main.py") -> Code:
     return Code(text, entrypoint, b"{}\n")
 
 
-# covers: C01 C30 A86
+# covers: C01.1 C30 A86.1
 def test_exactly_what_was_permitted_runs_within_exactly_its_limits() -> None:
     backend = Recording()
     result, ended, grant = run_code(permit(), INPUT, CodeExecutionLimits, code(), backend, shown())
@@ -136,7 +136,7 @@ REFUSED: dict[str, Callable[[Recording], Any]] = {
 }
 
 
-# covers: C01 H05
+# covers: C01.1 H05
 @pytest.mark.parametrize("wrong", list(REFUSED.values()), ids=list(REFUSED))
 def test_anything_else_starts_nothing(wrong: Callable[[Recording], Any]) -> None:
     backend = Recording()

@@ -104,7 +104,7 @@ def test_a_mixed_list_skips_only_what_cannot_be_delivered(runner: Runner) -> Non
     assert answer.result.facts == {"servers": ["docs", "open"], "skipped": ["empty", "nowhere"]}
 
 
-# covers: D12 D13 D35
+# covers: D12.1 D13 D35
 def test_a_stdio_server_is_refused_at_delivery(runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, STDIO)
     finding = answer.decision.findings[0]
@@ -113,7 +113,7 @@ def test_a_stdio_server_is_refused_at_delivery(runner: Runner) -> None:
     assert harness.delivered == ()
 
 
-# covers: D12 D13
+# covers: D12.1 D13
 def test_a_stdio_server_that_reaches_delivery_with_a_permit_is_refused_there(runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, to=Harness(HTTP, STDIO))
     assert answer.decision.outcome is Outcome.ALLOW  # the control: the decision was about another list

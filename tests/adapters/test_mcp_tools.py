@@ -66,7 +66,7 @@ FAILURES = {
 }
 
 
-# covers: B38
+# covers: B38.1
 @pytest.mark.parametrize("name", FAILURES)
 def test_an_exception_in_an_mcp_tool_gives_an_error_result_and_the_run_goes_on(name: str, runner: Runner) -> None:
     registry, session = ToolRegistry(), Session(FAILURES[name])

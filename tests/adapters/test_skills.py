@@ -129,7 +129,7 @@ def test_what_is_read_is_what_was_decided_on(engine: Engine, skill: Path, swap: 
     assert file.read_text() != TEXT  # the control: a second look would find something else
 
 
-# covers: B35
+# covers: B35.1
 def test_a_file_that_grows_beyond_the_limit_is_not_read(engine: Engine, skill: Path) -> None:
     file = skill / "scripts/run.sh"
 
@@ -155,7 +155,7 @@ class Raising:
         raise RecursionError("canary of /home/somebody")
 
 
-# covers: B36
+# covers: B36.1
 def test_an_unexpected_exception_is_an_error_result_and_the_process_goes_on(
     engine: Engine, skill: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +174,7 @@ def test_an_unexpected_exception_is_an_error_result_and_the_process_goes_on(
     assert read(engine, skill).text == TEXT
 
 
-# covers: B36
+# covers: B36.1
 def test_everything_wrong_with_the_request_or_the_engine_is_an_error_result(
     engine: Engine, skill: Path, settings: Settings
 ) -> None:

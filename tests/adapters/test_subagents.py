@@ -359,7 +359,7 @@ def test_each_operation_writes_its_audit_fields(home: Home) -> None:
     ]
 
 
-# covers: B18 B24
+# covers: B18.1 B24
 def test_of_two_that_want_the_last_of_a_quota_exactly_one_starts(settings: Settings) -> None:
     with at_home(settings, "budgets.quotas.subagent.conversation.limit=1") as home:
         barrier = threading.Barrier(2)

@@ -31,7 +31,7 @@ def wrapped(search: str) -> list[str]:
     return [search]
 
 
-# covers: D49
+# covers: D49.1
 def test_changing_a_nested_value_after_storing_does_not_change_the_registry() -> None:
     registry, given = ToolRegistry(), definition()
     registry.add("files_read", read_file, given)
@@ -40,7 +40,7 @@ def test_changing_a_nested_value_after_storing_does_not_change_the_registry() ->
     assert registry.definition("files_read") == definition()
 
 
-# covers: D49
+# covers: D49.1
 def test_changing_a_nested_value_in_a_read_copy_does_not_change_the_registry() -> None:
     registry = ToolRegistry()
     registry.add("files_read", read_file, definition())
@@ -125,7 +125,7 @@ def test_a_curated_local_tool_enters_the_registry_by_its_permit(runner: Runner) 
     assert registry.definition("contacts_list") == DEFINITION
 
 
-# covers: A75 A76 A77 A78
+# covers: A75 A76.1 A77.1 A78.1
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -143,7 +143,7 @@ def test_what_is_refused_registers_nothing(changes: dict[str, Any], code: str, r
     assert registry.names() == ()
 
 
-# covers: A69
+# covers: A69.1
 def test_an_accepted_proposal_registers_nothing(runner: Runner) -> None:
     registry = ToolRegistry(admitted_only=True)
     contract = {"name": "contacts_list", "description": "List the contacts"}

@@ -129,7 +129,7 @@ def test_whatever_a_tool_does_there_is_a_result(what: str, engine: Engine, own_s
     assert verify(own_settings.state).ok
 
 
-# covers: A07, A99
+# covers: A07.1, A99
 def test_every_side_effect_is_recorded_also_of_a_call_that_failed(engine: Engine, own_settings: Settings) -> None:
     result = give(engine, write_effect)
     assert (result.status, result.content) == ("error", "the tool failed with OSError")
@@ -150,7 +150,7 @@ def test_every_side_effect_is_recorded_also_of_a_call_that_failed(engine: Engine
     assert [one["id"] for one in about["input"]["side_effects"]] == ["first", "second"]
 
 
-# covers: A07
+# covers: A07.1
 def test_a_side_effect_that_nobody_declared_is_recorded_and_its_result_withheld(
     engine: Engine, own_settings: Settings
 ) -> None:

@@ -94,7 +94,7 @@ ENDS: dict[str, tuple[Callable[[], Any], str]] = {
 """What tools raise and give instead of a result, and how it is named."""
 
 
-# covers: B38
+# covers: B38.1
 @pytest.mark.parametrize("what", ENDS)
 def test_what_a_tool_raises_and_what_it_cannot_give_is_a_failure(what: str) -> None:
     tool, class_ = ENDS[what]

@@ -76,7 +76,7 @@ def grant(settings: Settings, approval: str | None, by: str = "user:ana") -> Non
     store.close()
 
 
-# covers: B01, B03, B13
+# covers: B01.1, B03.1, B13
 def test_the_prompt_holds_what_the_policy_shows(engine: Engine, tools: Tools) -> None:
     assert ToolGate(engine, tools.registry, AGENT).visible() == []
     assert names(gate(engine, tools).visible()) == sorted([READ, ASK, "shell"])
@@ -84,7 +84,7 @@ def test_the_prompt_holds_what_the_policy_shows(engine: Engine, tools: Tools) ->
     assert gate(engine, tools, policy="nobody_knows").visible() == []
 
 
-# covers: D49
+# covers: D49.1
 def test_what_is_shown_shares_nothing_with_the_registry(engine: Engine, tools: Tools) -> None:
     shown = gate(engine, tools).visible()
     before = copy.deepcopy(shown)
@@ -115,7 +115,7 @@ def test_a_call_in_every_shape_runs_with_what_was_decided_on(
     assert len(digests) == 1  # one input, whatever the shape
 
 
-# covers: B02, B13
+# covers: B02.1, B13
 def test_under_deny_all_nothing_runs_and_the_result_says_why(
     engine: Engine, tools: Tools, own_settings: Settings
 ) -> None:
@@ -126,7 +126,7 @@ def test_under_deny_all_nothing_runs_and_the_result_says_why(
         assert (last(own_settings)["outcome"], last(own_settings)["decision_id"]) == ("deny", result.decision_id)
 
 
-# covers: B16
+# covers: B16.1
 def test_a_tool_outside_the_profile_leaves_a_result_with_the_reason(
     engine: Engine, tools: Tools, own_settings: Settings
 ) -> None:

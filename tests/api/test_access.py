@@ -63,7 +63,7 @@ def test_the_shared_token_is_needed_once_it_is_set(guarded: Serving, headers: di
         assert b"mistaken" not in reply.body
 
 
-# covers: D06
+# covers: D06.1
 def test_health_and_ready_stay_open_and_tell_nothing_more(guarded: Serving) -> None:
     assert guarded.ask("GET", "/health").json == {"status": "ok"}
     assert guarded.ask("GET", "/ready").status == 200
@@ -309,7 +309,7 @@ def test_no_planted_secret_reaches_log_metrics_answer_or_record(tmp_path: Path, 
     assert ALLOWED["sha256"].encode() not in running.log.read_bytes()
 
 
-# covers: B42
+# covers: B42.1
 def test_payloads_are_logged_only_where_the_policy_admits_it(tmp_path: Path, cache: Path) -> None:
     arguments = ("--log-detail", "payload", "--log-retention-days", "400")
     code, told = refused(tmp_path, cache, "--port", "0", *arguments)

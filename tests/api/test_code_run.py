@@ -17,6 +17,9 @@ from engine.state import open_store
 from tests.api.serving import Reply, Serving, serving, until
 from tests.code.conftest import CODE, golden, printing, probed
 from tests.command import lines
+from tests.facilities import needs
+
+pytestmark = needs("bubblewrap")
 
 __all__ = ["probed"]
 

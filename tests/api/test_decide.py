@@ -239,7 +239,7 @@ def test_an_archive_that_is_none_is_a_problem_and_leaves_nothing(api: Serving) -
     assert list((api.state / "uploads").iterdir()) == []
 
 
-# covers: C70
+# covers: C70.1
 def test_every_decision_asked_stands_in_the_record(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         asked = [

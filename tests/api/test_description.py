@@ -24,6 +24,7 @@ from engine.api.routes import routes
 from engine.api.uploads import ARCHIVES
 from engine.points.registry import POINTS
 from tests.api.serving import ALLOWED, LICENSE, Serving
+from tests.facilities import needs
 
 SCHEMA = schemathesis.openapi.from_dict(document())
 NOT_ASKED = {"/run"}  # it would forward; asked in tests of its own
@@ -153,8 +154,7 @@ class Browser:
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
     program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("THIS MACHINE LACKS chromium: the docs page was not opened in a browser")
+    assert program is not None
     read_in, write_in = os.pipe()
     read_out, write_out = os.pipe()
     command = f'exec "$@" 3<&{read_in} 4>&{write_out}'
@@ -189,7 +189,7 @@ _SEND = """
 """
 
 
-@pytest.mark.machine
+@needs("chromium")
 def test_in_a_browser_a_person_can_read_the_page_and_get_a_decision(api: Serving, tmp_path: Path) -> None:
     with browser(tmp_path / "profile") as chromium:
         chromium.call("Page.navigate", page=True, url=f"http://{api.host}:{api.port}/docs")

@@ -192,7 +192,7 @@ def _check_unauthorized(reply: Reply) -> None:
     assert b"horse" not in reply.body
 
 
-# covers: D06
+# covers: D06.1
 def test_health_is_open_while_a_token_is_set(guarded: Gate) -> None:
     reply = guarded.engine.ask("GET", "/health")
     assert (reply.status, reply.json) == (200, {"status": "ok"})
@@ -312,7 +312,7 @@ def test_the_answer_of_the_runner_comes_back_as_it_is(front: Gate) -> None:
     assert "x-powered-by" not in reply.headers
 
 
-# covers: D07 D09 D14 D16 D41
+# covers: D07 D09 D14.1 D16.1 D41
 @pytest.mark.parametrize(
     ("change", "error"),
     [

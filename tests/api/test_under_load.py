@@ -97,7 +97,7 @@ def codes(one: Seen) -> set[str]:
     return set() if one.decision is None else {finding["code"] for finding in one.decision["findings"]}
 
 
-# covers: C70
+# covers: C70.1
 def test_killed_under_load_nothing_that_was_acknowledged_is_missing(tmp_path: Path, cache: Path) -> None:
     acknowledged: list[str] = []
     for round_ in range(ROUNDS):

@@ -302,7 +302,6 @@ def test_a_path_that_is_too_long_is_a_recorded_deny(command: Command) -> None:
     assert len(decisions(command.state)) == 2
 
 
-@pytest.mark.machine
 def test_a_path_below_a_closed_folder_is_a_recorded_deny(command: Command, tmp_path: Path) -> None:
     bundle = edited("offline_fixture", tmp_path / "closed" / "bundle")
     (tmp_path / "closed").chmod(0)

@@ -24,6 +24,7 @@ from engine.cli.machine import Check, State, bubblewrap, shown, tried
 from engine.errors import DecideError, Exit
 from engine.opa.binary import Binary, find_binary
 from engine.settings import OpaLimits, Settings
+from tests.facilities import needs
 from tests.processes import gone
 
 ORDER = [
@@ -235,11 +236,10 @@ def test_namespaces_are_tried_not_believed(short: Path) -> None:
     assert f"uid {os.geteuid() or 65534}" in found["user namespaces"].detail
 
 
-@pytest.mark.machine
+@needs("bubblewrap")
 def test_real_bubblewrap_is_found_and_tried() -> None:
     path = shutil.which("bwrap")
-    if path is None:
-        pytest.skip("NOT TRIED: bubblewrap is not installed on this machine")
+    assert path is not None
     found = by_name([*bubblewrap(path)])
     assert found["bwrap"].state is State.OK
     assert found["user namespaces"].state in {State.OK, State.FAILED}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.sandbox.programs import needs_sandbox
 from tests.command import Command
+from tests.facilities import needs
 
 REFUSED = {
     "executable_not_allowlisted": ["--profile", "standard", "--", "sh", "-c", "id"],
@@ -43,7 +43,7 @@ def test_a_limit_is_a_name_and_a_number(command: Command, text: str) -> None:
 
 
 # covers: B11, C81
-@needs_sandbox
+@needs("bubblewrap")
 def test_a_program_runs_and_the_record_says_what_held(command: Command, tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.write_bytes(b"one\ntwo\n")

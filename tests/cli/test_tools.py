@@ -75,7 +75,7 @@ def test_list_for_people(tools: Tools, snapshot: SnapshotAssertion) -> None:
     assert run.stdout == snapshot
 
 
-# covers: B01 B03 B15
+# covers: B01.1 B03.1 B15.1
 @pytest.mark.parametrize(
     ("options", "visible"),
     [

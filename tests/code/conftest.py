@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from adapters.sandbox.bubblewrap import Bubblewrap
 from engine import CodeRun, Context, Engine, Settings
 from engine.model import Caller, Via
 from tests.command import lines
 from tests.conftest import ROOT
+from tests.facilities import missing
 
 GOLDEN: dict[str, Any] = json.loads((ROOT / "fixtures/code/incident_metrics.json").read_text(encoding="utf-8"))
 CODE: str = GOLDEN["action"]["code"]
@@ -72,9 +72,8 @@ class Bench:
 @pytest.fixture(scope="session")
 def probed(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
     """A state folder in which the sandbox has been tried; others are copies of what it knows."""
-    lacking = Bubblewrap().available()
-    if lacking is not None:
-        pytest.skip(f"the sandbox was NOT tried on this machine: {lacking}")
+    if (lack := missing("bubblewrap")) is not None:
+        pytest.skip(f"NOT TRIED, this machine has no bubblewrap: {lack}")
     state = tmp_path_factory.mktemp("probed")
     with Engine(Settings(state=state, cache=cache)) as engine:
         done = engine.run_code(golden())

@@ -21,6 +21,9 @@ from engine.errors import RecordError
 from engine.opa.generation import Generation
 from engine.state import Store
 from tests.code.conftest import CODE, GOLDEN, SOMEBODY, Bench, golden, printing
+from tests.facilities import needs
+
+pytestmark = needs("bubblewrap")
 
 SLOW = "while True: pass"
 ASKING = (

@@ -12,6 +12,7 @@ import pytest
 from engine import CodeRun
 from tests.code.conftest import CODE, GOLDEN, Bench, golden, printing
 from tests.conftest import ROOT
+from tests.facilities import needs
 
 ANSWER = (
     "Code execution brief (US, 2026-03-07): incident inc_payments_20260307 is P1 with failed payments at 3.33% and"
@@ -56,6 +57,7 @@ def test_the_fixture_is_the_one_of_the_seed() -> None:
 
 
 # covers: C46 C52 C82
+@needs("bubblewrap")
 def test_the_figures_are_those_of_the_seed(done: CodeRun) -> None:
     assert done.document["aggregate"] == {
         "report_date": "2026-03-07",
@@ -89,6 +91,7 @@ def test_the_figures_are_those_of_the_seed(done: CodeRun) -> None:
 
 
 # covers: C79
+@needs("bubblewrap")
 def test_the_answer_is_the_sentence_of_the_seed_but_for_the_milliseconds(done: CodeRun, bench: Bench) -> None:
     assert re.sub(r"\(\d+ ms,", "(25 ms,", done.document["answer"]) == ANSWER
     document = golden(
@@ -100,6 +103,7 @@ def test_the_answer_is_the_sentence_of_the_seed_but_for_the_milliseconds(done: C
 
 
 # covers: C45
+@needs("bubblewrap")
 def test_a_result_has_one_of_two_shapes(done: CodeRun, bench: Bench) -> None:
     stopped = bench.run(golden("import os")).document
     for document in (done.document, stopped):
@@ -111,7 +115,8 @@ def test_a_result_has_one_of_two_shapes(done: CodeRun, bench: Bench) -> None:
     assert not {"answer", "aggregate", "outcome", "execution"} & stopped.keys()
 
 
-# covers: C01 C47 C48 C49 C50
+# covers: C01.1 C47 C48 C49 C50
+@needs("bubblewrap")
 def test_the_trace_has_the_four_phases_in_order(done: CodeRun) -> None:
     measured = {name: done.document["execution"][name] for name in ("exec_ms", "stdout_bytes", "stderr_bytes")}
     common = {"language": "python", "code_hash": "47a5c01dd74664c7"}
@@ -132,6 +137,7 @@ def test_the_trace_has_the_four_phases_in_order(done: CodeRun) -> None:
 
 
 # covers: C50
+@needs("bubblewrap")
 def test_the_history_has_what_was_proposed_and_what_came_of_it(done: CodeRun) -> None:
     assert done.document["history"] == [
         {"step": 1, "action": "propose_code_execution_plan", "proposed_action": done.document["proposed_action"]},
@@ -142,6 +148,7 @@ def test_the_history_has_what_was_proposed_and_what_came_of_it(done: CodeRun) ->
 
 
 # covers: C15 C83
+@needs("bubblewrap")
 def test_neither_code_nor_payload_gets_into_trace_history_or_record(bench: Bench) -> None:
     code = CODE.replace("total = len(rows)", "total = len(rows)  # canary-code-5591")
     document = golden(code, action={"id": " c1 ", "language": " PyThon ", "entrypoint": " main.py "})
@@ -156,7 +163,8 @@ def test_neither_code_nor_payload_gets_into_trace_history_or_record(bench: Bench
     assert bench.kept(done.document["stored"]["code"]).decode() == code  # the control: it is kept, elsewhere
 
 
-# covers: C01
+# covers: C01.1
+@needs("bubblewrap")
 def test_each_decision_is_recorded_before_what_follows_and_one_line_ties_the_run(bench: Bench) -> None:
     done = bench.run(golden())
     found = bench.recorded(done)
@@ -179,7 +187,8 @@ def test_each_decision_is_recorded_before_what_follows_and_one_line_ties_the_run
     assert last["programs"]["solution"]["code_sha256"] == sha256 == found[0]["input"]["action"]["code"]["sha256"]
 
 
-# covers: A86
+# covers: A86.1
+@needs("bubblewrap")
 def test_two_runs_with_a_seed_give_the_same_and_the_seed_is_recorded(bench: Bench) -> None:
     code = "import json\n" + "print({str(number) for number in range(20)})\n"  # the order of a set follows the seed
     outputs = set()
@@ -198,6 +207,7 @@ def test_two_runs_with_a_seed_give_the_same_and_the_seed_is_recorded(bench: Benc
 
 
 # covers: C81
+@needs("bubblewrap")
 def test_a_backend_that_holds_the_network_says_that_its_denial_is_enforced(done: CodeRun, bench: Bench) -> None:
     assert done.document["execution"]["network_denied"] == "enforced"
     assert done.document["execution"]["boundaries"]["network"] == "kernel"
@@ -207,6 +217,7 @@ def test_a_backend_that_holds_the_network_says_that_its_denial_is_enforced(done:
 
 
 # covers: C82
+@needs("bubblewrap")
 def test_the_output_changes_nothing_that_the_request_says(bench: Bench) -> None:
     done = bench.run(golden(printing(report_date="1999-01-01", region="us")))
     assert done.ok, done.document
@@ -220,7 +231,8 @@ def test_the_output_changes_nothing_that_the_request_says(bench: Bench) -> None:
         assert "elsewhere" not in json.dumps(refused.document)
 
 
-# covers: C74
+# covers: C74.1
+@needs("bubblewrap")
 def test_a_further_key_of_the_output_is_told_and_recorded_nowhere(bench: Bench) -> None:
     done = bench.run(golden(printing(quokka="canary-key-2207")))
     assert done.ok, done.document

@@ -11,6 +11,9 @@ from engine import CodeRun
 from engine.code.once import Watch
 from engine.code.stop_reasons import is_registered
 from tests.code.conftest import GOLDEN, Bench, golden, printing
+from tests.facilities import needs
+
+pytestmark = needs("bubblewrap")
 
 DEEP: Any = "x"
 for _ in range(5_000):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.adapters.sandbox.programs import needs_node
 from tests.code.conftest import golden
+from tests.facilities import needs
 
-pytestmark = needs_node
+pytestmark = needs("bubblewrap", "node")
 
 _CODE = """
 const { transactions, incident_id, region } = JSON.parse(input());

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from tests.code.conftest import CODE, GOLDEN, Bench, golden, printing
+from tests.facilities import needs
+
+pytestmark = needs("bubblewrap")
 
 
 def sha256(text: str) -> str:

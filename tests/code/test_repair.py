@@ -15,6 +15,9 @@ from engine import AsyncEngine, Rejection, Settings
 from engine.state import Store
 from tests.code.conftest import CODE, GOLDEN, SOMEBODY, Bench, golden, printing
 from tests.command import lines
+from tests.facilities import needs
+
+pytestmark = needs("bubblewrap")
 
 
 def task() -> str:

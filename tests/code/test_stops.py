@@ -15,6 +15,7 @@ import pytest
 from engine import CodeRun
 from engine.code.snippets import snippet
 from tests.code.conftest import CODE, GOLDEN, Bench, golden, printing
+from tests.facilities import needs
 
 PLANNED = ["plan_code"]
 JUDGED = ["plan_code", "policy_check"]
@@ -52,13 +53,15 @@ def failed(done: CodeRun, reason: str) -> dict[str, Any]:
 
 
 # covers: C03 C76 C77
+@needs("bubblewrap")
 @pytest.mark.parametrize("word", ["allowed", False, " ", None, "on"])
 def test_a_request_that_wants_a_network_stops_in_plan(bench: Bench, word: Any) -> None:
     done = bench.run(golden(policy_hints={"network_access": word}, action={"id": ""}))
     assert shape(done) == ("invalid_request:network_access_must_be_denied", "plan", [], [])
 
 
-# covers: C10 C11 C76
+# covers: C10.1 C11 C76
+@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("action", "reason"),
     [
@@ -81,7 +84,8 @@ def test_an_action_that_breaks_its_contract_stops_in_plan(bench: Bench, action: 
     assert [line.get("point") or line["status"] for line in bench.recorded(done)] == ["code_action", "run_stopped"]
 
 
-# covers: C17 C18 C53 C75 C76
+# covers: C17.1 C18.1 C53.1 C75 C76
+@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -110,7 +114,8 @@ def test_what_policy_blocks_stops_in_policy_check(bench: Bench, changes: dict[st
     assert not [line for line in bench.recorded(done) if line["kind"] == "result" and line["status"] != "run_stopped"]
 
 
-# covers: C34 C55 C73 C76
+# covers: C34.1 C55.1 C73 C76
+@needs("bubblewrap")
 def test_an_endless_loop_is_stopped_by_the_clock(bench: Bench) -> None:
     done = bench.run(golden(CODE + "\nwhile True: pass", policy_hints={"exec_timeout_seconds": 0.5}))
     failed(done, "code_timeout")
@@ -118,7 +123,8 @@ def test_an_endless_loop_is_stopped_by_the_clock(bench: Bench) -> None:
     assert (ran["facts"]["limit"], ran["facts"]["root_cause"]) in {("wall", "time_limit"), ("cpu", "cpu_limit")}
 
 
-# covers: C56 C57 C76
+# covers: C56.1 C57.1 C76
+@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -134,7 +140,8 @@ def test_output_that_breaks_its_contract_gives_no_answer(bench: Bench, changes: 
     assert bench.recorded(done)[-1]["facts"]["root_cause"] == "output_contract"
 
 
-# covers: C37 C43 C73
+# covers: C37 C43.1 C73
+@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -150,6 +157,7 @@ def test_output_that_is_no_result_has_its_own_reason(bench: Bench, code: str, re
 
 
 # covers: C35 C61 C85
+@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -169,6 +177,7 @@ def test_too_much_output_is_cut_off_while_it_streams(wider: Bench, code: str, re
 
 
 # covers: C36 C73
+@needs("bubblewrap")
 def test_an_exit_code_is_told_with_one_short_line_of_what_was_printed(wider: Bench) -> None:
     code = "import os\nprint('one\\ntwo ' + 'x' * 300, flush=True)\nos.write(2, b'\\n bad:\\n\\nend ')\nos._exit(3)"
     step = failed(wider.run(golden(code)), "code_runtime_error:3")
@@ -179,6 +188,7 @@ def test_an_exit_code_is_told_with_one_short_line_of_what_was_printed(wider: Ben
 
 
 # covers: C36
+@needs("bubblewrap")
 def test_a_secret_is_taken_out_of_a_snippet_before_it_is_cut(wider: Bench) -> None:
     secret = "sk-ant-api03-" + "Zx9Q" * 20
     padded = "x" * 180 + " " + secret
@@ -192,6 +202,7 @@ def test_a_secret_is_taken_out_of_a_snippet_before_it_is_cut(wider: Bench) -> No
 
 
 # covers: C83
+@needs("bubblewrap")
 def test_a_traceback_shows_no_line_of_the_code_and_no_payload(bench: Bench) -> None:
     code = "payload = input()\nraise ValueError('canary' + payload[:0])\n"
     done = bench.run(golden(code))
@@ -204,6 +215,7 @@ def test_a_traceback_shows_no_line_of_the_code_and_no_payload(bench: Bench) -> N
 
 
 # covers: C83
+@needs("bubblewrap")
 def test_a_text_of_the_payload_that_a_program_tells_is_in_no_snippet(bench: Bench) -> None:
     own = 'Kim O\'Hara "K\u00e9k"'
     code = (
@@ -235,7 +247,8 @@ def late(opening: Callable[..., Any]) -> Iterator[tuple[Bench, list[float]]]:
         yield bench, shown
 
 
-# covers: C06 C44
+# covers: C06.1 C44
+@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("times", "phase", "steps"),
     [([0.0, 25.5], "plan", []), ([0.0, 0.0, 25.5], "execute", JUDGED)],
@@ -254,6 +267,7 @@ def test_a_spent_budget_starts_nothing(late: Any, times: list[float], phase: str
 
 
 # covers: C30 C31
+@needs("bubblewrap")
 def test_a_program_has_a_folder_of_its_own_the_payload_and_two_variables(wider: Bench) -> None:
     code = (
         "import json, os\npayload = json.loads(input())\nnames = sorted(os.listdir('.'))\n"
@@ -274,6 +288,7 @@ def test_a_program_has_a_folder_of_its_own_the_payload_and_two_variables(wider: 
 
 
 # covers: C30
+@needs("bubblewrap")
 def test_output_that_is_no_utf_8_is_replaced(wider: Bench) -> None:
     done = wider.run(golden("import os\nos.write(1, b'\\xff\\xfe{')\nos.write(2, b'\\xc3')"))
     failed(done, "invalid_code_output:non_json")
@@ -282,6 +297,7 @@ def test_output_that_is_no_utf_8_is_replaced(wider: Bench) -> None:
 
 
 # covers: C84
+@needs("bubblewrap")
 @pytest.mark.parametrize(
     "code", [CODE, "import os\nos._exit(3)", "import time\ntime.sleep(9)"], ids=["ok", "bad", "late"]
 )

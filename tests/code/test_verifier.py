@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from tests.code.conftest import GOLDEN, Bench, golden
+from tests.facilities import needs
+
+pytestmark = needs("bubblewrap")
 
 VERIFY = """
 import json

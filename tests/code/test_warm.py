@@ -10,7 +10,10 @@ from typing import Any
 from adapters.sandbox.pool import Pooled
 from engine import Engine
 from tests.code.conftest import Bench, golden
+from tests.facilities import needs
 from tests.processes import alive
+
+pytestmark = needs("bubblewrap")
 
 
 def test_runs_take_what_waits_and_nothing_waits_after_the_engine(opening: Callable[..., Any]) -> None:

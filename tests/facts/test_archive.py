@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from engine.errors import GatherError
 from engine.facts.archive import open_bundle
 from engine.settings import ReadLimits
+from tests.facilities import needs
 from tests.facts.archives import FILES, FORMS, changed, empty, file, folder, piped_zip, tar_of, zip_of
 
 LIMITS = ReadLimits()
@@ -97,7 +97,7 @@ def test_a_folder_follows_no_link(tmp_path: Path) -> None:
             assert refused.value.where is not None
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+@needs("not_root")
 def test_what_may_not_be_read(tmp_path: Path) -> None:
     path = folder(tmp_path / "bundle", FILES)
     path.chmod(0)

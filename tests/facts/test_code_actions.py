@@ -27,7 +27,7 @@ def test_names_are_trimmed_and_the_language_is_in_lower_case() -> None:
     assert (facts.code, facts.input_payload) == (action_facts(ACTION).code, action_facts(ACTION).input_payload)
 
 
-# covers: C12 C16
+# covers: C12 C16.1
 def test_code_is_measured_as_it_came() -> None:
     code = " \u00e9\U0001f600 \n"
     facts = action_facts({**ACTION, "code": code}).code
@@ -36,14 +36,14 @@ def test_code_is_measured_as_it_came() -> None:
     assert facts.hash == facts.sha256[:16]
 
 
-# covers: C83 C16
+# covers: C83 C16.1
 def test_neither_code_nor_payload_is_in_the_facts() -> None:
     text = action_facts({**ACTION, "code": "wombat = 1"}).model_dump_json()
     assert "quokka" not in text
     assert "wombat" not in text
 
 
-# covers: C10 C11
+# covers: C10.1 C11
 @pytest.mark.parametrize("raw", [None, [], "x", 7, True, {}, {"id": None, "code": [], "input_payload": "x", "y": 1}])
 def test_whatever_comes_has_facts(raw: Any) -> None:
     facts = action_facts(raw)

@@ -53,7 +53,7 @@ def test_what_is_no_object_has_no_fields(text: str) -> None:
     assert (found.parsed, found.object, found.fields) == (True, False, ())
 
 
-# covers: C38 C74
+# covers: C38 C74.1
 def test_only_the_fields_of_the_contract_are_facts_and_in_its_order() -> None:
     found = output_facts('{"c": 1, "quokka": "wombat", "a": 2}', ["a", "b", "c"])
     assert [(one.id, one.present, one.kind) for one in found.fields] == [
@@ -108,7 +108,7 @@ RESULT = (
 )
 
 
-# covers: C42 C43 C46 C74
+# covers: C42 C43.1 C46 C74.1
 def test_result_and_metrics_come_from_the_limits() -> None:
     shown = {"latency": round(166.995, 2), "alerts": 1, "severity": "P1"}
     assert result_of(RESULT) == {"rate": 2 / 60, "share": 0.1234567, **shown, "region": "US"}

@@ -175,7 +175,7 @@ def test_reads_of_the_input() -> None:
     assert found("a.readFileSync(0); readFileSync(0)").input_calls == 2
 
 
-# covers: C27 H18
+# covers: C27.1 H18
 @pytest.mark.parametrize(
     ("code", "problem"),
     [

@@ -31,7 +31,7 @@ def test_there_are_enough_of_both() -> None:
     assert len(HOSTILE) >= 70
 
 
-# covers: A70 A71 A72 A73 A74 H15
+# covers: A70.1 A71.1 A72.1 A73.1 A74.1 H15
 @pytest.mark.parametrize(("text", "what", "form"), HOSTILE)
 def test_what_can_run_is_seen(text: str, what: str, form: str) -> None:
     assert (what, form) in delivered({"description": text})

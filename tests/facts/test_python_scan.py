@@ -39,7 +39,7 @@ def name(code: str, wanted: str) -> tuple[bool, bool, bool, bool]:
     return one.variable, one.as_value, one.builtin, one.bound
 
 
-# covers: C54
+# covers: C54.1
 def test_the_golden_code_is_as_it_was_written() -> None:
     assert len(GOLDEN) == 1229
     assert GOLDEN.strip() == GOLDEN
@@ -150,7 +150,7 @@ def test_two_underscores_in_attributes(code: str) -> None:
     assert [one.id for one in found(code).attributes if one.dunder] == ["__a"]
 
 
-# covers: A80 H03
+# covers: A80.1 H03
 @pytest.mark.parametrize(
     ("code", "kinds"),
     [
@@ -207,7 +207,7 @@ def test_web_addresses(code: str, count: int) -> None:
     assert found(code).network_literals == count
 
 
-# covers: C28
+# covers: C28.1
 @pytest.mark.parametrize(
     ("code", "calls", "values"),
     [
@@ -246,7 +246,7 @@ def test_letters_are_those_that_python_takes_them_for() -> None:
     assert ids("x.\uff53ystem", "attributes") == ["system"]
 
 
-# covers: C27 H18
+# covers: C27.1 H18
 @pytest.mark.parametrize(
     ("code", "problem"),
     [

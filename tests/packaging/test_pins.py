@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-# covers: C33
+# covers: C33.1
 def test_package_requires_python_3_11() -> None:
     required = SpecifierSet(PROJECT["requires-python"])
 
@@ -29,7 +29,7 @@ def test_package_requires_python_3_11() -> None:
     ]
 
 
-# covers: C33
+# covers: C33.1
 def test_tests_run_on_a_python_the_package_accepts() -> None:
     assert "{}.{}.{}".format(*sys.version_info[:3]) in SpecifierSet(PROJECT["requires-python"])
 

@@ -85,7 +85,7 @@ def test_wheel_holds_what_it_needs(wheel: Path) -> None:
     assert {name.split("/")[0] for name in files if ".dist-info" not in name} == {"engine", "adapters"}
 
 
-# covers: C33
+# covers: C33.1
 def test_wheel_requires_python_3_11(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))

@@ -35,7 +35,7 @@ def without(name: str) -> dict[str, Any]:
     return {key: value for key, value in ACTION.items() if key != name}
 
 
-# covers: C10
+# covers: C10.1
 @pytest.mark.parametrize("action", [None, [], [ACTION], "print(1)", 7, True], ids=str)
 def test_what_is_no_object_is_no_action(action: Any, runner: Runner) -> None:
     assert code(runner, action) == "invalid_action:not_object"

@@ -50,7 +50,7 @@ def test_the_hint_of_a_time_is_clamped(runner: Runner, hint: Any, seconds: float
     assert limits(runner, policy_hints={"exec_timeout_seconds": hint}).wall_seconds == seconds
 
 
-# covers: C06, C08, C09
+# covers: C06.1, C08, C09
 def test_what_holds_without_hints(runner: Runner) -> None:
     stated: tuple[Any, ...] = (None, "none", [], {})
     for hints in stated:
@@ -86,7 +86,7 @@ def test_little_time_left_is_all_there_is(runner: Runner) -> None:
     assert limits(runner, elapsed_ms=23_000).wall_seconds == 2.0
 
 
-# covers: A84
+# covers: A84.1
 @pytest.mark.parametrize("seconds", [None, 0, -1, 0.0, float("inf"), float("nan"), "2", True])
 def test_no_execution_without_a_timeout(runner: Runner, seconds: Any) -> None:
     found = limits(runner).model_dump(mode="json")
@@ -100,7 +100,7 @@ def _tuples(found: dict[str, Any]) -> dict[str, Any]:
     return {**found, "required": {name: tuple(kinds) for name, kinds in found["required"].items()}}
 
 
-# covers: A86
+# covers: A86.1
 def test_the_seed_is_set_and_recorded_and_gives_the_same_again(runner: Runner) -> None:
     twice = [limits(runner, seed=4_294_967_295) for _ in range(2)]
     assert twice[0] == twice[1]
@@ -115,7 +115,7 @@ def test_the_seed_is_set_and_recorded_and_gives_the_same_again(runner: Runner) -
         assert codes(runner, seed=seed) == ["engine.request_invalid"]
 
 
-# covers: A86
+# covers: A86.1
 def test_two_seeds_are_no_limits(runner: Runner) -> None:
     found = _tuples(limits(runner).model_dump(mode="json"))
     for environment in ({}, {"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "random"}):
@@ -140,14 +140,14 @@ def test_nothing_comes_out_unless_it_is_asked_for(runner: Runner) -> None:
     assert (found.artifact_files, found.artifact_bytes) == (0, 0)
 
 
-# covers: C04, C53
+# covers: C04, C53.1
 def test_the_two_lists_of_languages_are_apart(runner: Runner) -> None:
     action = {**case("defaults").case.request["action"], "language": "javascript"}
     assert codes(runner, action=action) == ["language_denied_execution"]
     assert codes(runner, action={**action, "language": "ruby"}) == ["language_denied_policy"]
 
 
-# covers: C71, C18
+# covers: C71, C18.1
 def test_policy_can_admit_another_language(runner: Runner) -> None:
     file = case("javascript")
     admitted = file.case.model_copy(update={"values": {"code": {"execution": {"+javascript": "standard"}}}})
@@ -163,7 +163,7 @@ def facts(**changes: Any) -> CodeExecutionInput:
     return found
 
 
-# covers: C01
+# covers: C01.1
 def test_neither_code_nor_payload_is_in_the_input() -> None:
     action = {**case("defaults").case.request["action"], "input_payload": {"quokka": "quokka"}}
     found = facts(action={**action, "code": "quokka = 'quokka'  # quokka"}).model_dump_json()

@@ -77,7 +77,7 @@ BAD: dict[str, tuple[Any, ...]] = {
 }
 
 
-# covers: C39 C40 C41 C42 C56 C57 H02 H18 H20
+# covers: C39 C40 C41 C42 C56.1 C57.1 H02 H18 H20
 @pytest.mark.parametrize("name", BAD)
 def test_values(name: str, runner: Runner) -> None:
     for value in GOOD.get(name, ()):
@@ -124,7 +124,7 @@ def test_bytes_on_the_edge(runner: Runner) -> None:
     assert told(runner, text, stderr_bytes=4097) == "code_stderr_too_large"
 
 
-# covers: C34 C36
+# covers: C34.1 C36
 def test_how_a_program_may_end(runner: Runner) -> None:
     for status in ("timeout_wall", "timeout_cpu"):
         assert told(runner, "", status=status, exit_code=None, signal=9) == "code_timeout"
@@ -145,7 +145,7 @@ def test_a_request_that_lacks_what_is_repeated(runner: Runner) -> None:
     assert told(runner, VALUES, []) == "invalid_code_output:incident_id"
 
 
-# covers: C42 C43 C46 C74 C79 C82
+# covers: C42 C43.1 C46 C74.1 C79 C82
 def test_the_answer_is_made_of_the_limits(runner: Runner) -> None:
     limits = decision(runner, {**VALUES, "region": "us", "quokka": "x"}).limits
     assert isinstance(limits, CodeOutputLimits)
@@ -166,7 +166,7 @@ def test_the_answer_is_made_of_the_limits(runner: Runner) -> None:
     assert decision(runner, {**VALUES, "sample_size": 0}).limits is None
 
 
-# covers: C43 C74
+# covers: C43.1 C74.1
 def test_no_text_of_the_output_is_in_input_or_decision(runner: Runner) -> None:
     for name in ("incident_severity", "incident_id", "region", "avg_latency_ms", "further"):
         asked = {"contract": "incident_metrics", "request": REQUEST, "run": RUN}

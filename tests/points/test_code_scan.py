@@ -40,7 +40,7 @@ def violations(engine: Engine, code: str, language: str = "python") -> list[str]
     return sorted({":".join([one.code, *(one.subject or "/").split("/")[1:]]).removesuffix(":") for one in found})
 
 
-# covers: A79 A80 A81 A82 A83 C19 C20 C21 C22 C23 C24 C25 C26 C27 C28 C54
+# covers: A79.1 A80.1 A81.1 A82.1 A83.1 C19 C20 C21 C22 C23 C24 C25 C26 C27.1 C28.1 C54.1
 EXACTLY = {
     GOLDEN: [],
     f"import os\n{GOLDEN}": ["import_not_allowed:os"],
@@ -92,7 +92,7 @@ EXACTLY = {
 """Programs that the lists of the seed know, each with its violations and no others."""
 
 
-# covers: A79 A81 A82 A83 C19 C20 C21 C22 C23 C24 C25 C26 C27 C28 C54
+# covers: A79.1 A81.1 A82.1 A83.1 C19 C20 C21 C22 C23 C24 C25 C26 C27.1 C28.1 C54.1
 @pytest.mark.parametrize("code", EXACTLY)
 def test_exactly_these_violations(engine: Engine, code: str) -> None:
     assert violations(engine, code) == EXACTLY[code]
@@ -119,7 +119,7 @@ DETOURS = [
 ]  # fmt: skip
 
 
-# covers: A80 E08 H03 H17 H18
+# covers: A80.1 E08 H03 H17 H18
 @pytest.mark.parametrize("code", DETOURS)
 def test_detours_are_refused(engine: Engine, code: str) -> None:
     assert ask(engine, code).decision.outcome is Outcome.DENY
@@ -154,7 +154,7 @@ SCRIPTS = [
 ]  # fmt: skip
 
 
-# covers: A79 C71 H03
+# covers: A79.1 C71 H03
 def test_one_meaning_wherever_it_is_asked(engine: Engine, tmp_path: Path) -> None:
     """What the point allows is what `clean` says to whoever runs code, for every program here and in the cases."""
     programs = [("python", code) for code in [*EXACTLY, *DETOURS, *PLAIN]] + [("javascript", code) for code in SCRIPTS]
@@ -207,7 +207,7 @@ def test_a_clean_scan_is_no_permit_to_run_anything(engine: Engine) -> None:
         permit.demand("code_execution", digest, CodeScanLimits)
 
 
-# covers: C29
+# covers: C29.1
 def test_it_looks_at_generated_code_and_not_at_the_engine_itself(engine: Engine) -> None:
     own = (ROOT / "engine" / "settings.py").read_text(encoding="utf-8")
     assert "import os" in own

@@ -185,7 +185,7 @@ def test_no_secret_gets_into_a_record_or_an_answer(broken: dict[str, Any], runne
     assert CANARY not in lines
 
 
-# covers: H22, D08
+# covers: H22, D08.1
 def test_a_proof_comes_from_the_engine_alone() -> None:
     request = {
         "harness": "pi_core",

@@ -90,7 +90,7 @@ def test_a_command_is_an_array_of_arguments(command: Any) -> None:
         facts(command=command)
 
 
-# covers: A84
+# covers: A84.1
 @pytest.mark.parametrize(
     "tighten",
     [{"wall_seconds": 0}, {"wall_seconds": "2"}, {"wall_seconds": True}, {"processes": 0}, {"patience": 1}, [], 1],
@@ -125,7 +125,7 @@ def test_the_record_of_a_run_without_network_enforcement_says_so(runner: Runner)
     assert {one["subject"] for one in record["findings"]} == {"boundaries/network", "declared/network"}
 
 
-# covers: E33, H05
+# covers: E33.1, H05
 def test_what_is_missing_is_told_with_what_to_do(runner: Runner) -> None:
     (finding,) = runner.answer(case("nothing_probed")).decision.findings
     assert "engine doctor --sandbox" in finding.remedy

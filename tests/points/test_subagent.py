@@ -81,7 +81,7 @@ def test_a_uuid_is_looked_up_and_goes_on_to_the_ownership_check(engine: Engine) 
     assert codes(engine.decide("subagent", {**POLL, "child_conversation_id": CHILD.upper()})) == []
 
 
-# covers: B21 B22
+# covers: B21.1 B22
 @pytest.mark.parametrize("operation", ["poll", "cancel", "kill"])
 def test_nobody_but_the_conversation_that_started_it_reaches_a_subagent(engine: Engine, operation: str) -> None:
     assert engine.parts is not None
@@ -92,7 +92,7 @@ def test_nobody_but_the_conversation_that_started_it_reaches_a_subagent(engine: 
     assert codes(engine.decide("subagent", {**POLL, "operation": operation})) == []  # the control
 
 
-# covers: B18
+# covers: B18.1
 @pytest.mark.parametrize("operation", ["spawn", "run"])
 def test_no_spelling_of_its_id_lets_a_subagent_start_another_one(engine: Engine, operation: str) -> None:
     assert engine.parts is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from engine.record.chain import parse
 from engine.record.layout import DECISIONS, EVENTS
 from engine.record.model import DecisionRecord
 from engine.record.verify import verify
+from tests.facilities import needs
 from tests.record.samples import decision, open_log, write
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,6 +30,7 @@ import resource, signal, sys
 from pathlib import Path
 from engine.errors import RecordError
 from tests.record.samples import decision, event, open_log
+from tests.facilities import needs
 
 state, first, count, limit = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 log = open_log(state)
@@ -143,15 +144,7 @@ def test_a_full_disk_denies_and_nothing_acknowledged_is_lost(tmp_path: Path, roo
     assert {f"{int(number):032x}" for number in done} <= set(recorded(state))
 
 
-needs_strace = pytest.mark.skipif(
-    shutil.which("strace") is None
-    or subprocess.run(["strace", "-f", "-e", "trace=none", "true"], capture_output=True, check=False).returncode != 0,  # noqa: S607
-    reason="strace is missing or may not trace: failing system calls were NOT injected on this machine",
-)
-
-
-@pytest.mark.machine
-@needs_strace
+@needs("strace")
 @pytest.mark.parametrize(
     "fault",
     [
@@ -226,8 +219,7 @@ told("usable" if log.usable else "closed")
 """
 
 
-@pytest.mark.machine
-@needs_strace
+@needs("strace")
 @pytest.mark.parametrize(
     "fault", ["fdatasync:error=EIO:when=2", "fdatasync:error=ENOSPC:when=2", "write:error=ENOSPC:when=2"]
 )
@@ -251,16 +243,11 @@ def test_a_failing_system_call_denies_every_thread_and_task(tmp_path: Path, faul
     assert len(there) == len(set(there))
 
 
-@pytest.mark.machine
-@pytest.mark.skipif(
-    shutil.which("chattr") is None, reason="chattr is missing: a read-only record was NOT tried on this machine"
-)
+@needs("immutable_files")
 def test_a_read_only_record_denies(tmp_path: Path) -> None:
     state = tmp_path / "state"
     write(state, 2)
-    made = subprocess.run(["chattr", "+i", str(state / DECISIONS)], capture_output=True, check=False)  # noqa: S607
-    if made.returncode != 0:
-        pytest.skip("chattr +i is not permitted: a read-only record was NOT tried on this machine")
+    subprocess.run(["chattr", "+i", str(state / DECISIONS)], check=True)  # noqa: S607
     try:
         log = open_log(state)
         with pytest.raises(RecordError) as caught:

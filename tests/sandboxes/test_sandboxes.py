@@ -22,6 +22,7 @@ from engine.points import SandboxFacts
 from engine.sandboxes import AHEAD_SECONDS, KEPT_SECONDS, RETRY_SECONDS, Sandboxes
 from engine.sandboxes.registry import Registered, registered
 from engine.settings import Settings
+from tests.facilities import needs
 
 NOW = 1_790_000_000
 
@@ -326,7 +327,7 @@ def test_limits_with_a_boundary_that_was_not_shown_are_refused(tmp_path: Path) -
     enforceable(Bound(), Machine(rows=(HELD, held)).facts(tmp_path / "more").boundaries)
 
 
-@pytest.mark.machine
+@needs("bubblewrap")
 def test_the_engine_tries_nothing_before_somebody_asks(settings: Settings) -> None:
     with Engine(settings, now=lambda: datetime.fromtimestamp(NOW, UTC)) as engine:
         assert engine.parts is not None
@@ -334,7 +335,6 @@ def test_the_engine_tries_nothing_before_somebody_asks(settings: Settings) -> No
         assert not (settings.state / "sandbox").exists()
         assert engine.parts.world.sandbox_facts("unknown", None) == SandboxFacts()
         assert not (settings.state / "sandbox").exists()
-        if registered()["bubblewrap"].backend.available() is None:
-            found = engine.parts.world.sandbox_facts("bubblewrap", None)
-            assert {each.backend for each in found.boundaries} == {"bubblewrap"}
-            assert [probe.probed_at for probe in found.probes] == [NOW]
+        found = engine.parts.world.sandbox_facts("bubblewrap", None)
+        assert {each.backend for each in found.boundaries} == {"bubblewrap"}
+        assert [probe.probed_at for probe in found.probes] == [NOW]

@@ -19,6 +19,7 @@ from engine.errors import EngineError, Exit, StateError
 from engine.state import Counter, NewChild, StateLimits, Store, exists, open_store
 from engine.state.database import Database
 from engine.state.sqlite import SqliteStore
+from tests.facilities import needs
 from tests.state.samples import NOW, approved, asked, opened, together
 
 ONE = Counter("n", "k", 60)
@@ -162,11 +163,9 @@ def test_a_file_that_is_not_ours_alone_is_refused(state: Path, spoil: Callable[[
     assert not (state / "nowhere").exists()
 
 
-@pytest.mark.machine
+@needs("root")
 @pytest.mark.parametrize(("name", "message"), [(NAME, "another user"), ("", "others may change")])
 def test_a_file_of_somebody_else_is_refused(state: Path, name: str, message: str) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can give files away: a state file of somebody else was NOT tried on this machine")
     os.chown(state / name, 12345, -1)
     assert message in refusal(state).message
 
@@ -416,15 +415,10 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     assert "cannot be opened" in refusal(tmp_path / "file" / "state").message
 
 
-@pytest.mark.machine
-@pytest.mark.skipif(
-    shutil.which("chattr") is None, reason="chattr is missing: a read-only state was NOT tried on this machine"
-)
+@needs("immutable_files")
 def test_a_read_only_state_denies(state: Path) -> None:
     path = state / NAME
-    made = subprocess.run(["chattr", "+i", str(path)], capture_output=True, check=False)  # noqa: S607
-    if made.returncode != 0:
-        pytest.skip("chattr +i is not permitted: a read-only state was NOT tried on this machine")
+    subprocess.run(["chattr", "+i", str(path)], check=True)  # noqa: S607
     errors: list[EngineError] = []
     try:
         _attempt(state, errors)

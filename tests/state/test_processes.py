@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pytest
 
 from engine.state import Counter, Store
 from tests.conftest import ROOT
+from tests.facilities import needs
 from tests.state.samples import NOW, SECONDS, asked, opened
 
 EVER = Counter("writes", "", 0)
@@ -118,15 +118,7 @@ def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(tmp_path: Path, ro
         assert store.writable()
 
 
-needs_strace = pytest.mark.skipif(
-    shutil.which("strace") is None
-    or subprocess.run(["strace", "-f", "-e", "trace=none", "true"], capture_output=True, check=False).returncode != 0,  # noqa: S607
-    reason="strace is missing or may not trace: failing system calls were NOT injected on this machine",
-)
-
-
-@pytest.mark.machine
-@needs_strace
+@needs("strace")
 @pytest.mark.parametrize(
     "fault",
     [

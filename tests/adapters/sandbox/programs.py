@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
-import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.model import Bounds, Ended, Program
-
-MISSING = Bubblewrap().available()
-
-needs_sandbox = pytest.mark.skipif(MISSING is not None, reason=f"no sandbox can be shown here: {MISSING}")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start it as another user")
-needs_node = pytest.mark.skipif(shutil.which("node", path="/usr/bin") is None, reason="/usr/bin/node is missing")
-needs_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers stated here are those of x86_64")
 
 BOUNDS = Bounds(
     wall_seconds=20.0,

@@ -16,13 +16,13 @@ import pytest
 
 from adapters.sandbox.arguments import PROTECTIONS
 from adapters.sandbox.cgroup import memory_mode
-from adapters.sandbox.machine import missing
 from adapters.sandbox.probe import Row, probe_bubblewrap
 from adapters.sandbox.probe.trial import tried
 from adapters.sandbox.process import run_once
 from adapters.sandbox.user import sandbox_user
+from tests.facilities import needs
 
-pytestmark = [pytest.mark.machine, pytest.mark.slow]
+pytestmark = [needs("bubblewrap"), pytest.mark.slow]
 
 COVERED = {"unshare_user", "disable_userns"}
 """What the filter covers: a namespace that nobody can make needs no other guard."""
@@ -69,8 +69,6 @@ UNCOVERED = {
 @pytest.fixture(scope="module")
 def outside() -> dict[str, str]:
     """The positive controls, run once for all of these tests."""
-    if (lack := missing()) is not None:
-        pytest.skip(f"NOT TRIED: {lack}")
     user = sandbox_user()
     return tried(run_once, None if user.own else user.uid).outside
 

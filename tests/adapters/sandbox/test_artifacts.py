@@ -8,7 +8,8 @@ import pytest
 
 from adapters.sandbox.model import Artifact, Status
 from adapters.sandbox.report import TOO_MANY, Report
-from tests.adapters.sandbox.programs import bounds, needs_sandbox, ran
+from tests.adapters.sandbox.programs import bounds, ran
+from tests.facilities import needs
 
 WITH = bounds(artifact_files=4, artifact_bytes=1 << 20)
 
@@ -18,7 +19,7 @@ def artifact(path: str, data: bytes) -> Artifact:
 
 
 # covers: C62
-@needs_sandbox
+@needs("bubblewrap")
 def test_files_come_out_with_their_hashes() -> None:
     code = """
 import os
@@ -38,13 +39,13 @@ print("done")
     )
 
 
-@needs_sandbox
+@needs("bubblewrap")
 def test_without_the_bound_nothing_comes_out() -> None:
     ended = ran("import os; print(os.path.exists('artifacts')); os.mkdir('artifacts'); open('artifacts/a', 'w')")
     assert (ended.stdout, ended.artifacts, ended.refused_artifacts) == (b"False\n", (), ())
 
 
-@needs_sandbox
+@needs("bubblewrap")
 def test_links_pipes_and_odd_names_are_refused() -> None:
     code = r"""
 import os, socket
@@ -72,7 +73,7 @@ for make in (os.mkfifo, os.mknod):
     }
 
 
-@needs_sandbox
+@needs("bubblewrap")
 def test_too_many_and_too_large() -> None:
     many = "for n in range(7): open(f'artifacts/{n}', 'w').write(str(n))"
     ended = ran(many, within=WITH)
@@ -88,7 +89,7 @@ def test_too_many_and_too_large() -> None:
     assert (ended.artifacts, ended.refused_artifacts) == ((), (TOO_MANY,))
 
 
-@needs_sandbox
+@needs("bubblewrap")
 def test_who_still_writes_is_dead_before_the_files_are_read() -> None:
     code = """
 import os, time
@@ -103,7 +104,7 @@ time.sleep(0.2)
     assert {one.path for one in ended.artifacts} | set(ended.refused_artifacts) == {"live"}
 
 
-@needs_sandbox
+@needs("bubblewrap")
 @pytest.mark.parametrize(
     "code",
     [
@@ -122,7 +123,7 @@ def test_who_meddles_gets_no_file(code: str) -> None:
     assert ended.status is Status.OK or ended.signal == 9
 
 
-@needs_sandbox
+@needs("bubblewrap")
 def test_who_stops_the_launcher_at_any_moment_gets_no_sandbox_error() -> None:
     code = """
 import os, signal, time
@@ -145,7 +146,7 @@ os._exit(0)
         assert ended.status in {Status.OK, Status.TIMEOUT_WALL}
 
 
-@needs_sandbox
+@needs("bubblewrap")
 def test_a_program_that_was_ended_leaves_nothing() -> None:
     ended = ran(
         "open('artifacts/a', 'w').write('x')\nwhile True: pass",

@@ -16,7 +16,7 @@ from engine.errors import WorkError
 from engine.facts.boundaries import BOUNDARIES, Required
 from engine.model import Boundary, Permit, Probe
 from engine.points.sandbox import Executable, NoCommand, SandboxLimits
-from tests.adapters.sandbox.programs import needs_sandbox
+from tests.facilities import needs
 
 DIGEST = "sha256:" + "0" * 64
 WORDS = ("wc", "-c", "$(id)", "; id", "&& id", "-n")
@@ -140,7 +140,7 @@ def test_nothing_runs_on_another_backend_or_without_it(name: str) -> None:
 
 
 # covers: B11
-@needs_sandbox
+@needs("bubblewrap")
 def test_a_command_in_a_real_sandbox_reads_its_input_and_no_shell_its_words() -> None:
     words = ("wc", "-c")
     ran = run_command(

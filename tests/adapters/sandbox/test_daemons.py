@@ -18,6 +18,7 @@ from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.model import Bounds, Ended, Program, Status
 from adapters.sandbox.user import sandbox_user
 from tests.adapters.sandbox.hostile.canaries import PYTHON, end, identity, marked
+from tests.facilities import needs
 
 _RUNS, _AT_ONCE = 100, 2
 _SECONDS_AFTER = 0.05
@@ -37,6 +38,7 @@ _BOUNDS = Bounds(
 )
 _DAEMONS = """\
 import os, signal, sys, time
+from tests.facilities import needs
 for kind in range(5):
     if os.fork() == 0:
         if kind != 1:
@@ -63,10 +65,7 @@ _ENDS = {
 }
 
 pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.skipif(
-        Bubblewrap().available() is not None, reason="no sandbox on this machine: daemons were NOT tried here"
-    ),
+    needs("bubblewrap"),
 ]
 
 

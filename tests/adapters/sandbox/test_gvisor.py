@@ -22,22 +22,22 @@ from adapters.sandbox.probe import REQUESTED
 from adapters.sandbox.process import NOTHING, Sandbox, run_once
 from engine.errors import WorkError
 from engine.settings import Settings
-from tests.adapters.sandbox.programs import BOUNDS, bounds, inhabitants, namespace_of, needs_root, program
+from tests.adapters.sandbox.programs import BOUNDS, bounds, inhabitants, namespace_of, program
 from tests.adapters.sandbox.test_root_and_user import ORDINARY, elsewhere
+from tests.facilities import needs
 
 FOLDER = Settings().cache / "sandbox"
 GVISOR = Gvisor(FOLDER)
-MISSING = GVISOR.available()
 
 pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.skipif(MISSING is not None, reason=f"gVisor was NOT tried on this machine: {MISSING}"),
+    needs("gvisor"),
 ]
 
 SPIN = "while True: pass"
 SLEEP = "import time; time.sleep(600)"
 DAEMONS = """
 import os, signal, time
+from tests.facilities import needs
 for _ in range(5):
     if not os.fork():
         os.setsid()
@@ -62,7 +62,7 @@ def test_a_program_runs_as_in_bubblewrap() -> None:
     assert ended.stdout == b'["{}", 65534, ["GIVEN", "HOME", "LANG", "PATH"], ["main.py"], ["main.py"]]\n'
 
 
-# covers: A86
+# covers: A86.1
 def test_the_hash_seed_takes_effect_and_two_runs_agree() -> None:
     code = "print(hash('admission'))"
     one, two, other = (ran(code, environment={"PYTHONHASHSEED": seed}).stdout for seed in ("7", "7", "8"))
@@ -164,7 +164,7 @@ open("artifacts/large", "wb").write(bytes(2000))
     assert len(ended.refused_artifacts) == 2
 
 
-@needs_root
+@needs("root")
 def test_an_ordinary_user_can_use_it(shared: Path) -> None:
     def work() -> None:
         ended = Gvisor(shared).run(program("import os; print(os.getuid())"), BOUNDS)

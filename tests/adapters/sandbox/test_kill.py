@@ -26,14 +26,13 @@ from tests.adapters.sandbox.programs import (
     emptied,
     inhabitants,
     namespace_of,
-    needs_root,
-    needs_sandbox,
     open_descriptors,
     program,
     ran,
 )
+from tests.facilities import needs
 
-pytestmark = needs_sandbox
+pytestmark = needs("bubblewrap")
 
 ROOT = Path(__file__).parents[3]
 
@@ -56,7 +55,7 @@ def watched(given: Program, seconds: float = 20.0, without: frozenset[str] = NOT
     return sandbox.run(given), inhabitants(namespace)
 
 
-# covers: C34 C84
+# covers: C34.1 C84
 @pytest.mark.parametrize("last", ["", "time.sleep(600)", "os.kill(os.getpid(), 9)", "while True: print('x' * 999)"])
 def test_daemons_are_dead_when_the_answer_is_there(last: str) -> None:
     wanted = {"": Status.OK, "time.sleep(600)": Status.TIMEOUT_WALL, "os.kill(os.getpid(), 9)": Status.SIGNAL}
@@ -231,7 +230,7 @@ def test_an_engine_that_is_killed_takes_its_sandbox_along(delay: float) -> None:
 
 
 # covers: C84
-@needs_root
+@needs("root")
 def test_what_an_engine_left_is_ended_by_the_next() -> None:
     sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"}))
     namespace = namespace_of(sandbox.child)

@@ -8,16 +8,13 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
-from adapters.sandbox.cgroup import memory_mode, memory_place, places
+from adapters.sandbox.cgroup import memory_place, places
 from adapters.sandbox.model import Bounds, Ended, Status
 from adapters.sandbox.process import run_once
-from tests.adapters.sandbox.programs import bounds, needs_sandbox, program, ran
+from tests.adapters.sandbox.programs import bounds, program, ran
+from tests.facilities import needs
 
-pytestmark = needs_sandbox
-
-needs_cgroup = pytest.mark.skipif(memory_mode() == "none", reason="this process may make no memory cgroup here")
+pytestmark = needs("bubblewrap")
 
 
 def unbounded(code: str, within: Bounds, *names: str) -> Ended:
@@ -25,7 +22,7 @@ def unbounded(code: str, within: Bounds, *names: str) -> Ended:
     return run_once(program(code), within, None, frozenset(names))
 
 
-# covers: A85 C59 C65
+# covers: A85.1 C59 C65
 def test_one_process_gets_no_more_memory() -> None:
     code = "kept = b'x' * (300 << 20); print(len(kept))"
     ended = ran(code)
@@ -34,8 +31,8 @@ def test_one_process_gets_no_more_memory() -> None:
     assert unbounded(code, bounds(), "rlimit_as", "memory_cgroup").stdout == b"314572800\n"
 
 
-# covers: A85 C58 C65
-@needs_cgroup
+# covers: A85.1 C58 C65
+@needs("memory_cgroup")
 def test_the_tree_gets_no_more_memory() -> None:
     code = """
 import os, time
@@ -56,7 +53,7 @@ print([os.waitpid(child, 0)[1] for child in children])
 
 
 # covers: C65
-@needs_cgroup
+@needs("memory_cgroup")
 def test_a_flood_of_files_is_held_by_the_memory_of_the_tree() -> None:
     code = """
 import os
@@ -99,7 +96,7 @@ def test_a_fork_bomb_ends_with_its_time() -> None:
     assert (ended.status, ended.limit) == (Status.TIMEOUT_WALL, "wall")
 
 
-# covers: C34 C59 C65
+# covers: C34.1 C59 C65
 def test_a_busy_loop_ends_with_its_processor_time() -> None:
     ended = ran("while True: pass", within=bounds(cpu_seconds=1, wall_seconds=60.0))
     assert (ended.status, ended.signal, ended.limit) == (Status.TIMEOUT_CPU, 24, "cpu")
@@ -141,7 +138,7 @@ time.sleep(50)
     assert time.monotonic() - began < 40
 
 
-# covers: C34
+# covers: C34.1
 def test_sleeping_past_the_limit() -> None:
     ended = ran("import time; time.sleep(60)", within=bounds(wall_seconds=0.3))
     assert (ended.status, ended.exit_code, ended.signal, ended.limit) == (Status.TIMEOUT_WALL, None, 9, "wall")
@@ -191,7 +188,7 @@ except OSError as error:
     assert ran(code, within=bounds(open_files=16)).stdout == b"24 True\n"
 
 
-@needs_cgroup
+@needs("memory_cgroup")
 def test_a_group_is_empty_after_its_sandbox_and_counts_nothing_of_it() -> None:
     place = memory_place()
     assert place is not None
@@ -211,7 +208,7 @@ print(Bubblewrap().run(Program("python", "print(1)", b"", {}, 0, "code_exec_agen
 """
 
 
-@needs_cgroup
+@needs("memory_cgroup")
 def test_groups_are_gone_with_the_engine() -> None:
     place = memory_place()
     assert place is not None

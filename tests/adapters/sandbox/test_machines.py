@@ -21,11 +21,10 @@ import pytest
 from adapters.sandbox.cgroup import memory_mode
 from adapters.sandbox.machine import _help, missing
 from adapters.sandbox.probe import REQUESTED
+from tests.facilities import needs
 
 pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.skipif(missing() is not None, reason=f"NOT TRIED: {missing()}"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="NOT TRIED: only root can be another user; run the tests as root"),
+    needs("bubblewrap", "root"),
 ]
 
 ROOT = Path(__file__).parents[3]
@@ -97,7 +96,7 @@ def bubblewrap(python: list[str], around: list[str], user: int | None) -> tuple[
     return code, found
 
 
-# covers: E33 H05
+# covers: E33.1 H05
 @pytest.mark.parametrize("user", [None, ORDINARY], ids=["root", "ordinary"])
 def test_with_everything_there_every_boundary_is_held(python: list[str], user: int | None) -> None:
     code, found = bubblewrap(python, [], user)
@@ -109,7 +108,7 @@ def test_with_everything_there_every_boundary_is_held(python: list[str], user: i
     assert (tree == "bounded") is bool(found["do"])
 
 
-# covers: E33 D19
+# covers: E33.1 D19
 @pytest.mark.parametrize("machine", MACHINES)
 def test_with_something_missing_nothing_is_claimed(python: list[str], machine: str) -> None:
     around, user, lack = MACHINES[machine]

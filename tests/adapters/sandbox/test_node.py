@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from adapters.sandbox.model import Ended, Status
-from tests.adapters.sandbox.programs import bounds, needs_node, needs_sandbox, ran
+from tests.adapters.sandbox.programs import bounds, ran
+from tests.facilities import needs
 
-pytestmark = [needs_sandbox, needs_node]
+pytestmark = needs("bubblewrap", "node")
 
 
 def node(code: str, **fields: Any) -> Ended:

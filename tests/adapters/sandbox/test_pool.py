@@ -22,6 +22,7 @@ from adapters.sandbox.pool import Pooled
 from adapters.sandbox.process import Sandbox
 from engine.errors import WorkError
 from tests.adapters.sandbox.hostile.canaries import marked
+from tests.facilities import needs
 from tests.processes import alive, gone, in_child
 
 _ROOT = Path(__file__).parents[3]
@@ -41,10 +42,7 @@ _BOUNDS = Bounds(
 )
 
 pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.skipif(
-        Bubblewrap().available() is not None, reason="no sandbox on this machine: the pool was NOT tried here"
-    ),
+    needs("bubblewrap"),
 ]
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from adapters.sandbox.cgroup import memory_mode
-from adapters.sandbox.machine import missing
 from adapters.sandbox.model import Bounds, Ended, Program, Status
 from adapters.sandbox.probe import REQUESTED, WORDING, Row, rows
 from adapters.sandbox.probe.canaries import Canaries, Victim
@@ -24,6 +23,7 @@ from adapters.sandbox.probe.words import compared
 from adapters.sandbox.process import run_once
 from adapters.sandbox.user import sandbox_user
 from engine.errors import WorkError
+from tests.facilities import needs
 
 CHECKS = {**KERNEL, **SUPERVISED, "survivors": SURVIVORS}
 
@@ -36,8 +36,6 @@ def user() -> int | None:
 @pytest.fixture(scope="module")
 def trial() -> Trial:
     """One probe of this machine; the tests below look at it or at changed copies."""
-    if (lack := missing()) is not None:
-        pytest.skip(f"NOT TRIED: {lack}")
     return tried(run_once, user())
 
 
@@ -51,7 +49,7 @@ def changed(trial: Trial, side: str, act: str, word: str) -> dict[str, Row]:
 
 
 # covers: C58 C59 C60 C65 A03 H05
-@pytest.mark.machine
+@needs("bubblewrap")
 def test_every_boundary_of_this_machine_is_shown(trial: Trial) -> None:
     found = table(trial)
     assert {
@@ -63,7 +61,7 @@ def test_every_boundary_of_this_machine_is_shown(trial: Trial) -> None:
     assert all(row.enforced for row in found.values())
 
 
-@pytest.mark.machine
+@needs("bubblewrap")
 def test_the_control_did_what_was_refused_inside(trial: Trial) -> None:
     done = {act for act, word in trial.outside.items() if word == "did"}
     assert {"file_secret", "file_ssh_key", "file_cloud", "file_browser", "file_personal", "outside_write"} <= done
@@ -79,7 +77,7 @@ def acts(checks: tuple[Check, ...]) -> set[str]:
     return {check.act for check in checks}
 
 
-@pytest.mark.machine
+@needs("bubblewrap")
 @pytest.mark.parametrize("boundary", CHECKS)
 def test_any_act_that_succeeds_inside_opens_its_boundary(trial: Trial, boundary: str) -> None:
     for check in CHECKS[boundary]:
@@ -90,7 +88,7 @@ def test_any_act_that_succeeds_inside_opens_its_boundary(trial: Trial, boundary:
 
 
 # covers: H05
-@pytest.mark.machine
+@needs("bubblewrap")
 @pytest.mark.parametrize("boundary", CHECKS)
 def test_without_any_control_nothing_is_claimed_but_what_the_kernel_itself_says(trial: Trial, boundary: str) -> None:
     """A call that the filter kills is evidence by itself; so is the class of a process as the kernel tells it."""
@@ -104,7 +102,7 @@ def test_without_any_control_nothing_is_claimed_but_what_the_kernel_itself_says(
     assert killed is (boundary == "capabilities")
 
 
-@pytest.mark.machine
+@needs("bubblewrap")
 def test_memory_without_its_cgroup_is_bounded_and_only_while_its_bounds_hold(trial: Trial) -> None:
     found = changed(trial, "inside", "memory_tree", "did")
     assert (found["memory"].kind, found["memory"].enforced) == ("bounded", True)
@@ -113,13 +111,13 @@ def test_memory_without_its_cgroup_is_bounded_and_only_while_its_bounds_hold(tri
     assert (found["memory"].kind, found["memory"].enforced) == ("unsupported", False)
 
 
-@pytest.mark.machine
+@needs("bubblewrap")
 def test_processor_time_that_only_the_engine_ends_is_supervised(trial: Trial) -> None:
     assert changed(trial, "inside", "cpu", "timeout_cpu")["cpu"].kind == "supervised"
     assert changed(trial, "inside", "cpu", "did")["cpu"].kind == "unsupported"
 
 
-@pytest.mark.machine
+@needs("bubblewrap")
 @pytest.mark.parametrize("act", [*sorted(acts(WORK)), "work_hash_seed"])
 def test_a_sandbox_that_runs_nothing_holds_nothing(trial: Trial, act: str) -> None:
     for word in ("missing", "refused:EPERM", "signal:31", "value:1"):
@@ -127,7 +125,7 @@ def test_a_sandbox_that_runs_nothing_holds_nothing(trial: Trial, act: str) -> No
 
 
 # covers: H01
-@pytest.mark.machine
+@needs("bubblewrap")
 def test_evidence_is_the_same_each_time_and_tells_what_was_seen(trial: Trial) -> None:
     again = table(tried(run_once, user(), trial.outside))
     assert {name: row.evidence for name, row in again.items()} == {

@@ -17,7 +17,8 @@ from adapters.sandbox import arguments, cgroup, launcher, machine, user
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.model import Status
 from adapters.sandbox.process import Sandbox, run_once
-from tests.adapters.sandbox.programs import BOUNDS, ENVIRONMENT, bounds, needs_root, needs_sandbox, program, ran
+from tests.adapters.sandbox.programs import BOUNDS, ENVIRONMENT, bounds, program, ran
+from tests.facilities import needs
 
 ORDINARY = 61_999
 """Nobody's, and not the sandbox's own."""
@@ -70,8 +71,8 @@ def identity(process: int) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (row.partition(":") for row in rows)}
 
 
-@needs_sandbox
-@needs_root
+@needs("bubblewrap")
+@needs("root")
 def test_root_runs_it_as_a_user_that_nobody_has() -> None:
     own = user.sandbox_user()
     assert own.uid not in {0, 65534, os.geteuid()}
@@ -88,15 +89,15 @@ def test_root_runs_it_as_a_user_that_nobody_has() -> None:
     assert (seen["NoNewPrivs"], seen["Seccomp"]) == ("1", "2")
 
 
-@needs_sandbox
+@needs("bubblewrap")
 def test_inside_it_is_nobody() -> None:
     assert ran("import os; print(os.getuid(), os.getgid(), os.geteuid(), os.getgroups())").stdout.startswith(
         b"65534 65534 65534 "
     )
 
 
-@needs_sandbox
-@needs_root
+@needs("bubblewrap")
+@needs("root")
 def test_an_ordinary_user_runs_it_as_itself() -> None:
     def work() -> None:
         assert user.sandbox_user() == user.User(ORDINARY, ORDINARY, own=True)
@@ -113,8 +114,8 @@ def test_an_ordinary_user_runs_it_as_itself() -> None:
     assert elsewhere(work, as_user=ORDINARY) == ""
 
 
-@needs_sandbox
-@needs_root
+@needs("bubblewrap")
+@needs("root")
 def test_files_of_the_user_are_out_of_reach() -> None:
     shared = Path(tempfile.mkdtemp(prefix="sandbox-test-"))
     secret = shared / "id_ed25519"
@@ -130,8 +131,8 @@ def test_files_of_the_user_are_out_of_reach() -> None:
         shutil.rmtree(shared)
 
 
-@needs_sandbox
-@needs_root
+@needs("bubblewrap")
+@needs("root")
 def test_without_user_namespaces_nothing_runs() -> None:
     def work() -> None:
         assert ran("print(1)").status is Status.OK  # nested, and still whole
@@ -146,7 +147,7 @@ def test_without_user_namespaces_nothing_runs() -> None:
     assert elsewhere(work, namespace=True) == ""
 
 
-@needs_root
+@needs("root")
 def test_root_that_has_no_other_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user, "_mapped", lambda _name: [range(1)])
     user.sandbox_user.cache_clear()
@@ -177,7 +178,7 @@ def stand_in(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arguments, "BWRAP", str(path))
 
 
-# covers: E33
+# covers: E33.1
 def test_without_bubblewrap_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arguments, "BWRAP", "/usr/bin/no-bwrap-here")
     assert Bubblewrap().available() == "bubblewrap is missing: install it, 0.8.0 or newer, as /usr/bin/no-bwrap-here"
@@ -194,7 +195,7 @@ def test_an_older_bubblewrap_runs_nothing(program_folder: Path, monkeypatch: pyt
     assert (ended.status, ended.stderr) == (Status.SANDBOX_ERROR, b"bwrap: Unknown option --disable-userns")
 
 
-@needs_sandbox
+@needs("bubblewrap")
 @pytest.mark.parametrize(
     "text",
     [

@@ -14,9 +14,10 @@ from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.model import Status
 from adapters.sandbox.process import run_once
 from engine.errors import WorkError
-from tests.adapters.sandbox.programs import BOUNDS, bounds, needs_sandbox, open_descriptors, program, ran
+from tests.adapters.sandbox.programs import BOUNDS, bounds, open_descriptors, program, ran
+from tests.facilities import needs
 
-pytestmark = needs_sandbox
+pytestmark = needs("bubblewrap")
 
 
 # covers: C30
@@ -91,7 +92,7 @@ except ImportError as error:
     assert ran(code).stdout == b"[] False\n[]\nNo module named 'beside'\n"
 
 
-# covers: A86 H01
+# covers: A86.1 H01
 def test_the_seed_of_hashes_takes_effect() -> None:
     code = "print(hash('a'), hash('b'))"
     first, again, other = (ran(code, environment={"PYTHONHASHSEED": seed}).stdout for seed in ("7", "7", "8"))

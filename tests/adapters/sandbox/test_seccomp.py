@@ -13,7 +13,8 @@ from adapters.sandbox.model import Status
 from adapters.sandbox.syscalls import NEWEST, numbers
 from engine.errors import WorkError
 from tests.adapters.sandbox.bpf import answer, checked
-from tests.adapters.sandbox.programs import needs_sandbox, needs_x86, ran
+from tests.adapters.sandbox.programs import ran
+from tests.facilities import needs
 
 ALLOW, KILL, EPERM, ENOSYS = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
 WORDS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -133,8 +134,8 @@ print(result, ctypes.get_errno())
 
 
 # covers: C58
-@needs_sandbox
-@needs_x86
+@needs("bubblewrap")
+@needs("x86_64")
 @pytest.mark.parametrize(
     "call",
     [
@@ -152,8 +153,8 @@ def test_what_no_program_needs_ends_it(call: str) -> None:
     assert (ended.status, ended.signal, ended.stdout) == (Status.FORBIDDEN_SYSCALL, 31, b"")
 
 
-@needs_sandbox
-@needs_x86
+@needs("bubblewrap")
+@needs("x86_64")
 @pytest.mark.parametrize(
     ("call", "errno"),
     [

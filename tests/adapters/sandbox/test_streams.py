@@ -9,9 +9,10 @@ import pytest
 
 from adapters.sandbox.model import Status
 from adapters.sandbox.process import run_once
-from tests.adapters.sandbox.programs import bounds, needs_sandbox, program, ran
+from tests.adapters.sandbox.programs import bounds, program, ran
+from tests.facilities import needs
 
-pytestmark = needs_sandbox
+pytestmark = needs("bubblewrap")
 
 
 # covers: C35 C85

@@ -24,15 +24,13 @@ from adapters.sandbox.wasm import InWasmtime, Wasmtime
 from adapters.sandbox.wasm_probe import probe_wasmtime
 from engine.errors import WorkError
 from tests.adapters.sandbox.bpf import answer, checked
-from tests.adapters.sandbox.programs import bounds, needs_root
+from tests.adapters.sandbox.programs import bounds
 from tests.adapters.sandbox.test_root_and_user import ORDINARY, elsewhere
+from tests.facilities import needs
 from tests.processes import alive, gone
 
 WASMTIME = Wasmtime()
-MISSING = WASMTIME.available()
 BOUNDS = bounds(memory_bytes=32 << 20)
-
-needs_wasmtime = pytest.mark.skipif(MISSING is not None, reason=f"WebAssembly was NOT tried here: {MISSING}")
 
 EMPTY = '(module (func (export "_start")))'
 
@@ -53,14 +51,14 @@ def ran(
     return run_once(given, within, None, without, recipe=recipe or InWasmtime())
 
 
-@needs_wasmtime
+@needs("wasmtime")
 def test_a_module_reads_and_writes_its_streams() -> None:
     ended = ran(modules.echo(), stdin=b"in and out")
 
     assert (ended.status, ended.stdout, ended.stderr) == (Status.OK, b"in and out", b"")
 
 
-@needs_wasmtime
+@needs("wasmtime")
 def test_a_binary_in_base64_runs_too() -> None:
     import wasmtime
 
@@ -69,7 +67,7 @@ def test_a_binary_in_base64_runs_too() -> None:
     assert ran(binary, stdin=b"in").stdout == b"in"
 
 
-@needs_wasmtime
+@needs("wasmtime")
 def test_it_sees_the_variables_that_are_given_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED_SECRET", "canary")
 
@@ -77,8 +75,8 @@ def test_it_sees_the_variables_that_are_given_and_no_others(monkeypatch: pytest.
     assert ran(modules.environment()).stdout == b""
 
 
-# covers: A86
-@needs_wasmtime
+# covers: A86.1
+@needs("wasmtime")
 def test_two_runs_draw_the_same_random_numbers() -> None:
     one, two, other = (ran(modules.draw(64), seed=seed).stdout for seed in (1, 1, 2))
 
@@ -87,7 +85,7 @@ def test_two_runs_draw_the_same_random_numbers() -> None:
 
 
 # covers: E09
-@needs_wasmtime
+@needs("wasmtime")
 @pytest.mark.parametrize("make", [modules.read, modules.write], ids=["read", "write"])
 def test_it_cannot_reach_the_files_of_the_host(make: object, tmp_path: Path) -> None:
     """With its positive control: the same module does it where the folder is opened to it."""
@@ -106,7 +104,7 @@ def test_it_cannot_reach_the_files_of_the_host(make: object, tmp_path: Path) -> 
     assert make is modules.write or opened.stdout == b"canary"
 
 
-@needs_wasmtime
+@needs("wasmtime")
 def test_a_folder_that_was_opened_by_mistake_is_behind_the_filter_still(tmp_path: Path) -> None:
     """Each layer holds alone: WASI would let it, the process may not."""
     (tmp_path / "secret").write_text("canary", encoding="utf-8")
@@ -117,7 +115,7 @@ def test_a_folder_that_was_opened_by_mistake_is_behind_the_filter_still(tmp_path
 
 
 # covers: E09
-@needs_wasmtime
+@needs("wasmtime")
 def test_it_cannot_reach_the_network() -> None:
     ended = ran(modules.connect())
 
@@ -125,7 +123,7 @@ def test_it_cannot_reach_the_network() -> None:
     assert b"sock_connect` has not been defined" in ended.stderr
 
 
-@needs_wasmtime
+@needs("wasmtime")
 @pytest.mark.parametrize(
     ("code", "within", "status", "number", "limit"),
     [
@@ -164,14 +162,14 @@ def test_every_end_has_its_status(
         assert ended.stderr or code == modules.grow(40 << 20)
 
 
-@needs_wasmtime
+@needs("wasmtime")
 def test_the_kernel_ends_it_when_the_runtime_does_not() -> None:
     ended = ran(modules.spin(1 << 62), within=bounds(cpu_seconds=1), without=frozenset({"epoch"}))
 
     assert (ended.status, ended.signal) == (Status.TIMEOUT_CPU, 24)
 
 
-@needs_wasmtime
+@needs("wasmtime")
 def test_a_module_that_is_costly_to_compile_is_ended_too() -> None:
     body = "(drop (i32.add (i32.const 1) (i32.const 2)))" * 400_000
     ended = ran(f'(module (func (export "_start") {body}))', within=bounds(wall_seconds=0.1))
@@ -179,7 +177,7 @@ def test_a_module_that_is_costly_to_compile_is_ended_too() -> None:
     assert ended.status is Status.TIMEOUT_WALL
 
 
-@needs_wasmtime
+@needs("wasmtime")
 def test_a_cancelled_run_ends_at_once() -> None:
     cancel = threading.Event()
     threading.Timer(0.3, cancel.set).start()
@@ -189,7 +187,7 @@ def test_a_cancelled_run_ends_at_once() -> None:
     assert time.monotonic() - began < BOUNDS.wall_seconds / 2
 
 
-@needs_wasmtime
+@needs("wasmtime")
 def test_nothing_lives_when_the_answer_is_there() -> None:
     for seconds in (0.0, 60.0):
         sandbox = Sandbox.ready(bounds(wall_seconds=0.3), {}, recipe=InWasmtime())
@@ -198,8 +196,8 @@ def test_nothing_lives_when_the_answer_is_there() -> None:
         assert not alive(sandbox.child)
 
 
-@needs_wasmtime
-@needs_root
+@needs("wasmtime")
+@needs("root")
 def test_root_runs_it_as_somebody_else() -> None:
     sandbox = Sandbox.ready(bounds(wall_seconds=1.0), {}, recipe=InWasmtime())
     seen: dict[str, str] = {}
@@ -217,8 +215,8 @@ def test_root_runs_it_as_somebody_else() -> None:
     assert seen["outside_capabilities"] == "none"
 
 
-@needs_wasmtime
-@needs_root
+@needs("wasmtime")
+@needs("root")
 def test_an_ordinary_user_can_use_it() -> None:
     def work() -> None:
         sys.executable = sys.executable if os.access(sys.executable, os.X_OK) else "/usr/bin/python3"
@@ -283,7 +281,7 @@ sandbox.run(program(wasm_modules.sleep(600)))
 """
 
 
-@needs_wasmtime
+@needs("wasmtime")
 @pytest.mark.parametrize("delay", [0.0, 0.02, 1.0])
 def test_an_engine_that_is_killed_takes_its_module_along(delay: float) -> None:
     text = _ENGINE.format(root=str(Path(__file__).parents[3]))
@@ -295,8 +293,8 @@ def test_an_engine_that_is_killed_takes_its_module_along(delay: float) -> None:
     assert gone(child)
 
 
-@needs_wasmtime
-@pytest.mark.machine
+@needs("wasmtime")
+@needs("wasmtime")
 @pytest.mark.slow
 def test_the_probe_shows_every_boundary() -> None:
     rows = probe_wasmtime()
@@ -327,8 +325,8 @@ def controls() -> dict[str, str]:
     return {act.name: act.outside for row in probe_wasmtime() for act in row.acts}
 
 
-@needs_wasmtime
-@pytest.mark.machine
+@needs("wasmtime")
+@needs("wasmtime")
 @pytest.mark.slow
 @pytest.mark.parametrize("protection", SHOWS)
 def test_every_protection_is_worth_something(protection: str, controls: dict[str, str]) -> None:

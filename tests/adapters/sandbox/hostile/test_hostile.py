@@ -28,6 +28,7 @@ from tests.adapters.sandbox.hostile import (
 from tests.adapters.sandbox.hostile.canaries import Host, as_told, end, host, marked
 from tests.adapters.sandbox.hostile.model import Control, Hostile
 from tests.adapters.sandbox.hostile.plain import run_plain
+from tests.facilities import needs
 from tests.processes import alive
 
 _FAMILIES = {
@@ -64,11 +65,7 @@ _OVER_SECONDS = 1.5
 """How much later than its limit a run may end on a machine that does other things too."""
 
 pytestmark = [
-    pytest.mark.machine,
-    pytest.mark.skipif(
-        os.uname().machine != "x86_64" or Bubblewrap().available() is not None,
-        reason="no sandbox on this machine: hostile programs were NOT tried here",
-    ),
+    needs("bubblewrap", "x86_64"),
 ]
 
 
@@ -102,7 +99,7 @@ def test_every_python_program_can_be_compiled() -> None:
             compile(one.text, name, "exec")
 
 
-# covers: A03 A85 C58 C59 C60 C61 C65 C84 E08 H01 H18
+# covers: A03 A85.1 C58 C59 C60 C61 C65 C84 E08 H01 H18
 @pytest.mark.usefixtures("_careless")
 @pytest.mark.parametrize("name", sorted(_ALL))
 def test_hostile_program(name: str, canaries: Host) -> None:
