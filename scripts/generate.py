@@ -70,8 +70,6 @@ def coverage(problems: list[str]) -> str:
     text += f"{len(whole)} of {len(catalogue)} rows of `fixtures/acceptance.yaml` are shown: each of their cases by\n"
     text += "a case file or a test. What a test needs of the machine stands in brackets (`tests/facilities.py`);\n"
     text += "where that is missing the test is skipped, and the test run lists the cases it has not shown.\n"
-    )
-    text += "that is missing the test is skipped, and the test run lists the cases that it has not shown.\n"
     for wave in sorted({row["wave"] for row in catalogue}):
         members = [row for row in catalogue if row["wave"] == wave]
         count = sum(row["id"] in whole for row in members)
