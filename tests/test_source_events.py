@@ -59,7 +59,7 @@ def told(engine: Engine, bundle: Path, mode: str = "check") -> list[dict[str, An
 # A26: the same bytes, and no network
 
 
-# covers: A26
+# covers: A26.1
 def test_two_runs_in_fresh_states_give_the_same_bytes(tmp_path: Path, cache: Path) -> None:
     written = []
     for name in ("one", "two"):
@@ -123,7 +123,7 @@ if refused or not used:
 """
 
 
-# covers: A26
+# covers: A26.2
 def test_a_socket_guard_sees_no_connection_but_the_one_to_opa(tmp_path: Path, cache: Path) -> None:
     """Whatever connects, sends or looks up a name fails, but on a unix socket; the guard is first shown to bite."""
     (tmp_path / "into").mkdir()
@@ -140,7 +140,7 @@ def test_a_socket_guard_sees_no_connection_but_the_one_to_opa(tmp_path: Path, ca
     assert done.stdout.split() == ["allow", "allow", "allow", "deny", "confirm", "staged"]
 
 
-# covers: A26
+# covers: A26.2
 @needs("network_namespace")
 def test_without_any_network_the_command_says_and_writes_the_same(tmp_path: Path, cache: Path) -> None:
     """In a network namespace of its own not even OPA could reach anything."""
@@ -161,14 +161,14 @@ def test_without_any_network_the_command_says_and_writes_the_same(tmp_path: Path
 # A27: the seven facts
 
 
-# covers: A27
+# covers: A27.1
 def test_source_id_is_recorded(engine: Engine, tmp_path: Path) -> None:
     assert [one["source_id"] for one in told(engine, EXTERNAL)] == ["contacts-1", "cities-1"]
     unnamed = edited("external_contacts", tmp_path / "b", lambda bundle: bundle["records"][1].pop("id"))
     assert [one["source_id"] for one in told(engine, unnamed)] == ["contacts-1", "#1"]
 
 
-# covers: A27
+# covers: A27.2
 def test_source_kind_is_recorded(engine: Engine) -> None:
     kinds = {
         "external_contacts": {"external"},
@@ -180,7 +180,7 @@ def test_source_kind_is_recorded(engine: Engine) -> None:
         assert {one["source_kind"] for one in told(engine, BUNDLES / name)} == wanted
 
 
-# covers: A27
+# covers: A27.3
 def test_policy_outcome_is_recorded_with_the_name_of_what_happened(engine: Engine) -> None:
     names = {
         ("offline_fixture", "check"): ("allow", "source_checked"),
@@ -195,7 +195,7 @@ def test_policy_outcome_is_recorded_with_the_name_of_what_happened(engine: Engin
         assert {(one["policy_outcome"], one["event"]) for one in found} == {(outcome, name)}, (bundle, mode)
 
 
-# covers: A27
+# covers: A27.4
 def test_origin_alias_is_recorded_and_nothing_more_exact_about_the_origin(engine: Engine, tmp_path: Path) -> None:
     found = told(engine, EXTERNAL)
     assert [one["origin_alias"] for one in found] == ["partner-directory", "partner-gazetteer"]
@@ -209,7 +209,7 @@ def test_origin_alias_is_recorded_and_nothing_more_exact_about_the_origin(engine
     assert told(engine, host)[0]["origin_alias"] == redacted("data.example.org")
 
 
-# covers: A27
+# covers: A27.5
 def test_hashes_are_recorded_as_declared_and_as_computed(engine: Engine) -> None:
     (same,) = told(engine, BUNDLES / "offline_fixture")
     assert same["hashes"]["declared"] == same["hashes"]["computed"]
@@ -221,7 +221,7 @@ def test_hashes_are_recorded_as_declared_and_as_computed(engine: Engine) -> None
     assert told(engine, BUNDLES / "content_missing")[1]["hashes"]["computed"] is None
 
 
-# covers: A27
+# covers: A27.6
 def test_license_outcome_is_recorded(engine: Engine) -> None:
     outcomes = {
         "offline_fixture": {"accepted"},
@@ -237,7 +237,7 @@ def test_license_outcome_is_recorded(engine: Engine) -> None:
         assert found == wanted, name
 
 
-# covers: A27
+# covers: A27.7
 def test_rejection_causes_are_recorded_and_beside_the_seven_facts_only_the_name(engine: Engine) -> None:
     causes = {"offline_fixture": [[]], "unknown_license": [[], ["license_unknown"]]}
     causes["no_network_section"] = [
@@ -357,32 +357,32 @@ def never(name: str, engine: Engine, tmp_path: Path) -> None:
         assert json.dumps(planted.text)[1:-1] not in written
 
 
-# covers: A28
+# covers: A28.1
 def test_a_planted_raw_provider_payload_does_not_appear(engine: Engine, tmp_path: Path) -> None:
     never("raw provider payload", engine, tmp_path)
 
 
-# covers: A28
+# covers: A28.2
 def test_a_planted_authorization_header_does_not_appear(engine: Engine, tmp_path: Path) -> None:
     never("authorization header", engine, tmp_path)
 
 
-# covers: A28
+# covers: A28.3
 def test_a_planted_api_key_does_not_appear(engine: Engine, tmp_path: Path) -> None:
     never("api key", engine, tmp_path)
 
 
-# covers: A28
+# covers: A28.4
 def test_planted_source_text_does_not_appear(engine: Engine, tmp_path: Path) -> None:
     never("source text", engine, tmp_path)
 
 
-# covers: A28
+# covers: A28.5
 def test_planted_private_user_data_does_not_appear(engine: Engine, tmp_path: Path) -> None:
     never("private user data", engine, tmp_path)
 
 
-# covers: A28
+# covers: A28.6
 def test_another_planted_raw_secret_does_not_appear(engine: Engine, tmp_path: Path) -> None:
     never("other raw secret", engine, tmp_path)
 
@@ -390,7 +390,7 @@ def test_another_planted_raw_secret_does_not_appear(engine: Engine, tmp_path: Pa
 # A09: nothing is built before the decision is durable
 
 
-# covers: A09
+# covers: A09.2
 def test_no_environment_is_built_before_the_admitting_decision_is_durable(tmp_path: Path, cache: Path) -> None:
     """The hand that would build reads the record when it is called, with nothing flushed for its sake."""
     settings = Settings(state=tmp_path / "state", cache=cache)

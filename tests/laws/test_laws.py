@@ -163,6 +163,7 @@ def test_1_no_fact_missing_or_of_another_type_widens(file: CaseFile, runner: Run
         assert RANK[got] <= RANK[outcome], f"{path} as {value!r}"
 
 
+# covers: A09.1
 @pytest.mark.parametrize("file", ON_BUNDLES, ids=case_id)
 def test_1_no_field_of_a_source_bundle_missing_or_of_another_type_widens(
     file: CaseFile, runner: Runner, tmp_path: Path
@@ -584,7 +585,7 @@ def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile,
             assert found.model_dump(mode="json") == mutant
 
 
-# covers: A24, H23
+# covers: H23 A24.3
 @pytest.mark.parametrize("file", ON_BUNDLES, ids=case_id)
 def test_6_a_boundary_that_was_not_shown_is_refused(file: CaseFile, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)

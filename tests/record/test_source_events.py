@@ -35,7 +35,7 @@ def test_the_seven_facts_are_recorded_and_beside_them_only_the_name() -> None:
     assert set(SourceEvent.model_fields) == set(FACTS)
 
 
-# covers: A27
+# covers: A27.7
 @pytest.mark.parametrize("name", ["time", "url", "decision_id", "bytes", "path", "message"])
 def test_another_fact_is_refused(name: str) -> None:
     facts: dict[str, Any] = {name: "x"}
@@ -133,7 +133,7 @@ def test_a_planted_secret_reaches_no_file_of_the_record(name: str, tmp_path: Pat
     assert "contacts-1" in (tmp_path / "state" / DECISIONS).read_text()  # the control: what is no secret is there
 
 
-# covers: A26
+# covers: A26.1
 def test_two_runs_give_identical_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         with open_log(tmp_path / name) as log:
