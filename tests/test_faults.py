@@ -331,7 +331,7 @@ runpy.run_module("engine", run_name="__main__")
 """
 
 
-# covers: H11
+# covers: H11.2
 @pytest.mark.parametrize("room", [400, 3000])
 def test_a_full_disk_denies_from_the_first_decision_that_does_not_fit(room: int, command: Command) -> None:
     """A limit on the size of files stands for a full disk; the record is large enough for nothing else to meet it."""
@@ -379,7 +379,7 @@ def mounted(script: str, command: Command) -> subprocess.CompletedProcess[bytes]
     )
 
 
-# covers: H11
+# covers: H11.2
 @needs("mounts")
 def test_a_file_system_without_room_denies(command: Command) -> None:
     script = "mount -t tmpfs -o size=16k,mode=700 none $STATE"

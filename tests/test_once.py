@@ -37,7 +37,7 @@ def codes(answer: Answer) -> list[str]:
     return [finding.code for finding in answer.decision.findings]
 
 
-# covers: C69
+# covers: C69.1 C69.3
 def test_a_repeated_request_gets_the_first_decision_and_no_second_effect(engine: Engine) -> None:
     ran: list[str] = []
 
@@ -56,14 +56,14 @@ def test_a_repeated_request_gets_the_first_decision_and_no_second_effect(engine:
     assert verify(engine.settings.state).ok
 
 
-# covers: C69
+# covers: C69.2
 def test_the_same_key_with_another_body_is_an_error(engine: Engine) -> None:
     engine.decide("license", ACCEPTED, context=KEY)
     got = engine.decide("license", {**ACCEPTED, "purpose": "eval"}, context=KEY)
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_conflict"])
 
 
-# covers: C69
+# covers: C69.3
 def test_of_many_at_once_one_has_the_effect(engine: Engine) -> None:
     ran: list[str] = []
 
@@ -84,7 +84,7 @@ def test_keys_of_others_are_others(engine: Engine) -> None:
     assert engine.decide("license", ACCEPTED, context=other).decision.decision_id != first.decision.decision_id
 
 
-# covers: H13
+# covers: H13.5
 def test_no_earlier_allow_is_given_again_when_the_policy_changed_or_is_down(engine: Engine, settings: Settings) -> None:
     assert engine.decide("license", ACCEPTED, context=KEY).decision.outcome == "allow"
     engine.__exit__()

@@ -43,7 +43,7 @@ def decision(*codes: str, outcome: Outcome = Outcome.DENY) -> Decision:
     )
 
 
-# covers: D15
+# covers: D15.1 D15.2 D15.3 D15.4
 @pytest.mark.parametrize("code", CLASSES)
 def test_each_boundary_has_its_own_class(code: str) -> None:
     with pytest.raises(UnsupportedBoundaryError) as caught:

@@ -320,7 +320,7 @@ def test_a_run_that_failed_there_is_an_error_and_nothing_more(runner: LoopbackRu
     assert (result.status, result.facts["ok"], result.facts["http_status"]) == ("run_failed", False, status)
 
 
-# covers: D44
+# covers: D44.1
 @pytest.mark.parametrize(
     ("said", "told"),
     [
@@ -369,7 +369,7 @@ def test_secrets_are_found_wherever_a_run_carries_them() -> None:
     assert clean("two-long Bearer three", ("two-long", "Bearer three")) == "[secret] [secret]"
 
 
-# covers: D44
+# covers: D44.2
 @pytest.mark.parametrize(
     ("answer", "text"),
     [

@@ -252,7 +252,7 @@ def trusting(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[
         yield running, settings
 
 
-# covers: B26, B27
+# covers: B26 B27 B41.2
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, trusting: tuple[Engine, Settings]) -> None:
     engine, settings = trusting

@@ -127,7 +127,7 @@ def test_unauthorized_requests_are_recorded_and_flooding_is_not(tmp_path: Path, 
     assert [line["findings"][0]["code"] for line in refusals] == ["unauthorized"] * statuses.count(401)
 
 
-# covers: D58
+# covers: D58.1
 @pytest.mark.parametrize("value", ["", "   "])
 def test_an_empty_or_blank_variable_is_no_token(tmp_path: Path, cache: Path, value: str) -> None:
     with serving(tmp_path, cache, env={"AGENTA_AGENT_RUNNER_TOKEN": value}) as running:
@@ -139,7 +139,7 @@ def test_an_empty_or_blank_variable_is_no_token(tmp_path: Path, cache: Path, val
         assert running.raw(bare + b"Content-Length: 0\r\n\r\n").startswith(b"HTTP/1.1 401")
 
 
-# covers: D01
+# covers: D01.1
 def test_the_host_comes_from_the_variable_and_is_this_machine_without_it(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         assert running.host == "127.0.0.1"
@@ -280,7 +280,7 @@ def test_files_that_are_no_certificates_do_not_start(tmp_path: Path, cache: Path
 SECRETS = ("sk-proj-Zt4Qm81LwXk2Vb7Nc3Ys9Hd5", "AKIAIOSFODNN7EXAMPLE", "ghp_16C7e42F292c6912E7710c838347Ae178B4a")
 
 
-# covers: B41 B43 D29
+# covers: D29 B41.1 B43.1 B43.2
 def test_no_planted_secret_reaches_log_metrics_answer_or_record(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache, env={"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as running:
         told: bytes = b""

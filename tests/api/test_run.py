@@ -135,14 +135,14 @@ def guarded(shut: Gate) -> Gate:
 # Who asks
 
 
-# covers: D03
+# covers: D03.1
 def test_by_default_a_run_of_this_machine_needs_no_token(front: Gate) -> None:
     reply = front.run()
     assert (reply.status, reply.json) == (200, OUTPUT)
     assert len(front.runner.received) == 1
 
 
-# covers: D03 D04 D05
+# covers: D05 D03.2 D04.1 D04.2
 @pytest.mark.parametrize(
     "headers",
     [
@@ -157,7 +157,7 @@ def test_with_the_token_in_either_header_the_run_is_taken(guarded: Gate, headers
     assert (reply.status, reply.json) == (200, OUTPUT)
 
 
-# covers: D03 D05 H10
+# covers: H10 D03.2 D05.1
 @pytest.mark.parametrize(
     "headers",
     [
@@ -198,7 +198,7 @@ def test_health_is_open_while_a_token_is_set(guarded: Gate) -> None:
     assert (reply.status, reply.json) == (200, {"status": "ok"})
 
 
-# covers: D58
+# covers: D58.2
 @pytest.mark.parametrize("value", ["", "   "])
 def test_an_empty_or_blank_variable_is_no_token_and_matches_none(tmp_path: Path, cache: Path, value: str) -> None:
     with gate(tmp_path, cache, {"AGENTA_AGENT_RUNNER_TOKEN": value}) as found:
@@ -212,7 +212,7 @@ def test_an_empty_or_blank_variable_is_no_token_and_matches_none(tmp_path: Path,
         assert found.runner.received == []
 
 
-# covers: H10
+# covers: D05.2 H10.2 H10.3
 def test_wrong_tokens_are_slowed_and_no_token_is_told(tmp_path: Path, cache: Path) -> None:
     with gate(tmp_path, cache, {"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as found:
         replies = [found.run(Authorization=f"Bearer w7ong-{number}") for number in range(30)]
@@ -240,7 +240,7 @@ def test_the_address_is_decided_first_then_the_run_then_the_runner_is_asked(fron
     ]
 
 
-# covers: D41 D42
+# covers: D42 D41.1
 @pytest.mark.parametrize(
     "rest",
     [
@@ -424,7 +424,7 @@ FAILING: dict[str, tuple[Behavior, int]] = {
 }
 
 
-# covers: D44
+# covers: D44.1
 @pytest.mark.parametrize("name", FAILING)
 def test_a_runner_that_fails_is_an_error_without_details(impatient: Gate, name: str) -> None:
     impatient.forget()
@@ -442,7 +442,7 @@ def test_a_runner_that_fails_is_an_error_without_details(impatient: Gate, name: 
     assert impatient.recorded(f"failing-{name}")[2][0] == "result"
 
 
-# covers: D44
+# covers: D44.2
 def test_a_runner_that_is_not_there_is_an_error_and_only_standard_error_has_the_stack(
     tmp_path: Path, cache: Path
 ) -> None:
@@ -461,7 +461,7 @@ def test_a_runner_that_is_not_there_is_an_error_and_only_standard_error_has_the_
         assert "[sandbox-agent] run error: RunnerError" in found.engine.log.read_text()
 
 
-# covers: D44
+# covers: D44.1
 def test_an_engine_that_cannot_decide_answers_in_the_same_way(tmp_path: Path, cache: Path) -> None:
     with gate(tmp_path, cache) as found:
         reply = until(lambda: _without_opa(found))
@@ -741,7 +741,7 @@ def everything(engine: Serving) -> bytes:
     return b"\n".join(path.read_bytes() for path in files)
 
 
-# covers: D29 B41 B43
+# covers: B41 B43.2 D29.1 D29.2 D29.3
 @pytest.mark.parametrize("detail", ["facts", "payload"])
 def test_what_a_run_carries_gets_to_its_runner_and_nowhere_else(tmp_path: Path, cache: Path, detail: str) -> None:
     with ExitStack() as stack:

@@ -122,7 +122,7 @@ def test_killed_under_load_nothing_that_was_acknowledged_is_missing(tmp_path: Pa
     assert set(recorded.values()) == {1}
 
 
-# covers: H13
+# covers: H13.2
 def test_opa_killed_and_stopped_under_load_gives_only_reserved_denies_and_recovers(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache, "--deadline", "1") as api, load(api) as running:
         for fault in ("killed", "stopped"):

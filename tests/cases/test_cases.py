@@ -8,6 +8,7 @@ import pytest
 
 from engine.cases import CaseFile, Runner, read_case
 from engine.errors import GatherError
+from engine.model import Outcome, is_reserved
 from engine.points.registry import POINTS
 from tests.conftest import CASES, case_id
 
@@ -21,6 +22,19 @@ def test_every_point_has_a_good_and_a_bad_case() -> None:
     """Positive control of the laws: without an allowed case they would hold for nothing."""
     outcomes = {(file.case.point, file.case.want.outcome.value) for file in CASES}
     assert {(point, outcome) for point in POINTS for outcome in ("allow", "deny")} <= outcomes
+
+
+# covers: H23.3
+def test_every_refusal_names_a_code_that_the_catalogue_explains(runner: Runner) -> None:
+    """What a case wants is what `test_case` gets: codes and nothing else."""
+    policy = runner.engine({}).policy
+    assert policy is not None
+    for file in CASES:
+        case = file.case
+        assert (case.want.outcome is Outcome.ALLOW) or case.want.codes, file.path
+        for code in case.want.codes:
+            words = policy.catalogue.words(case.point, code)
+            assert is_reserved(code) or (words is not None and words.title and words.remedy), (file.path, code)
 
 
 WITH_STATE = """

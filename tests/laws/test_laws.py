@@ -153,7 +153,7 @@ def facts(engine: Engine, bundle: Path, changes: Any) -> dict[str, Any] | None:
         return gathered.input.model_dump(mode="json", exclude_none=True) | COMMON
 
 
-# covers: H12
+# covers: H12.1 H12.2
 @pytest.mark.parametrize("file", NARROWED, ids=case_id)
 def test_1_no_fact_missing_or_of_another_type_widens(file: CaseFile, runner: Runner) -> None:
     engine, original, outcome = taken(runner, file)
@@ -257,7 +257,7 @@ def payload(point: str, path: Sequence[str | int], *, itself: bool = False) -> b
     return any(part in PAYLOADS.get(point, ()) for part in (path if itself else path[:-1]))
 
 
-# covers: H12
+# covers: H12.1 H12.2
 @pytest.mark.parametrize("file", [file for file in NARROWED if file.case.bundle is None], ids=case_id)
 def test_1_no_field_of_a_request_missing_or_of_another_type_widens(file: CaseFile, runner: Runner) -> None:
     engine, _, outcome = taken(runner, file)
@@ -288,6 +288,7 @@ def test_1_no_combination_widens(data: st.DataObject, runner: Runner) -> None:
     assert RANK[outcomes(engine, [mutant])[0]] <= RANK[outcome]
 
 
+# covers: H22.1
 @pytest.mark.parametrize("file", [file for file in ALLOWED if file.case.bundle], ids=case_id)
 def test_2_an_unknown_field_is_refused_in_a_source_bundle(file: CaseFile, runner: Runner, tmp_path: Path) -> None:
     engine, _, _ = taken(runner, file)
@@ -296,6 +297,7 @@ def test_2_an_unknown_field_is_refused_in_a_source_bundle(file: CaseFile, runner
     assert set(outcomes(engine, [f for f in found if f is not None])) == {"deny"}
 
 
+# covers: H22.3
 @pytest.mark.parametrize("file", ALLOWED, ids=case_id)
 def test_2_an_unknown_field_is_refused_in_a_request(file: CaseFile, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)
@@ -500,7 +502,7 @@ GARBAGE = {
 }
 
 
-# covers: H13 H23
+# covers: H23 H13.3
 @pytest.mark.parametrize("name", GARBAGE)
 @pytest.mark.parametrize("file", ONE_EACH, ids=case_id)
 def test_4_a_malformed_answer_is_a_deny_with_a_reserved_code(file: CaseFile, name: str, runner: Runner) -> None:
@@ -513,7 +515,7 @@ def test_4_a_malformed_answer_is_a_deny_with_a_reserved_code(file: CaseFile, nam
     assert _recorded(engine, got.decision.decision_id)["outcome"] == "deny"
 
 
-# covers: H13
+# covers: H13.1
 @pytest.mark.parametrize("file", ONE_EACH, ids=case_id)
 def test_4_a_dead_opa_is_a_deny_with_a_reserved_code(
     file: CaseFile, runner: Runner, shared_settings: Settings, tmp_path: Path
@@ -535,7 +537,7 @@ def test_4_a_dead_opa_is_a_deny_with_a_reserved_code(
         assert _recorded(engine, got.decision.decision_id)["findings"][0]["code"] == got.decision.findings[0].code
 
 
-# covers: H11
+# covers: H11.1
 @pytest.mark.parametrize("file", ONE_EACH, ids=case_id)
 def test_5_without_a_record_nothing_is_allowed_and_nothing_runs(
     file: CaseFile, runner: Runner, shared_settings: Settings, tmp_path: Path
@@ -564,6 +566,7 @@ def test_5_without_a_record_nothing_is_allowed_and_nothing_runs(
     assert len(ran) == 1
 
 
+# covers: H23.4
 @pytest.mark.parametrize("file", ALLOWED, ids=case_id)
 def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile, runner: Runner) -> None:
     engine, original, _ = taken(runner, file)
@@ -585,7 +588,7 @@ def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile,
             assert found.model_dump(mode="json") == mutant
 
 
-# covers: H23 A24.3
+# covers: A24.3 H23.4
 @pytest.mark.parametrize("file", ON_BUNDLES, ids=case_id)
 def test_6_a_boundary_that_was_not_shown_is_refused(file: CaseFile, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)

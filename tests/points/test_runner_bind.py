@@ -94,7 +94,7 @@ def test_a_port_is_a_port(port: Any, runner: Runner) -> None:
     assert [finding.code for finding in got.decision.findings] == ["engine.request_invalid"]
 
 
-# covers: D01
+# covers: D01.2
 def test_no_default_setting_listens_everywhere() -> None:
     """Whatever a setting may be by default stands as a text in the sources or in the values."""
     found = {text for text in _texts_of_the_project() if address_facts(text).reach == "unspecified"}

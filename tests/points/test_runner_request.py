@@ -104,7 +104,7 @@ def test_null_is_no_answer(shape: dict[str, Any]) -> None:
             facts({"messages": [], **shape, name: None})
 
 
-# covers: D45
+# covers: D45.1 D45.2
 def test_legacy_keys_move_into_agent() -> None:
     legacy = {"harness": "pi_core", "sandbox": "daytona", "permission_policy": "deny"}
     agent = facts({"messages": [], **legacy}).agent
@@ -112,7 +112,7 @@ def test_legacy_keys_move_into_agent() -> None:
     assert (agent.sandbox_stated, agent.permission_policy_stated) == (True, True)
 
 
-# covers: D63
+# covers: D63.1
 def test_no_legacy_key_stays_at_the_top_level() -> None:
     stated = ("harness", "sandbox", "permission_policy")
     document = facts({"messages": [], "agent": {}, "harness": "pi_core", "sandbox": "x", "permission_policy": "y"})
@@ -131,7 +131,7 @@ def test_a_key_inside_agent_wins_whatever_else_is_stated() -> None:
             assert getattr(agent, name) == ("inner" if name in names else "top")
 
 
-# covers: D63, D45
+# covers: D45 D63.2
 def test_an_outer_permission_policy_does_not_mend_an_inner_one(runner: Runner) -> None:
     request = {"messages": [], "permission_policy": "ask", "agent": {"harness": "pi_core", "permission_policy": "auto"}}
     engine = runner.engine({})

@@ -93,7 +93,7 @@ def test_an_address_that_is_not_canonical_is_not_shown() -> None:
     assert "canary" not in facts.model_dump_json()
 
 
-# covers: D41
+# covers: D41.2
 def test_a_refused_address_leaves_a_caller_without_the_limits_that_it_needs(runner: Runner) -> None:
     """A caller that resolves anything only with the address in its limits resolves nothing."""
     engine = runner.engine({})

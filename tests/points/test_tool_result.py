@@ -46,7 +46,7 @@ def test_every_text_that_would_be_shown_is_looked_at() -> None:
     }
 
 
-# covers: B26, B32
+# covers: B26 B32 B41.2
 def test_nothing_that_a_tool_said_is_in_the_input() -> None:
     said = facts(message="quokka", details={"quokka9": "quokka", "a b": "quokka"}).model_dump_json()
     assert said.count("quokka") == 1  # the name of a detail is its id

@@ -112,7 +112,7 @@ def test_every_item_is_asked_and_named(policy: Served) -> None:
     assert answer["outcome"] == "deny"
 
 
-# covers: H23
+# covers: H23.1
 @pytest.mark.parametrize("point", ["license", "", None, 0, "Source", ["source"]])
 def test_another_point_denies(point: Any, policy: Served) -> None:
     assert policy.ask({**request(), "point": point}) == {"outcome": "deny", "findings": []}
@@ -123,7 +123,7 @@ def test_another_document_denies(document: Any, policy: Served) -> None:
     assert policy.ask(document) == {"outcome": "deny", "findings": []}
 
 
-# covers: H23
+# covers: H23.2
 def test_levels_fold_to_the_strictest(policy: Served) -> None:
     refused, odd = record(license="GPL-2.0-only"), record("two", copies=2)
     answers = policy.ask_all(

@@ -128,7 +128,7 @@ def test_a_signed_release_is_served_by_an_opa_with_the_key(release: Path, keys: 
     assert serve(loaded(release, keys, tmp_path), keys.public) == "allow"
 
 
-# covers: H13
+# covers: H13.4
 def test_opa_itself_takes_no_unsigned_archive(bundle: PolicyBundle, keys: Keys) -> None:
     """The control: the same archives are served where no key is demanded."""
     assert "signature" in serve(bundle, keys.public)
@@ -244,7 +244,7 @@ def test_what_only_a_signature_tells(
     assert loaded(release, None, tmp_path).statement.format == 1
 
 
-# covers: H13
+# covers: H13.4
 def test_another_key(release: Path, other_keys: Keys, tmp_path: Path) -> None:
     told = refused(release, other_keys, tmp_path)
     assert told.count("failed to verify JWT signature") == 3
