@@ -48,7 +48,7 @@ def looked_up(*changes: tuple[str, Any]) -> dict[str, Any]:
     return tool_lookup(values)
 
 
-# covers: B12
+# covers: B12.3
 @pytest.mark.parametrize(
     ("path", "value", "where", "message"),
     [
@@ -66,7 +66,7 @@ def test_unknown_names(path: str, value: Any, where: str, message: str) -> None:
     assert told.startswith(message)
 
 
-# covers: B12
+# covers: B12.4
 def test_cycles_of_groups() -> None:
     found = errors(("groups/contacts", ["group:subagents"]), ("groups/watching_subagents", ["group:contacts"]))
     assert [place for place, _ in found] == [

@@ -53,7 +53,7 @@ def asked(runner: Runner, *servers: dict[str, Any], to: Harness | None = None) -
     return engine.decide("mcp", {"phase": "delivery", "servers": list(servers)}, harness.take), harness, engine
 
 
-# covers: D34
+# covers: D34.1
 def test_an_http_server_is_delivered_with_name_url_and_headers(runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP)
     assert answer.decision.outcome is Outcome.ALLOW
@@ -67,7 +67,7 @@ def test_an_http_server_is_delivered_with_name_url_and_headers(runner: Runner) -
     ]
 
 
-# covers: D34
+# covers: D34.2
 def test_the_secret_is_in_the_header_and_in_no_log(runner: Runner) -> None:
     answer, harness, engine = asked(runner, HTTP, EMPTY)
     assert CANARY in str(harness.wire())  # the control: it was there, and it was delivered
@@ -80,13 +80,13 @@ def test_the_secret_is_in_the_header_and_in_no_log(runner: Runner) -> None:
         assert CANARY not in text
 
 
-# covers: D35
+# covers: D35.1
 def test_without_secrets_the_headers_are_empty(runner: Runner) -> None:
     _, harness, _ = asked(runner, OPEN)
     assert harness.wire() == [{"type": "http", "name": "open", "url": URL, "headers": []}]
 
 
-# covers: D35
+# covers: D35.2
 @pytest.mark.parametrize("nothing", [EMPTY, NOWHERE, {**EMPTY, "command": ""}], ids=["stdio", "http", "blank"])
 def test_what_there_is_nothing_to_deliver_of_is_skipped_and_logged(nothing: dict[str, Any], runner: Runner) -> None:
     answer, harness, _ = asked(runner, nothing)
@@ -95,7 +95,7 @@ def test_what_there_is_nothing_to_deliver_of_is_skipped_and_logged(nothing: dict
     assert harness.lines == [f"MCP server `{nothing['name']}` is left out: there is nothing to deliver of it"]
 
 
-# covers: D35
+# covers: D35.3
 def test_a_mixed_list_skips_only_what_cannot_be_delivered(runner: Runner) -> None:
     answer, harness, _ = asked(runner, EMPTY, HTTP, NOWHERE, OPEN)
     assert [one.name for one in harness.delivered] == ["docs", "open"]
@@ -113,7 +113,7 @@ def test_a_stdio_server_is_refused_at_delivery(runner: Runner) -> None:
     assert harness.delivered == ()
 
 
-# covers: D12.1 D13
+# covers: D12.1 D13.2
 def test_a_stdio_server_that_reaches_delivery_with_a_permit_is_refused_there(runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, to=Harness(HTTP, STDIO))
     assert answer.decision.outcome is Outcome.ALLOW  # the control: the decision was about another list
@@ -166,7 +166,7 @@ def test_a_permit_for_another_moment_delivers_nothing(runner: Runner) -> None:
         deliver(forged, forged.input_digest, McpLimits, harness.servers, harness.lines.append)
 
 
-# covers: D13
+# covers: D13.3
 @pytest.mark.parametrize("call", ["start", "list_tools", "call_tool", "stop"])
 def test_the_server_module_refuses_every_call(call: str) -> None:
     public = {name for name in vars(McpServerProcess) if not name.startswith("_")}
@@ -176,7 +176,7 @@ def test_the_server_module_refuses_every_call(call: str) -> None:
     assert caught.value.code == "MCP_UNSUPPORTED_MESSAGE"
 
 
-# covers: D13
+# covers: D13.3
 def test_the_wire_shapes_still_parse() -> None:
     servers = [STDIO, HTTP, EMPTY, NOWHERE]
     run = RunRequest.model_validate({"messages": (), "mcpServers": tuple(servers)})
@@ -187,7 +187,7 @@ def test_the_wire_shapes_still_parse() -> None:
     ]
 
 
-# covers: D13
+# covers: D13.1
 def test_both_points_refuse_a_stdio_server_at_plan_time() -> None:
     refused = {
         file.case.point

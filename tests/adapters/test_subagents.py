@@ -158,7 +158,7 @@ def test_a_subagent_has_the_environment_that_was_given_and_no_other(
     assert set(environment) <= {"PATH", "LC_CTYPE"}  # Python sets the second one for itself
 
 
-# covers: B25
+# covers: B25.1
 def test_running_blocks_until_the_subagent_has_ended(home: Home) -> None:
     reply = home.own.run(ASK, "say=3")
     child = child_of(reply)
@@ -170,7 +170,7 @@ def test_running_blocks_until_the_subagent_has_ended(home: Home) -> None:
     assert [json.loads(line) for line in again.turns] == [{"turn": 2}]
 
 
-# covers: B25
+# covers: B25.1
 def test_running_blocks_until_the_timeout_passes(home: Home) -> None:
     started = time.monotonic()
     reply = home.own.run(ASK, "wait", timeout_seconds=1)
@@ -184,7 +184,7 @@ def test_running_blocks_until_the_timeout_passes(home: Home) -> None:
     assert not alive(pid)
 
 
-# covers: B25
+# covers: B25.2
 @pytest.mark.parametrize(("how", "left"), [("wait", []), ("polite", [{"type": "cancel"}])])
 def test_cancelling_asks_with_a_line_and_a_signal(home: Home, how: str, left: list[Any]) -> None:
     child = child_of(home.own.spawn(ASK, f"say=1 {how}"))
@@ -197,7 +197,7 @@ def test_cancelling_asks_with_a_line_and_a_signal(home: Home, how: str, left: li
     assert told in ([], left)  # the signal may have been first
 
 
-# covers: B25
+# covers: B25.2 B25.3
 def test_cancelling_says_when_it_had_no_effect_and_killing_always_has_one(home: Home) -> None:
     child = child_of(home.own.spawn(ASK, "stubborn wait"))
     pid = said(home, child, "pid")
@@ -214,7 +214,7 @@ def test_cancelling_says_when_it_had_no_effect_and_killing_always_has_one(home: 
     assert home.row(child) == ("chat-7", "killed")
 
 
-# covers: B25
+# covers: B25.3
 @pytest.mark.parametrize("how", ["kill", "end", "close"])
 def test_nobody_of_its_group_outlives_a_subagent(home: Home, how: str) -> None:
     child = child_of(home.own.spawn(ASK, "brood wait"))
@@ -262,7 +262,7 @@ def test_a_long_task_arrives_whole(home: Home) -> None:
     assert "é" * 5_000 in transcript.last(1, 65_536)[0]
 
 
-# covers: B19 B20
+# covers: B19 B20.1
 def test_polling_gives_a_bounded_preview(home: Home) -> None:
     child = child_of(home.own.run(ASK, "say=70 long=3000"))
     assert len(home.own.poll(ASK, child).turns) == 50
@@ -273,7 +273,7 @@ def test_polling_gives_a_bounded_preview(home: Home) -> None:
     assert codes(home.own.poll(ASK, child, limit_turns=0)) == ["limit_turns_invalid"]
 
 
-# covers: B20
+# covers: B20.2
 def test_a_cut_inside_a_character_leaves_valid_text(settings: Settings) -> None:
     with at_home(settings, "subagents.line_bytes=7") as home:
         reply = home.own.run(ASK, "long=10")
@@ -288,7 +288,7 @@ def test_polling_waits_for_the_first_turn_only(settings: Settings) -> None:
         assert (reply.result.status, reply.turns) == ("late", ())
 
 
-# covers: B25
+# covers: B25.4
 def test_a_repeated_call_with_the_same_key_has_no_second_effect(home: Home) -> None:
     keyed = replace(ASK, key="k-1")
     first = home.own.spawn(keyed, "say=1 wait")
@@ -339,7 +339,7 @@ def test_what_a_key_gave_is_known_by_the_process_that_gave_it(home: Home, settin
     assert settings.state == home.state
 
 
-# covers: B25
+# covers: B25.6
 def test_each_operation_writes_its_audit_fields(home: Home) -> None:
     child = child_of(home.own.spawn(ASK, "say=1 wait"))
     said(home, child, "turn")

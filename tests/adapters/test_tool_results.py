@@ -71,7 +71,7 @@ def write_effect() -> NoReturn:
     raise OSError("disk /srv/full")
 
 
-# covers: B28
+# covers: B28.1 B28.2
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -129,7 +129,7 @@ def test_whatever_a_tool_does_there_is_a_result(what: str, engine: Engine, own_s
     assert verify(own_settings.state).ok
 
 
-# covers: A07.1, A99
+# covers: A07.1 A99.1
 def test_every_side_effect_is_recorded_also_of_a_call_that_failed(engine: Engine, own_settings: Settings) -> None:
     result = give(engine, write_effect)
     assert (result.status, result.content) == ("error", "the tool failed with OSError")
@@ -179,7 +179,7 @@ def test_a_tool_that_hangs_gives_a_result_and_its_side_effects_are_recorded(impa
     assert (done["status"], [one["id"] for one in done["facts"]["side_effects"]]) == ("timed_out", ["begun"])
 
 
-# covers: B30
+# covers: B30.2 B30.3
 def test_in_mode_safe_an_error_shows_its_type_and_a_validation_error_its_message(engine: Engine) -> None:
     other = give(engine, raising(OSError("cannot open /srv/secret-place")))
     assert (other.content, other.metadata.get("validation_error")) == ("the tool failed with OSError", None)
@@ -187,7 +187,7 @@ def test_in_mode_safe_an_error_shows_its_type_and_a_validation_error_its_message
     assert (wrong.status, wrong.content, wrong.code) == ("error", "the text is too long", "too_long")
 
 
-# covers: B32
+# covers: B32.1
 def test_a_validation_error_brings_class_code_and_details_and_nothing_else(engine: Engine) -> None:
     wrong = give(engine, raising(ToolValidationError("too_long", "the text is too long", {"most": 9})))
     assert wrong.metadata["validation_error"] == {
@@ -197,7 +197,7 @@ def test_a_validation_error_brings_class_code_and_details_and_nothing_else(engin
     }
 
 
-# covers: B32
+# covers: B32.3
 @pytest.mark.parametrize("shape", SHAPES)
 def test_details_with_a_secret_or_a_path_are_not_let_through(shape: str, engine: Engine) -> None:
     for error, code in (
@@ -213,7 +213,7 @@ def test_details_with_a_secret_or_a_path_are_not_let_through(shape: str, engine:
         assert SHAPES[shape] not in told
 
 
-# covers: B31
+# covers: B31.1
 def test_debug_shows_type_and_message_in_a_controlled_environment_only(engine: Engine, controlled: Engine) -> None:
     tool = raising(OSError("cannot open /srv/place"))
     shown, refused = give(controlled, tool, error_mode="debug"), give(engine, tool, error_mode="debug")
@@ -227,7 +227,7 @@ def test_debug_shows_type_and_message_in_a_controlled_environment_only(engine: E
     assert (secret.code, SHAPES["password"] in secret.content) == ("message_not_safe", False)
 
 
-# covers: B30
+# covers: B30.1
 def test_no_error_shows_a_stack(engine: Engine, controlled: Engine) -> None:
     def deep(level: int) -> NoReturn:
         if level:
@@ -252,7 +252,7 @@ def trusting(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[
         yield running, settings
 
 
-# covers: B26 B27 B41.2
+# covers: B27 B41.2 B26.1 B26.2
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, trusting: tuple[Engine, Settings]) -> None:
     engine, settings = trusting
@@ -283,7 +283,7 @@ def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, trusting:
     assert any(line["kind"] == "result" for line in added)
 
 
-# covers: B27
+# covers: B27.2
 def test_the_record_has_a_short_preview_of_the_arguments(engine: Engine, own_settings: Settings) -> None:
     own = ToolGate(engine, registry(**{READ: lambda search: search[:3]}), AGENT, **OPTIONS)
     long = "word " * 2_000

@@ -132,7 +132,7 @@ def test_a_hundred_megabytes_are_measured_and_cut() -> None:
     assert (outcome.given.bytes, len(outcome.given.text)) == (100_000_000, MOST)
 
 
-# covers: B28
+# covers: B28.3
 def test_a_cut_leaves_whole_characters() -> None:
     data = "aé€😀".encode()
     assert [cut(data, most) for most in range(len(data) + 2)] == (
@@ -239,7 +239,7 @@ def test_a_tool_that_hangs_holds_nobody_up_and_does_nothing_more() -> None:
     assert effects == [{"id": "first", "class": "write", "target_digest": digest_of("a file")}]
 
 
-# covers: A99
+# covers: A99.1
 def test_side_effects_of_a_call_that_failed_are_all_there() -> None:
     def tool() -> NoReturn:
         record_side_effect("write", id="one", target="secret target")

@@ -137,7 +137,7 @@ def test_a_tool_outside_the_profile_leaves_a_result_with_the_reason(
     assert "tool_not_in_profile" in {finding["code"] for finding in last(own_settings)["findings"]}
 
 
-# covers: B04
+# covers: B04.1
 def test_a_call_that_no_rule_matches_waits_and_runs_once_approved(
     engine: Engine, tools: Tools, own_settings: Settings
 ) -> None:

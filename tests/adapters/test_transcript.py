@@ -37,7 +37,7 @@ def test_a_line_is_cut_between_two_characters(text: str, limit: int, wanted: str
     assert cut(text, limit) == wanted
 
 
-# covers: B20
+# covers: B20.1
 @given(text=st.text(), limit=st.integers(1, 30))
 def test_a_cut_line_is_the_longest_beginning_that_fits(text: str, limit: int) -> None:
     got = cut(text, limit)

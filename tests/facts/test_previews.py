@@ -31,7 +31,7 @@ def test_a_short_preview_is_all_of_it(arguments: dict[str, Any], text: str) -> N
     assert preview(arguments, clean) == (text, False)
 
 
-# covers: B27
+# covers: B27.1
 @pytest.mark.parametrize(
     "arguments",
     [

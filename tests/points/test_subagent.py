@@ -58,7 +58,7 @@ class Counting:
         return getattr(self._real(), name)
 
 
-# covers: B23
+# covers: B23.2
 @pytest.mark.parametrize("operation", ["poll", "cancel", "kill", "spawn", "run"])
 def test_an_id_that_is_no_uuid_is_refused_before_anything_is_read(engine: Engine, operation: str) -> None:
     store = Counting(engine)
@@ -71,7 +71,7 @@ def test_an_id_that_is_no_uuid_is_refused_before_anything_is_read(engine: Engine
     assert store.asked == {}
 
 
-# covers: B23 B22
+# covers: B22 B23.3
 def test_a_uuid_is_looked_up_and_goes_on_to_the_ownership_check(engine: Engine) -> None:
     store = Counting(engine)
     assert codes(engine.decide("subagent", POLL)) == ["not_parent"]
@@ -111,7 +111,7 @@ def test_no_spelling_of_its_id_lets_a_subagent_start_another_one(engine: Engine,
         assert codes(engine.decide("subagent", request)) == ["nested_spawn"], number
 
 
-# covers: B19 B20
+# covers: B20 B19.1
 def test_what_is_asked_for_only_makes_limits_smaller(engine: Engine) -> None:
     assert engine.parts is not None
     engine.parts.store().add_child(NewChild(CHILD, "chat-7", 0))
@@ -134,7 +134,7 @@ def test_what_is_asked_for_only_makes_limits_smaller(engine: Engine) -> None:
         assert codes(engine.decide("subagent", {**POLL, "limit_turns": odd})) == ["engine.request_invalid"]
 
 
-# covers: B25
+# covers: B25.5
 @pytest.mark.parametrize("operation", ["spawn", "run", "poll", "cancel", "kill"])
 def test_every_operation_has_a_timeout_that_a_request_only_makes_shorter(engine: Engine, operation: str) -> None:
     assert engine.parts is not None
@@ -174,7 +174,7 @@ def test_each_quota_counts_alone_and_what_is_refused_does_not_count(
         assert [ask() for _ in range(3)] == [[], [], [f"spawn_quota:{scope}"]]
 
 
-# covers: B24
+# covers: B24.4
 @pytest.mark.parametrize("scope", ["conversation", "user", "account"])
 def test_a_recorded_refusal_replays_to_the_same_reason(settings: Settings, scope: str) -> None:
     values = (f"budgets.quotas.subagent.{scope}.limit=1",)

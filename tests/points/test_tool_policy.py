@@ -34,7 +34,7 @@ def admitted(answer: Answer) -> tuple[str, str]:
     return answer.decision.limits.rule, answer.decision.limits.basis
 
 
-# covers: B09
+# covers: B09.3
 def test_an_approved_prefix_is_in_force_after_a_restart(settings: Settings) -> None:
     command = {"command": ["cargo", "test", "--all"]}
     with Engine(settings, now=lambda: NOW) as engine:

@@ -63,7 +63,7 @@ def test_a_profile_only_narrows(engine: Engine, policy: str | None, profile: str
     assert alone == (set(SHIPPED["tools"]) if shows else set())
 
 
-# covers: B06
+# covers: B06.1
 def test_profiles_differ(engine: Engine) -> None:
     shown = {profile: visible(engine, "assistant", profile) for profile in NARROW["profiles"]}
     assert shown["begun"] == {"files_read", "files_write", "contacts_list"}
