@@ -41,7 +41,7 @@ def test_deciding_in_process(tmp_path: Path, cache: Path) -> None:
     assert [one["principal"] for one in decisions(tmp_path / "state")] == ["curation"] * 4
 
 
-# covers: B02.1, B04, A07.1
+# covers: A07.1 B02.1 B04
 def test_an_agent_with_real_tools(tmp_path: Path, cache: Path) -> None:
     printed = run("tool_gate.py", tmp_path, cache)
     assert printed[0] == "without a policy, tools: []"

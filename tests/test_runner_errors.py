@@ -43,7 +43,7 @@ def decision(*codes: str, outcome: Outcome = Outcome.DENY) -> Decision:
     )
 
 
-# covers: D15.1 D15.2 D15.3 D15.4
+# covers: D15.1-4
 @pytest.mark.parametrize("code", CLASSES)
 def test_each_boundary_has_its_own_class(code: str) -> None:
     with pytest.raises(UnsupportedBoundaryError) as caught:
@@ -82,7 +82,7 @@ def test_a_warning_that_asks_for_a_person_raises() -> None:
         raise_unsupported(decision("MCP_UNSUPPORTED_MESSAGE", outcome=Outcome.CONFIRM))
 
 
-# covers: D15, D16.1
+# covers: D15 D16.1
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

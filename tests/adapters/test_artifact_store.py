@@ -51,7 +51,7 @@ def test_only_the_user_of_the_engine_can_read_it(root: Path, store: ArtifactStor
     assert file.name == digest(b"code").removeprefix("sha256:")
 
 
-# covers: C62 A88
+# covers: A88.1 C62.1
 def test_what_is_kept_stays_for_its_whole_time_and_not_longer(store: ArtifactStore) -> None:
     log, code = store.put(b"log", NOW, 90), store.put(b"code", NOW, 1)
     store.put(b"code", NOW - 10 * DAY, 2)  # never for less than was promised

@@ -97,7 +97,7 @@ def code(text: str = TEXT, entrypoint: str = "main.py") -> Code:
     return Code(text, entrypoint, b"{}\n")
 
 
-# covers: C01.1 C30 A86.1
+# covers: A86.1 C01.1 C30
 def test_exactly_what_was_permitted_runs_within_exactly_its_limits() -> None:
     backend = Recording()
     result, ended, grant = run_code(permit(), INPUT, CodeExecutionLimits, code(), backend, shown())
@@ -171,7 +171,7 @@ def test_a_run_that_was_cancelled_before_starts_nothing_and_says_so() -> None:
     assert result.facts["root_cause"] == "cancelled"
 
 
-# covers: C81
+# covers: C81.1
 def test_a_backend_without_a_network_boundary_claims_none() -> None:
     every = [one for one in shown().boundaries if one.boundary != "network"]
     assert "network" not in enforced("bubblewrap", every)

@@ -28,7 +28,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
-# covers: B29.1 B29.2
+# covers: B29.1-2
 @pytest.mark.parametrize("shape", [openai, responses, anthropic])
 def test_old_outputs_leave_the_view_and_stay_in_the_history(shape: Any) -> None:
     history = [{"role": "user", "content": "y" * 1000}, *(shape(letter * 100) for letter in "abcd"), "noise", 7]

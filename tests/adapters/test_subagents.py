@@ -197,7 +197,7 @@ def test_cancelling_asks_with_a_line_and_a_signal(home: Home, how: str, left: li
     assert told in ([], left)  # the signal may have been first
 
 
-# covers: B25.2 B25.3
+# covers: B25.2-3
 def test_cancelling_says_when_it_had_no_effect_and_killing_always_has_one(home: Home) -> None:
     child = child_of(home.own.spawn(ASK, "stubborn wait"))
     pid = said(home, child, "pid")

@@ -71,7 +71,7 @@ def write_effect() -> NoReturn:
     raise OSError("disk /srv/full")
 
 
-# covers: B28.1 B28.2
+# covers: B28.1-2
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -179,7 +179,7 @@ def test_a_tool_that_hangs_gives_a_result_and_its_side_effects_are_recorded(impa
     assert (done["status"], [one["id"] for one in done["facts"]["side_effects"]]) == ("timed_out", ["begun"])
 
 
-# covers: B30.2 B30.3
+# covers: B30.2-3
 def test_in_mode_safe_an_error_shows_its_type_and_a_validation_error_its_message(engine: Engine) -> None:
     other = give(engine, raising(OSError("cannot open /srv/secret-place")))
     assert (other.content, other.metadata.get("validation_error")) == ("the tool failed with OSError", None)
@@ -252,7 +252,7 @@ def trusting(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[
         yield running, settings
 
 
-# covers: B27 B41.2 B26.1 B26.2
+# covers: B26.1-2 B27 B41.2
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, trusting: tuple[Engine, Settings]) -> None:
     engine, settings = trusting

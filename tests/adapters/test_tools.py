@@ -76,7 +76,7 @@ def grant(settings: Settings, approval: str | None, by: str = "user:ana") -> Non
     store.close()
 
 
-# covers: B01.1, B03.1, B13
+# covers: B01.1 B03.1 B13
 def test_the_prompt_holds_what_the_policy_shows(engine: Engine, tools: Tools) -> None:
     assert ToolGate(engine, tools.registry, AGENT).visible() == []
     assert names(gate(engine, tools).visible()) == sorted([READ, ASK, "shell"])
@@ -115,7 +115,7 @@ def test_a_call_in_every_shape_runs_with_what_was_decided_on(
     assert len(digests) == 1  # one input, whatever the shape
 
 
-# covers: B02.1, B13
+# covers: B02.1 B13
 def test_under_deny_all_nothing_runs_and_the_result_says_why(
     engine: Engine, tools: Tools, own_settings: Settings
 ) -> None:

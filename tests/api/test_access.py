@@ -280,7 +280,7 @@ def test_files_that_are_no_certificates_do_not_start(tmp_path: Path, cache: Path
 SECRETS = ("sk-proj-Zt4Qm81LwXk2Vb7Nc3Ys9Hd5", "AKIAIOSFODNN7EXAMPLE", "ghp_16C7e42F292c6912E7710c838347Ae178B4a")
 
 
-# covers: D29 B41.1 B43.1 B43.2
+# covers: B41.1 B43.1-2 D29
 def test_no_planted_secret_reaches_log_metrics_answer_or_record(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache, env={"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as running:
         told: bytes = b""

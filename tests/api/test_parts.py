@@ -80,13 +80,13 @@ def test_without_any_token_whoever_is_on_this_machine_may_ask_and_nobody_else() 
     assert code(identity(), head(), THERE) == "unauthorized"
 
 
-# covers: D03 D04.1 D04.2
+# covers: D03 D04.1-2
 @pytest.mark.parametrize("headers", [{"Authorization": "Bearer s3cret"}, {"X_Agenta_Runner_Token": "s3cret"}])
 def test_both_headers_carry_the_shared_token(headers: dict[str, str]) -> None:
     assert identity("s3cret").caller(head(**headers), HERE) == Caller(via=Via.SHARED_TOKEN)
 
 
-# covers: D05.1 D05.2
+# covers: D05.1-2
 @pytest.mark.parametrize(
     "headers",
     [

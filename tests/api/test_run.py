@@ -142,7 +142,7 @@ def test_by_default_a_run_of_this_machine_needs_no_token(front: Gate) -> None:
     assert len(front.runner.received) == 1
 
 
-# covers: D05 D03.2 D04.1 D04.2
+# covers: D03.2 D04.1-2 D05
 @pytest.mark.parametrize(
     "headers",
     [
@@ -157,7 +157,7 @@ def test_with_the_token_in_either_header_the_run_is_taken(guarded: Gate, headers
     assert (reply.status, reply.json) == (200, OUTPUT)
 
 
-# covers: H10 D03.2 D05.1
+# covers: D03.2 D05.1 H10
 @pytest.mark.parametrize(
     "headers",
     [
@@ -212,7 +212,7 @@ def test_an_empty_or_blank_variable_is_no_token_and_matches_none(tmp_path: Path,
         assert found.runner.received == []
 
 
-# covers: D05.2 H10.2 H10.3
+# covers: D05.2 H10.2-3
 def test_wrong_tokens_are_slowed_and_no_token_is_told(tmp_path: Path, cache: Path) -> None:
     with gate(tmp_path, cache, {"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as found:
         replies = [found.run(Authorization=f"Bearer w7ong-{number}") for number in range(30)]
@@ -240,7 +240,7 @@ def test_the_address_is_decided_first_then_the_run_then_the_runner_is_asked(fron
     ]
 
 
-# covers: D42 D41.1
+# covers: D41.1 D42
 @pytest.mark.parametrize(
     "rest",
     [
@@ -741,7 +741,7 @@ def everything(engine: Serving) -> bytes:
     return b"\n".join(path.read_bytes() for path in files)
 
 
-# covers: B41 B43.2 D29.1 D29.2 D29.3
+# covers: B41 B43.2 D29.1-3
 @pytest.mark.parametrize("detail", ["facts", "payload"])
 def test_what_a_run_carries_gets_to_its_runner_and_nowhere_else(tmp_path: Path, cache: Path, detail: str) -> None:
     with ExitStack() as stack:

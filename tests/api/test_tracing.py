@@ -127,7 +127,7 @@ def test_the_engine_names_itself_and_nothing_of_the_machine(traced: Serving, col
     assert {item.key for item in resource.resource.attributes} == {"service.name", "service.version"}
 
 
-# covers: D29 B41.1 B43.3
+# covers: B41.1 B43.3 D29
 def test_nothing_of_what_was_asked_reaches_the_collector(tmp_path: Path, cache: Path) -> None:
     """Every place a caller can write into holds a canary; every such request has its span all the same."""
     call = {"tool": CANARY, "arguments": {"path": CANARY, CANARY: CANARY}, "result": CANARY}

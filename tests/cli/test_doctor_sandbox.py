@@ -80,7 +80,7 @@ def test_text_of_machines(capsys: pytest.CaptureFixture[str], snapshot: Snapshot
     assert told(capsys, "text", lacking) == snapshot(name="none")
 
 
-# covers: E33.1 D19
+# covers: D19 E33.1
 @pytest.mark.parametrize(
     ("backend", "code"),
     [
@@ -105,7 +105,7 @@ def test_json_has_every_act(capsys: pytest.CaptureFixture[str], snapshot: Snapsh
     assert json.loads(told(capsys, "json", Simulated(rows=(FILES, OPEN, MEMORY)))[1]) == snapshot
 
 
-# covers: C80
+# covers: C80.2
 def test_the_plain_subprocess_is_never_called_more_than_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     for format_ in ("text", "json"):
         text = told(capsys, format_, Simulated(rows=(FILES,)))[1]

@@ -28,7 +28,7 @@ def records(state: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for text in found for line in text.splitlines()]
 
 
-# covers: B11, C80
+# covers: B11 C80
 def test_what_is_refused_is_told_and_does_not_run(command: Command) -> None:
     for code, words in REFUSED.items():
         done = command("sandbox", "run", *words)
@@ -42,7 +42,7 @@ def test_a_limit_is_a_name_and_a_number(command: Command, text: str) -> None:
     assert command("sandbox", "run", "--profile", "standard", "--tighten", text, "--", "cat").code == 2
 
 
-# covers: B11, C81
+# covers: B11 C81
 @needs("bubblewrap")
 def test_a_program_runs_and_the_record_says_what_held(command: Command, tmp_path: Path) -> None:
     given = tmp_path / "given"

@@ -41,7 +41,7 @@ def done(bench: Bench) -> CodeRun:
     return run
 
 
-# covers: C52
+# covers: C52.1-3
 def test_the_fixture_is_the_one_of_the_seed() -> None:
     assert (ROOT / "fixtures/code/incident_metrics.py").read_text(encoding="utf-8") == CODE
     assert len(CODE) == 1229
@@ -56,7 +56,7 @@ def test_the_fixture_is_the_one_of_the_seed() -> None:
     )
 
 
-# covers: C46 C52 C82
+# covers: C46.1 C46.3-5 C52.3-12 C82.2
 @needs("bubblewrap")
 def test_the_figures_are_those_of_the_seed(done: CodeRun) -> None:
     assert done.document["aggregate"] == {
@@ -90,7 +90,7 @@ def test_the_figures_are_those_of_the_seed(done: CodeRun) -> None:
     assert type(execution["exec_ms"]) is int
 
 
-# covers: C79
+# covers: C46.2 C79.1-2
 @needs("bubblewrap")
 def test_the_answer_is_the_sentence_of_the_seed_but_for_the_milliseconds(done: CodeRun, bench: Bench) -> None:
     assert re.sub(r"\(\d+ ms,", "(25 ms,", done.document["answer"]) == ANSWER
@@ -102,7 +102,7 @@ def test_the_answer_is_the_sentence_of_the_seed_but_for_the_milliseconds(done: C
     assert answer.startswith("Code execution brief (EU, 2026-04-01): incident inc_2 is P2 with failed payments at 3.0%")
 
 
-# covers: C45
+# covers: C45.1-6
 @needs("bubblewrap")
 def test_a_result_has_one_of_two_shapes(done: CodeRun, bench: Bench) -> None:
     stopped = bench.run(golden("import os")).document
@@ -112,10 +112,11 @@ def test_a_result_has_one_of_two_shapes(done: CodeRun, bench: Bench) -> None:
     assert (done.document["status"], done.document["stop_reason"]) == ("ok", "success")
     assert "phase" not in done.document
     assert (stopped["status"], stopped["phase"]) == ("stopped", "policy_check")
+    assert stopped["stop_reason"].startswith("policy_block:static_policy_violation:import_not_allowed:os")
     assert not {"answer", "aggregate", "outcome", "execution"} & stopped.keys()
 
 
-# covers: C01.1 C47 C48 C49 C50
+# covers: C01.1 C19.2 C47.1-7 C48.1-5 C49.1-6 C50.1
 @needs("bubblewrap")
 def test_the_trace_has_the_four_phases_in_order(done: CodeRun) -> None:
     measured = {name: done.document["execution"][name] for name in ("exec_ms", "stdout_bytes", "stderr_bytes")}
@@ -136,7 +137,7 @@ def test_the_trace_has_the_four_phases_in_order(done: CodeRun) -> None:
     ]
 
 
-# covers: C50
+# covers: C50.2-5
 @needs("bubblewrap")
 def test_the_history_has_what_was_proposed_and_what_came_of_it(done: CodeRun) -> None:
     assert done.document["history"] == [
@@ -147,7 +148,7 @@ def test_the_history_has_what_was_proposed_and_what_came_of_it(done: CodeRun) ->
     ]
 
 
-# covers: C15 C83
+# covers: C15.1-2 C83.1-2
 @needs("bubblewrap")
 def test_neither_code_nor_payload_gets_into_trace_history_or_record(bench: Bench) -> None:
     code = CODE.replace("total = len(rows)", "total = len(rows)  # canary-code-5591")
@@ -206,7 +207,7 @@ def test_two_runs_with_a_seed_give_the_same_and_the_seed_is_recorded(bench: Benc
     assert json.loads(bench.kept(other.document["stored"]["log"]))["stdout"] not in outputs  # the control
 
 
-# covers: C81
+# covers: C81.2
 @needs("bubblewrap")
 def test_a_backend_that_holds_the_network_says_that_its_denial_is_enforced(done: CodeRun, bench: Bench) -> None:
     assert done.document["execution"]["network_denied"] == "enforced"
@@ -216,7 +217,7 @@ def test_a_backend_that_holds_the_network_says_that_its_denial_is_enforced(done:
     assert found[-1]["facts"]["programs"]["solution"]["network"] == "enforced"
 
 
-# covers: C82
+# covers: C82.1
 @needs("bubblewrap")
 def test_the_output_changes_nothing_that_the_request_says(bench: Bench) -> None:
     done = bench.run(golden(printing(report_date="1999-01-01", region="us")))

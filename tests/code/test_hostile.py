@@ -118,7 +118,7 @@ def test_odd_values_in_the_place_of_objects_end_in_a_reason(bench: Bench, name: 
         assert not reason.startswith("engine_fault"), (reason, odd)
 
 
-# covers: C07 C08 H18
+# covers: C07 C08.3-4 H18.3
 @pytest.mark.parametrize("odd", [float("inf"), float("-inf"), float("nan"), 1e308, "1e999", "NaN", [], {}])
 def test_hints_that_are_no_numbers_give_the_defaults(bench: Bench, odd: Any) -> None:
     hints = {"max_code_chars": odd, "exec_timeout_seconds": odd}
@@ -129,7 +129,7 @@ def test_hints_that_are_no_numbers_give_the_defaults(bench: Bench, odd: Any) -> 
     assert decided["limits"]["max_code_chars"] in {2400, 8000}
 
 
-# covers: C65 H18
+# covers: C65.5 H18.2
 @pytest.mark.parametrize(
     "code",
     ["(" * 1_200 + ")" * 1_200, "-" * 2_300 + "1", "x\x00y", "f(" * 1_190, "not " * 590 + "1", "[" * 2_400],

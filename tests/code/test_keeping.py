@@ -24,7 +24,7 @@ def admitted(bench: Bench, digest: str, kind: str) -> list[str]:
     return [finding.code for finding in decision.findings]
 
 
-# covers: C62
+# covers: C62.1
 def test_code_and_result_of_a_good_run_are_kept_by_digest(bench: Bench) -> None:
     done = bench.run(golden())
     stored = done.document["stored"]
@@ -33,7 +33,7 @@ def test_code_and_result_of_a_good_run_are_kept_by_digest(bench: Bench) -> None:
     assert stored["code"] == f"sha256:{sha256(CODE)}"
 
 
-# covers: C62
+# covers: C62.2
 def test_a_secret_in_code_or_result_is_redacted_before_it_is_kept(bench: Bench) -> None:
     secret = "AKIA" + "QWERTYUIOPASDFGH"
     done = bench.run(golden(f"key = '{secret}'\n" + CODE))
@@ -48,7 +48,7 @@ def test_a_secret_in_code_or_result_is_redacted_before_it_is_kept(bench: Bench) 
         assert not path.is_file() or secret.encode() not in path.read_bytes()
 
 
-# covers: A88
+# covers: A88.2
 @pytest.mark.parametrize(
     ("code", "cause"),
     [
@@ -88,7 +88,7 @@ def test_what_never_ran_has_a_root_cause_and_nothing_kept(bench: Bench, document
     assert "stored" not in done.document
 
 
-# covers: A88
+# covers: A88.1
 def test_a_failure_log_is_kept_for_the_retention_time_of_its_permit(bench: Bench) -> None:
     done = bench.run(golden("raise ValueError"))
     store, days = bench.engine.code_machine().store, 86_400
@@ -101,7 +101,7 @@ def test_a_failure_log_is_kept_for_the_retention_time_of_its_permit(bench: Bench
     assert store.get(digest) is not None
 
 
-# covers: A01 A02
+# covers: A01.3 A02
 def test_code_is_trusted_once_it_ran_in_a_sandbox_and_its_output_was_validated(bench: Bench) -> None:
     good, bad, never = CODE + "\n# good", printing(sample_size=0, eta_minutes=1), CODE + "\n# never ran"
     assert admitted(bench, sha256(good), "code") != []

@@ -33,7 +33,7 @@ def action(code: str) -> dict[str, Any]:
     return {**GOLDEN["action"], "code": code}
 
 
-# covers: C63
+# covers: C63.1
 def test_rejected_code_goes_back_with_its_reasons_and_what_comes_instead_is_decided_anew(bench: Bench) -> None:
     told: list[Rejection] = []
 
@@ -59,7 +59,7 @@ def test_rejected_code_goes_back_with_its_reasons_and_what_comes_instead_is_deci
     assert all(decided.count(run) == 1 for run in runs)  # each has decisions of its own
 
 
-# covers: C63
+# covers: C63.2
 def test_the_policy_ends_the_loop(bench: Bench) -> None:
     asked: list[Rejection] = []
 
@@ -73,7 +73,7 @@ def test_the_policy_ends_the_loop(bench: Bench) -> None:
     assert len(asked) == 3
 
 
-# covers: C63
+# covers: C63.3
 def test_failed_code_is_not_tried_again_and_other_code_is(bench: Bench) -> None:
     name, bad = task(), golden(printing(sample_size=0))
     assert bench.run({**bad, "task": name}).stop_reason == "invalid_code_output:sample_size"

@@ -38,13 +38,13 @@ def finding(code: str, subject: str | None = None, level: Level = Level.DENY) ->
     return Finding(code=code, level=level, message="m", subject=subject, remedy="r")
 
 
-# covers: C51
+# covers: C51.1-14
 @pytest.mark.parametrize("reason", REGISTERED)
 def test_what_is_registered_can_be_emitted(reason: str) -> None:
     assert why.registered(reason) == reason
 
 
-# covers: C51
+# covers: C51.14
 @pytest.mark.parametrize(
     "text",
     [
@@ -58,7 +58,7 @@ def test_nothing_else_can_be_emitted(text: str) -> None:
         why.registered(text)
 
 
-# covers: C19
+# covers: C19.1
 def test_a_scan_is_told_by_its_first_three_violations_sorted_without_repeats() -> None:
     scanned = [
         finding("name_not_allowed", "names/os"),

@@ -52,7 +52,7 @@ def failed(done: CodeRun, reason: str) -> dict[str, Any]:
     return dict(step)
 
 
-# covers: C03 C76 C77
+# covers: C03.4 C76.1 C77
 @needs("bubblewrap")
 @pytest.mark.parametrize("word", ["allowed", False, " ", None, "on"])
 def test_a_request_that_wants_a_network_stops_in_plan(bench: Bench, word: Any) -> None:
@@ -60,7 +60,7 @@ def test_a_request_that_wants_a_network_stops_in_plan(bench: Bench, word: Any) -
     assert shape(done) == ("invalid_request:network_access_must_be_denied", "plan", [], [])
 
 
-# covers: C10.1 C11 C76
+# covers: C10.1 C11 C76.2
 @needs("bubblewrap")
 @pytest.mark.parametrize(
     ("action", "reason"),
@@ -84,7 +84,7 @@ def test_an_action_that_breaks_its_contract_stops_in_plan(bench: Bench, action: 
     assert [line.get("point") or line["status"] for line in bench.recorded(done)] == ["code_action", "run_stopped"]
 
 
-# covers: C17.1 C18.1 C53.1 C75 C76
+# covers: C17.1 C18.1 C48.1-2 C48.5 C53.1 C75 C76.3
 @needs("bubblewrap")
 @pytest.mark.parametrize(
     ("changes", "reason"),
@@ -114,7 +114,7 @@ def test_what_policy_blocks_stops_in_policy_check(bench: Bench, changes: dict[st
     assert not [line for line in bench.recorded(done) if line["kind"] == "result" and line["status"] != "run_stopped"]
 
 
-# covers: C34.1 C55.1 C73 C76
+# covers: C34.1 C55.1 C73 C76.4
 @needs("bubblewrap")
 def test_an_endless_loop_is_stopped_by_the_clock(bench: Bench) -> None:
     done = bench.run(golden(CODE + "\nwhile True: pass", policy_hints={"exec_timeout_seconds": 0.5}))
@@ -123,7 +123,7 @@ def test_an_endless_loop_is_stopped_by_the_clock(bench: Bench) -> None:
     assert (ran["facts"]["limit"], ran["facts"]["root_cause"]) in {("wall", "time_limit"), ("cpu", "cpu_limit")}
 
 
-# covers: C56.1 C57.1 C76
+# covers: C49.3 C56.1 C57.1 C76.5
 @needs("bubblewrap")
 @pytest.mark.parametrize(
     ("changes", "field"),
@@ -156,7 +156,7 @@ def test_output_that_is_no_result_has_its_own_reason(bench: Bench, code: str, re
     failed(bench.run(golden(code)), f"invalid_code_output:{reason}")
 
 
-# covers: C35 C61 C85
+# covers: C35 C61.1 C85
 @needs("bubblewrap")
 @pytest.mark.parametrize(
     ("code", "reason"),
@@ -176,7 +176,7 @@ def test_too_much_output_is_cut_off_while_it_streams(wider: Bench, code: str, re
     assert max(ran["facts"]["stdout_bytes"], ran["facts"]["stderr_bytes"]) <= 4097
 
 
-# covers: C36 C73
+# covers: C36.1-2 C49.7-9 C50.4 C73
 @needs("bubblewrap")
 def test_an_exit_code_is_told_with_one_short_line_of_what_was_printed(wider: Bench) -> None:
     code = "import os\nprint('one\\ntwo ' + 'x' * 300, flush=True)\nos.write(2, b'\\n bad:\\n\\nend ')\nos._exit(3)"
@@ -187,7 +187,7 @@ def test_an_exit_code_is_told_with_one_short_line_of_what_was_printed(wider: Ben
     assert not {"stderr_snippet", "stdout_snippet"} & quiet.keys()
 
 
-# covers: C36
+# covers: C36.3
 @needs("bubblewrap")
 def test_a_secret_is_taken_out_of_a_snippet_before_it_is_cut(wider: Bench) -> None:
     secret = "sk-ant-api03-" + "Zx9Q" * 20
@@ -247,7 +247,7 @@ def late(opening: Callable[..., Any]) -> Iterator[tuple[Bench, list[float]]]:
         yield bench, shown
 
 
-# covers: C06.1 C44
+# covers: C06.1 C44.2
 @needs("bubblewrap")
 @pytest.mark.parametrize(
     ("times", "phase", "steps"),
@@ -266,7 +266,7 @@ def test_a_spent_budget_starts_nothing(late: Any, times: list[float], phase: str
     assert bench.run(golden()).ok  # the control
 
 
-# covers: C30 C31
+# covers: C30.1-2 C31.1-2
 @needs("bubblewrap")
 def test_a_program_has_a_folder_of_its_own_the_payload_and_two_variables(wider: Bench) -> None:
     code = (
@@ -287,7 +287,7 @@ def test_a_program_has_a_folder_of_its_own_the_payload_and_two_variables(wider: 
     assert len(seen) == 2
 
 
-# covers: C30
+# covers: C30.3
 @needs("bubblewrap")
 def test_output_that_is_no_utf_8_is_replaced(wider: Bench) -> None:
     done = wider.run(golden("import os\nos.write(1, b'\\xff\\xfe{')\nos.write(2, b'\\xc3')"))
@@ -296,7 +296,7 @@ def test_output_that_is_no_utf_8_is_replaced(wider: Bench) -> None:
     assert (log["stdout"], log["stderr"]) == ("\ufffd\ufffd{", "\ufffd")
 
 
-# covers: C84
+# covers: C84.1-3
 @needs("bubblewrap")
 @pytest.mark.parametrize(
     "code", [CODE, "import os\nos._exit(3)", "import time\ntime.sleep(9)"], ids=["ok", "bad", "late"]

@@ -26,7 +26,7 @@ def verified(code: str = VERIFY, **action: Any) -> dict[str, Any]:
     return {**golden(), "verifier": {"action": own}}
 
 
-# covers: A87
+# covers: A87.1
 def test_a_verifier_that_passes_is_a_step_of_its_own(bench: Bench) -> None:
     done = bench.run(verified())
     assert done.ok, done.document
@@ -82,7 +82,7 @@ def test_a_verifier_sees_what_the_engine_shows_it_and_nothing_else(bench: Bench)
         assert bench.run({**golden(), "verifier": {"action": odd}}).stop_reason == "verifier:invalid_action:not_object"
 
 
-# covers: A87
+# covers: A87.2
 def test_solution_and_verifier_share_no_path_that_can_be_written(wider: Bench) -> None:
     leave = "import os\nos.mkdir('left')\nos.mkdir(chr(47) + 'tmp' + chr(47) + 'left')\n"
     look = (

@@ -36,7 +36,7 @@ def test_code_is_measured_as_it_came() -> None:
     assert facts.hash == facts.sha256[:16]
 
 
-# covers: C83 C16.1
+# covers: C16.1 C83
 def test_neither_code_nor_payload_is_in_the_facts() -> None:
     text = action_facts({**ACTION, "code": "wombat = 1"}).model_dump_json()
     assert "quokka" not in text
@@ -70,7 +70,7 @@ def test_hints_that_are_no_object_are_none(raw: Any) -> None:
     assert hint_facts(raw) == hint_facts({}).model_copy(update={"object": False})
 
 
-# covers: C03 C77 H19
+# covers: C03 C77.3 H19
 @pytest.mark.parametrize(
     ("value", "word"),
     [("denied", "denied"), (" OFF ", "off"), ("None", "none"), ("allowed", "allowed"), (None, None), (False, None),

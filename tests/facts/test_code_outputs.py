@@ -108,7 +108,7 @@ RESULT = (
 )
 
 
-# covers: C42 C43.1 C46 C74.1
+# covers: C42.3 C43.1 C46 C74.1
 def test_result_and_metrics_come_from_the_limits() -> None:
     shown = {"latency": round(166.995, 2), "alerts": 1, "severity": "P1"}
     assert result_of(RESULT) == {"rate": 2 / 60, "share": 0.1234567, **shown, "region": "US"}

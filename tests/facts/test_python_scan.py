@@ -50,7 +50,7 @@ def test_the_golden_code_is_as_it_was_written() -> None:
     assert facts.literals == facts.computed == facts.encodings == ()
 
 
-# covers: C20 H17
+# covers: C20.2 H17
 @pytest.mark.parametrize(
     ("code", "imports", "members"),
     [
@@ -195,7 +195,7 @@ def test_formats_that_are_no_literals(code: str, computed: list[str]) -> None:
     assert ids(code, "computed") == computed
 
 
-# covers: C26
+# covers: C26.2
 @pytest.mark.parametrize(
     ("code", "count"),
     [

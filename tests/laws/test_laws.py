@@ -153,7 +153,7 @@ def facts(engine: Engine, bundle: Path, changes: Any) -> dict[str, Any] | None:
         return gathered.input.model_dump(mode="json", exclude_none=True) | COMMON
 
 
-# covers: H12.1 H12.2
+# covers: H12.1-2
 @pytest.mark.parametrize("file", NARROWED, ids=case_id)
 def test_1_no_fact_missing_or_of_another_type_widens(file: CaseFile, runner: Runner) -> None:
     engine, original, outcome = taken(runner, file)
@@ -257,7 +257,7 @@ def payload(point: str, path: Sequence[str | int], *, itself: bool = False) -> b
     return any(part in PAYLOADS.get(point, ()) for part in (path if itself else path[:-1]))
 
 
-# covers: H12.1 H12.2
+# covers: H12.1-2
 @pytest.mark.parametrize("file", [file for file in NARROWED if file.case.bundle is None], ids=case_id)
 def test_1_no_field_of_a_request_missing_or_of_another_type_widens(file: CaseFile, runner: Runner) -> None:
     engine, _, outcome = taken(runner, file)
@@ -502,7 +502,7 @@ GARBAGE = {
 }
 
 
-# covers: H23 H13.3
+# covers: H13.3 H23
 @pytest.mark.parametrize("name", GARBAGE)
 @pytest.mark.parametrize("file", ONE_EACH, ids=case_id)
 def test_4_a_malformed_answer_is_a_deny_with_a_reserved_code(file: CaseFile, name: str, runner: Runner) -> None:

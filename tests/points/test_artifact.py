@@ -58,7 +58,7 @@ def case(name: str) -> CaseFile:
     return next(file for file in CASES if (file.case.point, file.path.stem) == ("artifact", name))
 
 
-# covers: A01, A02
+# covers: A01 A02
 def test_the_permit_names_the_decisions_it_stands_on(runner: Runner) -> None:
     limits = runner.answer(case("solution_in_container")).decision.limits
     assert limits == ArtifactLimits(

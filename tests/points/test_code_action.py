@@ -41,7 +41,7 @@ def test_what_is_no_object_is_no_action(action: Any, runner: Runner) -> None:
     assert code(runner, action) == "invalid_action:not_object"
 
 
-# covers: C11
+# covers: C11.1-4
 @pytest.mark.parametrize("name", ["id", "language", "entrypoint", "code"])
 def test_text_that_is_missing_of_another_kind_or_blank(name: str, runner: Runner) -> None:
     assert code(runner, without(name)) == f"invalid_action:{name}"
@@ -50,7 +50,7 @@ def test_text_that_is_missing_of_another_kind_or_blank(name: str, runner: Runner
     assert code(runner) is None  # the control
 
 
-# covers: C11
+# covers: C11.5
 def test_a_payload_that_is_missing_or_no_object(runner: Runner) -> None:
     assert code(runner, without("input_payload")) == "invalid_action:input_payload"
     for value in NO_OBJECT:
@@ -58,7 +58,7 @@ def test_a_payload_that_is_missing_or_no_object(runner: Runner) -> None:
     assert code(runner, {**ACTION, "input_payload": {}}) is None
 
 
-# covers: C12
+# covers: C12.3
 def test_length_is_counted_in_characters_of_the_untrimmed_code(runner: Runner) -> None:
     for letter in ("x", "\u00e9", "\U0001f600"):
         assert code(runner, {**ACTION, "code": letter * 2400}) is None
@@ -66,7 +66,7 @@ def test_length_is_counted_in_characters_of_the_untrimmed_code(runner: Runner) -
     assert code(runner, {**ACTION, "code": "x" + " " * 2400}) == "invalid_action:code_too_long"
 
 
-# covers: C13 C14 C72
+# covers: C13 C14.1 C72
 @pytest.mark.parametrize(
     ("entrypoint", "want"),
     [("/main.py", "path"), ("main.py/", "path"), ("..\\main.py", "path"), ("a/b\\c", "path"), ("Main.py", "denied"),
@@ -78,7 +78,7 @@ def test_entry_points(entrypoint: str, want: str, runner: Runner) -> None:
     assert code(runner, {**ACTION, "entrypoint": entrypoint}) == f"invalid_action:entrypoint_{want}"
 
 
-# covers: C72
+# covers: C72.1
 def test_the_order_of_the_checks(runner: Runner) -> None:
     steps: list[tuple[str, dict[str, Any]]] = [
         ("id", {"id": ""}), ("language", {"language": 7}), ("entrypoint", {"entrypoint": " "}), ("code", {"code": ""}),
@@ -93,7 +93,7 @@ def test_the_order_of_the_checks(runner: Runner) -> None:
         assert code(runner, action) == f"invalid_action:{want}"
 
 
-# covers: C03 C77 H19
+# covers: C02.4 C03.1-3 C77.1 C77.3 H19
 def test_the_network_is_asked_for_first(runner: Runner) -> None:
     refused = "invalid_request:network_access_must_be_denied"
     for value in ("denied", "none", "off", " OFF ", "Denied"):
@@ -110,7 +110,7 @@ def limits(runner: Runner, hints: Any) -> CodeActionLimits:
     return decision.decision.limits
 
 
-# covers: C02 C05 C07 C08 C78 H18 H19
+# covers: C02.1-3 C04.1 C05 C07 C08.1-5 C78.2 H18 H19
 def test_what_hints_make_of_the_limits(runner: Runner) -> None:
     default = limits(runner, None)
     assert (default.max_code_chars, default.exec_timeout_seconds, default.max_seconds) == (2400, 2.0, 25.0)
@@ -127,7 +127,7 @@ def test_what_hints_make_of_the_limits(runner: Runner) -> None:
     assert limits(runner, wished) == default
 
 
-# covers: H18
+# covers: H18.1
 def test_what_has_no_form_in_json_ends_in_a_code_of_its_own(runner: Runner) -> None:
     for name, bad in (("code", "x\ud800"), ("id", "\udfff"), ("input_payload", {"x": float("nan")}), ("code", "x\0")):
         assert code(runner, plain_action({**ACTION, name: bad})) == f"invalid_action:{name}"

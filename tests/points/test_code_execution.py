@@ -38,7 +38,7 @@ def codes(runner: Runner, **changes: Any) -> list[str]:
     return [one.code for one in runner.at(file).decide("code_execution", request).decision.findings]
 
 
-# covers: C08
+# covers: C08.1-2
 @pytest.mark.parametrize(
     ("hint", "seconds"),
     [
@@ -50,7 +50,7 @@ def test_the_hint_of_a_time_is_clamped(runner: Runner, hint: Any, seconds: float
     assert limits(runner, policy_hints={"exec_timeout_seconds": hint}).wall_seconds == seconds
 
 
-# covers: C06.1, C08, C09
+# covers: C06.1 C08 C09.1-2
 def test_what_holds_without_hints(runner: Runner) -> None:
     stated: tuple[Any, ...] = (None, "none", [], {})
     for hints in stated:
@@ -60,7 +60,7 @@ def test_what_holds_without_hints(runner: Runner) -> None:
     assert codes(runner, elapsed_ms=25_000) == ["max_seconds"]
 
 
-# covers: C78
+# covers: C78.2
 @pytest.mark.parametrize(
     "hints",
     [
@@ -123,7 +123,7 @@ def test_two_seeds_are_no_limits(runner: Runner) -> None:
             CodeExecutionLimits(**{**found, "environment": environment})
 
 
-# covers: A87
+# covers: A87.1
 def test_a_verifier_has_limits_of_its_own(runner: Runner) -> None:
     hints = {"exec_timeout_seconds": 20}
     solution = limits(runner, artifacts=True, policy_hints=hints)
@@ -140,14 +140,14 @@ def test_nothing_comes_out_unless_it_is_asked_for(runner: Runner) -> None:
     assert (found.artifact_files, found.artifact_bytes) == (0, 0)
 
 
-# covers: C04, C53.1
+# covers: C04.2 C53.1
 def test_the_two_lists_of_languages_are_apart(runner: Runner) -> None:
     action = {**case("defaults").case.request["action"], "language": "javascript"}
     assert codes(runner, action=action) == ["language_denied_execution"]
     assert codes(runner, action={**action, "language": "ruby"}) == ["language_denied_policy"]
 
 
-# covers: C71, C18.1
+# covers: C18.1 C71
 def test_policy_can_admit_another_language(runner: Runner) -> None:
     file = case("javascript")
     admitted = file.case.model_copy(update={"values": {"code": {"execution": {"+javascript": "standard"}}}})

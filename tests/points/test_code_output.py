@@ -44,7 +44,7 @@ def told(runner: Runner, stdout: Any = VALUES, request: Any = REQUEST, **run: An
     return None if not findings else ":".join((findings[0].code, *(findings[0].subject or "").split("/")[1:]))
 
 
-# covers: C38
+# covers: C38.1-10
 @pytest.mark.parametrize("name", VALUES)
 def test_every_field_has_to_be_there(name: str, runner: Runner) -> None:
     values = {key: value for key, value in VALUES.items() if key != name}
@@ -77,7 +77,7 @@ BAD: dict[str, tuple[Any, ...]] = {
 }
 
 
-# covers: C39 C40 C41 C42 C56.1 C57.1 H02 H18 H20
+# covers: C39.1-8 C40.1-7 C41.1 C42.1-2 C56.1 C57.1 H02.1-2 H18.4-5 H20
 @pytest.mark.parametrize("name", BAD)
 def test_values(name: str, runner: Runner) -> None:
     for value in GOOD.get(name, ()):
@@ -86,7 +86,7 @@ def test_values(name: str, runner: Runner) -> None:
         assert told(runner, {**VALUES, name: value}) == f"invalid_code_output:{name}", value
 
 
-# covers: H02
+# covers: H02.3
 @pytest.mark.parametrize("name", VALUES)
 def test_not_a_number_is_refused_everywhere(name: str, runner: Runner) -> None:
     for value in (float("nan"), float("inf"), -float("inf"), [float("nan")]):
@@ -94,7 +94,7 @@ def test_not_a_number_is_refused_everywhere(name: str, runner: Runner) -> None:
     assert told(runner, {**VALUES, "further": float("nan")}) == "invalid_code_output:non_json"
 
 
-# covers: C73 C35 C36
+# covers: C35.1-2 C36 C73.3
 def test_the_order_of_the_checks(runner: Runner) -> None:
     for index, name in enumerate(ORDER):
         values = {**VALUES, **dict.fromkeys(ORDER[index:], True)}
@@ -114,7 +114,7 @@ def test_the_order_of_the_checks(runner: Runner) -> None:
         assert told(runner, stdout, {}, **{**failing, **run}) == want
 
 
-# covers: C85
+# covers: C85.4
 def test_bytes_on_the_edge(runner: Runner) -> None:
     text = json.dumps(VALUES)
     assert told(runner, text.ljust(4096)) is None

@@ -53,7 +53,7 @@ CAMEL = {
 LEGACY = {name: value for name, value in SNAKE.items() if name != "agent"} | SNAKE["agent"]  # type: ignore[operator]
 
 
-# covers: D57, D45, D63
+# covers: D45 D57 D63
 @pytest.mark.parametrize("request_", [CAMEL, LEGACY], ids=["camel_case", "legacy"])
 def test_every_form_of_one_run_is_the_same_input(request_: dict[str, Any]) -> None:
     assert facts(request_) == facts(SNAKE)
@@ -104,7 +104,7 @@ def test_null_is_no_answer(shape: dict[str, Any]) -> None:
             facts({"messages": [], **shape, name: None})
 
 
-# covers: D45.1 D45.2
+# covers: D45.1-2
 def test_legacy_keys_move_into_agent() -> None:
     legacy = {"harness": "pi_core", "sandbox": "daytona", "permission_policy": "deny"}
     agent = facts({"messages": [], **legacy}).agent
@@ -119,7 +119,7 @@ def test_no_legacy_key_stays_at_the_top_level() -> None:
     assert not set(stated) & set(document.model_dump())
 
 
-# covers: D63, D45
+# covers: D45 D63
 def test_a_key_inside_agent_wins_whatever_else_is_stated() -> None:
     for names in itertools.chain.from_iterable(
         itertools.combinations(("harness", "sandbox", "permission_policy"), count) for count in range(4)
@@ -141,7 +141,7 @@ def test_an_outer_permission_policy_does_not_mend_an_inner_one(runner: Runner) -
     assert engine.check("runner_request", swapped).decision.outcome is Outcome.ALLOW
 
 
-# covers: D29, B43
+# covers: B43 D29
 def test_no_content_gets_into_the_input() -> None:
     request = {
         "harness": "pi_core",
@@ -185,7 +185,7 @@ def test_no_secret_gets_into_a_record_or_an_answer(broken: dict[str, Any], runne
     assert CANARY not in lines
 
 
-# covers: H22, D08.1
+# covers: D08.1 H22
 def test_a_proof_comes_from_the_engine_alone() -> None:
     request = {
         "harness": "pi_core",

@@ -100,7 +100,7 @@ def test_a_limit_that_is_none_is_refused(tighten: Any) -> None:
         facts(tighten=tighten)
 
 
-# covers: H05, C81
+# covers: C81 H05.3
 def test_the_permit_names_every_boundary_and_the_record_has_the_proof(runner: Runner) -> None:
     file = case("proven")
     answer = runner.answer(file)
@@ -116,7 +116,7 @@ def test_the_permit_names_every_boundary_and_the_record_has_the_proof(runner: Ru
     assert recorded["probes"] == [one.model_dump() for one in file.case.world.probes]
 
 
-# covers: C81
+# covers: C81.1
 def test_the_record_of_a_run_without_network_enforcement_says_so(runner: Runner) -> None:
     file = case("declared_network_not_enforced")
     record = runner._record(file, runner.answer(file).decision.decision_id)
@@ -125,7 +125,7 @@ def test_the_record_of_a_run_without_network_enforcement_says_so(runner: Runner)
     assert {one["subject"] for one in record["findings"]} == {"boundaries/network", "declared/network"}
 
 
-# covers: E33.1, H05
+# covers: E33.1 H05
 def test_what_is_missing_is_told_with_what_to_do(runner: Runner) -> None:
     (finding,) = runner.answer(case("nothing_probed")).decision.findings
     assert "engine doctor --sandbox" in finding.remedy

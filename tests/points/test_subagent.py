@@ -111,7 +111,7 @@ def test_no_spelling_of_its_id_lets_a_subagent_start_another_one(engine: Engine,
         assert codes(engine.decide("subagent", request)) == ["nested_spawn"], number
 
 
-# covers: B20 B19.1
+# covers: B19.1 B20
 def test_what_is_asked_for_only_makes_limits_smaller(engine: Engine) -> None:
     assert engine.parts is not None
     engine.parts.store().add_child(NewChild(CHILD, "chat-7", 0))

@@ -120,14 +120,14 @@ def refused(backend: Recorder, *how: Any) -> str:
     return caught.value.code
 
 
-# covers: B11
+# covers: B11.1
 @pytest.mark.parametrize("name", PERMITS)
 def test_nothing_runs_without_a_permit_for_exactly_this_command(name: str) -> None:
     permit, words = PERMITS[name]
     assert refused(Recorder(), permit, words) == "engine.permit_missing"
 
 
-# covers: H05, A94
+# covers: A94 H05
 @pytest.mark.parametrize("name", UNPROVEN)
 def test_nothing_runs_where_a_boundary_is_not_shown(name: str) -> None:
     assert refused(Recorder(), sealed(limits()), WORDS, UNPROVEN[name]) == "engine.limit_unenforceable"
@@ -139,7 +139,7 @@ def test_nothing_runs_on_another_backend_or_without_it(name: str) -> None:
     assert refused(BACKENDS[name], sealed(limits())) == "engine.limit_unenforceable"
 
 
-# covers: B11
+# covers: B11.2
 @needs("bubblewrap")
 def test_a_command_in_a_real_sandbox_reads_its_input_and_no_shell_its_words() -> None:
     words = ("wc", "-c")

@@ -200,7 +200,7 @@ def test_the_host_shows_nothing_but_its_programs() -> None:
     assert {"--unshare-net", "--unshare-pid", "--unshare-user", "--die-with-parent"} <= set(words)
 
 
-# covers: A94 C58 C60
+# covers: A94.1 C58 C60
 @pytest.mark.slow
 def test_the_probe_shows_every_boundary() -> None:
     rows = probe_gvisor(FOLDER)

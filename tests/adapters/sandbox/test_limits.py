@@ -22,7 +22,7 @@ def unbounded(code: str, within: Bounds, *names: str) -> Ended:
     return run_once(program(code), within, None, frozenset(names))
 
 
-# covers: A85.1 C59 C65
+# covers: A85.1 C59.3 C65.3
 def test_one_process_gets_no_more_memory() -> None:
     code = "kept = b'x' * (300 << 20); print(len(kept))"
     ended = ran(code)
@@ -31,7 +31,7 @@ def test_one_process_gets_no_more_memory() -> None:
     assert unbounded(code, bounds(), "rlimit_as", "memory_cgroup").stdout == b"314572800\n"
 
 
-# covers: A85.1 C58 C65
+# covers: A85.1 C58.2 C65
 @needs("memory_cgroup")
 def test_the_tree_gets_no_more_memory() -> None:
     code = """
@@ -52,7 +52,7 @@ print([os.waitpid(child, 0)[1] for child in children])
     assert unbounded(code, within, "memory_cgroup").stdout == b"[0, 0, 0, 0]\n"
 
 
-# covers: C65
+# covers: C65.1
 @needs("memory_cgroup")
 def test_a_flood_of_files_is_held_by_the_memory_of_the_tree() -> None:
     code = """
@@ -65,7 +65,7 @@ for number in range(10_000_000):
     assert ended.limit == "memory" or b"No space left" in ended.stderr
 
 
-# covers: C65
+# covers: C65.2
 def test_processes_and_threads_are_counted_exactly() -> None:
     code = """
 import os, time
@@ -90,13 +90,13 @@ for _ in range(40): threading.Thread(target=time.sleep, args=(9,), daemon=True).
     assert b"can't start new thread" in ran(threads).stderr
 
 
-# covers: C65
+# covers: C65.2
 def test_a_fork_bomb_ends_with_its_time() -> None:
     ended = ran("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", within=bounds(wall_seconds=0.5))
     assert (ended.status, ended.limit) == (Status.TIMEOUT_WALL, "wall")
 
 
-# covers: C34.1 C59 C65
+# covers: C34.1 C59.2 C65.4
 def test_a_busy_loop_ends_with_its_processor_time() -> None:
     ended = ran("while True: pass", within=bounds(cpu_seconds=1, wall_seconds=60.0))
     assert (ended.status, ended.signal, ended.limit) == (Status.TIMEOUT_CPU, 24, "cpu")
@@ -145,7 +145,7 @@ def test_sleeping_past_the_limit() -> None:
     assert 0.3 <= ended.wall_seconds < 5
 
 
-# covers: C65
+# covers: C65.1
 def test_files_and_the_disk_are_bounded() -> None:
     code = """
 import os

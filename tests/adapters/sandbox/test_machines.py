@@ -96,7 +96,7 @@ def bubblewrap(python: list[str], around: list[str], user: int | None) -> tuple[
     return code, found
 
 
-# covers: E33.1 H05
+# covers: E33.1 H05.1
 @pytest.mark.parametrize("user", [None, ORDINARY], ids=["root", "ordinary"])
 def test_with_everything_there_every_boundary_is_held(python: list[str], user: int | None) -> None:
     code, found = bubblewrap(python, [], user)
@@ -108,7 +108,7 @@ def test_with_everything_there_every_boundary_is_held(python: list[str], user: i
     assert (tree == "bounded") is bool(found["do"])
 
 
-# covers: E33.1 D19
+# covers: D19 E33.1
 @pytest.mark.parametrize("machine", MACHINES)
 def test_with_something_missing_nothing_is_claimed(python: list[str], machine: str) -> None:
     around, user, lack = MACHINES[machine]

@@ -26,7 +26,7 @@ def calls(path: Path) -> list[tuple[str, ast.Call]]:
     ]
 
 
-# covers: C84
+# covers: C84.4
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_what_is_started_is_started_from_a_list(path: Path) -> None:
     for name, call in calls(path):

@@ -48,7 +48,7 @@ def changed(trial: Trial, side: str, act: str, word: str) -> dict[str, Row]:
     return table(replace(trial, **{side: words}))
 
 
-# covers: C58 C59 C60 C65 A03 H05
+# covers: A03.1-5 C58.1 C58.3 C59.1 C60.1-4 C65 H05
 @needs("bubblewrap")
 def test_every_boundary_of_this_machine_is_shown(trial: Trial) -> None:
     found = table(trial)
@@ -201,6 +201,6 @@ def test_names_of_processes_are_whole(canaries: Canaries) -> None:
     assert victim.process.pid not in named("cat")
 
 
-# covers: C80
+# covers: C80.1
 def test_the_control_is_called_what_it_is() -> None:
     assert WORDING == "a separate subprocess boundary (best-effort, not a security sandbox)"

@@ -20,7 +20,7 @@ from tests.facilities import needs
 pytestmark = needs("bubblewrap")
 
 
-# covers: C30
+# covers: C30.2
 def test_code_runs_in_its_own_folder_with_the_payload_on_standard_input() -> None:
     code = "import json, os, sys; print(json.dumps([json.load(sys.stdin), os.getcwd(), os.listdir()]))"
     payload = {"rows": ["é", 1], "n": 3}
@@ -55,7 +55,7 @@ def test_output_that_is_no_text_comes_out_as_it_is() -> None:
     assert (ended.stdout, ended.stderr, ended.status) == (b"\xff\x00\xfe", b"\x80", Status.OK)
 
 
-# covers: C31 H01
+# covers: C31 H01.1-2
 def test_the_environment_is_what_was_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGINE_TEST_SECRET", "canary-0451")
     ended = ran(
@@ -76,7 +76,7 @@ def test_python_is_told_to_leave_no_bytecode_and_no_user_packages() -> None:
     assert "dont_write_bytecode=1" in said
 
 
-# covers: H01
+# covers: H01.3
 def test_modules_of_the_folder_of_site_and_of_the_user_cannot_be_imported() -> None:
     code = """
 import os, sys
@@ -92,7 +92,7 @@ except ImportError as error:
     assert ran(code).stdout == b"[] False\n[]\nNo module named 'beside'\n"
 
 
-# covers: A86.1 H01
+# covers: A86.1 H01.4
 def test_the_seed_of_hashes_takes_effect() -> None:
     code = "print(hash('a'), hash('b'))"
     first, again, other = (ran(code, environment={"PYTHONHASHSEED": seed}).stdout for seed in ("7", "7", "8"))

@@ -133,7 +133,7 @@ print(result, ctypes.get_errno())
 """
 
 
-# covers: C58
+# covers: C58.1
 @needs("bubblewrap")
 @needs("x86_64")
 @pytest.mark.parametrize(

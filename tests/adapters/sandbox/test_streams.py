@@ -32,7 +32,7 @@ def test_both_too_large_is_told_of_standard_output() -> None:
     assert (ended.stdout_bytes, ended.limit) == (4097, "stdout")
 
 
-# covers: C61
+# covers: C61.1-2
 @pytest.mark.parametrize("stream", [1, 2])
 @pytest.mark.parametrize("piece", ["b'x' * (1 << 20)", "b'x\\n'"])
 def test_endless_output_is_ended_at_once_in_little_memory(stream: int, piece: str) -> None:

@@ -84,7 +84,7 @@ def test_two_runs_draw_the_same_random_numbers() -> None:
     assert one == two != other
 
 
-# covers: E09
+# covers: E09.1
 @needs("wasmtime")
 @pytest.mark.parametrize("make", [modules.read, modules.write], ids=["read", "write"])
 def test_it_cannot_reach_the_files_of_the_host(make: object, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_folder_that_was_opened_by_mistake_is_behind_the_filter_still(tmp_path
     assert ended.status is not Status.OK
 
 
-# covers: E09
+# covers: E09.2
 @needs("wasmtime")
 def test_it_cannot_reach_the_network() -> None:
     ended = ran(modules.connect())
