@@ -24,8 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import DecideError, GatherError
 from engine.model import Revisions
 from engine.opa.binary import Binary
+from engine.opa.packed import revision, unpacked
 from engine.opa.reply import DOCTOR, RULES, VALUES, Reply, bundles, unavailable
 from engine.settings import OpaLimits
 
@@ -137,12 +139,17 @@ class Server:
         from engine.opa.client import Client  # takes as long as OPA takes to start
 
         deadline = time.monotonic() + self.limits.start_seconds
+        served = self._revisions()
         while not self._connects():
             if not self.alive:
                 raise unavailable(self._complaint(), DOCTOR)
             if time.monotonic() > deadline:
                 raise unavailable("OPA was not ready in time", DOCTOR)
             time.sleep(0.005)
+        if served != self.revisions:
+            message = "what OPA was given is not the policy that was built: the digest of its content is another"
+            remedy = "find out who can write to the policy cache, then build the policy again"
+            raise DecideError(message, remedy=remedy, code="policy_stale")
         self._client = Client(self.path, self.limits)
         self._prober = Client(self.path, self.limits, connections=1)
         self.probe(max(deadline - time.monotonic(), 0.1))
@@ -222,6 +229,17 @@ class Server:
         self._process.wait()
         self.alive = False
         on_exit()
+
+    def _revisions(self) -> Revisions | None:
+        """The revisions of what OPA was given, computed from its content while OPA starts; None of no such archives."""
+        try:
+            rules, values = (
+                revision(unpacked(path.read_bytes(), path.name), path.name)
+                for path in (self.served.rules, self.served.values)
+            )
+        except (OSError, GatherError):
+            return None
+        return Revisions(rules=rules, values=values)
 
     def _connects(self) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

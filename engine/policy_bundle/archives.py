@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.canonical import canonical, digest
+from engine.canonical import canonical
+from engine.opa.packed import MANIFEST, pack, sealed, unpacked
 
 RULES_ROOT, VALUES_ROOT = "admission", "policy"
 GENERATED = "# Generated: a finding for every requirement above that is not proven.\n"
 """The line in a served file of requirements after which nothing is its author's."""
 
-MANIFEST = ".manifest"
-_DATA = f"{VALUES_ROOT}/data.json"
+WORDS = "catalogue"
+"""In the manifest of rules: the digest of the words beside them, so that one revision covers both."""
+VALUES_DATA = f"{VALUES_ROOT}/data.json"
 
 
 def rules_archive(files: Mapping[str, bytes], metadata: Mapping[str, str]) -> tuple[bytes, str]:
@@ -26,7 +25,7 @@ def rules_archive(files: Mapping[str, bytes], metadata: Mapping[str, str]) -> tu
 
 def values_archive(values: Mapping[str, Any]) -> tuple[bytes, str]:
     """The archive of values and its revision; `values` is what `data.policy` will be."""
-    return _archive({_DATA: canonical(values)}, VALUES_ROOT, {})
+    return _archive({VALUES_DATA: canonical(values)}, VALUES_ROOT, {})
 
 
 def manifest(files: Mapping[str, bytes], root: str, metadata: Mapping[str, str]) -> tuple[bytes, str]:
@@ -34,9 +33,7 @@ def manifest(files: Mapping[str, bytes], root: str, metadata: Mapping[str, str])
     content: dict[str, Any] = {"roots": [root], "rego_version": 2}
     if metadata:
         content["metadata"] = dict(metadata)
-    names = {name: digest(data) for name, data in files.items()}
-    revision = digest(canonical({"files": names, "manifest": content}))
-    return canonical({**content, "revision": revision}), revision
+    return sealed(files, content)
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -48,20 +45,10 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def read(archive: Path) -> dict[str, bytes]:
-    """The files of one of our own archives by name, the manifest among them."""
-    with tarfile.open(archive, "r:gz") as tar:
-        return {member.name: file.read() for member in tar if (file := tar.extractfile(member)) is not None}
+    """The files of one of our own archives by name, the manifest among them. Raises GatherError, OSError."""
+    return unpacked(archive.read_bytes(), archive.name)
 
 
 def _archive(files: Mapping[str, bytes], root: str, metadata: Mapping[str, str]) -> tuple[bytes, str]:
     written, revision = manifest(files, root, metadata)
-    packed = io.BytesIO()
-    with (
-        gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0, compresslevel=9) as stream,
-        tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as tar,
-    ):
-        for name, data in sorted({**files, MANIFEST: written}.items()):
-            member = tarfile.TarInfo(name)
-            member.size, member.mode = len(data), 0o644
-            tar.addfile(member, io.BytesIO(data))
-    return packed.getvalue(), revision
+    return pack({**files, MANIFEST: written}), revision

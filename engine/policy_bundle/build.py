@@ -15,25 +15,25 @@ from pathlib import Path
 from typing import Any
 
 from engine import __version__
-from engine.canonical import canonical
-from engine.errors import Location, PolicyError, Problem
+from engine.canonical import canonical, digest
+from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.model import Model, Revisions
 from engine.opa.binary import Binary
 from engine.opa.command import OpaCommand
+from engine.opa.packed import MANIFEST, revision, unpacked
 from engine.policy_bundle import archives
 from engine.policy_bundle.catalogue import Catalogue, level_problems
 from engine.policy_bundle.sources import PolicySources, Snapshot, snapshot
 from engine.policy_bundle.store import keep, kept
 from engine.report import PolicyRow
 
-_ARCHIVE, _CATALOGUE, _REVISION = "archive.tar.gz", "catalogue.json", "revision"
-_DATA, _PLACES = "data.json", "places.json"
+_ARCHIVE, _CATALOGUE, _PLACES = "archive.tar.gz", "catalogue.json", "places.json"
 _ENGINE = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """One OPA bundle archive and the revision in its manifest."""
+    """One OPA bundle archive and the digest of its content."""
 
     path: Path
     revision: str
@@ -48,6 +48,8 @@ class PolicyBundle:
     values: Archive
     catalogue: Catalogue
     sources: PolicySources
+    written_values: bytes  # what `data.policy` is, as JSON
+    written_places: bytes
 
     @property
     def revisions(self) -> Revisions:
@@ -96,13 +98,13 @@ class PolicyBundle:
     @cached_property
     def metadata(self) -> dict[str, str]:
         """Name, description and owner, as the archive of rules says them."""
-        written: dict[str, str] = json.loads(archives.read(self.rules.path)[archives.MANIFEST])["metadata"]
+        written: dict[str, str] = json.loads(archives.read(self.rules.path)[MANIFEST])["metadata"]
         return written
 
     @cached_property
     def data(self) -> dict[str, Any]:
         """What `data.policy` is."""
-        data: dict[str, Any] = json.loads((self.values.path.parent / _DATA).read_bytes())
+        data: dict[str, Any] = json.loads(self.written_values)
         return data
 
     @cached_property
@@ -171,8 +173,7 @@ class PolicyBundle:
     @cached_property
     def places(self) -> dict[tuple[str | int, ...], Location]:
         """Where each value stands, by its path below `policy/`."""
-        written = json.loads((self.values.path.parent / _PLACES).read_bytes())
-        return {tuple(path): Location(*place) for path, place in written}
+        return {tuple(path): Location(*place) for path, place in json.loads(self.written_places)}
 
 
 def build(
@@ -196,40 +197,49 @@ def build(
     values = _Part(cache / "policy" / "values", _digest(base, taken.values_digest(), *sources.values))
     rules.find(made.rules)
     values.find(made.values)
-    if not found:
-        levels = json.loads(values.read(_DATA)).get("levels", {}).get("levels", {})
-        catalogue = Catalogue.model_validate_json(rules.read(_CATALOGUE))
-        found += _level_problems(levels, catalogue, json.loads(values.read(_PLACES)))
     if found:
         raise _refused(sources, found)
-    return PolicyBundle(taken.recipe_name, rules.archive(), values.archive(), catalogue, sources)
+    served, places = values.content[archives.VALUES_DATA], values.files[_PLACES]
+    levels = json.loads(served).get("levels", {}).get("levels", {})
+    catalogue = Catalogue.model_validate_json(rules.files[_CATALOGUE])
+    found += _level_problems(levels, catalogue, json.loads(places))
+    if found:
+        raise _refused(sources, found)
+    return PolicyBundle(taken.recipe_name, rules.keep(), values.keep(), catalogue, sources, served, places)
 
 
 class _Part:
-    """One of the two parts: kept from an earlier build, or made now and kept when all is well."""
+    """One of the two parts: kept from an earlier build, or made now and kept when all is well.
+
+    What was kept is used only where its archive is proven: the revision is always computed from the
+    content, and the catalogue is the one that the content names.
+    """
 
     def __init__(self, folder: Path, key: str) -> None:
+        self.files: Mapping[str, bytes] = {}
+        self.content: Mapping[str, bytes] = {}
         self._folder = folder
         self._key = key
-        self._kept = kept(folder, key)
-        self._made: Mapping[str, bytes] | None = None
+        self._revision = ""
 
     def find(self, make: Callable[[], Mapping[str, bytes] | None]) -> None:
         """Make the part unless it was kept; `make` gives None when it found problems."""
-        if self._kept is None:
-            self._made = make()
+        if not self._prove(kept(self._folder, self._key)) and (made := make()) is not None:
+            self._prove(made)
 
-    def read(self, name: str) -> bytes:
-        """One file of the part."""
-        if self._kept is not None:
-            return (self._kept / name).read_bytes()
-        return self._made[name] if self._made is not None else b""
-
-    def archive(self) -> Archive:
+    def keep(self) -> Archive:
         """The part on disk."""
-        if self._kept is None:
-            self._kept = keep(self._folder, self._key, self._made or {})
-        return Archive(self._kept / _ARCHIVE, self.read(_REVISION).decode("ascii"))
+        return Archive(keep(self._folder, self._key, self.files) / _ARCHIVE, self._revision)
+
+    def _prove(self, files: Mapping[str, bytes] | None) -> bool:
+        try:
+            self.content = unpacked((files or {})[_ARCHIVE], _ARCHIVE)
+            self._revision = revision(self.content, _ARCHIVE)
+        except (KeyError, GatherError):
+            return False
+        self.files = files or {}
+        words = json.loads(self.content[MANIFEST]).get("metadata", {}).get(archives.WORDS)
+        return words is None or words == digest(self.files.get(_CATALOGUE, b""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +259,9 @@ class _Making:
         rules = compile_rules(self.taken, self.points, frozenset(self._models()), self.opa, self.found)
         if rules is None:
             return None
-        data, revision = archives.rules_archive(rules.files, rules.metadata)
-        return {_ARCHIVE: data, _REVISION: revision.encode(), _CATALOGUE: words(rules.catalogue)}
+        catalogue = words(rules.catalogue)
+        archive, _ = archives.rules_archive(rules.files, {**rules.metadata, archives.WORDS: digest(catalogue)})
+        return {_ARCHIVE: archive, _CATALOGUE: catalogue}
 
     def values(self) -> dict[str, bytes] | None:
         from engine.policy_bundle.values import read
@@ -259,10 +270,8 @@ class _Making:
         if values is None:
             return None
         served = {**values.data, **self._derived(values.data)}
-        data, revision = archives.values_archive(served)
         places = [[list(path), [place.file, place.line, place.field]] for path, place in values.places.items()]
-        written = {_DATA: canonical(served), _PLACES: json.dumps(places).encode()}
-        return {_ARCHIVE: data, _REVISION: revision.encode(), **written}
+        return {_ARCHIVE: archives.values_archive(served)[0], _PLACES: json.dumps(places).encode()}
 
     def _derived(self, values: Mapping[str, Any]) -> dict[str, Any]:
         from engine.values import derived

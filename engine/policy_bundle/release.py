@@ -14,31 +14,30 @@ from pathlib import Path
 
 from engine import __version__
 from engine.canonical import canonical, digest
-from engine.errors import DecideError, GatherError, Location, PolicyError, Problem
+from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.files import shown
 from engine.opa.binary import Binary
 from engine.opa.command import OpaCommand
-from engine.policy_bundle import archives
+from engine.opa.packed import MANIFEST, SIGNATURES, pack
+from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.build import Archive, PolicyBundle
 from engine.policy_bundle.last_release import LastRelease
-from engine.policy_bundle.packed import pack
 from engine.policy_bundle.release_folder import (
     CATALOGUE,
     PLACES,
     RULES,
     STATEMENT,
     VALUES,
-    VALUES_DATA,
     Contents,
     Statement,
     check,
     read,
 )
-from engine.policy_bundle.signing import SIGNATURES, PublicKey, complaint, sign
+from engine.policy_bundle.signing import PublicKey, complaint, sign
 from engine.policy_bundle.sources import PolicySources
 from engine.policy_bundle.store import keep, kept
 
-_ALL = {archives.MANIFEST: canonical({"roots": ["release"]})}
+_ALL = {MANIFEST: canonical({"roots": ["release"]})}
 """Makes all files of the folder one bundle, for OPA to sign and verify; it is never loaded."""
 
 _UNVERIFIED = "serve only releases signed with this key: `engine policy sign`"
@@ -139,6 +138,8 @@ def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, af
         rules=Archive(private / RULES, statement.rules),
         values=Archive(private / VALUES, statement.values),
         catalogue=contents.catalogue,
+        written_values=contents.values[VALUES_DATA],
+        written_places=contents.files[PLACES],
         sources=PolicySources(Path("rego"), Path("policy"), Path("bundles") / statement.name),
         statement=statement,
     )
@@ -160,22 +161,10 @@ def _verify(contents: Contents, folder: Path, key: PublicKey, binary: Binary) ->
 
 def _kept(contents: Contents, cache: Path) -> Path:
     """The private folder that holds exactly what is in memory. Raises DecideError."""
-    names = (STATEMENT, CATALOGUE, PLACES, RULES, VALUES)
-    served = {name: contents.files[name] for name in names} | {"data.json": contents.values[VALUES_DATA]}
+    served = {name: contents.files[name] for name in (STATEMENT, CATALOGUE, PLACES, RULES, VALUES)}
     name = digest(canonical({name: digest(data) for name, data in served.items()})).removeprefix("sha256:")
     folder = cache / "policy" / "releases"
-    chosen = kept(folder, name) or keep(folder, name, served)
-    try:
-        same = all((chosen / name).read_bytes() == data for name, data in served.items())
-    except OSError:
-        same = False
-    if not same:
-        raise DecideError(
-            f"the policy cache `{chosen}` holds something else than was verified",
-            remedy="find out who can write there, remove the folder and try again",
-            code="engine.policy_cache",
-        )
-    return chosen
+    return folder / name if kept(folder, name) == served else keep(folder, name, served)
 
 
 def _replace(folder: Path, name: str, data: bytes) -> None:

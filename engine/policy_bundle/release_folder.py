@@ -22,15 +22,15 @@ from engine.canonical import canonical, digest
 from engine.errors import GatherError, Location, PolicyError, Problem
 from engine.files import read_bytes, shown
 from engine.model import Digest, Model
+from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, UNPACKED_BYTES, unpacked
 from engine.policy_bundle import archives
+from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.catalogue import Catalogue
 from engine.policy_bundle.last_release import LastRelease
-from engine.policy_bundle.packed import PACKED_BYTES, UNPACKED_BYTES, unpacked
-from engine.policy_bundle.signing import SIGNATURE_BYTES, SIGNATURES
+from engine.policy_bundle.signing import SIGNATURE_BYTES
 
 STATEMENT, CATALOGUE, PLACES = "release.json", "catalogue.json", "places.json"
 RULES, VALUES = "rules.tar.gz", "values.tar.gz"
-VALUES_DATA = f"{archives.VALUES_ROOT}/data.json"
 
 _BYTES = {
     STATEMENT: 64 << 10,
@@ -169,22 +169,24 @@ def _differences(files: Mapping[str, bytes], statement: Statement) -> Iterator[t
 
 
 def _rules_differences(files: Mapping[str, bytes], statement: Statement) -> Iterator[str]:
-    content = {name: data for name, data in files.items() if name != archives.MANIFEST}
+    content = {name: data for name, data in files.items() if name != MANIFEST}
     for name in content:
         if not (name.startswith(f"{archives.RULES_ROOT}/") and name.endswith(".rego")):
             yield f"the member `{shown(name)}` is no rule"
-    metadata = _metadata(files.get(archives.MANIFEST, b""))
-    if archives.manifest(content, archives.RULES_ROOT, metadata) != (files.get(archives.MANIFEST), statement.rules):
+    metadata = _metadata(files.get(MANIFEST, b""))
+    if archives.manifest(content, archives.RULES_ROOT, metadata) != (files.get(MANIFEST), statement.rules):
         yield f"its revision, or the one in {STATEMENT}, is not the digest of its content"
+    elif metadata.get(archives.WORDS) != statement.catalogue:
+        yield f"its manifest states another digest of {CATALOGUE} than {STATEMENT}"
 
 
 def _values_differences(files: Mapping[str, bytes], statement: Statement) -> Iterator[str]:
-    content = {name: data for name, data in files.items() if name != archives.MANIFEST}
+    content = {name: data for name, data in files.items() if name != MANIFEST}
     if set(content) != {VALUES_DATA}:
         yield f"it holds something else than `{VALUES_DATA}`"
     elif not _is_object(content[VALUES_DATA]):
         yield f"`{VALUES_DATA}` is no JSON object"
-    if archives.manifest(content, archives.VALUES_ROOT, {}) != (files.get(archives.MANIFEST), statement.values):
+    if archives.manifest(content, archives.VALUES_ROOT, {}) != (files.get(MANIFEST), statement.values):
         yield f"its revision, or the one in {STATEMENT}, is not the digest of its content"
 
 

@@ -16,9 +16,8 @@ from typing import Self
 from engine.errors import DecideError, GatherError
 from engine.files import read_bytes, shown
 from engine.opa.command import OpaCommand
-from engine.policy_bundle.packed import pack
+from engine.opa.packed import SIGNATURES, pack
 
-SIGNATURES = ".signatures.json"
 ALGORITHM = "ES256"
 
 SIGNATURE_BYTES = 4 << 20

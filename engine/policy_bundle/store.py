@@ -1,8 +1,8 @@
 """Built archives on disk: each in a folder named by the digest of all it was built from.
 
 A folder appears whole or not at all, and is used again only when every file in it is what was
-written. That finds half-written and damaged files; whoever may write to this user's cache could
-also write to its policy.
+written. That finds half-written and damaged files. It proves nothing against who can write here:
+the archives are proven by the digest of their content, by the build and again where OPA starts.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _UNUSED_SECONDS = 30 * 24 * 3600
 _UNUSABLE = "set XDG_CACHE_HOME to a folder that this user can write and others cannot"
 
 
-def kept(folder: Path, key: str) -> Path | None:
-    """The folder `folder/key` when it was kept earlier and is whole."""
+def kept(folder: Path, key: str) -> dict[str, bytes] | None:
+    """The files of `folder/key`, read once, when they were kept earlier and are whole."""
     chosen = folder / key
-    if not _intact(chosen):
-        return None
-    with suppress(OSError):
-        os.utime(chosen)
-    return chosen
+    files = _whole(chosen)
+    if files is not None:
+        with suppress(OSError):
+            os.utime(chosen)
+    return files
 
 
 def keep(folder: Path, key: str, files: Mapping[str, bytes]) -> Path:
-    """Put the files into `folder/key`, unless another process has just done so. Raises DecideError."""
+    """Put the files into `folder/key`, unless another process has put the same there. Raises DecideError."""
     chosen = folder / key
     try:
         _private(folder)
@@ -44,7 +44,7 @@ def keep(folder: Path, key: str, files: Mapping[str, bytes]) -> Path:
         _sweep(folder)
     except OSError as error:
         raise _unusable(folder, (error.strerror or "failed").lower()) from error
-    if not _intact(chosen):
+    if _whole(chosen) != files:
         raise _unusable(folder, "it does not keep what is written")
     return chosen
 
@@ -55,17 +55,16 @@ def _unusable(folder: Path, reason: str) -> DecideError:
     )
 
 
-def _intact(chosen: Path) -> bool:
-    """Whether the folder is private and holds exactly the files that its note names."""
+def _whole(chosen: Path) -> dict[str, bytes] | None:
+    """The files of a folder that is private and holds exactly what its note names; None of any other."""
     try:
-        if not _own(chosen.parent.lstat()) or not _own(chosen.lstat()):
-            return False
-        digests = json.loads((chosen / _NOTE).read_bytes())
-        return isinstance(digests, dict) and digests == {
-            path.name: _digest(path.read_bytes()) for path in chosen.iterdir() if path.name != _NOTE
-        }
+        if not all(_own(one.lstat()) for one in (chosen.parent.parent, chosen.parent, chosen)):
+            return None
+        note = json.loads((chosen / _NOTE).read_bytes())
+        files = {path.name: path.read_bytes() for path in chosen.iterdir() if path.name != _NOTE}
     except (OSError, ValueError):
-        return False
+        return None
+    return files if note == {name: _digest(data) for name, data in files.items()} else None
 
 
 def _publish(folder: Path, chosen: Path, files: Mapping[str, bytes]) -> None:
@@ -79,7 +78,7 @@ def _publish(folder: Path, chosen: Path, files: Mapping[str, bytes]) -> None:
             try:
                 partial.rename(chosen)
             except OSError:  # it is there: another process was faster, or what is there is damaged
-                if _intact(chosen):
+                if _whole(chosen) == files:
                     return
                 _remove(chosen)
             else:
@@ -99,9 +98,10 @@ def _remove(chosen: Path) -> None:
 
 
 def _private(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not _own(folder.lstat()):
-        raise PermissionError(1, "it belongs to another user, or others may write to it")
+    for one in (folder.parent, folder):
+        one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not _own(one.lstat()):
+            raise PermissionError(1, "it belongs to another user, or others may write to it")
 
 
 def _own(found: os.stat_result) -> bool:

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from engine.errors import DecideError
 from engine.model import Revisions
+from engine.opa import packed
 from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
 from engine.opa.server import Server
@@ -42,13 +43,7 @@ def members(archive: Path) -> Members:
 
 def pack(found: Members, archive: Path) -> Path:
     """An archive of exactly these files."""
-    folder = archive.with_suffix("")
-    for name, data in found.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-    with tarfile.open(archive, "w:gz") as tar:
-        for name in sorted(found):
-            tar.add(folder / name, name)
+    archive.write_bytes(packed.pack(found))
     return archive
 
 

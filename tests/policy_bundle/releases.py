@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization import PublicFormat as Public
 
 from engine.canonical import canonical, digest
+from engine.opa.packed import MANIFEST, SIGNATURES, pack, unpacked
 from engine.policy_bundle import archives
+from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.build import PolicyBundle
-from engine.policy_bundle.packed import pack, unpacked
 from engine.policy_bundle.release import sign_release, write_release
-from engine.policy_bundle.release_folder import RULES, STATEMENT, VALUES, VALUES_DATA, Statement
-from engine.policy_bundle.signing import SIGNATURES
+from engine.policy_bundle.release_folder import CATALOGUE, RULES, STATEMENT, VALUES, Statement
 from tests.policy_bundle.trees import built, opa, write
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -74,7 +74,7 @@ def forge_values(folder: Path, values: Mapping[str, object]) -> None:
     """Other values with the right revision everywhere, so that only signatures can tell."""
     data = canonical(dict(values))
     manifest, revision = archives.manifest({VALUES_DATA: data}, archives.VALUES_ROOT, {})
-    rewrite(folder / VALUES, {VALUES_DATA: data, archives.MANIFEST: manifest})
+    rewrite(folder / VALUES, {VALUES_DATA: data, MANIFEST: manifest})
     restate(folder, values=revision)
 
 
@@ -82,17 +82,20 @@ def forge_rules(folder: Path, changes: Mapping[str, bytes | None]) -> None:
     """Other rules with the right revision everywhere."""
     files = unpacked((folder / RULES).read_bytes(), RULES)
     kept = {name: data for name, data in {**files, **changes}.items() if data is not None}
-    content = {name: data for name, data in kept.items() if name not in {archives.MANIFEST, SIGNATURES}}
+    content = {name: data for name, data in kept.items() if name not in {MANIFEST, SIGNATURES}}
     metadata = {"description": "A small policy", "name": "house", "owner": "compliance@example.org"}
+    metadata[archives.WORDS] = digest((folder / CATALOGUE).read_bytes())
     manifest, revision = archives.manifest(content, archives.RULES_ROOT, metadata)
-    rewrite(folder / RULES, {**changes, archives.MANIFEST: manifest})
+    rewrite(folder / RULES, {**changes, MANIFEST: manifest})
     restate(folder, rules=revision)
 
 
 def forge_file(folder: Path, name: str, data: bytes) -> None:
-    """Another catalogue.json or places.json with its digest in `release.json`."""
+    """Another catalogue.json or places.json with its digest wherever it is stated."""
     (folder / name).write_bytes(data)
     restate(folder, **{Path(name).stem: digest(data)})
+    if name == CATALOGUE:
+        forge_rules(folder, {})
 
 
 def tar(members: Iterable[tuple[tarfile.TarInfo, bytes]], form: int = tarfile.USTAR_FORMAT) -> bytes:

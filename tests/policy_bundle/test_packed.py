@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import GatherError
-from engine.policy_bundle.packed import PACKED_BYTES, UNPACKED_BYTES, pack, unpacked
+from engine.opa.packed import PACKED_BYTES, UNPACKED_BYTES, pack, unpacked
 from tests.policy_bundle.releases import gzipped, policy, tar
 
 FILES = {".manifest": b"{}", "admission/a.rego": b"package a\n", "admission/b/c.rego": b"", "x": bytes(2000)}

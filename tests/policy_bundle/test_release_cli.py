@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import Exit
+from engine.opa.packed import MANIFEST, SIGNATURES
 from engine.policy_bundle import archives
 from engine.policy_bundle.release_folder import STATEMENT, VALUES
-from engine.policy_bundle.signing import SIGNATURES
 from tests.command import Command, Run
 from tests.policy_bundle.releases import Keys, forge_values, restate
 
@@ -60,7 +60,7 @@ def test_build_sign_verify(command: Command, build: Run, keys: Keys) -> None:
     assert (signed.code, signed.stdout, signed.stderr) == (0, f"signed   {told}", "")
     verified = command("policy", "verify", folder, "--key", keys.public)
     assert (verified.code, verified.stdout, verified.stderr) == (0, f"verified {told}", "")
-    manifest = json.loads(archives.read(folder / VALUES)[archives.MANIFEST])
+    manifest = json.loads(archives.read(folder / VALUES)[MANIFEST])
     assert manifest["revision"] == statement["values"]
 
 

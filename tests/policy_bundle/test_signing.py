@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from engine.errors import GatherError
 from engine.opa.command import OpaCommand
-from engine.policy_bundle.packed import pack
-from engine.policy_bundle.signing import SIGNATURES, PublicKey, complaint, sign
+from engine.opa.packed import SIGNATURES, pack
+from engine.policy_bundle.signing import PublicKey, complaint, sign
 from tests.policy_bundle.releases import Keys
 from tests.policy_bundle.trees import opa
 

@@ -1,7 +1,9 @@
-"""Archives that came from elsewhere: read in memory, within bounds, and only when packed as this engine packs.
+"""Policy archives in memory: packed in one way only, read within bounds, named by the digest of their content.
 
 What is read is packed again and compared, so nothing may hide in an archive: no link or device, no
-name that is there twice or leaves it, no header of another kind, no byte after the end.
+name that is there twice or leaves it, no header of another kind, no byte after the end. The
+revision is computed from the content whenever an archive is taken from a disk; what a manifest
+states is compared with it, never believed.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ import io
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+from engine.canonical import canonical, digest, parse
 from engine.errors import GatherError, Location
 from engine.files import shown
 
+MANIFEST, SIGNATURES = ".manifest", ".signatures.json"
 PACKED_BYTES = 16 << 20
 """The largest archive as a file; one of ours has about 10 KiB."""
 UNPACKED_BYTES = 64 << 20
@@ -48,6 +53,27 @@ def unpacked(data: bytes, name: str) -> dict[str, bytes]:
     if not same:
         raise _refused(name, "it is packed in another way than the engine packs, or is damaged")
     return files
+
+
+def sealed(files: Mapping[str, bytes], stated: Mapping[str, Any]) -> tuple[bytes, str]:
+    """`.manifest` for these files, with what it states besides, and the revision in it: the digest of all else."""
+    names = {name: digest(data) for name, data in files.items()}
+    revision = digest(canonical({"files": names, "manifest": stated}))
+    return canonical({**stated, "revision": revision}), revision
+
+
+def revision(files: Mapping[str, bytes], name: str) -> str:
+    """The digest of what an archive holds, signatures aside. Raises GatherError unless its manifest states it."""
+    content = {one: data for one, data in files.items() if one not in {MANIFEST, SIGNATURES}}
+    try:
+        stated = parse(files.get(MANIFEST, b""))
+        stated.pop("revision")
+        manifest, found = sealed(content, stated)
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise _refused(name, "its manifest is no manifest of ours") from error
+    if manifest != files[MANIFEST]:
+        raise _refused(name, "its revision is not the digest of its content")
+    return found
 
 
 def _inflated(data: bytes, name: str) -> bytes:
