@@ -51,6 +51,15 @@ _PROBE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class Activated:
+    """What is served now, and what was served before; `gone` are the codes that only the latter has."""
+
+    revisions: Revisions
+    previous: Revisions
+    gone: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """Whether each part can do its work now; `revisions` are those of the policy being served."""
 
@@ -166,17 +175,20 @@ class _Open:
             finally:
                 self._log.close()
 
-    def _activate(self) -> Revisions:
-        if not isinstance(self._supervisor, Supervisor):
-            raise self._supervisor.fault
+    def _activate(self) -> Activated:
+        supervisor = self._supervisor
+        if not isinstance(supervisor, Supervisor):
+            raise supervisor.fault
+        before: list[PolicyBundle] = []
 
         def check(generation: Generation[PolicyBundle]) -> None:
+            before.append(supervisor.current.policy)  # one activation at a time, and this is it
             _answers(generation)
             self._accept(generation)
 
         fresh = self._build()
-        self._supervisor.activate(fresh, check)
-        return fresh.revisions
+        supervisor.activate(fresh, check)
+        return Activated(fresh.revisions, before[0].revisions, before[0].catalogue.without(fresh.catalogue))
 
     def _status(self) -> Status:
         revisions = pid = None
@@ -381,8 +393,8 @@ class Engine(_Open):
         """Tell what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
         self._open_store().settle(decision_id, amounts)
 
-    def activate(self) -> Revisions:
-        """Build the policy again from its folders and switch to it, all or nothing; gives its revisions.
+    def activate(self) -> Activated:
+        """Build the policy again from its folders and switch to it, all or nothing.
 
         Raises PolicyError or DecideError, and then the policy that was served before is served on.
         """
@@ -461,7 +473,7 @@ class AsyncEngine(_Open):
         """`Engine.settle`."""
         await asyncio.to_thread(lambda: self._open_store().settle(decision_id, amounts))
 
-    async def activate(self) -> Revisions:
+    async def activate(self) -> Activated:
         """`Engine.activate`; requests go on meanwhile."""
         return await asyncio.to_thread(self._activate)
 

@@ -14,13 +14,13 @@ from engine.record.redaction import redact_text
 if TYPE_CHECKING:
     from engine.api.app import Api
     from engine.api.messages import Exchange
+    from engine.engine import Activated
 
 
 async def activate(api: Api, exchange: Exchange) -> Response:
     """Switch to the policy as it stands in its folders now; 409 with every problem when it is refused."""
-    before = (await api.engine.status()).revisions
     try:
-        revisions = await api.engine.activate()
+        activated = await api.engine.activate()
     except PolicyError as error:
         api.log.event("policy_refused", Level.WARNING, code=error.code, detail=error.one_line())
         problems = [
@@ -31,17 +31,23 @@ async def activate(api: Api, exchange: Exchange) -> Response:
     except EngineError as error:
         api.log.event("policy_refused", Level.WARNING, code=error.code, detail=error.one_line())
         raise
-    api.log.event("policy_activated", rules=revisions.rules, values=revisions.values)
-    document = revisions.model_dump(mode="json")
-    document["previous"] = None if before is None else before.model_dump(mode="json")
+    _tell(api, activated)
+    document = activated.revisions.model_dump(mode="json")
+    document |= {"previous": activated.previous.model_dump(mode="json"), "gone": activated.gone}
     return Response(200, json.dumps(document).encode("ascii"))
 
 
 async def reload(api: Api) -> None:
     """`activate` without anybody who waits for the answer: SIGHUP, or a changed folder."""
     try:
-        revisions = await api.engine.activate()
+        activated = await api.engine.activate()
     except EngineError as error:
         api.log.event("policy_refused", Level.WARNING, code=error.code, detail=error.one_line())
     else:
-        api.log.event("policy_activated", rules=revisions.rules, values=revisions.values)
+        _tell(api, activated)
+
+
+def _tell(api: Api, activated: Activated) -> None:
+    revisions, gone = activated.revisions, activated.gone
+    level = Level.WARNING if gone else Level.INFO
+    api.log.event("policy_activated", level, rules=revisions.rules, values=revisions.values, gone=gone)

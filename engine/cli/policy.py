@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.opa.binary import Binary
     from engine.policy_bundle.build import PolicyBundle
     from engine.policy_bundle.catalogue import Requirement
-    from engine.policy_bundle.release_folder import Statement
+    from engine.policy_bundle.release_folder import Contents, Statement
     from engine.settings import Settings
 
 app = typer.Typer(
@@ -50,7 +50,12 @@ def build_policy(
         int | None, typer.Option("--sequence", min=1, help="The number of the release; each is above the one before.")
     ] = None,
     after: Annotated[
-        Path | None, typer.Option("--after", metavar="DIR", help="The release before it: the number is one above its.")
+        Path | None,
+        typer.Option(
+            "--after",
+            metavar="DIR",
+            help="The release before it: numbered one above, and each code that is gone since is named.",
+        ),
     ] = None,
     now: Annotated[
         str | None,
@@ -64,16 +69,22 @@ def build_policy(
     """Check rules and values and make the archives that OPA serves; ends with 5 where something is wrong."""
     if output is None and (sequence is not None or after is not None):
         raise typer.BadParameter("they number a release: give --output too", param_hint="--sequence, --after")
+    if output is not None and (sequence is None) == (after is None):
+        raise typer.BadParameter("give one of them: --sequence 1 for a first release", param_hint="--sequence, --after")
     moment = options.moment(now)
     built, _ = built_policy(policy, rego, bundle, values)
     if output is None:
         typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
         return
     from engine.policy_bundle.release import write_release
+    from engine.policy_bundle.release_folder import read
 
     with _refusals():
-        statement = write_release(built, output, _number(built.name, sequence, after), moment)
+        before = None if after is None else read(after)
+        number = sequence or _number_after(built.name, before)
+        statement = write_release(built, output, number, moment)
     _tell_release("written", statement)
+    _tell_gone(() if before is None else before.catalogue.without(built.catalogue))
 
 
 @app.command("sign")
@@ -94,14 +105,19 @@ def sign_policy(
 def verify_policy(
     folder: Folder,
     key: Annotated[Path, typer.Option("--key", metavar="PEM", help="The public key that all must be signed with.")],
+    after: Annotated[
+        Path | None, typer.Option("--after", metavar="DIR", help="Name each code that this release has and it has not.")
+    ] = None,
 ) -> None:
     """Check that a release is whole and signed with a key; ends with 5 and tells what does not hold."""
     from engine.opa.binary import find_binary
     from engine.policy_bundle.release import verify_release
 
     with _refusals():
-        statement = verify_release(folder, key, find_binary())
-    _tell_release("verified", statement)
+        contents = verify_release(folder, key, find_binary())
+        before = None if after is None else verify_release(after, key, find_binary())
+    _tell_release("verified", contents.statement)
+    _tell_gone(() if before is None else before.catalogue.without(contents.catalogue))
 
 
 @app.command("activate")
@@ -251,17 +267,13 @@ def _refusals() -> Iterator[None]:
         raise typer.Exit(Exit.POLICY_INVALID) from error
 
 
-def _number(name: str, sequence: int | None, after: Path | None) -> int:
-    """The number that was given, or the one after that of a release of the same policy."""
-    from engine.policy_bundle.release_folder import read
-
-    if sequence is not None and after is None:
-        return sequence
-    if after is None or sequence is not None:
-        raise typer.BadParameter("give one of them: --sequence 1 for a first release", param_hint="--sequence, --after")
-    statement = read(after).statement
+def _number_after(name: str, before: Contents | None) -> int:
+    """The number after that of a release of the same policy; 1 where there is none."""
+    if before is None:
+        return 1
+    statement = before.statement
     if statement.name != name:
-        message = f"`{shown(str(after))}` is a release of the policy `{statement.name}`, not of `{name}`"
+        message = f"--after names a release of the policy `{statement.name}`, not of `{name}`"
         raise GatherError(message, remedy="name a release of the same policy, or give --sequence 1")
     return statement.sequence + 1
 
@@ -271,13 +283,20 @@ def _tell_release(done: str, statement: Statement) -> None:
     typer.echo(f"rules    {statement.rules}\nvalues   {statement.values}")
 
 
+def _tell_gone(codes: Iterable[str]) -> None:
+    for code in codes:
+        typer.echo(f"gone     {_one_line(code)}")
+
+
 def _activated(document: dict[str, Any]) -> str:
     previous = document.get("previous")
     before = previous if isinstance(previous, dict) else {}
-    return "\n".join(
+    gone = document.get("gone")
+    lines = [
         f"{part:<7} {_one_line(before.get(part) or 'none')} → {_one_line(document.get(part))}"
         for part in ("rules", "values")
-    )
+    ]
+    return "\n".join(lines + [f"gone    {_one_line(code)}" for code in (gone if isinstance(gone, list) else ())])
 
 
 def _refusal(document: dict[str, Any]) -> Iterator[str]:

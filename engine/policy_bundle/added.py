@@ -110,5 +110,6 @@ def _set(
         file=module.name,
         line=rule.line,
         added=True,
+        rules=len(rules),
     )
     return AddedSet(requirement, place.package)

@@ -5,6 +5,7 @@ OPA answers with codes only; labels and texts inside served rules would cost it 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from engine.model import Model
@@ -24,6 +25,7 @@ class Requirement(Words):
     `each` is the list it is asked of, item by item; None means once for the whole request.
     `file` is named from the folder the rules are in, such as `rego/admission/…`; see
     PolicyBundle.where for a path that opens. `added` tells rules of `bundles/<name>/rules/`.
+    `rules` are the rules of a `deny` or `violation` set, each of which refuses on its own; else 1.
     """
 
     point: str
@@ -38,6 +40,12 @@ class Requirement(Words):
     file: str
     line: int
     added: bool
+    rules: int = 1
+
+    @property
+    def entry(self) -> str:
+        """How an inventory lists it."""
+        return self.code if self.rules == 1 else f"{self.code} ({self.rules} rules)"
 
     @property
     def arity(self) -> int:
@@ -77,6 +85,16 @@ class Catalogue(Model):
             found |= new
             left += new
         return frozenset(found)
+
+    def without(self, newer: Catalogue) -> tuple[str, ...]:
+        """What this one has and a newer one has not, such as `source: license_incompatible`."""
+        have, left = self._rules(), newer._rules()
+        return tuple(f"{point}: {code}" for (point, code), count in sorted(have.items()) if left[point, code] < count)
+
+    def _rules(self) -> Counter[tuple[str, str]]:
+        """How many rules each code has, by the point that it is written for, which may be `common`."""
+        found = (one for entries in self.points.values() for one in entries.requirements.values())
+        return Counter({(one.point, one.code): one.rules for one in found})
 
     def codes(self, point: str, topic: str | None = None) -> frozenset[str]:
         """The codes of a point's requirements, or of one topic of it."""

@@ -106,7 +106,7 @@ def sign_release(folder: Path, key: Path, binary: Binary) -> Statement:
     return contents.statement
 
 
-def verify_release(folder: Path, key: Path, binary: Binary) -> Statement:
+def verify_release(folder: Path, key: Path, binary: Binary) -> Contents:
     """Check a release in its folder: every file, every digest, and that all of it is signed with `key`.
 
     Raises PolicyError with what does not hold, GatherError for a key that cannot be used.
@@ -114,7 +114,7 @@ def verify_release(folder: Path, key: Path, binary: Binary) -> Statement:
     public = PublicKey.read(key)
     contents = read(folder)
     _verify(contents, folder, public, binary)
-    return contents.statement
+    return contents
 
 
 def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, after: LastRelease | None) -> Release:

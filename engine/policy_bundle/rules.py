@@ -11,7 +11,7 @@ from pathlib import Path
 from engine.canonical import canonical
 from engine.errors import Location, Problem
 from engine.opa.command import OpaCommand
-from engine.policy_bundle import added, builtins, generate, points, requirements
+from engine.policy_bundle import added, builtins, generate, inventory, points, requirements
 from engine.policy_bundle.archives import manifest
 from engine.policy_bundle.bodies import Lint
 from engine.policy_bundle.catalogue import Catalogue
@@ -102,6 +102,8 @@ class _Build:
             self._parser.unformatted(one for one in self._modules.values() if one.name not in self._foreign)
         )
         if whole:
+            if len(self._found) == before:  # a requirement that cannot be read is not gone
+                self._inventory()
             for point in self.points.values():
                 self._found.extend(points.problems(point))
         return whole
@@ -148,6 +150,13 @@ class _Build:
         told = {(one.where.file, one.where.line) for one in self._found}
         refused = opa_problems(finished, names, "rego")
         self._found.extend(one for one in refused if (one.where.file, one.where.line) not in told)
+
+    def _inventory(self) -> None:
+        every = {(one.point, one.code): one for point in self.points.values() for one in point.requirements()}
+        for name, added_ones in (("rego", False), (f"bundles/{self._taken.recipe_name}", True)):
+            file = f"{name}/inventory.yaml"
+            held = [one for one in every.values() if one.added is added_ones]
+            self._found.extend(inventory.problems(file, self._taken.inventories.get(file), held))
 
     def _place(self) -> None:
         for name in sorted({**self._taken.rules, **self._taken.added}):

@@ -23,8 +23,10 @@ from engine.settings import ReadLimits
 _RULE_BYTES = 1 << 20
 """One file of rules; ours have about 2 KiB."""
 _MOST_FILES = 5_000
-_PROSE = (".md", ".txt")
-"""What may stand in a recipe beside what is read from it."""
+_README = "README.md"
+"""The only file that may stand anywhere without being read."""
+_INVENTORY = "inventory.yaml"
+_LEFT_BY_EDITORS = re.compile(r"^(.*~|#.*#|\.#.*|\..*\.sw[a-z])$")
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]*$")
 
 
@@ -70,13 +72,15 @@ class Snapshot:
     rules: dict[str, bytes]  # rego/**/*.rego without tests
     tests: dict[str, bytes]  # *_test.rego of rules and of added rules
     added: dict[str, bytes]  # bundles/<name>/rules/**/*.rego without tests
+    inventories: dict[str, bytes]  # rego/inventory.yaml, bundles/<name>/inventory.yaml
     recipe: bytes
     recipe_name: str
     values: dict[str, bytes]  # policy/*.yaml
 
     def rules_digest(self) -> str:
         """Changes when anything the rules archive is built from changes; tests are checked too."""
-        return _digest({**self.rules, **self.tests, **self.added, f"bundles/{self.recipe_name}": self.recipe})
+        rules = {**self.rules, **self.tests, **self.added, **self.inventories}
+        return _digest({**rules, f"bundles/{self.recipe_name}": self.recipe})
 
     def values_digest(self) -> str:
         """Changes when any value file changes."""
@@ -120,6 +124,12 @@ def snapshot(sources: PolicySources) -> Snapshot:
             (Problem(where, f"cannot be read: {reason}", "check the path and its permissions"),)
         ) from error
     recipe = _read(sources.recipe / "recipe.yaml", f"bundles/{name}/recipe.yaml", _RULE_BYTES, found)
+    places = {f"rego/{_INVENTORY}": sources.rego, f"bundles/{name}/{_INVENTORY}": sources.recipe}
+    inventories = {
+        name: _read(folder / _INVENTORY, name, _RULE_BYTES, found)
+        for name, folder in places.items()
+        if os.path.lexists(folder / _INVENTORY)
+    }
     if found:
         raise PolicyError(tuple(Problem(sources.where(one.where), one.message, one.remedy) for one in found))
     tests = {name: data for name, data in (rules | added).items() if name.endswith("_test.rego")}
@@ -127,6 +137,7 @@ def snapshot(sources: PolicySources) -> Snapshot:
         rules={name: data for name, data in rules.items() if name not in tests},
         tests=tests,
         added={name: data for name, data in added.items() if name not in tests},
+        inventories=inventories,
         recipe=recipe,
         recipe_name=name,
         values=values,
@@ -169,8 +180,8 @@ def _added(recipe: Path, prefix: str, found: list[Problem]) -> Iterator[tuple[st
             yield from _rules(recipe / name, f"{prefix}/rules", found)
         elif name == "rules":
             found.append(Problem(Location(f"{prefix}/{name}"), "this is no folder", "make it a folder of rules"))
-        elif name != "recipe.yaml" and not (stat.S_ISREG(kind) and name.endswith(_PROSE)):
-            remedy = "rules are `rules/<point>/<topic>.rego`; beside them and recipe.yaml only .md and .txt may stand"
+        elif name not in {"recipe.yaml", _INVENTORY} and not (stat.S_ISREG(kind) and name == _README):
+            remedy = f"rules are `rules/<point>/<topic>.rego`; beside them and recipe.yaml only {_README} may stand"
             found.append(Problem(Location(f"{prefix}/{name}"), "nothing is read from here", remedy))
 
 
@@ -202,23 +213,31 @@ def _walk(folder: Path, prefix: str, found: list[Problem]) -> Iterator[Path]:
 
     for parent, folders, files in os.walk(folder, onerror=unlisted):
         for path in (Path(parent, name) for name in (*folders, *files)):
-            if path.name.endswith(".rego"):
+            if path.name.endswith(".rego") and not _LEFT_BY_EDITORS.match(path.name):
                 yield path
-            elif path.name.lower().endswith(".rego"):
-                message = "this file would not be read"
-                found.append(Problem(Location(name_of(path)), message, "end its name with `.rego` in lower case"))
-            elif (problem := _hidden(path, name_of(path))) is not None:
+            elif path != folder / _INVENTORY and (problem := _unread(path, name_of(path))) is not None:
                 found.append(problem)
 
 
-def _hidden(path: Path, name: str) -> Problem | None:
+def _unread(path: Path, name: str) -> Problem | None:
+    """What is wrong with something that holds no rules; nothing with a folder and a README."""
     try:
         kind = path.lstat().st_mode
     except OSError as error:
         return _unlisted(name, error)
-    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        remedy = "put the rules here: links are not followed"
+        return Problem(Location(name), "this is neither a file nor a folder", remedy)
+    if stat.S_ISDIR(kind) or path.name == _README:
         return None
-    return Problem(Location(name), "this is neither a file nor a folder", "put the rules here: links are not followed")
+    return _not_read(name, "end the name of rules with `.rego` in lower case, or remove the file")
+
+
+def _not_read(name: str, remedy: str) -> Problem:
+    """The problem of a file that nothing reads: what it says would be taken for said."""
+    if _LEFT_BY_EDITORS.match(name.rpartition("/")[2]):
+        return Problem(Location(name), "an editor left this file", "save and close it in the editor, or remove it")
+    return Problem(Location(name), "this file would not be read", f"{remedy}; only {_README} may stand beside")
 
 
 def _unlisted(name: str, error: OSError) -> Problem:
@@ -234,16 +253,10 @@ def _values(folder: Path, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
         return
     for path in sorted(folder.iterdir()):
         name = f"policy/{path.name}"
-        if path.suffix == ".yaml":
+        if path.suffix == ".yaml" and not _LEFT_BY_EDITORS.match(path.name):
             yield name, _read(path, name, ReadLimits().document_bytes, found)
-        elif path.suffix.lower() in {".yaml", ".yml", ".json", ".rego"}:
-            found.append(
-                Problem(
-                    Location(name),
-                    "this file would not be read",
-                    "values are `policy/<name>.yaml`, rules live in rego/",
-                )
-            )
+        elif path.name != _README:
+            found.append(_not_read(name, "values are `policy/<name>.yaml`, rules live in rego/"))
 
 
 def _read(path: Path, name: str, limit: int, found: list[Problem]) -> bytes:

@@ -123,7 +123,7 @@ def test_a_changed_policy_is_activated_over_the_control_socket(own: Serving) -> 
     reply = own.ask("POST", "/v1/policy/activate", control=True)
     assert reply.status == 200
     after = own.decide("license", ALLOWED).json
-    assert (after["outcome"], {**after["policy"], "previous": before["policy"]}) == ("deny", reply.json)
+    assert (after["outcome"], {**after["policy"], "previous": before["policy"], "gone": []}) == ("deny", reply.json)
     assert after["policy"]["rules"] == before["policy"]["rules"]
 
 

@@ -65,6 +65,14 @@ def test_the_new_policy_is_told(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
+def test_each_code_that_is_gone_is_named(tmp_path: Path) -> None:
+    gone = ["source: a_code", "tool_call: b\u001b[31m"]
+    with server(tmp_path, 200, json.dumps({**NEW, "previous": OLD, "gone": gone}).encode()):
+        result = activate(tmp_path)
+    assert result.exit_code == Exit.ALLOW
+    assert result.stdout.endswith("\ngone    source: a_code\ngone    tool_call: b?[31m\n")
+
+
 def test_the_first_policy_is_told(tmp_path: Path) -> None:
     """A server that had none before, since its policy did not build."""
     with server(tmp_path, 200, json.dumps({**NEW, "previous": None}).encode()):

@@ -53,6 +53,8 @@ TREE: dict[str, str | bytes | None] = {
     f"{RULES}/own.rego": HEAD + requirement("ours(record)", "record.ours == true", more="after: [admitted]") + "\n",
     f"{RULES}/archive.rego": CONFTEST,
     f"{RULES}/labels.rego": GATEKEEPER,
+    "bundles/house/inventory.yaml": "source:\n  - archive_deny_silent\n  - labels_deny\n  - labels_violation\n"
+    "  - old_archive (3 rules)\n  - ours\n",
     "policy/levels.yaml": "levels:\n  source:\n    archive_deny_silent: warn\n    labels_deny: confirm\n",
 }
 

@@ -110,7 +110,7 @@ def test_a_recipe_holds_nothing_that_is_not_read(name: str, tmp_path: Path) -> N
 
 
 def test_a_recipe_may_explain_itself(tmp_path: Path) -> None:
-    sources = write(tmp_path, {f"{RECIPE}/README.md": "# House\n", f"{RULES}/notes.md": "Why\n"})
+    sources = write(tmp_path, {f"{RECIPE}/README.md": "# House\n", f"{RULES}/README.md": "Why\n"})
     assert built(sources, tmp_path / "cache").catalogue.codes("source") == {"admitted"}
 
 

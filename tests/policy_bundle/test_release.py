@@ -262,7 +262,7 @@ def test_one_part_of_another_key(name: str, release: Path, originals: Path, keys
 def test_one_part_of_another_release_of_the_same_key(
     name: str, release: Path, originals: Path, keys: Keys, tmp_path: Path
 ) -> None:
-    assert verify_release(originals / "later", keys.public, opa()).sequence == 8
+    assert verify_release(originals / "later", keys.public, opa()).statement.sequence == 8
     shutil.copyfile(originals / "later" / name, release / name)
     refused(release, keys, tmp_path)
 

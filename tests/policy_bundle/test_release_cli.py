@@ -12,6 +12,7 @@ from engine.errors import Exit
 from engine.opa.packed import MANIFEST, SIGNATURES
 from engine.policy_bundle import archives
 from engine.policy_bundle.release_folder import STATEMENT, VALUES
+from engine.settings import Settings
 from tests.command import Command, Run
 from tests.policy_bundle.releases import Keys, forge_values, restate
 
@@ -42,6 +43,15 @@ def build(command: Command, original: tuple[Path, Run]) -> Run:
     folder, run = original
     shutil.copytree(folder, command.home / "one")
     return run
+
+
+def drop_a_requirement(rego: Path) -> str:
+    """Remove one requirement of a topic that has several; gives its code."""
+    path = rego / "admission/requirements/source/export.rego"
+    parts = path.read_text(encoding="utf-8").split("# METADATA\n")
+    kept = [part for part in parts if "code: export_forbidden\n" not in part]
+    path.write_text("# METADATA\n".join(kept), encoding="utf-8")
+    return "export_forbidden"
 
 
 # covers: H13
@@ -99,6 +109,28 @@ def test_the_number_follows_that_of_the_release_before(command: Command, build: 
     damaged = command("policy", "build", "--output", command.home / "three", "--after", one)
     assert damaged.code == Exit.POLICY_INVALID
     assert not (command.home / "three").exists()
+
+
+def test_each_code_that_is_gone_since_the_release_before_is_named(
+    command: Command, build: Run, keys: Keys, tmp_path: Path
+) -> None:
+    """By the build of the next release and by its verification, though the inventory has dropped it too."""
+    assert build.code == 0
+    one, two, rego = command.home / "one", command.home / "two", tmp_path / "rego"
+    shutil.copytree(Settings().rego, rego)
+    inventory, dropped = rego / "inventory.yaml", drop_a_requirement(rego)
+    kept = command("policy", "build", "--output", two, "--after", one, "--rego", rego)
+    assert kept.code == Exit.POLICY_INVALID
+    assert f"the code `{dropped}` of `source` must exist" in kept.stderr
+    lines = inventory.read_text(encoding="utf-8").splitlines(keepends=True)
+    inventory.write_text("".join(line for line in lines if line != f"  - {dropped}\n"), encoding="utf-8")
+    built = command("policy", "build", "--output", two, "--after", one, "--rego", rego)
+    assert (built.code, built.stdout.splitlines()[-1]) == (0, f"gone     source: {dropped}")
+    for folder in (one, two):
+        assert command("policy", "sign", folder, "--key", keys.private).code == 0
+    verified = command("policy", "verify", two, "--key", keys.public, "--after", one)
+    assert (verified.code, verified.stdout.splitlines()[-1]) == (0, f"gone     source: {dropped}")
+    assert "gone" not in command("policy", "verify", one, "--key", keys.public, "--after", two).stdout
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +83,7 @@ BASE = {
 
 
 def write(folder: Path, changes: Mapping[str, str | bytes | None] | None = None) -> PolicySources:
-    """The base with files changed, added, or removed where None."""
+    """The base with files changed, added, or removed where None; its inventories list what is there."""
     for name, content in {**BASE, **(changes or {})}.items():
         path = folder / name
         if content is None:
@@ -89,7 +91,34 @@ def write(folder: Path, changes: Mapping[str, str | bytes | None] | None = None)
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
+    for root in ("rego", "bundles/house"):
+        if f"{root}/inventory.yaml" not in (changes or {}):
+            list_codes(folder / root)
     return PolicySources(folder / "rego", folder / "policy", folder / "bundles" / "house")
+
+
+def list_codes(root: Path) -> None:
+    """Write the inventory of the rules below a folder."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(root.rglob("*.rego")):
+        if path.parent.parent.name not in {"requirements", "rules"} or path.name.endswith("_test.rego"):
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        codes = set(re.findall(r"^#   code: \"?([^\s\"]+)", text, re.MULTILINE))
+        if path.parent.parent.name == "rules" and "package admission.added." not in text:
+            sets = Counter(re.findall(r"^((?:deny|violation)\w*)(?: contains|\[)", text, re.MULTILINE))
+            named = {f"{path.stem}_{name.lower()}": count for name, count in sets.items()}
+            if len(codes) == len(named) == 1:
+                named = {codes.pop(): one for one in named.values()}
+            codes = {name if count == 1 else f"{name} ({count} rules)" for name, count in named.items()}
+        found.setdefault(path.parent.name, set()).update(codes)
+    lines = [
+        f"{point}:\n" + "".join(f"  - {code}\n" for code in sorted(codes)) for point, codes in found.items() if codes
+    ]
+    inventory = root / "inventory.yaml"
+    inventory.unlink(missing_ok=True)
+    if lines:
+        inventory.write_text("".join(lines), encoding="utf-8")
 
 
 @functools.cache

@@ -1,0 +1,196 @@
+"""A requirement that is gone, renamed or in a file that is not read is told with its code, never passed over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import PolicyError, Problem
+from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, built, requirement, topic, write
+
+INVENTORY = "rego/inventory.yaml"
+ADDED = "bundles/house/inventory.yaml"
+TWO = {
+    f"{REQUIREMENTS}/license.rego": topic(requirement()),
+    f"{REQUIREMENTS}/purpose.rego": topic(requirement("stated", 'input.bundle.purpose == "train"'), name="purpose"),
+    INVENTORY: "# Reviewed\nsource:\n  - admitted\n  - stated\n",
+}
+DENY = "package main\n\ndeny contains 1 if input.bundle.closed == true\n"
+TWICE = DENY + "\ndeny contains 2 if input.bundle.records == 1\n"
+
+
+def problems(folder: Path, changes: dict[str, str | bytes | None]) -> list[Problem]:
+    """What the build says of these files, with paths below the folder."""
+    sources = write(folder, changes)
+    with pytest.raises(PolicyError) as caught:
+        built(sources, folder / "cache")
+    return list(caught.value.problems)
+
+
+def told(folder: Path, changes: dict[str, str | bytes | None]) -> tuple[str, str, str]:
+    """The one problem: its place below the folder, message, remedy."""
+    (one,) = problems(folder, changes)
+    return str(one.where).removeprefix(f"{folder}/"), one.message, one.remedy
+
+
+def test_what_is_listed_and_there_is_built(tmp_path: Path) -> None:
+    assert built(write(tmp_path, TWO), tmp_path / "cache").catalogue.codes("source") == {"admitted", "stated"}
+
+
+def test_a_requirement_that_is_gone_is_named(tmp_path: Path) -> None:
+    built(write(tmp_path, TWO), tmp_path / "cache")
+    where, message, remedy = told(tmp_path, {**TWO, f"{REQUIREMENTS}/purpose.rego": None})
+    assert where == f"{INVENTORY}:4"
+    assert message == "the code `stated` of `source` must exist, but no requirement has it"
+    assert remedy == "restore the requirement; to drop it on purpose, remove this line too"
+
+
+def test_a_renamed_requirement_is_named_twice(tmp_path: Path) -> None:
+    renamed = topic(requirement("declared", 'input.bundle.purpose == "train"'), name="purpose")
+    found = problems(tmp_path, {**TWO, f"{REQUIREMENTS}/purpose.rego": renamed})
+    assert {one.message for one in found} == {
+        "the code `stated` of `source` must exist, but no requirement has it",
+        "the code `declared` is not in rego/inventory.yaml",
+    }
+    (new,) = [one for one in found if "declared" in one.message]
+    assert new.where.line is not None
+    assert new.remedy == "add the line `  - declared` below `source:` in rego/inventory.yaml"
+
+
+def test_a_moved_requirement_is_still_there(tmp_path: Path) -> None:
+    moved = {
+        f"{REQUIREMENTS}/purpose.rego": None,
+        f"{REQUIREMENTS}/use.rego": topic(requirement("stated", 'input.bundle.purpose == "train"'), name="use"),
+    }
+    assert "stated" in built(write(tmp_path, {**TWO, **moved}), tmp_path / "cache").catalogue.codes("source")
+
+
+def test_the_inventory_itself_must_be_there(tmp_path: Path) -> None:
+    found = problems(tmp_path, {**TWO, INVENTORY: None})
+    assert any(one.where.file.endswith(INVENTORY) and "missing" in one.message for one in found)
+    for code in ("admitted", "stated"):
+        assert any(one.remedy.startswith("add the lines `source:`") and f"  - {code}`" in one.remedy for one in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("source:\n  - stated\n  - admitted\n", 3, "`admitted` stands after `stated`"),
+        ("source:\n  - admitted\n  - admitted\n  - stated\n", 3, "`admitted` stands after `admitted`"),
+        ("source: admitted\n", 1, ""),
+        ("- admitted\n", 1, ""),
+        ("source:\n  - admitted\n  - stated\nlicense: []\n", 4, "lists no code"),
+        ("source:\n  - admitted\n  - stated\nsourec:\n  - other\n", 5, "the code `other` of `sourec` must exist"),
+        ("source:\n  - admitted\n  - stated\nsource:\n  - x\n", 4, ""),
+    ],
+    ids=["unsorted", "twice", "no_list", "no_mapping", "empty", "unknown_point", "doubled_key"],
+)
+def test_an_inventory_that_cannot_be_meant(text: str, line: int, words: str, tmp_path: Path) -> None:
+    found = problems(tmp_path, {**TWO, INVENTORY: text})
+    assert any(
+        one.where.file.endswith(INVENTORY) and one.where.line == line and words in one.message and one.remedy
+        for one in found
+    ), found
+
+
+def test_requirements_of_every_point_are_listed_as_common(tmp_path: Path) -> None:
+    common = requirement("asked", 'input.caller.via == "token"').replace("source", "common")
+    files: dict[str, str | bytes | None] = {
+        **TWO,
+        "rego/admission/requirements/common/caller.rego": topic(common).replace(
+            "requirements.source.license", "requirements.common.caller"
+        ),
+    }
+    where, message, remedy = told(tmp_path, files)
+    assert where.startswith("rego/admission/requirements/common/caller.rego:")
+    assert message == "the code `asked` is not in rego/inventory.yaml"
+    assert remedy == "add the lines `common:` and `  - asked` to rego/inventory.yaml"
+    files[INVENTORY] = "common:\n  - asked\nsource:\n  - admitted\n  - stated\n"
+    assert "asked" in built(write(tmp_path, files), tmp_path / "cache").catalogue.codes("source")
+
+
+def test_added_rules_have_an_inventory_beside_them(tmp_path: Path) -> None:
+    files: dict[str, str | bytes | None] = {**TWO, f"{RULES}/house.rego": DENY, ADDED: "source:\n  - house_deny\n"}
+    assert "house_deny" in built(write(tmp_path, files), tmp_path / "cache").catalogue.codes("source")
+    where, message, _ = told(tmp_path, {**files, f"{RULES}/house.rego": None})
+    assert (where, message) == (f"{ADDED}:2", "the code `house_deny` of `source` must exist, but no rule has it")
+
+
+def test_added_rules_without_an_inventory_are_told(tmp_path: Path) -> None:
+    found = problems(tmp_path, {**TWO, f"{RULES}/house.rego": DENY, ADDED: None})
+    assert any(one.where.file.endswith(ADDED) and "missing" in one.message for one in found)
+    assert any("`  - house_deny`" in one.remedy for one in found)
+
+
+def test_one_of_several_denies_of_a_set_that_is_gone_is_told(tmp_path: Path) -> None:
+    """All have one code, and each refuses on its own: so their number is listed."""
+    files: dict[str, str | bytes | None] = {
+        **TWO,
+        f"{RULES}/house.rego": TWICE,
+        ADDED: "source:\n  - house_deny (2 rules)\n",
+    }
+    built(write(tmp_path, files), tmp_path / "cache")
+    found = problems(tmp_path, {**files, f"{RULES}/house.rego": DENY})
+    assert any("`house_deny (2 rules)` of `source` must exist" in one.message for one in found)
+    assert any("`  - house_deny`" in one.remedy for one in found)
+
+
+UNREAD = {
+    "stop.rego.txt": "would not be read",
+    "stop.rego.bak": "would not be read",
+    "stop.bak": "would not be read",
+    "stop.REG": "would not be read",
+    "stop.REGO": "would not be read",
+    "notes.md": "would not be read",
+    ".hidden": "would not be read",
+    ".stop.rego.swp": "an editor left this file",
+    "stop.rego~": "an editor left this file",
+    "#stop.rego#": "an editor left this file",
+    "stop.json": "would not be read",
+    "Makefile": "would not be read",
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+@pytest.mark.parametrize("folder", [REQUIREMENTS, RULES, "rego", "rego/admission/lib"])
+def test_a_file_that_is_not_read_is_an_error(folder: str, name: str, tmp_path: Path) -> None:
+    where, message, remedy = told(tmp_path, {**TWO, f"{folder}/{name}": DENY})
+    assert where == f"{folder}/{name}"
+    assert UNREAD[name] in message
+    assert remedy
+
+
+@pytest.mark.parametrize(
+    "name", ["licenses.yaml.bak", "licenses.yaml~", "more/licenses.yaml", ".levels.yaml.swp", "x.txt"]
+)
+def test_values_that_are_not_read_are_an_error(name: str, tmp_path: Path) -> None:
+    where, message, remedy = told(tmp_path, {**TWO, f"policy/{name}": "a: 1\n"})
+    assert where == f"policy/{name.partition('/')[0]}"
+    assert "would not be read" in message or "an editor left" in message
+    assert remedy
+
+
+@pytest.mark.parametrize(
+    "name", ["rego/README.md", f"{REQUIREMENTS}/README.md", f"{RULES}/README.md", "policy/README.md"]
+)
+def test_a_readme_may_stand_anywhere(name: str, tmp_path: Path) -> None:
+    built(write(tmp_path, {**TWO, name: "# Why\n"}), tmp_path / "cache")
+
+
+@pytest.mark.parametrize("name", [f"{REQUIREMENTS}/deep/stop.rego", "rego/admission/requirements/stop.rego"])
+def test_rules_nested_too_deep_or_not_enough_are_an_error(name: str, tmp_path: Path) -> None:
+    where, message, _ = told(tmp_path, {**TWO, name: DENY})
+    assert (where, message) == (name, "no rules are read from here")
+
+
+def test_the_inventory_is_one_of_the_sources(tmp_path: Path) -> None:
+    """A change of it is never answered from the cache."""
+    built(write(tmp_path, TWO), tmp_path / "cache")
+    where, _, _ = told(tmp_path, {**TWO, INVENTORY: f"{TWO[INVENTORY]}  - zones\n"})
+    assert where == f"{INVENTORY}:5"
+
+
+def test_limits_cannot_vanish_either(tmp_path: Path) -> None:
+    _, message, _ = told(tmp_path, {**TWO, LIMITS: None})
+    assert "has no limits" in message
