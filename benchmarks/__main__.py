@@ -135,7 +135,7 @@ def _bench(scratch: Path, options: argparse.Namespace) -> Bench:
     sources = PolicySources(settings.rego, settings.policy, settings.recipe)
     _say("building the policy")
     cache = scratch / "cache" / "admission-engine"
-    policy = build(sources, frozenset(POINTS), binary, cache)
+    policy = build(sources, POINTS, binary, cache)
     asked = frozenset(options.rows or _ROWS)
     return Bench(_ROOT, scratch, cache, binary, policy, options.rounds, _say, asked, options.seconds)
 

@@ -73,7 +73,7 @@ def policy_of(bench: Bench, count: int) -> PolicyBundle:
     written["licenses"] = license_rows(written["licenses"], count)
     path.write_text(json.dumps(written), encoding="utf-8")
     sources = replace(bench.policy.sources, policy=folder)
-    return build(sources, frozenset(POINTS), bench.binary, bench.cache)
+    return build(sources, POINTS, bench.binary, bench.cache)
 
 
 def _demand_allowed(decision: dict[str, Any], name: str) -> None:

@@ -99,7 +99,7 @@ def policy_of(bench: Bench, name: str, tools: Mapping[str, Any]) -> PolicyBundle
     shutil.copytree(bench.policy.sources.policy, folder, dirs_exist_ok=True)
     shipped = bench.policy.data["tools"]
     (folder / "tools.yaml").write_text(json.dumps({**shipped, **tools}), encoding="utf-8")
-    return build(replace(bench.policy.sources, policy=folder), frozenset(POINTS), bench.binary, bench.cache)
+    return build(replace(bench.policy.sources, policy=folder), POINTS, bench.binary, bench.cache)
 
 
 def document_of(bench: Bench, policy: PolicyBundle, name: str) -> dict[str, Any]:

@@ -251,7 +251,7 @@ class _Open:
                 chosen.release, chosen.release_key, find_binary(), chosen.cache, read_last(chosen.state)
             )
         sources = PolicySources(self.settings.rego, self.settings.policy, self.settings.recipe, self._values)
-        return build(sources, frozenset(POINTS), find_binary(), self.settings.cache)
+        return build(sources, POINTS, find_binary(), self.settings.cache)
 
     def _start_opa(self) -> tuple[Supervisor[PolicyBundle] | Down, str | None]:
         version = revisions = None

@@ -5,7 +5,6 @@ Explaining decides nothing: the rows are the ones that the requirement says it r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,9 @@ from engine.errors import Location
 from engine.flow import Answer
 from engine.model import Finding
 from engine.policy_bundle.build import PolicyBundle
+from engine.policy_bundle.notes import parts
 from engine.report import Explained, Report
 
-_PART = re.compile(r"[^.{}]+|\{(?:[^{}]|\{[^{}]*\})*\}")
 _MOST_ROWS = 8
 
 
@@ -85,7 +84,7 @@ def _expand(template: str, asked: _Asked, policy: PolicyBundle) -> list[tuple[st
     Braces within braces name a value of the policy: `{licenses.licenses.{license.alternatives}.category}`.
     """
     paths: list[tuple[str, ...]] = [()]
-    for part in _PART.findall(template):
+    for part in parts(template):
         found = [part]
         if part.startswith("{"):
             inner = part[1:-1]

@@ -2,7 +2,7 @@
 
 docs/coverage.md      acceptance rows against the cases and tests that name them
 docs/requirements.md  every requirement of every point, from the annotations in rego/
-docs/schemas/         JSON Schemas of the values in policy/, of requests, of the decision
+docs/schemas/         JSON Schemas of the values in policy/, of requests, of what OPA sees, of the decision
 docs/cli.md           the help of every command
 """
 
@@ -105,7 +105,7 @@ def requirements() -> str:
     """Every requirement by point and topic, in the words of its annotations."""
     settings = Settings()
     sources = PolicySources(settings.rego, settings.policy, settings.recipe)
-    catalogue = build(sources, frozenset(POINTS), find_binary(), settings.cache).catalogue
+    catalogue = build(sources, POINTS, find_binary(), settings.cache).catalogue
     text = f"{_NOTE}# Requirements\n\nWhat must hold at each decision point."
     text += " The level is `deny` unless `policy/levels.yaml` says otherwise.\n"
     found = {
@@ -126,6 +126,7 @@ def schemas() -> dict[str, str]:
     """JSON Schemas by path below docs/schemas."""
     found: dict[str, Any] = {f"policy/{name}": model.model_json_schema() for name, model in DOCUMENTS.items()}
     found |= {f"requests/{point.name}": point.request.model_json_schema() for point in POINTS.values()}
+    found |= {f"input/{point.name}": point.input_schema for point in POINTS.values()}
     found |= {f"limits/{point.name}": point.limits.model_json_schema() for point in POINTS.values()}
     found["decision"] = Decision.model_json_schema(mode="serialization")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}

@@ -54,7 +54,7 @@ T = TypeVar("T")
 def bench(settings: Settings) -> Iterator[Bench]:
     """One round that counts, and not a word. The paths of sockets have to be short."""
     sources = PolicySources(settings.rego, settings.policy, settings.recipe)
-    policy = build(sources, frozenset(POINTS), find_binary(), settings.cache)
+    policy = build(sources, POINTS, find_binary(), settings.cache)
     with TemporaryDirectory(prefix="engine-bench-") as scratch:
         yield Bench(
             ROOT, Path(scratch), settings.cache, find_binary(), policy, 1, lambda _: None, frozenset(), seconds=1.0

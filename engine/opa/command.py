@@ -79,9 +79,13 @@ class OpaCommand:
         dialect = ("--v0-compatible",) if v0 else ()
         return self.run("parse", "--format", "json", "--json-include", "locations,comments", *dialect, str(file))
 
-    def check(self, folder: Path, capabilities: Path) -> Finished:
-        """Strict compilation of a policy bundle folder; errors are JSON with file, row and column."""
-        options = ("--strict", "--max-errors", "100", "--format", "json", "--capabilities", str(capabilities))
+    def check(self, folder: Path, capabilities: Path, schemas: Path | None = None) -> Finished:
+        """Strict compilation of a policy bundle folder; errors are JSON with file, row and column.
+
+        `schemas` is the folder of the JSON Schemas that annotations in the files name.
+        """
+        options = ["--strict", "--max-errors", "100", "--format", "json", "--capabilities", str(capabilities)]
+        options += [] if schemas is None else ["--schema", str(schemas)]
         return self.run("check", "--bundle", *options, ".", cwd=folder)
 
     def unformatted(self, files: list[Path]) -> Finished:

@@ -119,3 +119,10 @@ class Point:
     """Whether requests hold secrets that no pattern knows, so that no log may have them (D29)."""
     events: Callable[[Gathered, Decision, Catalogue], tuple[SourceEvent, ...]] | None = None
     """The narrow view of a decision for data governance, where the point has one."""
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON Schema of what OPA sees, the facts that the engine adds among them."""
+        from engine.points.inputs import input_schema  # only the build of a policy needs it
+
+        return input_schema(self.input)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from engine import __version__
 from engine.canonical import canonical, digest
@@ -29,6 +29,15 @@ from engine.report import PolicyRow
 
 _ARCHIVE, _CATALOGUE, _PLACES = "archive.tar.gz", "catalogue.json", "places.json"
 _ENGINE = Path(__file__).parent.parent
+
+
+class Decided(Protocol):
+    """A decision point, as far as its rules need it."""
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON Schema of what OPA sees; {} where that is not known."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,21 +187,21 @@ class PolicyBundle:
 
 def build(
     sources: PolicySources,
-    points: Collection[str],
+    points: Mapping[str, Decided],
     binary: Binary,
     cache: Path,
     documents: Mapping[str, type[Model]] | None = None,
 ) -> PolicyBundle:
     """Check the sources and make the policy bundle, or find it made already.
 
-    `points` are the decision points, `documents` the models of policy/ (those of engine.values when
-    None). Raises PolicyError with every problem found, DecideError when OPA or the cache cannot be
-    used.
+    `points` are the decision points with what OPA sees there, `documents` the models of policy/
+    (those of engine.values when None). Raises PolicyError with every problem found, DecideError when
+    OPA or the cache cannot be used.
     """
     taken = snapshot(sources)
     found: list[Problem] = []
-    base = _digest("code", __version__, binary.sha256, _code_digest(), *sorted(points), *_models_digest(documents))
-    made = _Making(sources, taken, frozenset(points), OpaCommand(binary.path), documents, found)
+    base = _digest("code", __version__, binary.sha256, _code_digest(), *sorted(points), *_models_digest(points, documents))
+    made = _Making(sources, taken, points, OpaCommand(binary.path), documents, found)
     rules = _Part(cache / "policy" / "rules", _digest(base, taken.recipe_name, taken.rules_digest()))
     values = _Part(cache / "policy" / "values", _digest(base, taken.values_digest(), *sources.values))
     rules.find(made.rules)
@@ -248,15 +257,19 @@ class _Making:
 
     sources: PolicySources
     taken: Snapshot
-    points: frozenset[str]
+    points: Mapping[str, Decided]
     opa: OpaCommand
     documents: Mapping[str, type[Model]] | None
     found: list[Problem]
 
     def rules(self) -> dict[str, bytes] | None:
-        from engine.policy_bundle.rules import compile_rules, words
+        from engine.policy_bundle.rules import Known, compile_rules, words
 
-        rules = compile_rules(self.taken, self.points, frozenset(self._models()), self.opa, self.found)
+        known = Known(
+            {name: point.input_schema for name, point in self.points.items()},
+            {name: model.model_json_schema(mode="serialization") for name, model in self._models().items()},
+        )
+        rules = compile_rules(self.taken, known, self.opa, self.found)
         if rules is None:
             return None
         catalogue = words(rules.catalogue)
@@ -301,11 +314,13 @@ def _refused(sources: PolicySources, found: list[Problem]) -> PolicyError:
     return PolicyError(tuple(dict.fromkeys(placed)))
 
 
-def _models_digest(documents: Mapping[str, type[Model]] | None) -> list[str]:
-    """What the models of the values are: their schemas, unless they are the engine's own code."""
+def _models_digest(points: Mapping[str, Decided], documents: Mapping[str, type[Model]] | None) -> list[str]:
+    """What rules may read, as schemas, unless that is the engine's own code."""
     if documents is None:
         return []
-    return [f"{name}={canonical(model.model_json_schema()).decode()}" for name, model in sorted(documents.items())]
+    schemas = {name: model.model_json_schema() for name, model in documents.items()}
+    schemas |= {f"input.{name}": point.input_schema for name, point in points.items()}
+    return [f"{name}={canonical(schema).decode()}" for name, schema in sorted(schemas.items())]
 
 
 @lru_cache(maxsize=1)

@@ -27,6 +27,8 @@ Braces around braces name a value of the policy:
 `licenses.categories.{licenses.licenses.{license.alternatives}.category}`.
 """
 
+_PARTS = re.compile(r"[^.{}]+|\{(?:[^{}]|\{[^{}]*\})*\}")
+
 REMEDIES = {
     "title": "write the sentence that must hold, such as `The license of every record is one we admit`",
     "description": "write why it must hold and where its values stand",
@@ -123,3 +125,8 @@ def read(note: Note, kind: type[NoteT], file: str, found: list[Problem]) -> Note
 
 def _without_name(message: str) -> str:
     return re.sub(r"^`[^`]*` ", "", message)
+
+
+def parts(row: str) -> list[str]:
+    """The parts of a row of values: keys, and fields in their braces."""
+    return _PARTS.findall(row)

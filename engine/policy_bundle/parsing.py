@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from engine.errors import Location, Problem
 from engine.files import shown
 from engine.opa.command import Finished, OpaCommand
+from engine.policy_bundle import schemas
 from engine.policy_bundle.syntax import Module, module
 
 _AT_A_TIME = 4
@@ -101,25 +102,36 @@ class Parser:
         return self._scratch / name
 
 
-def opa_problems(finished: Finished, names: Mapping[str, str], otherwise: str) -> list[Problem]:
-    """The errors that OPA printed; `names` leads from its file names to ours, `otherwise` stands for none."""
+def opa_problems(
+    finished: Finished,
+    names: Mapping[str, str],
+    otherwise: str,
+    line: Callable[[str, int, str], int] = lambda _, row, __: row,
+) -> list[Problem]:
+    """The errors that OPA printed; `names` leads from its file names to ours, `otherwise` stands for none.
+
+    `line` gives the author's line for OPA's file name, line and message.
+    """
     report = finished.json()
     errors = report.get("errors") if isinstance(report, dict) else None
     if not isinstance(errors, list) or not errors:
         message = shown(" ".join(finished.stderr.decode("utf-8", "replace").split())) or "OPA refuses the rules"
         return [Problem(Location(otherwise), message, "correct the file")]
-    return [_problem(error, names, otherwise) for error in errors if isinstance(error, dict)]
+    return [_problem(error, names, otherwise, line) for error in errors if isinstance(error, dict)]
 
 
-def _problem(error: dict[str, Any], names: Mapping[str, str], otherwise: str) -> Problem:
+def _problem(
+    error: dict[str, Any], names: Mapping[str, str], otherwise: str, line: Callable[[str, int, str], int]
+) -> Problem:
     location = error.get("location") or {}
-    message = " ".join(str(error.get("message", "OPA refuses the rules")).split())
+    said = str(error.get("message", "OPA refuses the rules"))
+    served = str(location.get("file", "")).removeprefix("./")
+    row = line(served, max(location["row"], 1), said.splitlines()[0]) if "row" in location else None
+    unknown = schemas.problem(error, names.get(served, otherwise), row)
+    if unknown is not None:
+        return unknown
+    message = " ".join(said.split())
     remedy = next(
         (hint for word, hint in _HINTS if word in message), _REMEDIES.get(str(error.get("code")), "correct the rule")
     )
-    file = names.get(str(location.get("file", "")).removeprefix("./"), otherwise)
-    return Problem(
-        Location(file, max(location["row"], 1) if "row" in location else None),
-        message[:1].lower() + message[1:],
-        remedy,
-    )
+    return Problem(Location(names.get(served, otherwise), row), message[:1].lower() + message[1:], remedy)

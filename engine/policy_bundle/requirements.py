@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from engine.errors import Location, Problem
 from engine.model import is_reserved
-from engine.policy_bundle import notes
+from engine.policy_bundle import notes, schemas
 from engine.policy_bundle.bodies import Lint
-from engine.policy_bundle.catalogue import Requirement, quoted
+from engine.policy_bundle.catalogue import Requirement
 from engine.policy_bundle.checks import Kind, Place
+from engine.policy_bundle.schemas import Schema
 from engine.policy_bundle.syntax import Module, Rule, constant
 
 LIMITS_RULE = "limits"
@@ -25,8 +26,11 @@ class Held:
     module: Module
 
 
-def read(module: Module, place: Place, lint: Lint, documents: frozenset[str], found: list[Problem]) -> list[Held]:
-    """The requirements of one file; whatever is wrong with any rule of it is added to `found`."""
+def read(module: Module, place: Place, lint: Lint, facts: Schema, values: Schema, found: list[Problem]) -> list[Held]:
+    """The requirements of one file; whatever is wrong with any rule of it is added to `found`.
+
+    `facts` is the schema of the input that the file is about, `values` that of `data.policy`.
+    """
     for note in module.package_notes:
         notes.read(note, notes.PackageNote, module.name, found)
     held = []
@@ -34,7 +38,7 @@ def read(module: Module, place: Place, lint: Lint, documents: frozenset[str], fo
         found.extend(_one_arity(module, definitions))
         if place.kind in {Kind.REQUIREMENTS, Kind.ADDED} and not name.startswith("_"):
             found.extend(_shape(module, definitions))
-            one = _requirement(module, place, definitions, documents, found)
+            one = _requirement(module, place, definitions, facts, values, found)
             proven = one is None or one[1]
             if one is not None:
                 held.append(one[0])
@@ -56,7 +60,7 @@ def read(module: Module, place: Place, lint: Lint, documents: frozenset[str], fo
 
 
 def _requirement(
-    module: Module, place: Place, definitions: list[Rule], documents: frozenset[str], found: list[Problem]
+    module: Module, place: Place, definitions: list[Rule], facts: Schema, values: Schema, found: list[Problem]
 ) -> tuple[Held, bool] | None:
     """The requirement, and whether it gives a proof."""
     rule = definitions[0]
@@ -101,11 +105,12 @@ def _requirement(
         line=rule.line,
         added=place.kind is Kind.ADDED,
     )
-    found.extend(_words(requirement, rule, where, documents))
+    found.extend(_words(requirement, rule, where))
+    found.extend(_known(requirement, where, facts, values))
     return Held(requirement, tuple(definitions), module), note.custom.proof is not None
 
 
-def _words(requirement: Requirement, rule: Rule, where: Location, documents: frozenset[str]) -> Iterator[Problem]:
+def _words(requirement: Requirement, rule: Rule, where: Location) -> Iterator[Problem]:
     """Where METADATA and rule do not fit each other."""
     if is_reserved(requirement.code):
         yield Problem(where, f"the code `{requirement.code}` is reserved for the engine itself", "choose another code")
@@ -124,10 +129,38 @@ def _words(requirement: Requirement, rule: Rule, where: Location, documents: fro
             )
     if requirement.empty_allowed and requirement.each is None:
         yield Problem(where, "`empty: allowed` speaks of a list, but METADATA names none", "add `each`, or remove it")
+
+
+def _known(requirement: Requirement, where: Location, facts: Schema, values: Schema) -> Iterator[Problem]:
+    """Lists, facts and rows of values that METADATA names and that cannot be there."""
+    item = facts
+    if requirement.each is not None:
+        path = requirement.each.split(".")
+        listed = schemas.at(facts, path)
+        if listed is None or not schemas.is_list(listed, facts):
+            message = f"`each` names `{requirement.each}`, which is no list of the input of `{requirement.point}`"
+            yield Problem(where, message, schemas.mistaken(facts, path, "facts"))
+            return
+        item = {**facts, **(schemas.at(facts, [*path, None]) or {})} if facts else {}
     for row in requirement.reads:
-        if (document := row.partition(".")[0]) not in documents:
-            message = f"`reads` names `{row}`, but there are no values `{document}`"
-            yield Problem(where, message, f"use one of {quoted(documents)}")
+        yield from _known_row(row, where, item, facts, values)
+
+
+def _known_row(row: str, where: Location, item: Schema, facts: Schema, values: Schema) -> Iterator[Problem]:
+    parts = notes.parts(row)
+    path = [None if part.startswith("{") else part for part in parts]
+    if schemas.at(values, path) is None:
+        message = f"`reads` names `{row}`, but there are no such values"
+        yield Problem(where, message, schemas.mistaken(values, path, "values"))
+    for part in parts:
+        inner = part.removeprefix("{").removesuffix("}")
+        if not part.startswith("{"):
+            continue
+        if "{" in inner:
+            yield from _known_row(inner, where, item, facts, values)
+        elif all(schemas.at(one, inner.split(".")) is None for one in (item, facts)):
+            message = f"`reads` names the fact `{inner}`, which is not there"
+            yield Problem(where, message, schemas.mistaken(item, inner.split("."), "facts"))
 
 
 def _shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:

@@ -12,12 +12,13 @@ from engine.canonical import canonical
 from engine.errors import Location, Problem
 from engine.opa.command import OpaCommand
 from engine.policy_bundle import added, builtins, generate, inventory, points, requirements
-from engine.policy_bundle.archives import manifest
+from engine.policy_bundle.archives import GENERATED, manifest
 from engine.policy_bundle.bodies import Lint
 from engine.policy_bundle.catalogue import Catalogue
 from engine.policy_bundle.checks import COMMON, Kind, Place, module_problems, place, test_place
 from engine.policy_bundle.parsing import Parser, opa_problems
 from engine.policy_bundle.points import PointRules
+from engine.policy_bundle.schemas import HEAD, Schema, annotated, common, policy, union
 from engine.policy_bundle.sources import Snapshot, recipe
 from engine.policy_bundle.syntax import Module
 from engine.values import DERIVED
@@ -34,16 +35,19 @@ class Rules:
     metadata: dict[str, str]
 
 
-def compile_rules(
-    taken: Snapshot, names: frozenset[str], documents: frozenset[str], opa: OpaCommand, found: list[Problem]
-) -> Rules | None:
-    """Check all rules and generate what is served; None with every reason in `found` otherwise.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What rules may read: the schema of the input of each point, and of each document of values."""
 
-    `names` are the decision points, `documents` the values that rules may read.
-    """
+    inputs: Mapping[str, Schema]
+    documents: Mapping[str, Schema]
+
+
+def compile_rules(taken: Snapshot, known: Known, opa: OpaCommand, found: list[Problem]) -> Rules | None:
+    """Check all rules and generate what is served; None with every reason in `found` otherwise."""
     before = len(found)
     with tempfile.TemporaryDirectory(prefix="admission-policy-") as scratch:
-        build = _Build(taken, names, documents, opa, Path(scratch), found)
+        build = _Build(taken, known, opa, Path(scratch), found)
         read = build.read()
         if len(found) > before:
             if read:
@@ -64,18 +68,19 @@ class _Build:
     def __init__(
         self,
         taken: Snapshot,
-        names: frozenset[str],
-        documents: frozenset[str],
+        known: Known,
         opa: OpaCommand,
         scratch: Path,
         found: list[Problem],
     ) -> None:
         self._common = PointRules(COMMON)
-        self.points = {name: PointRules(name, self._common) for name in sorted(names)}
+        self.points = {name: PointRules(name, self._common) for name in sorted(known.inputs)}
         self.metadata: dict[str, str] = {}
         self._taken = taken
-        self._names = names
-        self._documents = documents
+        self._inputs = {**known.inputs, COMMON: common(known.inputs)}
+        self._policy = policy({**known.documents, **{name: {} for name in DERIVED}})
+        self._names = frozenset(known.inputs)
+        self._documents = frozenset(known.documents)
         self._opa = opa
         self._scratch = scratch
         self._found = found
@@ -138,18 +143,62 @@ class _Build:
         return not wrong and parsed.keys() == texts.keys()
 
     def compile(self, texts: Mapping[str, str]) -> None:
-        """Let OPA compile the whole, strictly; problems that repeat ours are left out."""
-        folder = self._scratch / "served"
+        """Let OPA compile the whole, strictly and by the schemas; problems that repeat ours are left out."""
+        judged = self._judged_by()
         for name, text in texts.items():
-            self._write(f"served/{name}", text)
+            self._write(f"served/{name}", annotated(text, judged[name]) if name in judged else text)
         self._write("served/.manifest", manifest({}, "admission", {})[0].decode("utf-8"))
-        finished = self._opa.check(folder, self._scratch / "capabilities.json")
+        scratch = self._scratch
+        finished = self._opa.check(scratch / "served", scratch / "capabilities.json", scratch / "schemas")
         if finished.code == 0:
             return
         names = {one.served: name for name, one in self._places.items()}
         told = {(one.where.file, one.where.line) for one in self._found}
-        refused = opa_problems(finished, names, "rego")
-        self._found.extend(one for one in refused if (one.where.file, one.where.line) not in told)
+
+        def line(file: str, row: int, message: str) -> int:
+            return self._authored(file, row - len(HEAD), texts[file], message) if file in judged else row
+
+        refused = opa_problems(finished, names, "rego", line)
+        self._found.extend(one for one in dict.fromkeys(refused) if (one.where.file, one.where.line) not in told)
+
+    def _judged_by(self) -> dict[str, str]:
+        """The schema of the input that each file is judged by, by served path; writes all schemas."""
+        modules = [(self._places[name], module) for name, module in self._modules.items()]
+        uses: dict[str, frozenset[str]] = {}
+        for place_, module in modules:
+            for reached in [place_, *self._helpers(module)] if place_.kind is not Kind.LIB else [place_]:
+                uses[reached.served] = uses.get(reached.served, frozenset()) | ({place_.point} - {""})
+        files = {use: f"inputs_{number}" for number, use in enumerate(sorted(set(uses.values()), key=sorted))}
+        for use, file in files.items():
+            chosen = {name: self._inputs[name] for name in sorted(use or self._names)}
+            self._write(f"schemas/input/{file}.json", json.dumps(union(chosen)))
+        self._write("schemas/policy.json", json.dumps(self._policy))
+        return {served: files[use] for served, use in uses.items()}
+
+    def _helpers(self, module: Module) -> set[Place]:
+        """The places of the shared helpers that a file reaches, also through others."""
+        by_package = {place_.package: name for name, place_ in self._places.items() if place_.kind is Kind.LIB}
+        found: set[str] = set()
+        waiting = [module]
+        while waiting:
+            new = {by_package[one] for one in waiting.pop().packages() if one in by_package} - found
+            found |= new
+            waiting += [self._modules[name] for name in new if name in self._modules]
+        return {self._places[name] for name in found}
+
+    def _authored(self, served: str, row: int, text: str, message: str) -> int:
+        """The author's line for a line of a served file: that of the requirement where it was generated."""
+        lines = text.splitlines()
+        own = len(text.partition(GENERATED)[0].splitlines())
+        if GENERATED not in text or row <= own:
+            return row
+        head = next((one for one in reversed(lines[:row]) if one.startswith("_findings contains ")), "")
+        every = [one for point in self.points.values() for one in point.requirements()]
+        first = next(
+            (one.line for one in every if served == self._places[one.file].served and f'("{one.code}",' in head), 1
+        )
+        about = message.partition(": ")[2]
+        return next((number for number in range(first, own + 1) if about and about in lines[number - 1]), first)
 
     def _inventory(self) -> None:
         every = {(one.point, one.code): one for point in self.points.values() for one in point.requirements()}
@@ -186,7 +235,8 @@ class _Build:
         if foreign and point is not None:
             point.sets += added.sets(module, where, owner, self._found)
             return
-        held = requirements.read(module, where, lint, self._documents, self._found)
+        facts = self._inputs.get(where.point, {})
+        held = requirements.read(module, where, lint, facts, self._policy, self._found)
         if point is not None:
             point.held += held
             if where.kind is Kind.LIMITS:

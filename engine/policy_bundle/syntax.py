@@ -85,6 +85,17 @@ class Module:
             return ("data", *self.package, *name)
         return name
 
+    def packages(self) -> set[tuple[str, ...]]:
+        """The packages of shared helpers that the file reads, as the first four parts of what it names."""
+        named = [one.path for one in self.imports]
+        named += [
+            found
+            for rule in self.rules
+            for node in walk([*rule.body, rule.value, rule.key, rule.otherwise])
+            if (found := reference(node)) is not None
+        ]
+        return {one[1:4] for one in named if one[0] == "data" and None not in one[:4]}
+
     def bare_text(self) -> str:
         """The text with every comment blanked; line numbers and columns stay."""
         lines = self.text.split("\n")

@@ -45,7 +45,7 @@ def make(folder: Path, settings: Settings) -> Make:
     def made(text: str) -> ToolValues:
         (folder / "tools.yaml").write_text(text, encoding="utf-8")
         sources = PolicySources(settings.rego, folder, settings.recipe)
-        return ToolValues(build(sources, frozenset(POINTS), find_binary(), settings.cache))
+        return ToolValues(build(sources, POINTS, find_binary(), settings.cache))
 
     return made
 

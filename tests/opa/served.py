@@ -30,7 +30,7 @@ def policy_of(cache: Path, *values: str) -> PolicyBundle:
     """The policy of this tree with these values laid over it."""
     settings = Settings(cache=cache)
     sources = PolicySources(settings.rego, settings.policy, settings.recipe, values)
-    return build(sources, frozenset(POINTS), find_binary(), cache)
+    return build(sources, POINTS, find_binary(), cache)
 
 
 class Events:

@@ -28,7 +28,7 @@ LIMITS = OpaLimits(start_seconds=10, answer_seconds=1)
 def policy(cache: Path) -> PolicyBundle:
     settings = Settings(cache=cache)
     sources = PolicySources(settings.rego, settings.policy, settings.recipe)
-    return build(sources, frozenset(POINTS), find_binary(), cache)
+    return build(sources, POINTS, find_binary(), cache)
 
 
 def start(policy: PolicyBundle, binary: Binary | None = None, limits: OpaLimits = LIMITS) -> Server:

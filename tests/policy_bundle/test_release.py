@@ -513,7 +513,7 @@ def test_a_real_policy_fits(keys: Keys, cache: Path, tmp_path: Path) -> None:
     from engine.settings import Settings
 
     settings = Settings(cache=cache)
-    built = build(PolicySources(settings.rego, settings.policy, settings.recipe), frozenset(POINTS), opa(), cache)
+    built = build(PolicySources(settings.rego, settings.policy, settings.recipe), POINTS, opa(), cache)
     folder = released(built, tmp_path / "release", keys)
     got = loaded(folder, keys, tmp_path)
     assert (got.revisions, got.data, got.places) == (built.revisions, built.data, built.places)

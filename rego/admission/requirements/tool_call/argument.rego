@@ -53,7 +53,11 @@ typed(argument) if {
 #   empty: allowed
 #   remedy: Write the value plainly, without escapes, control characters or JSON inside of text
 #   after: [tool_unknown]
-readable_value(place) if place.readable == true
+#   proof: It is asked of the items of this list only, so it holds for none of them
+readable_value(place) if {
+	is_array(input.unreadable)
+	not place in input.unreadable
+}
 
 # METADATA
 # title: No argument holds a password, token or key, unless the tool is meant to take them

@@ -54,10 +54,11 @@ test_typed if {
 }
 
 test_no_unreadable_value_is_readable if {
-	every one in [{"id": "a"}, {"id": "a", "readable": false}, {}, null] {
-		not argument.readable_value(one)
+	every one in [{"id": "a"}, {}, null] {
+		not argument.readable_value(one) with input as {"unreadable": [one]}
+		not argument.readable_value(one) with input as {}
 	}
-	argument.readable_value({"id": "a", "readable": true})
+	argument.readable_value({"id": "a"}) with input as {"unreadable": [{"id": "b"}]}
 }
 
 test_secrets_admitted if {

@@ -53,7 +53,7 @@ tool_in_profile(tool) if tools.in_profile(input.asked, tool.name)
 #   each: tools
 #   empty: allowed
 #   remedy: List the tool with its definition; when that changed, let somebody look at it and pin its digest
-#   reads: ["tools.tools.{tools.name}.definition"]
+#   reads: ["tools.tools.{name}.definition"]
 #   after: [tool_unknown]
 as_pinned(tool) if tool_visibility.defined(tool)
 

@@ -1,0 +1,120 @@
+"""The JSON Schema of what OPA sees at a point: its own facts, and those that the engine adds to every input.
+
+A fact that is absent is left out and never null, so no schema here has null in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import create_model
+
+from engine.model import Caller, Model
+
+
+class Counted(Model):
+    """A budget or quota: how much of it was used, and what this request takes."""
+
+    id: str
+    used: int
+    amount: int
+
+
+class Asked(Model):
+    """What an approval has to be for: this input, under this policy."""
+
+    input_digest: str
+    rules: str | None
+    values: str | None
+
+
+class GivenApproval(Model):
+    """The approval that a request brings, as the state has it; times in seconds since 1970 UTC."""
+
+    id: str
+    asked: Asked
+    state: str | None
+    input_digest: str | None
+    rules: str | None
+    values: str | None
+    expires_at: int | None
+    requester: str | None
+    approver: str | None
+
+
+class EarlierAttempt(Model):
+    """A try at the same task."""
+
+    id: str
+    code_sha256: str
+    state: str
+
+
+class MadeCheck(Model):
+    """The newest check of its name that was made of an artifact; `at` in seconds since 1970 UTC."""
+
+    id: str
+    passed: bool
+    ran_in: str
+    decision_id: str
+    at: int
+
+
+class KnownChild(Model):
+    """A subagent's conversation, by the role in which the request names it."""
+
+    id: str
+    role: str
+    parent: str
+    state: str
+
+
+class ApprovedPrefix(Model):
+    """The beginning of a command that a person approved; `expires_at` in seconds since 1970 UTC."""
+
+    id: str
+    tool: str
+    principal: str
+    cwd: str
+    words: tuple[str, ...]
+    approver: str
+    expires_at: int
+    revoked: bool
+
+
+_ADDED: dict[str, Any] = {
+    "caller": (Caller, ...),
+    "budgets": (tuple[Counted, ...], ...),
+    "quotas": (tuple[Counted, ...], ...),
+    "approvals": (tuple[GivenApproval, ...], ...),
+    "attempts": (tuple[EarlierAttempt, ...], ...),
+    "checks": (tuple[MadeCheck, ...], ...),
+    "children": (tuple[KnownChild, ...], ...),
+    "prefixes": (tuple[ApprovedPrefix, ...], ...),
+}
+
+
+def input_schema(facts: type[Model]) -> dict[str, Any]:
+    """The schema of an input with these facts and all that the engine adds."""
+    model = create_model(facts.__name__, __base__=facts, __doc__=facts.__doc__, **_ADDED)
+    schema: dict[str, Any] = _without_null(model.model_json_schema(mode="serialization"))
+    return schema
+
+
+def _without_null(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_without_null(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    properties = node.get("properties")
+    if isinstance(properties, dict) and "required" in node:
+        node = {**node, "required": [name for name in node["required"] if not _nullable(properties[name])]}
+    if _nullable(node):
+        left = [one for one in node["anyOf"] if one != {"type": "null"}]
+        rest = {name: value for name, value in node.items() if name not in {"anyOf", "default"}}
+        node = {**rest, **left[0]} if len(left) == 1 else {**rest, "anyOf": left}
+    return {name: _without_null(value) for name, value in node.items()}
+
+
+def _nullable(node: Any) -> bool:
+    return isinstance(node, dict) and {"type": "null"} in node.get("anyOf", ())

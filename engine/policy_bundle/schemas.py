@@ -1,0 +1,156 @@
+"""What rules may read, as JSON Schemas: the input of each point, and the values of `policy/`.
+
+`opa check --schema` judges copies of the rules that name their schema: rules of a point are judged
+by its input, those of every point by what all inputs have, and helpers by the inputs of the points
+that reach them. OPA judges no argument of a function, no element that `every` binds, and nothing
+below a mapping with free keys. For the item of a requirement the copy binds it where OPA looks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from engine.errors import Location, Problem
+
+Schema = Mapping[str, Any]
+
+HEAD = (
+    "# METADATA",
+    "# scope: package",
+    "# schemas:",
+    "#   - input: schema.input.{name}",
+    "#   - data.policy: schema.policy",
+)
+"""What stands above `package` in a copy; `name` is the file of a schema of inputs."""
+
+_PACKAGE = re.compile(r"^package ", re.MULTILINE)
+_ITEM = re.compile(r"^\tnot \{\n\t\t(\w+) := __item\n", re.MULTILINE)
+"""How the generator begins the conditions of an item: bound inside `not`, where OPA knows no types."""
+
+
+def annotated(text: str, name: str) -> str:
+    """The copy of a rule file that is judged by a schema; every line stands len(HEAD) lines further down."""
+    head = "\n".join(HEAD).format(name=name)
+    return _PACKAGE.sub(f"{head}\npackage ", _ITEM.sub("\t\\1 = __item\n\tnot {\n", text), count=1)
+
+
+def union(schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    """What one of these inputs has."""
+    return _joined(schemas, lambda bodies: {"anyOf": list(bodies.values())})
+
+
+def policy(documents: Mapping[str, Schema]) -> dict[str, Any]:
+    """`data.policy` with these documents."""
+    return _joined(documents, lambda bodies: {"type": "object", "properties": bodies, "additionalProperties": False})
+
+
+def common(schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    """What all of these inputs have."""
+    first, *others = schemas.values()
+    shared = {
+        name: schema
+        for name, schema in first.get("properties", {}).items()
+        if all(name in other.get("properties", {}) for other in others)
+    }
+    return {**first, "properties": shared, "required": list(shared)} if shared else {}
+
+
+def at(schema: Schema, path: Iterable[str | None]) -> Schema | None:
+    """The schema of what stands at a path; None where nothing can, {} where anything may.
+
+    A None in the path is any key of a mapping or any item of a list.
+    """
+    found = [schema]
+    for part in path:
+        found = [below for one in found for below in _below(one, part, schema)]
+        if any(not one for one in found):
+            return {}
+    return None if not found else found[0] if len(found) == 1 else {"anyOf": found}
+
+
+def is_list(schema: Schema, root: Schema) -> bool:
+    """Whether what a schema describes may be a list."""
+    return not schema or any(not one or one.get("type") == "array" for one in _forms(schema, root))
+
+
+def mistaken(schema: Schema, path: Sequence[str | None], what: str) -> str:
+    """What to do about a path at which nothing can stand: the keys that may, where it first goes wrong."""
+    end = next((end for end in range(1, len(path)) if at(schema, path[:end]) is None), len(path))
+    before = at(schema, path[: end - 1]) or {}
+    known = sorted({name for one in _forms(before, schema) for name in one.get("properties", ())})
+    return meant(path[end - 1] or "", known, f"known {what}")
+
+
+def meant(wrong: str, known: Iterable[str], what: str) -> str:
+    """What to do about a name that is not known."""
+    listed = list(known)
+    close = get_close_matches(wrong, listed, 1)
+    did_you_mean = f"did you mean `{close[0]}`? " if close else ""
+    return f"{did_you_mean}{what} here: {', '.join(f'`{one}`' for one in listed[:40]) or 'none'}"
+
+
+def problem(error: Mapping[str, Any], file: str, line: int | None) -> Problem | None:
+    """What OPA says of a reference that no schema knows; None for its other errors."""
+    reference = str(error.get("message", "")).partition("undefined ref: ")[2].splitlines()
+    details = error.get("details")
+    if not reference or not isinstance(details, dict) or not isinstance(details.get("ref"), list):
+        return None
+    kind = "values" if reference[0].startswith("data.policy") else "facts"
+    have = str(details["ref"][details["pos"]]["value"])
+    known = [str(one) for one in details.get("oneOf") or ()]
+    message = f"`{reference[0]}`: there are no {kind} `{have}` here, so it is never defined"
+    return Problem(Location(file, line), message, meant(have, known, f"known {kind}"))
+
+
+def _joined(schemas: Mapping[str, Schema], join: Any) -> dict[str, Any]:
+    """Several schemas as one whose definitions keep apart."""
+    bodies, definitions = {}, {}
+    for name, schema in schemas.items():
+        moved = json.loads(json.dumps(_bare(schema)).replace('"#/$defs/', f'"#/$defs/{name}.'))
+        definitions.update({f"{name}.{one}": body for one, body in moved.pop("$defs", {}).items()})
+        bodies[name] = moved
+    return {**join(bodies), "$defs": definitions}
+
+
+def _bare(node: Any) -> Any:
+    """A schema without what is for people: OPA takes an `id` in a default for the name of a schema."""
+    if isinstance(node, list):
+        return [_bare(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        name: {key: _bare(one) for key, one in value.items()} if name in {"properties", "$defs"} else _bare(value)
+        for name, value in node.items()
+        if name not in {"default", "title", "description", "examples"}
+    }
+
+
+def _forms(schema: Schema, root: Schema) -> list[Schema]:
+    """The alternatives of a schema, references followed."""
+    if "$ref" in schema:
+        return _forms(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+    if "anyOf" in schema:
+        return [form for one in schema["anyOf"] for form in _forms(one, root)]
+    return [schema]
+
+
+def _below(schema: Schema, part: str | None, root: Schema) -> Iterable[Schema]:
+    for form in _forms(schema, root):
+        properties, free = form.get("properties", {}), form.get("additionalProperties", form.get("type") is None)
+        if not form or (form.get("type") == "object" and "additionalProperties" not in form and not properties):
+            yield {}
+        elif part is None and form.get("type") == "array":
+            yield form.get("items", {})
+        elif part is None:
+            yield from properties.values()
+            yield from [free] if isinstance(free, dict) else [{}] if free else ()
+        elif part in properties:
+            yield properties[part]
+        elif isinstance(free, dict):
+            yield free
+        elif free:
+            yield {}

@@ -1,0 +1,186 @@
+"""A fact or value that no schema knows is refused with file and line, wherever a rule names it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import PolicyError
+from engine.points.registry import POINTS
+from engine.policy_bundle import schemas
+from engine.policy_bundle.build import build
+from tests.policy_bundle.trees import DOCUMENTS, LIMITS, REQUIREMENTS, RULES, Point, opa, requirement, topic, write
+
+RECORD = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"id": {"type": "string"}, "license": {"type": "string"}, "size": {"type": "integer"}},
+}
+INPUT: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "point": {"type": "string"},
+        "now": {"type": "integer"},
+        "bundle": {"$ref": "#/$defs/Bundle"},
+    },
+    "$defs": {
+        "Record": RECORD,
+        "Bundle": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "purpose": {"type": "string"},
+                "records": {"type": "array", "items": {"$ref": "#/$defs/Record"}},
+                "free": {"type": "object", "additionalProperties": True},
+            },
+        },
+    },
+}
+CLOSED = {"source": Point(INPUT)}
+FILE = f"{REQUIREMENTS}/license.rego"
+HOUSE = f"{RULES}/house.rego"
+LIB = "rego/admission/lib/words.rego"
+USES = topic(
+    requirement(body='record.license == "MIT"\nwords.free(record)'), imports="import data.admission.lib.words\n"
+)
+
+
+def deny(body: str) -> dict[str, str | bytes | None]:
+    """An added set whose condition stands on its line 4."""
+    return {HOUSE: f"package main\n\ndeny contains 1 if {{\n\t{body}\n}}\n"}
+
+
+def lib(body: str) -> dict[str, str | bytes | None]:
+    """A helper whose condition stands on its line 6."""
+    return {
+        LIB: f"package admission.lib.words\n\nimport future.keywords.not\n\nfree(record) if {{\n\t{body}\n}}\n",
+        FILE: USES,
+    }
+
+
+UNKNOWN: dict[str, tuple[dict[str, str | bytes | None], str, int, str, str]] = {
+    "added_deny": (deny('input.bundle.purpos == "eval"'), HOUSE, 4, "`input.bundle.purpos`", "did you mean `purpose`?"),
+    "added_deny_of_an_item": (
+        deny('some record in input.bundle.records; record.licence == "MIT"'), HOUSE, 4, "`record.licence`",
+        "did you mean `license`?",
+    ),
+    "added_deny_by_index": (
+        deny('input.bundle.records[_].licence == "MIT"'), HOUSE, 4, "licence`", "did you mean `license`?",
+    ),
+    "added_deny_of_another_root": (deny("input.bundel.closed == true"), HOUSE, 4, "`input.bundel", "`bundle`"),
+    "added_deny_negated": (deny('not input.bundle.purpos == "eval"'), HOUSE, 4, "`input.bundle.purpos`", "`purpose`"),
+    "added_deny_of_values": (
+        deny('data.policy.licenses.lisenses.MIT == "admit"'), HOUSE, 4, "there are no values `lisenses`", "`licenses`",
+    ),
+    "added_deny_of_a_variable": (
+        deny("bundle := input.bundle; bundle.purpos == 1"), HOUSE, 4, "`bundle.purpos`", "`purpose`",
+    ),
+    "requirement": (
+        {FILE: topic(requirement("stated", 'input.bundle.purpos == "eval"'))}, FILE, 12, "`input.bundle.purpos`",
+        "`purpose`",
+    ),
+    "item_of_a_requirement": (
+        {FILE: topic(requirement(body='record.size == 1\nrecord.licence == "MIT"'))}, FILE, 14, "`record.licence`",
+        "`license`",
+    ),
+    "values": (
+        {FILE: topic(requirement(body="record.license in data.policy.licenses.lisenses"))}, FILE, 13,
+        "there are no values `lisenses`", "`licenses`",
+    ),
+    "helper": (lib('input.bundle.purpos == "eval"\n\trecord.size == 1'), LIB, 6, "`input.bundle.purpos`", "`purpose`"),
+    "limits": (
+        {LIMITS: "package admission.limits.source\n\nimport future.keywords.not\n\n"
+         'limits := {"purpose": input.bundle.purpos}\n'}, LIMITS, 5, "`input.bundle.purpos`", "`purpose`",
+    ),
+    "each": (
+        {FILE: topic(requirement(each="bundle.recods"))}, FILE, 12, "`each` names `bundle.recods`", "`records`",
+    ),
+    "each_that_is_no_list": (
+        {FILE: topic(requirement(each="bundle.purpose"))}, FILE, 12, "which is no list", "known facts",
+    ),
+    "reads_of_values": (
+        {FILE: topic(requirement(more="reads: [licenses.lisenses]"))}, FILE, 13, "`reads` names `licenses.lisenses`",
+        "`licenses`",
+    ),
+    "reads_of_a_fact": (
+        {FILE: topic(requirement(more='reads: ["licenses.licenses.{licence}"]'))}, FILE, 13, "the fact `licence`",
+        "`license`",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_no_schema_knows_is_refused(name: str, tmp_path: Path) -> None:
+    files, file, line, message, remedy = UNKNOWN[name]
+    sources = write(tmp_path, files)
+    with pytest.raises(PolicyError) as caught:
+        build(sources, CLOSED, opa(), tmp_path / "cache", DOCUMENTS)
+    found = [one for one in caught.value.problems if one.where.file.endswith(file) and one.where.line == line]
+    assert any(message in one.message and remedy in one.remedy for one in found), caught.value.problems
+
+
+KNOWN: dict[str, dict[str, str | bytes | None]] = {
+    "added_deny": deny('some record in input.bundle.records; record.license == "GPL-2.0-only"'),
+    "added_deny_of_values": deny('data.policy.licenses.licenses[input.bundle.purpose] == "refuse"'),
+    "free_mapping": deny("input.bundle.free.anything.at_all == 1"),
+    "requirement": {FILE: topic(requirement(body='record.license == "MIT"\nrecord.size == 1'))},
+    "alternatives": {FILE: topic(requirement(), 'admitted(record) if {\n\trecord.license == "ISC"\n}')},
+    "helper": lib('record.size == 1\n\tinput.bundle.purpose == "eval"'),
+    "reads": {FILE: topic(requirement(more='reads: ["licenses.licenses.{license}", licenses.most]'))},
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_the_schemas_know_is_built(name: str, tmp_path: Path) -> None:
+    build(write(tmp_path, KNOWN[name]), CLOSED, opa(), tmp_path / "cache", DOCUMENTS)
+
+
+def test_the_input_of_every_point_is_closed() -> None:
+    """No object of any input takes keys that nobody declared, but for mappings whose keys are the caller's own."""
+    for point in POINTS.values():
+        schema = point.input_schema
+        for name, body in {"": schema, **schema.get("$defs", {})}.items():
+            if body.get("type") == "object" and "properties" in body:
+                assert body.get("additionalProperties") is False, (point.name, name)
+        assert {"caller", "budgets", "quotas", "approvals", "children", "prefixes"} <= schema["properties"].keys()
+
+
+def test_a_fact_is_never_null_in_a_schema() -> None:
+    for point in POINTS.values():
+        assert "{'type': 'null'}" not in str(point.input_schema), point.name
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        (["bundle", "records", None, "license"], True),
+        (["bundle", "records", "license"], False),
+        (["bundle", "free", "x", "y"], True),
+        (["bundle", None], True),
+        (["point", "x"], False),
+        (["pont"], False),
+        ([], True),
+    ],
+)
+def test_paths_of_a_schema(path: list[str | None], there: bool) -> None:  # noqa: FBT001
+    assert (schemas.at(INPUT, path) is not None) is there
+    assert schemas.at({}, path) == {}
+
+
+def test_definitions_of_several_schemas_keep_apart() -> None:
+    other = {"type": "object", "properties": {"x": {"$ref": "#/$defs/Record"}}, "$defs": {"Record": {"type": "string"}}}
+    joined = schemas.union({"a": INPUT, "b": other})
+    assert joined["$defs"]["a.Record"]["type"] == "object"
+    assert joined["$defs"]["b.Record"] == {"type": "string"}
+    assert schemas.at(joined, ["x"]) is not None
+    assert schemas.at(joined, ["bundle", "purpose"]) is not None
+
+
+def test_what_all_inputs_have() -> None:
+    other = {"type": "object", "properties": {"now": {"type": "integer"}, "y": {}}, "additionalProperties": False}
+    shared = schemas.common({"a": INPUT, "b": other})
+    assert list(shared["properties"]) == ["now"]
+    assert schemas.common({"a": {}, "b": {}}) == {}
