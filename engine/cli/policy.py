@@ -325,7 +325,15 @@ def _text(built: PolicyBundle, points: list[str]) -> str:
             lines += ["", *_requirement_text(built, one)]
         lines += ["", "  always demanded"]
         lines += [f"    {words.code}  {words.title}" for words in entries.generated.values()]
-    return "\n".join(lines)
+        lines += _proofs_text(built, "helpers and limits with a proof", {point, "common"})
+    return "\n".join(lines + _proofs_text(built, "shared helpers with a proof", {""}))
+
+
+def _proofs_text(built: PolicyBundle, title: str, points: set[str]) -> list[str]:
+    """Why bodies that could hold on a missing fact are safe, for who reviews them."""
+    found = [one for one in built.catalogue.proofs if one.point in points]
+    lines = [f"    {one.rule}  {one.proof} ({built.where(one.file, one.line)})" for one in found]
+    return ["", f"  {title}", *lines] if lines else []
 
 
 def _requirement_text(built: PolicyBundle, one: Requirement) -> list[str]:
@@ -336,6 +344,7 @@ def _requirement_text(built: PolicyBundle, one: Requirement) -> list[str]:
         f"    must hold   {one.title}",
         f"    asked       {asked}",
         f"    what to do  {one.remedy}",
+        *([f"    proof       {one.proof}"] if one.proof else []),
         *([f"    labels      {labels}"] if labels else []),
         f"    written in  {built.where(one.file, one.line)}",
     ]
@@ -359,5 +368,8 @@ def _json(built: PolicyBundle, points: list[str]) -> str:
             }
             for point in points
         },
+        "proofs": [
+            one.model_dump(mode="json") for one in built.catalogue.proofs if one.point in {*points, "common", ""}
+        ],
     }
     return json.dumps(shown, indent=2, ensure_ascii=False)

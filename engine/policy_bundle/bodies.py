@@ -1,8 +1,9 @@
-"""Bodies that may hold although a fact is missing or of the wrong type.
+"""Bodies that may hold although a fact is missing, of the wrong type, or true of one item only.
 
 A positive rule refuses what it does not know, unless its body negates, counts or collects what may
-be absent, takes a default, or compares what has no checked type: `null < 5` is true in Rego. Each
-such place is told; a rule may keep it when its METADATA says in `custom.proof` why it is safe.
+be absent, fills it in, takes a default, or compares what has no checked type: `null < 5` is true in
+Rego. Nor may one good item of a list of the input answer for all, or part of a text for the whole.
+Each such place is told; a rule may keep it when its METADATA says in `custom.proof` why it is safe.
 """
 
 from __future__ import annotations
@@ -38,7 +39,18 @@ _MIRRORED = {"lt": "gt", "gt": "lt", "lte": "gte", "gte": "lte"}
 _RISKY = {
     "object.get": "takes a default when the key is missing",
     "json.filter": "leaves out paths that are missing",
+    "json.remove": "leaves out paths, whether or not they are there",
+    "json.patch": "adds what is missing",
     "object.filter": "leaves out keys that are missing",
+    "object.remove": "leaves out keys, whether or not they are there",
+    "object.union": "fills in keys that are missing",
+    "object.union_n": "fills in keys that are missing",
+    "object.keys": "leaves out keys that are missing",
+    "array.concat": "fills a list that was emptied",
+    "graph.reachable": "passes over nodes that are missing",
+    "graph.reachable_paths": "passes over nodes that are missing",
+    "regex.find_n": "is empty when nothing matches",
+    "regex.find_all_string_submatch_n": "is empty when nothing matches",
     "is_null": "holds for a fact that was set to null",
     "type_name": "gives a name for null too",
     "to_number": "makes 0 of null",
@@ -46,6 +58,9 @@ _RISKY = {
     "product": "is 1 for an empty list",
     "object.subset": "holds for an empty subset",
 }
+_FIXED = "begin the pattern with `^` and end it with `$`, around all alternatives"
+_EACH = "ask it of each item, with `each` in METADATA or with `every`"
+_NONE = key_of({"type": "number", "value": 0})
 _DEFINED = "ask for the fact itself, so that the rule is undefined without it"
 
 
@@ -65,10 +80,11 @@ class _Known:
     checked: set[str] = field(default_factory=set)  # terms whose type is checked
     filled: set[str] = field(default_factory=set)  # collections that have an element
     walked: set[str] = field(default_factory=set)  # collections that are iterated, so no scalars
+    single: set[str] = field(default_factory=set)  # collections that have one element
     assigned: dict[str, Node] = field(default_factory=dict)  # variables and what they stand for
 
     def copy(self) -> _Known:
-        return _Known(set(self.checked), set(self.filled), set(self.walked), dict(self.assigned))
+        return _Known(set(self.checked), set(self.filled), set(self.walked), set(self.single), dict(self.assigned))
 
     def behind(self, term: Node) -> Node:
         """The term that a variable stands for, else the term."""
@@ -82,20 +98,38 @@ class _Known:
         return key_of(term) in which or key_of(self.behind(term)) in which
 
 
+@dataclass(slots=True)
+class _Facts:
+    """How rules pass the input on: other names for a part of it, and functions that ask some item of an argument."""
+
+    names: set[str] = field(default_factory=set)
+    some_of: dict[str, set[int]] = field(default_factory=dict)
+
+    def learn(self, full_name: str, module: Module, rule: Rule) -> None:
+        value = reference(rule.value)
+        if value is not None and not rule.arguments and module.resolve(value)[0] == "input":
+            self.names.add(full_name)
+        arguments = {str(one.get("value")): index for index, one in enumerate(rule.arguments)}
+        chosen = {arguments[name] for name in _iterated(rule) if name in arguments}
+        self.some_of.setdefault(full_name, set()).update(chosen)
+
+
 class Lint:
     """Finds risks in the rules of a policy; `boolean` tells rules whose only values are true and false."""
 
     def __init__(self, signatures: Mapping[str, Signature], modules: Iterable[Module]) -> None:
         self._signatures = signatures
         self._boolean: dict[str, bool] = {}
+        self._facts = _Facts()
         for module in modules:
             for rule in module.rules:
                 name = ".".join(("data", *module.package, rule.name))
                 self._boolean[name] = self._boolean.get(name, True) and self._is_boolean(rule)
+                self._facts.learn(name, module, rule)
 
     def risks(self, module: Module, rule: Rule) -> Iterator[Risk]:
         """Every risk of one definition, in the order of its lines."""
-        found = list(_Definition(self._signatures, self._boolean, module).rule(rule))
+        found = list(_Definition(self._signatures, self._boolean, self._facts, module).rule(rule))
         yield from sorted(dict.fromkeys(found), key=lambda risk: risk.line)
 
     def _is_boolean(self, rule: Rule) -> bool:
@@ -113,16 +147,21 @@ class Lint:
 class _Definition:
     """The risks of one definition of a rule."""
 
-    def __init__(self, signatures: Mapping[str, Signature], boolean: Mapping[str, bool], module: Module) -> None:
+    def __init__(
+        self, signatures: Mapping[str, Signature], boolean: Mapping[str, bool], facts: _Facts, module: Module
+    ) -> None:
         self._signatures = signatures
         self._boolean = boolean
+        self._facts = facts
         self._module = module
         self._line = 1
         self._local: set[str] = set()
+        self._any: set[str] = set()
 
     def rule(self, rule: Rule) -> Iterator[Risk]:
         self._line = rule.line
         self._local = declared(rule)
+        self._any = _any_key(rule)
         if rule.default:
             yield self._risk(None, f"`default {rule.name}` gives a value when facts are missing", _DEFINED)
         if rule.key is not None or not rule.plain_name:
@@ -166,6 +205,9 @@ class _Definition:
         elif isinstance(terms, dict) and "symbols" in terms:
             for symbol in terms["symbols"]:
                 yield from self._term(symbol, known)
+                chosen = call(symbol)
+                if chosen is not None and chosen[0] in _MEMBER and self._of_input(chosen[1][-1], known):
+                    yield self._one_for_all(expression, chosen[1][-1])
         elif isinstance(terms, dict) and "domain" in terms:
             yield from self._every(expression, terms, known)
         elif isinstance(terms, dict):
@@ -193,8 +235,42 @@ class _Definition:
         elif kind == "call":
             yield from self._call(term, term["value"][1:], known)
         elif kind in {"ref", *_COLLECTIONS}:
+            if kind == "ref":
+                yield from self._index(term, known)
             for child in _children(term):
                 yield from self._term(child, known)
+
+    def _index(self, term: Node, known: _Known) -> Iterator[Risk]:
+        """`input.records[_]` is any item, `input.records[0]` the first: neither is all of them."""
+        parts = term["value"]
+        for end, part in enumerate(parts[1:], 1):
+            collection = {"type": "ref", "value": parts[:end], "location": term.get("location")}
+            free = part.get("type") == "var" and (part["value"].startswith("$") or part["value"] in self._any)
+            first = part.get("type") == "number" and key_of(collection) not in known.single
+            if (free or first) and self._of_input(collection, known):
+                yield self._one_for_all(term, term)
+
+    def _of_input(self, term: Node, known: _Known) -> bool:
+        """Whether a collection is a part of the input, whatever name it has here."""
+        term = known.behind(term)
+        name = reference(term)
+        if name is None:
+            return False
+        if term.get("type") == "ref" and name[0] in self._local and name[0] in known.assigned:
+            return self._of_input(known.assigned[name[0]], known)
+        full = self._resolve(name)
+        return full[0] == "input" or ".".join(map(str, full)) in self._facts.names
+
+    def _of_facts(self, term: Node, known: _Known) -> bool:
+        """Whether it is a part of the input or of what a function is given."""
+        name = reference(known.behind(term))
+        return self._of_input(term, known) or (name is not None and name[0] in self._local)
+
+    def _one_for_all(self, node: Node, collection: Node) -> Risk:
+        text = text_of(collection)
+        return self._risk(
+            node, f"`{text_of(node)}` holds when one item of `{text}` does: the others are not asked", _EACH
+        )
 
     def _call(self, node: Node, operands: list[Node], known: _Known) -> Iterator[Risk]:
         for operand in operands:
@@ -203,18 +279,29 @@ class _Definition:
         name = self._builtin(called[0]) if called else None
         if name in _RISKY:
             yield self._risk(node, f"`{text_of(node)}`: `{name}` {_RISKY[name]}", _DEFINED)
+        elif name == "regex.match" and not _whole(constant(operands[0])):
+            yield self._risk(node, f"`{text_of(node)}` may match a part of the text", _FIXED)
         elif name in _ORDER:
-            for operand in operands:
-                if not self._typed(operand, known):
-                    yield self._untyped(node, operand)
+            yield from (self._untyped(node, operand) for operand in operands if not self._typed(operand, known))
         elif name in _EQUAL:
-            for operand in operands:
-                if operand.get("type") == "null":
-                    yield self._risk(
-                        node, f"`{text_of(node)}` holds for null", "facts are left out, never null: ask for the fact"
-                    )
-                elif operand.get("type") in _COLLECTIONS and not operand.get("value"):
-                    yield self._risk(node, f"`{text_of(node)}` holds for what was emptied", _DEFINED)
+            yield from self._equal(node, operands, known)
+        elif called and (name == "walk" or name is None):
+            asked = {0} if name == "walk" else self._facts.some_of.get(self._rule_name(called[0]), set())
+            for index, operand in enumerate(operands):
+                if index in asked and self._of_input(operand, known):
+                    yield self._one_for_all(node, operand)
+
+    def _equal(self, node: Node, operands: list[Node], known: _Known) -> Iterator[Risk]:
+        for operand, other in (operands, reversed(operands)):
+            counted = call(known.behind(operand))
+            if operand.get("type") == "null":
+                yield self._risk(
+                    node, f"`{text_of(node)}` holds for null", "facts are left out, never null: ask for the fact"
+                )
+            elif (operand.get("type") in _COLLECTIONS and not operand.get("value")) or (
+                counted and counted[0] == "count" and key_of(other) == _NONE and self._of_facts(counted[1][0], known)
+            ):
+                yield self._risk(node, f"`{text_of(node)}` holds for what was emptied", _DEFINED)
 
     def _untyped(self, node: Node, operand: Node) -> Risk:
         counted = call(operand)
@@ -330,6 +417,55 @@ class _Definition:
         return Risk(line_of(node, self._line), message, fix)
 
 
+def _any_key(rule: Rule) -> set[str]:
+    """Variables that `some` declares without a collection, to stand for any key."""
+    nodes = walk([*rule.body, rule.value, rule.key, rule.otherwise])
+    return {str(one["value"]) for node in nodes for one in node.get("symbols") or () if one.get("type") == "var"}
+
+
+def _iterated(rule: Rule) -> set[str]:
+    """The names of which a body asks some item, outside of closures, such as `list` in `some one in list`."""
+    found = set()
+    for node in _surface(list(rule.body)):
+        for symbol in node.get("symbols") or ():
+            chosen = call(symbol)
+            if chosen is not None and (name := reference(chosen[1][-1])) is not None:
+                found.add(str(name[0]))
+        if node.get("type") == "ref":
+            parts = node["value"]
+            if any(part.get("type") == "var" and str(part["value"]).startswith("$") for part in parts[1:]):
+                found.add(str(parts[0].get("value")))
+    return found
+
+
+def _whole(pattern: object) -> bool:
+    """Whether a regular expression that is written down matches whole texts only.
+
+    Alternatives must stand in a group, flags may not give `^` and `$` another meaning, and the last
+    `$` must be no character of the text.
+    """
+    if not isinstance(pattern, str) or not pattern.startswith("^") or not pattern.endswith("$") or "(?" in pattern:
+        return False
+    body = pattern[1:-1]
+    if (len(body) - len(body.rstrip("\\"))) % 2:
+        return False
+    depth, in_class, escaped = 0, False, False
+    for character in body:
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif in_class:
+            in_class = character != "]"
+        elif character == "[":
+            in_class = True
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+        elif character == "|" and depth == 0:
+            return False
+    return True
+
+
 def _learn_iteration(parts: list[Node], known: _Known) -> None:
     """`x[_]` and `x[i]` hold only where `x` is a collection with an element."""
     for index, part in enumerate(parts):
@@ -348,6 +484,8 @@ def _learn_comparison(name: str, operands: list[Node], known: _Known) -> None:
         counted, limit = call(known.behind(one)), constant(other)
         if counted is None or counted[0] != "count" or isinstance(limit, bool) or not isinstance(limit, int | float):
             continue
+        if name in _EQUAL and limit == 1:
+            known.single.add(key_of(counted[1][0]))
         enough = {"gt": limit >= 0, "gte": limit > 0, "neq": limit == 0, "equal": limit > 0, "eq": limit > 0}
         if enough.get(sign, False):
             known.filled.add(key_of(counted[1][0]))

@@ -200,7 +200,9 @@ def build(
     """
     taken = snapshot(sources)
     found: list[Problem] = []
-    base = _digest("code", __version__, binary.sha256, _code_digest(), *sorted(points), *_models_digest(points, documents))
+    base = _digest(
+        "code", __version__, binary.sha256, _code_digest(), *sorted(points), *_models_digest(points, documents)
+    )
     made = _Making(sources, taken, points, OpaCommand(binary.path), documents, found)
     rules = _Part(cache / "policy" / "rules", _digest(base, taken.recipe_name, taken.rules_digest()))
     values = _Part(cache / "policy" / "values", _digest(base, taken.values_digest(), *sources.values))

@@ -41,6 +41,7 @@ class Requirement(Words):
     line: int
     added: bool
     rules: int = 1
+    proof: str | None = None
 
     @property
     def entry(self) -> str:
@@ -51,6 +52,16 @@ class Requirement(Words):
     def arity(self) -> int:
         """How many arguments the rule takes: one when it is asked of each item of a list."""
         return 0 if self.each is None else 1
+
+
+class Proof(Model):
+    """Why a helper or limits may hold what could hold on a missing fact; `point` is empty for shared helpers."""
+
+    point: str
+    rule: str
+    proof: str
+    file: str
+    line: int
 
 
 class Entries(Model):
@@ -64,6 +75,7 @@ class Catalogue(Model):
     """Everything people may want to know about findings, by point and code."""
 
     points: dict[str, Entries]
+    proofs: tuple[Proof, ...] = ()
 
     def requirement(self, point: str, code: str) -> Requirement | None:
         """The requirement with this code; None for generated and for unknown codes."""

@@ -9,7 +9,7 @@ from engine.errors import Location, Problem
 from engine.model import is_reserved
 from engine.policy_bundle import notes, schemas
 from engine.policy_bundle.bodies import Lint
-from engine.policy_bundle.catalogue import Requirement
+from engine.policy_bundle.catalogue import Proof, Requirement
 from engine.policy_bundle.checks import Kind, Place
 from engine.policy_bundle.schemas import Schema
 from engine.policy_bundle.syntax import Module, Rule, constant
@@ -26,26 +26,33 @@ class Held:
     module: Module
 
 
-def read(module: Module, place: Place, lint: Lint, facts: Schema, values: Schema, found: list[Problem]) -> list[Held]:
-    """The requirements of one file; whatever is wrong with any rule of it is added to `found`.
+def read(
+    module: Module, place: Place, lint: Lint, facts: Schema, values: Schema, found: list[Problem]
+) -> tuple[list[Held], list[Proof]]:
+    """The requirements of one file and the proofs of its helpers; whatever is wrong is added to `found`.
 
     `facts` is the schema of the input that the file is about, `values` that of `data.policy`.
     """
     for note in module.package_notes:
         notes.read(note, notes.PackageNote, module.name, found)
-    held = []
+    held: list[Held] = []
+    proofs: list[Proof] = []
     for name, definitions in module.definitions().items():
         found.extend(_one_arity(module, definitions))
         if place.kind in {Kind.REQUIREMENTS, Kind.ADDED} and not name.startswith("_"):
             found.extend(_shape(module, definitions))
             one = _requirement(module, place, definitions, facts, values, found)
-            proven = one is None or one[1]
+            proven = one is None or one.requirement.proof is not None
             if one is not None:
-                held.append(one[0])
+                held.append(one)
         else:
             if place.kind is Kind.LIMITS:
                 found.extend(_limits_shape(module, definitions))
-            proven = _proven_helper(module, definitions, found)
+            proof = _proof_of_helper(module, definitions, found)
+            proven = proof is not None
+            if proof is not None:
+                line = definitions[0].line
+                proofs.append(Proof(point=place.point, rule=name, proof=proof, file=module.name, line=line))
         if not proven:
             found.extend(_risks(module, definitions, lint))
     if place.kind is Kind.LIMITS and LIMITS_RULE not in module.definitions():
@@ -56,13 +63,12 @@ def read(module: Module, place: Place, lint: Lint, facts: Schema, values: Schema
                 "write `limits := {…}` with every field of the point's limits",
             )
         )
-    return held
+    return held, proofs
 
 
 def _requirement(
     module: Module, place: Place, definitions: list[Rule], facts: Schema, values: Schema, found: list[Problem]
-) -> tuple[Held, bool] | None:
-    """The requirement, and whether it gives a proof."""
+) -> Held | None:
     rule = definitions[0]
     where = Location(module.name, rule.line)
     written = [note for definition in definitions for note in definition.notes]
@@ -104,10 +110,11 @@ def _requirement(
         file=module.name,
         line=rule.line,
         added=place.kind is Kind.ADDED,
+        proof=note.custom.proof,
     )
     found.extend(_words(requirement, rule, where))
     found.extend(_known(requirement, where, facts, values))
-    return Held(requirement, tuple(definitions), module), note.custom.proof is not None
+    return Held(requirement, tuple(definitions), module)
 
 
 def _words(requirement: Requirement, rule: Rule, where: Location) -> Iterator[Problem]:
@@ -214,11 +221,11 @@ def _one_arity(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
             )
 
 
-def _proven_helper(module: Module, definitions: list[Rule], found: list[Problem]) -> bool:
-    """Whether a helper says why its risky places are safe."""
+def _proof_of_helper(module: Module, definitions: list[Rule], found: list[Problem]) -> str | None:
+    """Why a helper's risky places are safe, where it says so."""
     written = [note for definition in definitions for note in definition.notes]
     read = [notes.read(note, notes.HelperNote, module.name, found) for note in written]
-    return any(note is not None and note.custom.proof is not None for note in read)
+    return next((note.custom.proof for note in read if note is not None and note.custom.proof is not None), None)
 
 
 def _risks(module: Module, definitions: list[Rule], lint: Lint) -> Iterator[Problem]:

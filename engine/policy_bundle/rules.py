@@ -14,7 +14,7 @@ from engine.opa.command import OpaCommand
 from engine.policy_bundle import added, builtins, generate, inventory, points, requirements
 from engine.policy_bundle.archives import GENERATED, manifest
 from engine.policy_bundle.bodies import Lint
-from engine.policy_bundle.catalogue import Catalogue
+from engine.policy_bundle.catalogue import Catalogue, Proof
 from engine.policy_bundle.checks import COMMON, Kind, Place, module_problems, place, test_place
 from engine.policy_bundle.parsing import Parser, opa_problems
 from engine.policy_bundle.points import PointRules
@@ -58,7 +58,8 @@ def compile_rules(taken: Snapshot, known: Known, opa: OpaCommand, found: list[Pr
             build.compile(served)
     if len(found) > before:
         return None
-    catalogue = Catalogue(points={point.name: point.entries() for point in build.points.values()})
+    entries = {point.name: point.entries() for point in build.points.values()}
+    catalogue = Catalogue(points=entries, proofs=tuple(build.proofs))
     return Rules({name: text.encode("utf-8") for name, text in served.items()}, catalogue, build.metadata)
 
 
@@ -76,6 +77,7 @@ class _Build:
         self._common = PointRules(COMMON)
         self.points = {name: PointRules(name, self._common) for name in sorted(known.inputs)}
         self.metadata: dict[str, str] = {}
+        self.proofs: list[Proof] = []
         self._taken = taken
         self._inputs = {**known.inputs, COMMON: common(known.inputs)}
         self._policy = policy({**known.documents, **{name: {} for name in DERIVED}})
@@ -236,7 +238,8 @@ class _Build:
             point.sets += added.sets(module, where, owner, self._found)
             return
         facts = self._inputs.get(where.point, {})
-        held = requirements.read(module, where, lint, facts, self._policy, self._found)
+        held, proofs = requirements.read(module, where, lint, facts, self._policy, self._found)
+        self.proofs += proofs
         if point is not None:
             point.held += held
             if where.kind is Kind.LIMITS:

@@ -49,6 +49,44 @@ RISKY = {
     "equal_to_null": ("r.url == null", "holds for null"),
     "equal_to_empty_list": ("r.l == []", "was emptied"),
     "equal_to_empty_set": ("r.l == set()", "was emptied"),
+    "count_is_none": ("count(r.l) == 0", "was emptied"),
+    "none_is_count": ("0 == count(r.l)", "was emptied"),
+    "count_of_a_variable_is_none": ("l := r.l\nn := count(l)\nn == 0", "was emptied"),
+    "object_union": ('object.union({"level": "low"}, r).level == "low"', "fills in keys"),
+    "object_union_n": ('object.union_n([{"level": "low"}, r]).level == "low"', "fills in keys"),
+    "object_remove": ('object.remove(r, ["bad"]) == {"a": 1}', "leaves out keys"),
+    "object_filter": ('object.filter(r, ["a"]) == {"a": 1}', "leaves out keys"),
+    "object_keys": ('some k in object.keys(r)\nk == "a"', "leaves out keys"),
+    "json_patch": ('json.patch(r, [{"op": "add", "path": "/a", "value": 1}]).a == 1', "adds what is missing"),
+    "json_remove": ('json.remove(r, ["/bad"]) == {"a": 1}', "leaves out paths"),
+    "json_filter": ('json.filter(r, ["a"]) == {"a": 1}', "leaves out paths"),
+    "array_concat": ("some x in array.concat(r.l, [1])\nx == 1", "fills a list"),
+    "graph_reachable": ('"b" in graph.reachable(r.graph, ["a"])', "passes over nodes"),
+    "regex_find": ('regex.find_n("bad", r.x, 1) == r.y', "when nothing matches"),
+    "regex_unanchored": ('regex.match("good", r.x)', "a part of the text"),
+    "regex_begin_only": ('regex.match("^good", r.x)', "a part of the text"),
+    "regex_end_only": ('regex.match("good$", r.x)', "a part of the text"),
+    "regex_alternatives": ('regex.match("^a|b$", r.x)', "a part of the text"),
+    "regex_escaped_end": ("regex.match(`^a\\$`, r.x)", "a part of the text"),
+    "regex_lines": ('regex.match("(?m)^a$", r.x)', "a part of the text"),
+    "regex_inner_flag": ('regex.match("^(?m:a)$", r.x)', "a part of the text"),
+    "regex_of_values": ("regex.match(data.policy.l.pattern, r.x)", "a part of the text"),
+    "regex_of_a_fact": ("regex.match(r.pattern, r.x)", "a part of the text"),
+    "regex_made": ('regex.match(sprintf("^%s$", [r.y]), r.x)', "a part of the text"),
+    "some_of_input": ("some one in input.l\none.ok == true", "when one item of `input.l` does"),
+    "some_of_input_with_index": ("some i, one in input.l\none.ok == true\ni == 1", "when one item"),
+    "some_of_an_alias": ("l := input.l\nsome one in l\none.ok == true", "when one item"),
+    "some_of_a_part_of_an_alias": ("b := input.b\nsome one in b.l\none.ok == true", "when one item"),
+    "some_of_a_named_part": ("some one in _records\none.ok == true", "when one item"),
+    "any_index": ("input.l[_].ok == true", "when one item"),
+    "any_named_index": ("some i\ninput.l[i].ok == true", "when one item"),
+    "any_index_below_a_key": ("input.l[r.id][_].ok == true", "when one item"),
+    "first_item": ("input.l[0].ok == true", "when one item"),
+    "first_of_an_alias": ("l := input.l\nl[0].ok == true", "when one item"),
+    "index_in_every": ('every k in ["a", "b"] { input.l[_].k == k }', "when one item"),
+    "walk_of_input": ("walk(input.l, [_, v])\nv == 1", "when one item"),
+    "function_that_asks_some_item": ("_some_good(input.l)", "when one item"),
+    "function_that_asks_some_index": ("_any_good(input.l)", "when one item"),
     "inside_call": ("startswith(object.get(r, `x`, `a`), `a`)", "takes a default"),
 }
 
@@ -81,7 +119,17 @@ SAFE = {
     "helper": "_is(r)",
     "helper_value": '_mode(r) == "a"',
     "comparison_of_counted_lists": "is_array(r.l)\nis_array(r.m)\ncount(r.l) == count(r.m)",
-    "regex": 'regex.match("^a", r.x)',
+    "regex": 'regex.match("^a$", r.x)',
+    "regex_alternatives": 'regex.match("^(a|b[|])$", r.x)',
+    "regex_escapes": "regex.match(`^a\\|b\\\\$`, r.x)",
+    "some_of_values": "some one in data.policy.l.names\none == r.x",
+    "every_of_input": "count(input.l) > 0\nevery one in input.l { one.ok == true }",
+    "member_of_input": '"a" in input.l',
+    "key_of_input": "input.m[r.id] == 1",
+    "chosen_key_of_input": 'some k in ["a", "b"]\ninput.m[k] == 1',
+    "only_item": "count(input.l) == 1\ninput.l[0].ok == true",
+    "function_of_input": "_is(input.l)",
+    "count_of_values_is_none": "count(data.policy.l.names) == 0",
 }
 
 HELPERS = {
@@ -113,7 +161,8 @@ def risks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Risk]]:
     texts = {name: f"_rule(r) if {{\n{_indented(body)}\n}}" for name, body in bodies.items()}
     texts |= {f"helper/{name}": text for name, (text, _) in HELPERS.items()}
     texts |= {f"safe_helper/{name}": text for name, text in SAFE_HELPERS.items()}
-    common = "_is(r) if r.a == 1\n\n_mode(r) := r.mode\n"
+    common = "_is(r) if r.a == 1\n\n_mode(r) := r.mode\n\n_records := input.l\n"
+    common += "\n_some_good(l) if {\n\tsome one in l\n\tone.ok == true\n}\n\n_any_good(l) if l[_].ok == true\n"
     files = {
         name: f"package a.p{number}\n\nimport future.keywords.not\n\n{text}\n\n{common}".encode()
         for number, (name, text) in enumerate(texts.items())

@@ -68,6 +68,22 @@ def test_lint_without_problems() -> None:
     assert result.stdout.startswith("no problems in ")
 
 
+def test_show_prints_every_proof() -> None:
+    """Of requirements, of helpers and limits of the point, and of shared helpers."""
+    told = " ".join(run("show", "code_execution").stdout.split())
+    assert "proof one backend that was shown" not in told
+    assert "helpers and limits with a proof" in told
+    assert "limits every part is asked for, and without one of them there are no limits" in told
+    assert "_stated the budget of this name is asked for" in told
+    assert "shared helpers with a proof" in told
+    assert "lib/boundary.rego:" in told
+    told = " ".join(run("show", "source").stdout.split())
+    assert "proof one backend that was shown to hold the stated boundary is enough" in told
+    document = json.loads(run("show", "source", "--format", "json").stdout)
+    assert document["points"]["source"]["requirements"][0].keys() >= {"proof", "code"}
+    assert {"point", "rule", "proof", "file", "line"} == document["proofs"][0].keys()
+
+
 def test_show_as_text() -> None:
     result = run("show", "license")
     assert result.exit_code == 0

@@ -53,6 +53,8 @@ _needed contains needed.id if some needed in input.required.boundaries
 
 # METADATA
 # description: Whether the sandbox of a profile was tried at all.
+# custom:
+#   proof: one probe of the profile's own backend is asked for; those of other backends say nothing of it
 tried(profile) if {
 	some probe in input.probes
 	probe.id == _backend(profile)
@@ -60,6 +62,8 @@ tried(profile) if {
 
 # METADATA
 # description: Whether it was tried on this machine as it is now.
+# custom:
+#   proof: one probe of the profile's own backend is asked for; those of other backends say nothing of it
 tried_here(profile) if {
 	some probe in input.probes
 	probe.id == _backend(profile)
@@ -68,6 +72,8 @@ tried_here(profile) if {
 
 # METADATA
 # description: Whether it was tried on this machine as it is now, and not long ago.
+# custom:
+#   proof: one probe of the profile's own backend is asked for; those of other backends say nothing of it
 tried_recently(profile) if {
 	some probe in input.probes
 	probe.id == _backend(profile)

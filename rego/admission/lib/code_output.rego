@@ -12,6 +12,9 @@ stopped if input.run.status in {"output_limit", "timeout_cpu", "timeout_wall"}
 ended if input.run.status in {"forbidden_syscall", "ok", "oom", "runtime_error", "signal"}
 
 # A program that ended badly is refused for that, whatever it printed.
+# METADATA
+# custom:
+#   proof: a program with one bad end is refused by a requirement of its own, so the others need not refuse it again
 failed if {
 	some exit in input.run.exits
 	is_number(exit.code)
@@ -119,6 +122,9 @@ _same(field, text) if {
 }
 
 # A field of the request as the answer repeats it.
+# METADATA
+# custom:
+#   proof: the field of this name is asked for, and a request has one of each name
 carried(name) := one.text if {
 	_case(name) == "as_is"
 	some one in input.carried

@@ -118,6 +118,9 @@ _callable_name(call) if {
 	_absent(call.id, "denied_calls")
 }
 
+# METADATA
+# custom:
+#   proof: a denied name is refused where it stands, so that the call need not be refused again
 _callable_name(call) if {
 	call.id in rules.builtins
 	_absent(call.id, "denied_calls")

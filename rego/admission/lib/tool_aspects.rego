@@ -54,6 +54,9 @@ command(one) := {"any command"} | _beginnings(one.words) if {
 }
 
 # Of a command, for rules that refuse or ask: whatever folder its program is in, and the paths that its words may be.
+# METADATA
+# custom:
+#   proof: the words of a command are there before the program is put in front of them; more aspects only refuse more
 command_refused(one, asked) := (({"any command"} | _beginnings(full)) | _beginnings(short)) | _touched(one, asked) if {
 	one.canonical == true
 	is_array(one.words)

@@ -6,6 +6,9 @@ import data.admission.lib.code_execution
 import data.admission.lib.sandbox
 import future.keywords.not
 
+# METADATA
+# custom:
+#   proof: every part is asked for, and without one of them there are no limits
 limits := object.union_n([
 	sandbox.place(code_execution.profile),
 	_bounds,

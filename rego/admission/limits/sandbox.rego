@@ -4,6 +4,9 @@ package admission.limits.sandbox
 import data.admission.lib.sandbox
 import future.keywords.not
 
+# METADATA
+# custom:
+#   proof: every part is asked for, and without one of them there are no limits
 limits := object.union_n([
 	sandbox.place(input.profile),
 	sandbox.bounds(input.profile, "solution"),

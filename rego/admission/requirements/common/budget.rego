@@ -16,6 +16,9 @@ budgets_stated if {
 	_stated("all")
 }
 
+# METADATA
+# custom:
+#   proof: the budget of this name is asked for; that nothing of any budget is overspent is a requirement of its own
 _stated(scope) if data.policy.budgets.budgets[input.point][scope] == "unlimited"
 
 _stated(scope) if {

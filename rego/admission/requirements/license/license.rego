@@ -20,6 +20,7 @@ stated if input.license.stated == true
 # custom:
 #   code: license_unknown
 #   after: [license_missing, license_decision_missing]
+#   proof: a license that offers alternatives may be taken under any one of them; each word of that one is asked for
 #   remedy: Correct the label to an SPDX expression; or have the license decided, and entered in policy/licenses.yaml
 #   reads: ["licenses.licenses.{license.alternatives}"]
 # labels:
@@ -35,6 +36,7 @@ known if {
 # custom:
 #   code: license_incompatible
 #   after: [license_missing, license_unknown, purpose_not_admitted, export_license_unknown]
+#   proof: a license that offers alternatives may be taken under any one of them; each word of that one is asked for
 #   remedy: Replace the content, change purpose or export license, or ask compliance about policy/licenses.yaml
 #   reads:
 #     - "licenses.licenses.{license.alternatives}"
@@ -52,6 +54,7 @@ compatible if {
 # custom:
 #   code: license_review_required
 #   after: [license_incompatible]
+#   proof: a license that offers alternatives may be taken under any one of them; each word of that one is asked for
 #   remedy: Have a person review the license; a reviewed decision is replaced by a new one that accepts this content
 #   reads:
 #     - "licenses.licenses.{license.alternatives}"

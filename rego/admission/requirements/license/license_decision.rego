@@ -9,6 +9,7 @@ import future.keywords.not
 # custom:
 #   code: license_decision_missing
 #   after: [license_missing]
+#   proof: one decision on exactly this content is asked for; that there is no second one is a requirement of its own
 #   remedy: Have the license decided, and state the decision with the hash of the content
 # labels:
 #   row: A18, A100

@@ -40,6 +40,7 @@ network_open_on_runner if {
 # custom:
 #   code: egress_not_proven
 #   after: [backend_not_admitted, LOCAL_NETWORK_UNSUPPORTED_MESSAGE]
+#   proof: the proof of the backend of this run and of this boundary is asked for; others say nothing of it
 #   remedy: Use a backend that was shown to control its network, or leave out the network
 #   reads: [runners.boundaries.network]
 # labels:
@@ -57,6 +58,7 @@ network_held if {
 # custom:
 #   code: FILESYSTEM_UNSUPPORTED_MESSAGE
 #   after: [backend_not_admitted]
+#   proof: the proof of the backend of this run and of this boundary is asked for; others say nothing of it
 #   remedy: Leave out the file system, or use a backend that was shown to hold a file system jail
 #   reads: [runners.boundaries.filesystem]
 # labels:

@@ -20,6 +20,7 @@ isolated if is_array(data.policy.sandbox.filesystem[input.bundle.sandbox.filesys
 # custom:
 #   code: boundary_not_enforced
 #   after: [bundle_missing, filesystem_not_isolated]
+#   proof: one backend that was shown to hold the stated boundary is enough; the others are not used
 #   remedy: Run `engine doctor` to see what this machine can enforce, and use one that can hold this boundary
 #   reads: [sandbox.filesystem]
 # labels:

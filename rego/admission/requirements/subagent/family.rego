@@ -49,6 +49,7 @@ not_nested(known) if {
 # custom:
 #   code: not_parent
 #   after: [invalid_child_id]
+#   proof: the child that this request names is asked for; the engine knows one of each id
 #   remedy: Ask from the conversation that started the subagent
 # labels:
 #   row: B21, B22

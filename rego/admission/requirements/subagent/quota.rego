@@ -9,6 +9,7 @@ import future.keywords.not
 # custom:
 #   code: "spawn_quota:conversation"
 #   after: [invalid_child_id]
+#   proof: the quota of this name is asked for, and each has a requirement of its own
 #   remedy: Use the subagents there are, or wait until the quota begins again
 #   reads: [budgets.quotas.subagent.conversation]
 # labels:
@@ -26,6 +27,7 @@ conversation_left if {
 # custom:
 #   code: "spawn_quota:user"
 #   after: [invalid_child_id]
+#   proof: the quota of this name is asked for, and each has a requirement of its own
 #   remedy: Wait until the quota of the user begins again
 #   reads: [budgets.quotas.subagent.user]
 # labels:
@@ -43,6 +45,7 @@ user_left if {
 # custom:
 #   code: "spawn_quota:account"
 #   after: [invalid_child_id]
+#   proof: the quota of this name is asked for, and each has a requirement of its own
 #   remedy: Wait until the quota of the account begins again
 #   reads: [budgets.quotas.subagent.account]
 # labels:
