@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from engine.canonical import canonical
 from engine.cases import CaseFile, Runner, read_case
 from engine.errors import GatherError
 from engine.model import Outcome, is_reserved
@@ -16,6 +19,17 @@ from tests.conftest import CASES, case_id
 @pytest.mark.parametrize("file", CASES, ids=case_id)
 def test_case(file: CaseFile, runner: Runner) -> None:
     assert runner.differences(file) == []
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_what_opa_sees_fits_the_published_schema(point: str, runner: Runner) -> None:
+    """So a rule may name every fact that there is, and a schema that leaves one out is noticed."""
+    validator = Draft202012Validator(POINTS[point].input_schema)
+    documents = [(file.path, runner.answer(file).document) for file in CASES if file.case.point == point]
+    assert any(document is not None for _, document in documents)
+    for path, document in documents:
+        if document is not None:
+            assert [error.message for error in validator.iter_errors(json.loads(canonical(document)))] == [], path
 
 
 def test_every_point_has_a_good_and_a_bad_case() -> None:
