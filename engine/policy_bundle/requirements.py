@@ -146,7 +146,7 @@ def _known(requirement: Requirement, where: Location, facts: Schema, values: Sch
         listed = schemas.at(facts, path)
         if listed is None or not schemas.is_list(listed, facts):
             message = f"`each` names `{requirement.each}`, which is no list of the input of `{requirement.point}`"
-            yield Problem(where, message, schemas.mistaken(facts, path, "facts"))
+            yield Problem(where, message, schemas.mistaken(facts, path, "facts")[1])
             return
         item = {**facts, **(schemas.at(facts, [*path, None]) or {})} if facts else {}
     for row in requirement.reads:
@@ -157,8 +157,8 @@ def _known_row(row: str, where: Location, item: Schema, facts: Schema, values: S
     parts = notes.parts(row)
     path = [None if part.startswith("{") else part for part in parts]
     if schemas.at(values, path) is None:
-        message = f"`reads` names `{row}`, but there are no such values"
-        yield Problem(where, message, schemas.mistaken(values, path, "values"))
+        wrong, remedy = schemas.mistaken(values, path, "values")
+        yield Problem(where, f"`reads` names `{row}`, but there are no values `{wrong}`", remedy)
     for part in parts:
         inner = part.removeprefix("{").removesuffix("}")
         if not part.startswith("{"):
@@ -167,7 +167,7 @@ def _known_row(row: str, where: Location, item: Schema, facts: Schema, values: S
             yield from _known_row(inner, where, item, facts, values)
         elif all(schemas.at(one, inner.split(".")) is None for one in (item, facts)):
             message = f"`reads` names the fact `{inner}`, which is not there"
-            yield Problem(where, message, schemas.mistaken(item, inner.split("."), "facts"))
+            yield Problem(where, message, schemas.mistaken(item, inner.split("."), "facts")[1])
 
 
 def _shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:

@@ -189,10 +189,10 @@ class _Build:
         return {self._places[name] for name in found}
 
     def _authored(self, served: str, row: int, text: str, message: str) -> int:
-        """The author's line for a line of a served file: that of the requirement where it was generated."""
+        """The author's line for a line of a served file; of a reference in what was generated, where it was copied from."""
         lines = text.splitlines()
         own = len(text.partition(GENERATED)[0].splitlines())
-        if GENERATED not in text or row <= own:
+        if GENERATED not in text or row <= own or not message.startswith("undefined ref"):
             return row
         head = next((one for one in reversed(lines[:row]) if one.startswith("_findings contains ")), "")
         every = [one for point in self.points.values() for one in point.requirements()]

@@ -77,12 +77,13 @@ def is_list(schema: Schema, root: Schema) -> bool:
     return not schema or any(not one or one.get("type") == "array" for one in _forms(schema, root))
 
 
-def mistaken(schema: Schema, path: Sequence[str | None], what: str) -> str:
-    """What to do about a path at which nothing can stand: the keys that may, where it first goes wrong."""
+def mistaken(schema: Schema, path: Sequence[str | None], what: str) -> tuple[str, str]:
+    """Where a path at which nothing can stand first goes wrong, and what to do: the keys that may stand there."""
     end = next((end for end in range(1, len(path)) if at(schema, path[:end]) is None), len(path))
     before = at(schema, path[: end - 1]) or {}
     known = sorted({name for one in _forms(before, schema) for name in one.get("properties", ())})
-    return meant(path[end - 1] or "", known, f"known {what}")
+    wrong = path[end - 1] or ""
+    return wrong, meant(wrong, known, f"known {what}")
 
 
 def meant(wrong: str, known: Iterable[str], what: str) -> str:
