@@ -189,7 +189,7 @@ class _Build:
         return {self._places[name] for name in found}
 
     def _authored(self, served: str, row: int, text: str, message: str) -> int:
-        """The author's line for a line of a served file; of a reference in what was generated, where it was copied from."""
+        """The author's line for a line of a served file; a reference in what was generated is at its requirement."""
         lines = text.splitlines()
         own = len(text.partition(GENERATED)[0].splitlines())
         if GENERATED not in text or row <= own or not message.startswith("undefined ref"):
