@@ -160,15 +160,23 @@ def _finished(code: int, names: dict[str, Any]) -> int:
 
 
 def _quiet() -> None:
-    """Kill everything else in this process namespace and wait until it is gone."""
+    """Kill everything else in this process namespace and wait until it is gone.
+
+    Where this is the first process, orphans become its children: a dead one can be signalled until it is waited for.
+    """
     import time
 
-    try:
-        while True:
+    while True:
+        try:
             posix.kill(-1, 9)
-            time.sleep(0.0005)
-    except ProcessLookupError:
-        return
+        except ProcessLookupError:
+            return
+        try:
+            while posix.waitpid(-1, posix.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+        time.sleep(0.0005)
 
 
 def _named(code: bytes, name: str) -> Any:

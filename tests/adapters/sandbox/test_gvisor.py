@@ -141,6 +141,21 @@ def test_nothing_lives_when_the_answer_is_there(code: str) -> None:
         assert below.most > 1  # it was seen while it lived
 
 
+@pytest.mark.parametrize("files", [0, 4], ids=["no files", "files"])
+@pytest.mark.parametrize(
+    "child",
+    ["os.setsid(); time.sleep(600)", "os.closerange(0, 3); time.sleep(600)", "os.fork(); time.sleep(600)", "pass"],
+    ids=["other session", "closed streams", "two generations", "dead already"],
+)
+def test_a_child_left_behind_ends_with_its_program(child: str, files: int) -> None:
+    code = f"import os, time\nopen('kept', 'w') if {files} == 0 else open('artifacts/kept', 'w')\n"
+    code += f"if not os.fork():\n    {child}\n    os._exit(0)\nprint('ended')"
+    ended = ran(code, within=bounds(artifact_files=files, artifact_bytes=1024))
+
+    assert (ended.status, ended.exit_code, ended.stdout) == (Status.OK, 0, b"ended\n")
+    assert [one.path for one in ended.artifacts] == (["kept"] if files else [])
+
+
 def test_a_cancelled_run_ends_at_once() -> None:
     cancel = threading.Event()
     threading.Timer(0.5, cancel.set).start()
