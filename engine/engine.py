@@ -31,6 +31,7 @@ from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
 from engine.record.log import RecordLog
 from engine.record.model import RecoveryRecord
+from engine.record.patterns import know
 from engine.serving import Down, Served
 from engine.settings import Settings
 from engine.work import Hand, Job
@@ -277,6 +278,7 @@ class _Open:
     def _accept(self, generation: Generation[PolicyBundle]) -> None:
         """Look at a new OPA before it is asked, and remember the release that it serves. Raises EngineError."""
         policy = generation.policy
+        know(policy.secret_forms)
         missing = POINTS.keys() - policy.catalogue.points.keys()
         if missing:
             raise EngineError(

@@ -29,6 +29,7 @@ from engine.model import Approval, Boundary, Caller, Decision, Finding, Level, M
 from engine.points import STATE_FACTS, Gathered, Point, World
 from engine.policy_bundle.catalogue import Catalogue
 from engine.record.model import DecisionRecord, ResultRecord, timestamp
+from engine.secret_forms import SecretForms
 from engine.state.store import ApprovalRow, Counter, NewApproval, Store
 from engine.work import Hand, Job, work
 
@@ -103,6 +104,10 @@ class Serving(Protocol):
 
     def probe_seconds(self) -> int:
         """How old the result of a probe may be."""
+        ...
+
+    def secret_forms(self) -> SecretForms:
+        """The forms in which vendors issue secrets."""
         ...
 
     def looks_up(self, host: str) -> bool:
@@ -278,6 +283,7 @@ def _world(world: World, serving: Serving) -> World:
         backend_of=serving.backend_of,
         probe_seconds=serving.probe_seconds(),
         addresses=addresses,
+        forms=serving.secret_forms(),
     )
 
 

@@ -12,6 +12,7 @@ from engine.opa.generation import Generation
 from engine.opa.supervisor import Supervisor
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.catalogue import Catalogue
+from engine.secret_forms import UNKNOWN_FORMS, SecretForms
 
 _NOTHING = Catalogue(points={})
 
@@ -70,6 +71,10 @@ class Served:
     def looks_up(self, host: str) -> bool:
         """Whether a value names this host as one to fetch from."""
         return host in self.opa.policy.hosts
+
+    def secret_forms(self) -> SecretForms:
+        """The forms of policy/secrets.yaml."""
+        return self.opa.policy.secret_forms
 
     def release(self) -> None:
         """Let go of the generation."""
@@ -142,6 +147,10 @@ class Down:
     def looks_up(self, _host: str) -> bool:
         """None is: nothing will be allowed."""
         return False
+
+    def secret_forms(self) -> SecretForms:
+        """None is known: whatever may be a secret counts as one."""
+        return UNKNOWN_FORMS
 
     def release(self) -> None:
         """Nothing was held."""

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from engine.cases import CaseFile, Runner, read_cases
-from engine.settings import Settings
+from engine.files import load
+from engine.record.patterns import know
+from engine.secret_forms import SecretForms
+from engine.settings import ReadLimits, Settings
 from tests.covers import CASE_TEST, Place, expand, places
 from tests.facilities import missing
 
@@ -19,6 +22,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell started the tes
 ROOT = Path(__file__).parent.parent
 BUNDLES = ROOT / "fixtures" / "source_bundles"
 CASES = read_cases(ROOT / "fixtures" / "cases")
+FORMS = SecretForms.of(load((ROOT / "policy/secrets.yaml").read_bytes(), "secrets.yaml", ReadLimits()).value)
+"""The forms of secrets of this project's policy."""
+
+know(FORMS)  # as an engine does when it starts: the record is tested with them
 NOW = "2026-11-21T00:00:00Z"
 
 

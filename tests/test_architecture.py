@@ -11,7 +11,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-BASE = {"engine", "engine.errors", "engine.model", "engine.settings", "engine.canonical", "engine.files"}
+BASE = {
+    "engine",
+    "engine.errors",
+    "engine.model",
+    "engine.settings",
+    "engine.canonical",
+    "engine.files",
+    "engine.secret_forms",
+}
 RECORD = {"engine.record"}
 BUNDLE = {"engine.policy_bundle", "engine.values"}
 
@@ -20,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.errors": set(),
     "engine.model": {"engine.errors"},
     "engine.settings": set(),
+    "engine.secret_forms": set(),
     "engine.canonical": set(),
     "engine.files": {"engine.errors", "engine.settings"},
     "engine.values": BASE

@@ -183,6 +183,8 @@ class _Walk:
 
     def _list(self, items: list[Any], kind: ArgumentType, at: _At) -> None:
         if kind != "command" or any(isinstance(item, dict | list) for item in items):
+            if len(items) > 1 and all(isinstance(item, str) for item in items):
+                self._secret(" ".join(items), at)  # one that only several of them make
             for number, item in enumerate(items):
                 self._value(item, kind, at.below(str(number)))
                 if not self.complete:

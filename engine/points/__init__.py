@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import Location
 from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Probe
+from engine.secret_forms import UNKNOWN_FORMS, SecretForms
 from engine.settings import ReadLimits
 from engine.state.store import Store
 
@@ -73,6 +74,8 @@ class World:
     """The fields of the output contract of this name, in their order, in the policy being served."""
     carried_fields: Callable[[str], tuple[str, ...]] = lambda _: ()
     """The fields of a request that answers under the contract of this name repeat, in their order."""
+    forms: SecretForms = UNKNOWN_FORMS
+    """The forms of secrets that the policy being served states."""
     root: Path | None = None
     """The only folder below which requests may name paths; None where the caller is this process."""
 

@@ -7,6 +7,7 @@ commands in their one form, places of secrets, counts, a digest, and a short pre
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -122,9 +123,9 @@ def gather(request: ToolCallRequest, world: World) -> Gathered:
         call.arguments or {},
         world.argument_types(call.tool),
         request.cwd,
-        Look(secret=is_secret, secret_name=is_secret_name, links=_links(world)),
+        Look(secret=partial(is_secret, forms=world.forms), secret_name=is_secret_name, links=_links(world)),
     )
-    hidden = call.arguments is None and is_secret(call.data.decode("utf-8"))
+    hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), world.forms)
     gathered = ToolCallInput(
         point="tool_call",
         now=world.clock(),

@@ -7,7 +7,7 @@ error looks like a secret or names a path. Rows A07, A99, B28 to B32.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
@@ -120,9 +120,16 @@ class ToolResultLimits(Limits):
     record_side_effect: Literal[True]
 
 
+_Secret = Callable[[str], bool]
+
+
 def gather(request: ToolResultRequest, world: World) -> Gathered:
     """Look at what would be shown of an error; a result itself is not here."""
     error = request.error
+
+    def secret(text: str) -> bool:
+        return next(find_secrets(text, world.forms), None) is not None
+
     return Gathered(
         ToolResultInput(
             point="tool_result",
@@ -133,30 +140,26 @@ def gather(request: ToolResultRequest, world: World) -> Gathered:
             result=request.result,
             error=None if error is None else ErrorFacts(kind=error.kind),
             error_mode=request.error_mode,
-            messages=() if error is None or error.message is None else (_text("message", error.message),),
-            details=() if error is None else tuple(_details(error)),
+            messages=() if error is None or error.message is None else (_text(secret, "message", error.message),),
+            details=() if error is None else tuple(_details(error, secret)),
             side_effects=request.side_effects,
         ),
         f"result of {request.tool}: {request.status}",
     )
 
 
-def _details(error: ToolError) -> Iterator[TextFacts]:
+def _details(error: ToolError, secret: _Secret) -> Iterator[TextFacts]:
     """Everything that is shown beside the message; a name that is no plain one is known by its number."""
-    yield _text("class", error.class_)
+    yield _text(secret, "class", error.class_)
     if error.code is not None:
-        yield _text("code", error.code)
+        yield _text(secret, "code", error.code)
     for number, (name, value) in enumerate(error.details.items()):
-        plain = _PLAIN.fullmatch(name) and not _secret(name)
-        yield _text(f"details.{name}" if plain else f"details.#{number}", f"{name}: {value}", name, value)
+        plain = _PLAIN.fullmatch(name) and not secret(name)
+        yield _text(secret, f"details.{name}" if plain else f"details.#{number}", f"{name}: {value}", name, value)
 
 
-def _text(id_: str, *texts: str) -> TextFacts:
-    return TextFacts(id=id_, secret=any(map(_secret, texts)), path=any(map(names_a_path, texts)))
-
-
-def _secret(text: str) -> bool:
-    return next(find_secrets(text), None) is not None
+def _text(secret: _Secret, id_: str, *texts: str) -> TextFacts:
+    return TextFacts(id=id_, secret=any(map(secret, texts)), path=any(map(names_a_path, texts)))
 
 
 POINT = Point("tool_result", ToolResultRequest, ToolResultInput, ToolResultLimits, gather, secret=True)

@@ -26,6 +26,7 @@ from engine.policy_bundle.catalogue import Catalogue, level_problems
 from engine.policy_bundle.sources import PolicySources, Snapshot, snapshot
 from engine.policy_bundle.store import keep, kept
 from engine.report import PolicyRow
+from engine.secret_forms import SecretForms
 
 _ARCHIVE, _CATALOGUE, _PLACES = "archive.tar.gz", "catalogue.json", "places.json"
 _ENGINE = Path(__file__).parent.parent
@@ -178,6 +179,11 @@ class PolicyBundle:
     def hosts(self) -> frozenset[str]:
         """The hosts that may be fetched from. A lookup tells a name to others, so these are the ones looked up."""
         return frozenset(self.data.get("media", {}).get("url", {}).get("hosts", ()))
+
+    @cached_property
+    def secret_forms(self) -> SecretForms:
+        """The forms in which vendors issue secrets."""
+        return SecretForms.of(self.data.get("secrets"))
 
     @cached_property
     def places(self) -> dict[tuple[str | int, ...], Location]:

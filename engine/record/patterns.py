@@ -1,4 +1,7 @@
-"""What a secret or private datum looks like in text: our own patterns, each with what it is for.
+"""What a secret or private datum looks like in text: the forms of no vendor, and those that policy states.
+
+The forms of vendors are values (policy/secrets.yaml). What the engine writes is searched for all forms that any
+policy of this process has stated so far; before the first one, any long word of letters and digits counts.
 
 Every pattern reads text in linear time: bounded repeats, or repeats that cannot overlap what follows.
 Random-looking text is judged by the scraps that capitals, small letters and digits leave when they alternate,
@@ -12,9 +15,13 @@ import binascii
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 
-Span = tuple[int, int]
+from engine.secret_forms import UNKNOWN_FORMS, SecretForms, Span
 
 _EDGE = r"(?<![A-Za-z0-9])"
 
@@ -24,28 +31,15 @@ _KEY_BLOCK = re.compile(
     re.DOTALL,
 )
 
-_TOKEN_FORMS = (
-    r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA|AGPA|ANPA)[A-Z0-9]{16}(?![A-Za-z0-9])",  # AWS access key and ids
-    r"AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}",  # Google Cloud
-    r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}",  # Azure client secret
-    r"gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,}",  # GitHub
-    r"gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat)-[A-Za-z0-9_-]{20,}",  # GitLab
-    r"xox[abeoprs](?:\.xox[abeoprs])?-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{10,}",  # Slack
-    r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{10,}",
-    r"[rsp]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/]{20,}",  # Stripe
-    r"sk-(?:proj|svcacct|admin|ant|or|live|test)-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic, OpenRouter
-    r"sk-(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{20,}",  # OpenAI, older
-    r"(?:hf|api_org)_[A-Za-z0-9]{30,}",  # Hugging Face
-    r"npm_[A-Za-z0-9]{30,}|pypi-AgE[A-Za-z0-9_-]{16,}",  # package registries
-    r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",  # SendGrid
-    r"dop_v1_[0-9a-f]{64}|dapi[0-9a-f]{32}|AGE-SECRET-KEY-1[A-Z0-9]{20,}",  # DigitalOcean, Databricks, age
-    r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",  # JSON Web Token
-)
-TOKENS = re.compile(rf"{_EDGE}(?:{'|'.join(_TOKEN_FORMS)})")
+_WEB_TOKEN = re.compile(rf"{_EDGE}eyJ[A-Za-z0-9_-]{{8,}}\.[A-Za-z0-9_-]{{8,}}(?:\.[A-Za-z0-9_-]*)?")
 
 _HEADER = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?(?!\[redacted:)[^\r\n\"']+"
     r"|(?<![A-Za-z0-9-])(?:set-)?cookie[\"']?[ \t]{0,8}:[ \t]{0,8}(?!\[redacted:)[^\r\n\"']+"
+)
+_CREDENTIALS = re.compile(
+    r"(?i)[^:=]{0,40}[:=][ \t\"']{0,8}(?:(?:bearer|basic|digest|token)[ \t]{1,8})?"
+    r"(?!(?:bearer|basic|digest|token)[ \t])[a-z0-9+/._~-]{2}"
 )
 _BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}([A-Za-z0-9._~+/=-]{6,})")
 _BASIC = re.compile(r"(?i)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,2})")
@@ -58,6 +52,47 @@ ASSIGNED = re.compile(
     r"|(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|api[_-]?key|secret[_-]?key|client[_-]?secret|access[_-]?token))"
     r"[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?!\[redacted:)(?=[^\s\"',;]{0,64}[0-9])[^\s\"',;]{6,}"
 )
+
+_VERDICTS = frozenset(
+    re.findall(
+        "[a-z]+",
+        "a above again all already also an and any are as at bad be been below blank by bytes callable can cannot "
+        "case changed char characters confirmed correct default disabled either empty enabled encrypted enforced "
+        "entered ever expired false field fine for from given go goes good had has hash hashed have here hidden how "
+        "if important in incorrect insecure int invalid is it its kept known least long longer lost managed masked "
+        "max maximum may min mine minimum missing must my needed never new nil no none not null object of off ok okay "
+        "old on only optional or our out plain private protected provided read redacted required reset right safe "
+        "salted same secret secure see sent set shared short should shown so some stale stored str string strong "
+        "stronger text that the their then there this to too true type undefined unknown unset until up updated use "
+        "used user using valid value varchar verified via was we weak weaker were what when where which who why will "
+        "with without wrong xxx yes yet you your ",
+    )
+)
+"""What is said about a password, or stands for one, and is none."""
+
+NAMED_OPTION = re.compile(
+    r"(?i)(?<![\w-])--?(?:[a-z0-9]{1,20}[-_]){0,4}"
+    r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)"
+    r"[ \t]{1,4}[\"']?(?![-$<{%*\[])([^\s\"'|;&<>]{1,256})"
+)
+_SPOKEN = re.compile(
+    r"(?i)(?<![A-Za-z0-9])(?:passwor[dt]|passwd|passphrase|passcode)[\"']?[ \t]{0,4}"
+    r"(?:[:=]|[ \t](is|was)(?=[ \t:]))[ \t:]{0,4}([^\r\n,;]{1,200})"
+)
+DATA_SOURCE = re.compile(
+    r"(?<![A-Za-z0-9_.%+-])[A-Za-z0-9_.%+-]{1,64}:(?!\[redacted:)[^\s:@\"']{1,128}@(?:tcp6?|udp|unix)?\("
+)
+_NETRC = re.compile(
+    r"(?i)(?<![A-Za-z0-9])(?:machine\s{1,8}\S{1,255}|default)\s{1,8}login\s{1,8}\S{1,255}\s{1,8}"
+    r"(?:password|passwd)\s{1,8}\S{1,255}"
+)
+SEED = re.compile(r"(?<![A-Za-z])[A-Za-z]{3,8}(?:[\s,]{1,3}[A-Za-z]{3,8}){11,}(?![A-Za-z])")
+_LETTERS = re.compile(r"[A-Za-z]+")
+_SEED_NAMED = re.compile(
+    r"(?i)(?:seed|mnemonic|recovery|backup)[ _-]?(?:phrase|words?|key)?[\"']?[ \t]{0,4}(?:[:=]|is)\s{0,4}[\"']?\Z"
+)
+_SEED_WORDS = 12
+"""The words of the shortest seed phrase (BIP 39)."""
 
 USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
 _MAIL_NAME = re.compile(r"[^\s@<>\"'(),:;\[\]\\/=?&|]{1,64}\Z")
@@ -81,6 +116,14 @@ _LABELLED_DIGEST = re.compile(
     r"(?<![A-Za-z0-9])(?:sha256:[0-9a-f]{64}|sha1:[0-9a-f]{40}|sha224:[0-9a-f]{56}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})"
     r"(?![A-Za-z0-9])"
 )
+_PUBLIC = re.compile(
+    r"(?<![A-Za-z0-9])(?:sha(?:1|224|256|384|512)[:-](?:[0-9a-f]{40,128}|[A-Za-z0-9+/]{27,88}={0,2})|h1:[A-Za-z0-9+/]{43}="
+    r"|data:[a-z0-9.+/-]{1,100};base64,[A-Za-z0-9+/=]+"  # RFC 2397
+    r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
+    r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy)[A-Za-z0-9+/=]{60,})"  # images, archives, PDF
+)
+_DIGEST_WORD = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}")
+_REFERENCE = re.compile(r"(?:^|[=:])[ \t]{0,4}[\"']?(?:[$<{%*]|[A-Za-z_][A-Za-z0-9_.]*[(\[])")
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _BASE32 = re.compile(r"(?=[A-Z]*[2-7])[A-Z2-7]+")
@@ -103,16 +146,49 @@ _OPAQUE = 20
 """Characters from which a word after `Bearer` is a token even without a digit."""
 
 
-def find_secrets(text: str) -> Iterator[Span]:
+_known = UNKNOWN_FORMS
+
+
+def know(forms: SecretForms) -> None:
+    """From now on, what this process writes is searched for these forms of secrets too; none is ever given up."""
+    global _known  # noqa: PLW0603  (of the process, like its log: a secret has to be gone from all that it writes)
+    _known = _known | forms
+
+
+def known_forms() -> SecretForms:
+    """The forms of all policies that this process has loaded."""
+    return _known
+
+
+def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
     """Spans of `text` that must not be written anywhere, in no order, perhaps overlapping."""
-    for hint, find in _FINDERS:
+    yield from (_known if forms is None else forms).spans(text)
+    for hint, find, _ in _FINDERS:
         if hint(text):
             yield from find(text)
 
 
-def is_secret(text: str) -> bool:
-    """Whether something in a text is a key, token or password; addresses of people and card numbers are none."""
-    return any(hint(text) and next(find(text), None) is not None for hint, find in _FINDERS if find not in _PRIVATE)
+def is_secret(text: str, forms: SecretForms) -> bool:
+    """Whether something in a text is a key, token or password; addresses of people and card numbers are none.
+
+    Narrower than `find_secrets`: names of accounts, digests, images and words about passwords open nothing.
+    """
+    if next(forms.spans(text), None) is not None:
+        return True
+    return any(find is not None and hint(text) and next(find(text), None) is not None for hint, _, find in _FINDERS)
+
+
+def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:
+    """Spans, in the words joined by blanks, of what only several of them make a secret."""
+    text = " ".join(words)
+    if any(word.startswith("-") for word in words):
+        yield from _known.spans(text)
+        yield from _named_options(text)
+    if len(words) >= _SEED_WORDS:
+        yield from _seeds(text)
+    if "ass" in text.lower():
+        yield from _spoken(text)
+        yield from _all(_NETRC)(text)
 
 
 def _all(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
@@ -135,6 +211,69 @@ def _basics(text: str) -> Iterator[Span]:
             continue
         if b":" in decoded:
             yield match.span()
+
+
+def _headers(text: str) -> Iterator[Span]:
+    """Headers but for words about cookies: one that is sent has a name and a value."""
+    for match in _HEADER.finditer(text):
+        if ("=" in match[0]) if "cookie" in match[0][:10].lower() else _CREDENTIALS.match(match[0]):
+            yield match.span()
+
+
+def _assigned_secrets(text: str) -> Iterator[Span]:
+    """Assignments but for names of values, calls, references, and what is said about a password."""
+    for match in ASSIGNED.finditer(text):
+        if match[0].rpartition("=")[2].strip(" \t\"'").lower() in _VERDICTS or _REFERENCE.search(match[0]):
+            continue
+        yield match.span()
+
+
+def _logins(text: str) -> Iterator[Span]:
+    """Names in addresses with a password; a name alone opens nothing."""
+    for match in USERINFO.finditer(text):
+        if ":" in match[0].partition("://")[2].partition("@")[0]:
+            yield match.span()
+
+
+def _named_options(text: str) -> Iterator[Span]:
+    for match in NAMED_OPTION.finditer(text):
+        if match[1].strip(".:`)").lower() not in _VERDICTS:
+            yield match.span()
+
+
+def _spoken(text: str) -> Iterator[Span]:
+    """A password of words: `password is correct horse`. What is said about one, `password is required`, is none."""
+    for match in _SPOKEN.finditer(text):
+        words = match[2].strip(" \t\"'`.!?)").lower().split()
+        if words[1:] and words[0] == "correct":
+            del words[0]
+        said = words[: 1 if match[1] is None else 3]
+        if said and not _REFERENCE.match(match[2]) and _VERDICTS.isdisjoint(said):
+            yield match.span()
+
+
+def _seeds(text: str) -> Iterator[Span]:
+    """Twelve words or more of the list of seed phrases, or any that are said to be one."""
+    for match in SEED.finditer(text):
+        words = match[0].lower().replace(",", " ").split()
+        named = _SEED_NAMED.search(text, max(0, match.start() - 40), match.start()) is not None
+        if named and _VERDICTS.isdisjoint(words[:_SEED_WORDS]):
+            yield match.span()
+            continue
+        found = [
+            (match.start() + one.start(), match.start() + one.end(), one[0].lower() in _seed_words())
+            for one in _LETTERS.finditer(match[0])
+        ]
+        for listed, run in groupby(found, key=itemgetter(2)):
+            spans = list(run)
+            if listed and len(spans) >= _SEED_WORDS:
+                yield spans[0][0], spans[-1][1]
+
+
+@cache
+def _seed_words() -> frozenset[str]:
+    """The English list of BIP 39."""
+    return frozenset(Path(__file__).with_name("seed_words.txt").read_text(encoding="ascii").split())
 
 
 def _mails(text: str) -> Iterator[Span]:
@@ -162,6 +301,13 @@ def is_card(digits: str) -> bool:
 def _random(text: str) -> Iterator[Span]:
     for match in _RUN.finditer(_blanked(_LABELLED_DIGEST, text)):
         if looks_random(match[0]):
+            yield match.span()
+
+
+def _random_secrets(text: str) -> Iterator[Span]:
+    """Random text but for digests of commits and packages, public keys, and what stands for the bytes of a file."""
+    for match in _RUN.finditer(_blanked(_PUBLIC, text)):
+        if not match[0].isdigit() and _DIGEST_WORD.fullmatch(match[0]) is None and looks_random(match[0]):
             yield match.span()
 
 
@@ -195,23 +341,33 @@ def _entropy(text: str) -> float:
     return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
 
 
-_PRIVATE = (_mails, _cards)
-"""What belongs to people, and opens nothing."""
-
 _Hint = Callable[[str], bool]
-_PREFIXES = re.compile(
-    r"AKIA|ASIA|ABIA|ACCA|AROA|AIDA|AGPA|ANPA|AIza|ya29|GOCSPX|Q~|gh[pousr]_|github_pat|gl[a-z]{2,5}-|xox|xapp|hooks\.slack"
-    r"|[rsp]k_|whsec|sk-|hf_|api_org|npm_|pypi-|SG\.|dop_v1|dapi|AGE-|eyJ"
+_Find = Callable[[str], Iterator[Span]]
+
+
+def _finder(hint: _Hint, find: _Find) -> tuple[_Hint, _Find, _Find]:
+    return hint, find, find
+
+
+def _may_be_seed(text: str) -> bool:
+    return text.count(" ") + text.count(",") + text.count("\n") >= _SEED_WORDS - 1
+
+
+_FINDERS: tuple[tuple[_Hint, _Find, _Find | None], ...] = (
+    _finder(lambda text: "-----BEGIN" in text or "PuTTY" in text, _all(_KEY_BLOCK)),
+    _finder(lambda text: "eyJ" in text, _all(_WEB_TOKEN)),
+    (lambda text: ":" in text or "=" in text, _all(_HEADER), _headers),
+    _finder(lambda text: " " in text or "\t" in text, _bearers),
+    _finder(lambda text: " " in text or "\t" in text, _basics),
+    (lambda text: "=" in text or ":" in text, _all(ASSIGNED), _assigned_secrets),
+    _finder(lambda text: "-" in text, _named_options),
+    _finder(lambda text: "ass" in text.lower(), _spoken),
+    _finder(lambda text: "login" in text.lower(), _all(_NETRC)),
+    _finder(lambda text: "@" in text and "(" in text, _all(DATA_SOURCE)),
+    _finder(_may_be_seed, _seeds),
+    (lambda text: "@" in text and "://" in text, _all(USERINFO), _logins),
+    (lambda text: "@" in text, _mails, None),
+    (lambda text: len(text) >= SHORTEST_CARD, _cards, None),
+    (lambda text: len(text) >= RANDOM_RUN, _random, _random_secrets),
 )
-_FINDERS: tuple[tuple[_Hint, Callable[[str], Iterator[Span]]], ...] = (
-    (lambda text: "-----BEGIN" in text or "PuTTY" in text, _all(_KEY_BLOCK)),
-    (lambda text: _PREFIXES.search(text) is not None, _all(TOKENS)),
-    (lambda text: ":" in text or "=" in text, _all(_HEADER)),
-    (lambda text: " " in text or "\t" in text, _bearers),
-    (lambda text: " " in text or "\t" in text, _basics),
-    (lambda text: "=" in text or ":" in text, _all(ASSIGNED)),
-    (lambda text: "@" in text and "://" in text, _all(USERINFO)),
-    (lambda text: "@" in text, _mails),
-    (lambda text: len(text) >= SHORTEST_CARD, _cards),
-    (lambda text: len(text) >= RANDOM_RUN, _random),
-)
+"""A hint that something may be there, what finds everything, and what finds secrets alone: None for private data."""

@@ -8,11 +8,13 @@ patterns.py needs to look past a quote.
 
     kind of finding            cannot be there without
     name of a secret           its letters, when all but letters, digits and quotes is dropped
-    token, key block           the beginning it is known by
+    form of a vendor, option   a match of the forms that policy states
+    key block, web token       the beginning it is known by
+    seed phrase                twelve short words in a row
     bearer, basic              that word and a space
     header, `password: …`      one of the names of secrets
     assignment                 an equals sign, and a match of its pattern
-    user in a URL, mail        an at sign, and a match of their patterns
+    user in a URL, DSN, mail   an at sign, and a match of their patterns
     card                       13 to 19 digits on their own, the first 2 to 6; or its groups of digits
     random text                33 letters and digits in a row, and the same judgment as in the walk
 """
@@ -21,8 +23,20 @@ from __future__ import annotations
 
 import re
 
-from engine.record.patterns import ASSIGNED, MAIL_HOST, RANDOM_RUN, SHORTEST_CARD, TOKENS, USERINFO, looks_random
+from engine.record.patterns import (
+    ASSIGNED,
+    DATA_SOURCE,
+    MAIL_HOST,
+    NAMED_OPTION,
+    RANDOM_RUN,
+    SEED,
+    SHORTEST_CARD,
+    USERINFO,
+    known_forms,
+    looks_random,
+)
 from engine.record.redaction import DEPTH
+from engine.secret_forms import UNKNOWN_FORMS, SecretForms
 
 TEXT_BYTES = 1 << 20
 """Longer text may hold a string that is taken out for its length alone."""
@@ -36,19 +50,20 @@ _SHORT = 40
 _inert: set[str] = set()
 """Strings in which nothing was found, because requests repeat their names and words; never one that was replaced."""
 
+_inert_of: SecretForms = UNKNOWN_FORMS
+"""The forms of secrets that were looked for in them."""
+
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 _DIGITS = b"0123456789"
 _NAMES = (
-    *("passw", "passphrase", "secret", "apikey", "accesskey", "privatekey"),
+    *("passw", "passphrase", "passcode", "secret", "apikey", "accesskey", "privatekey"),
     *("authorization", "cookie", "credential"),
     *("accesstoken", "refreshtoken", "idtoken", "authtoken", "sessiontoken", "bearertoken", "apitoken"),
 )
-_BEGINNINGS = re.compile(
-    r"A(?:KIA|SIA|BIA|CCA|ROA|IDA|GPA|NPA|Iza|GE-S)|ya29\.|GOCSPX-|Q~|gh[pousr]_|github_pat_|gl[a-z]{2,5}-"
-    r"|xox|xapp-|hooks\.slack|k_live_|k_test_|whsec_|sk-|hf_|api_org_|npm_|pypi-|SG\.|dop_v1_|dapi|eyJ"
-)
-_BLOCKS = ("-----BEGIN", "PuTTY")
+_BLOCKS = ("-----BEGIN", "PuTTY", "eyJ")
 _WORDS = ("bearer ", "basic ")
+_SEED_GAPS = 11
+_SEED_LIST = re.compile(rb'(?:"[A-Za-z]{3,8}",){11}"[A-Za-z]')
 
 _RUN_CHARACTERS = frozenset(_LETTERS + _LETTERS.upper() + _DIGITS + b"+/_=-")
 _PLAIN = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))  # noqa: PLR2004 (A to Z)
@@ -73,13 +88,19 @@ _NESTED = DEPTH - 4
 
 def clean(text: bytes) -> bool:
     """Whether redacting the values of this compact JSON text is certain to replace nothing."""
-    if len(text) > TEXT_BYTES or b"\\" in text or not text.isascii() or _deep(text) or _card(text):
+    global _inert_of  # noqa: PLW0603
+    if _inert_of is not (forms := known_forms()):
+        _inert.clear()
+        _inert_of = forms
+    if not forms.known or len(text) > TEXT_BYTES or b"\\" in text or not text.isascii() or _deep(text) or _card(text):
         return False
     pieces = set(text.decode("ascii").split('"')[1::2])  # every other piece stands between quotes
     new = [piece for piece in pieces - _inert if not _is_id(piece)]
     if not new:
         return True
     words = '"'.join(new)
+    if words.startswith("-") or '"-' in words or _listed(text):  # a list may be the words of a command, or of a phrase
+        return False
     if _named(words) or _begun(words) or _assigned_or_addressed(words) or _random(words):
         return False
     if len(_inert) > _REMEMBERED:
@@ -116,6 +137,10 @@ def _card(text: bytes) -> bool:
     return any(groups in shape for groups in _CARD_GROUPS)
 
 
+def _listed(text: bytes) -> bool:
+    return text.count(b'","') >= _SEED_GAPS and _SEED_LIST.search(text) is not None
+
+
 def _named(words: str) -> bool:
     letters = words.encode("ascii").translate(_PLAIN, _NO_LETTER).decode("ascii")
     for name in _NAMES:  # noqa: SIM110 (a generator costs as much as the search)
@@ -128,13 +153,21 @@ def _begun(words: str) -> bool:
     small = words.lower()
     if any(word in small for word in _WORDS) or any(block in words for block in _BLOCKS):
         return True
-    return _BEGINNINGS.search(words) is not None and TOKENS.search(words) is not None
+    if words.count(" ") + words.count(",") >= _SEED_GAPS and SEED.search(words) is not None:
+        return True
+    if ("oken " in small or "key " in small or "pass " in small) and NAMED_OPTION.search(words) is not None:
+        return True
+    return not known_forms().none_in(words)
 
 
 def _assigned_or_addressed(words: str) -> bool:
     if "=" in words and ASSIGNED.search(words):
         return True
-    return "@" in words and (MAIL_HOST.search(words) is not None or USERINFO.search(words) is not None)
+    if "@" not in words:
+        return False
+    if MAIL_HOST.search(words) is not None or USERINFO.search(words) is not None:
+        return True
+    return "(" in words and DATA_SOURCE.search(words) is not None
 
 
 def _random(words: str) -> bool:

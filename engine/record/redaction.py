@@ -8,10 +8,11 @@ may read the record may try.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
-from engine.record.patterns import find_secrets, is_card
+from engine.record.patterns import find_secrets, find_secrets_across, is_card
 
 TEXT_CHARACTERS = 1 << 20
 """Longer strings are taken out whole: no id, alias or fact is that long, and reading them costs time."""
@@ -20,7 +21,7 @@ DEPTH = 64
 """Values nested deeper are taken out whole; readers of requests stop at half of this."""
 
 _REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
-_CLEAN = re.compile(r"(?:sha256:)?[0-9a-f]{64}|[a-z_]{0,32}|\[redacted:[0-9a-f]{12}\]")
+_CLEAN = re.compile(r"(?:sha256:)?[0-9a-f]{64}|[0-9a-f]{32}|[a-z_]{0,32}|\[redacted:[0-9a-f]{12}\]")
 
 _REMEMBERED = 64  # characters; repeated strings are names and words
 _NAME_CHARACTERS = 128
@@ -82,6 +83,20 @@ def _plain(name: str) -> str:
     return _SEPARATORS.sub("", name[-_NAME_CHARACTERS:].lower())
 
 
+def _across(items: Sequence[Any]) -> set[int]:
+    """The words of a list that are a secret together: `--password`, `x`."""
+    if len(items) < 2 or not all(isinstance(item, str) for item in items):  # noqa: PLR2004 (a word and its secret)
+        return set()
+    found: set[int] = set()
+    spans = list(find_secrets_across(items))
+    end = -1
+    for index, item in enumerate(items):
+        start, end = end + 1, end + 1 + len(item)
+        if item and any(first < end and start < last for first, last in spans):
+            found.add(index)
+    return found
+
+
 class _Walk:
     """One pass over one value; remembers short strings, because records repeat them."""
 
@@ -106,7 +121,17 @@ class _Walk:
             return self._replaced("[redacted:too deep]")
         if isinstance(value, dict):
             return self._object(value)
-        return [self._below(str(index), item, name) for index, item in enumerate(value)]
+        across = _across(value)
+        return [
+            self._taken_out(str(index), item) if index in across else self._below(str(index), item, name)
+            for index, item in enumerate(value)
+        ]
+
+    def _taken_out(self, step: str, item: str) -> str:
+        self._way.append(step)
+        clean = self._replaced(redacted(item))
+        self._way.pop()
+        return clean
 
     def _below(self, step: str, value: Any, name: str) -> Any:
         self._way.append(step)

@@ -19,6 +19,7 @@ from engine.values.operations import Approvals, Budgets, Callers, Levels, Operat
 from engine.values.proposals import Proposals
 from engine.values.runners import Runners
 from engine.values.sandbox import Sandbox
+from engine.values.secrets import Secrets
 from engine.values.skills import Skills
 from engine.values.sources import Networks, Sources
 from engine.values.subagents import Subagents
@@ -40,6 +41,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "proposals": Proposals,
     "runners": Runners,
     "sandbox": Sandbox,
+    "secrets": Secrets,
     "skills": Skills,
     "sources": Sources,
     "subagents": Subagents,

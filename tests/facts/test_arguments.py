@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from engine.facts.arguments import Look, Walked, walk
 from engine.facts.disguises import undisguised
 from engine.record.patterns import is_secret
 from engine.record.redaction import is_secret_name
+from tests.conftest import FORMS
 
 A, EVIL = "https://a.example.com/", "https://evil.org/"
-LOOK = Look(secret=is_secret, secret_name=is_secret_name, links=lambda _: "none")
+SECRET = partial(is_secret, forms=FORMS)
+LOOK = Look(secret=SECRET, secret_name=is_secret_name, links=lambda _: "none")
 TYPES = {"text": "text", "url": "url", "host": "host", "path": "path", "command": "command", "data": "data"}
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -173,7 +176,7 @@ def test_what_a_lenient_reader_takes_for_json_is_searched(text: str) -> None:
 
 
 def test_a_path_has_links_and_its_folder() -> None:
-    linked = walk({"path": "a"}, TYPES, "/work", Look(is_secret, is_secret_name, links=lambda _: "linked"))
+    linked = walk({"path": "a"}, TYPES, "/work", Look(SECRET, is_secret_name, links=lambda _: "linked"))
     assert linked.paths[0].model_dump() == {
         "id": "arguments/path",
         "canonical": True,

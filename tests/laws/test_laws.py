@@ -34,6 +34,7 @@ from engine.flow import FROM_STATE, Context, Parts, answer
 from engine.model import Mode, Outcome, Permit, Result, Revisions, is_reserved
 from engine.points.registry import POINTS
 from engine.points.source import SourceRequest
+from engine.secret_forms import SecretForms
 from engine.settings import OpaLimits, ReadLimits, Settings
 from engine.values import DERIVED, DOCUMENTS, derived
 from engine.values.code_scan import Scan
@@ -460,6 +461,9 @@ class _Faulty:
 
     def probe_seconds(self) -> int:
         return 60
+
+    def secret_forms(self) -> SecretForms:
+        return SecretForms()
 
     def looks_up(self, host: str) -> bool:
         return host in self._hosts

@@ -13,10 +13,11 @@ from engine.points import World
 from engine.points.tool_call import PREFIXES, ToolCallInput, ToolCallRequest, gather
 from engine.record.patterns import is_secret
 from engine.state.store import PrefixRow
+from tests.conftest import FORMS
 from tests.facts.test_tool_calls import shapes
 
 TYPES = {"path": "path", "url": "url", "command": "command", "note": "text", "body": "data"}
-WORLD = World(clock=lambda: 7, boundaries=lambda: (), argument_types=lambda _: TYPES)
+WORLD = World(clock=lambda: 7, boundaries=lambda: (), argument_types=lambda _: TYPES, forms=FORMS)
 ARGUMENTS = {
     "path": "notes.txt",
     "url": "https://docs.example.com/a?b=c",
@@ -234,9 +235,9 @@ def test_without_principal_folder_or_command_nobody_asks_for_prefixes() -> None:
     "text", [TOKEN, f"Authorization: Bearer {TOKEN}", "https://u:pw@a.example.com/", "api_key=abcdef12"]
 )
 def test_keys_open_things(text: str) -> None:
-    assert is_secret(text)
+    assert is_secret(text, FORMS)
 
 
 @pytest.mark.parametrize("text", ["bob@example.com", "4111 1111 1111 1111", "notes.txt", "", "sha256:" + "0" * 64])
 def test_what_opens_nothing_is_no_secret(text: str) -> None:
-    assert not is_secret(text)
+    assert not is_secret(text, FORMS)

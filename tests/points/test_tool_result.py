@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from engine.facts.paths_in_text import names_a_path
 from engine.points import World
 from engine.points.tool_result import ToolResultInput, ToolResultRequest, gather
+from tests.conftest import FORMS
 
 TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # noqa: S105  (looks like one)
 DIGEST = "sha256:" + "0" * 64
@@ -19,7 +20,7 @@ DIGEST = "sha256:" + "0" * 64
 def facts(**error: Any) -> ToolResultInput:
     request = {"tool": "t", "status": "error", "error": {"kind": "validation", "class": "E", **error}}
     parsed = ToolResultRequest.model_validate_json(json.dumps({**request, "side_effects": []}))
-    gathered = gather(parsed, World(clock=lambda: 0, boundaries=tuple)).input
+    gathered = gather(parsed, World(clock=lambda: 0, boundaries=tuple, forms=FORMS)).input
     assert isinstance(gathered, ToolResultInput)
     return gathered
 

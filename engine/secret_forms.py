@@ -1,0 +1,207 @@
+"""The forms in which vendors issue keys, compiled from values: what a secret of theirs begins with, and what follows.
+
+A pattern of a value is read in linear time whatever the text: it is a sequence of characters and classes with
+counts, in which no character could belong to two parts and only the last part has no upper bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+Span = tuple[int, int]
+
+_PART = re.compile(
+    r"(?:\[(?P<set>[A-Za-z0-9_~./+=:@ -]+)\]|(?P<one>[A-Za-z0-9_~/:@=-]))(?:\{(?P<count>[0-9]{1,4}(?:,[0-9]{0,4})?)\})?"
+)
+_RANGE = re.compile(r"([A-Za-z0-9])-([A-Za-z0-9])|(.)")
+_ALPHABETS = ("0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+_MOST = 256
+"""Characters of a part, and of all parts before the last one together: what a failed attempt can cost."""
+
+_LEAST = 8
+"""Characters of a secret: what is shorter is a word."""
+
+_EDGE = "[A-Za-z0-9]"
+_VALUE = r"(?![-$<{%*])[^\s\"'|;&<>]{1,256}"
+_GAP = r"[^\n|;&\"]{0,200}?[ \t]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Characters of which `least` to `most` follow each other; `most` None has no bound."""
+
+    characters: frozenset[str]
+    least: int
+    most: int | None
+
+
+def least_length(pattern: str) -> int:
+    """The fewest characters that a pattern matches. Raises ValueError for one that is not in the grammar."""
+    parts = _parts(pattern)
+    for one, following in pairwise(parts):
+        if one.most is None:
+            raise ValueError("only the last part of a pattern may be without an upper bound")
+        if one.least != one.most and one.characters & following.characters:
+            raise ValueError("a part of varying length must share no character with the part that follows it")
+    if sum(one.most or 0 for one in parts[:-1]) > _MOST:
+        raise ValueError(f"the parts before the last one may match {_MOST} characters at most")
+    return sum(one.least for one in parts)
+
+
+def _parts(pattern: str) -> list[_Part]:
+    parts, position = [], 0
+    while (match := _PART.match(pattern, position)) is not None:
+        position = match.end()
+        low, bounded, high = (match["count"] or "1").partition(",")
+        least, most = int(low), (int(high) if high else None) if bounded else int(low)
+        if least > _MOST or (most is not None and not max(1, least) <= most <= _MOST):
+            raise ValueError(f"a count is {{n}}, {{m,n}} with m not above n, or {{m,}}, and {_MOST} at most")
+        parts.append(_Part(frozenset(match["one"]) if match["one"] else _set(match["set"]), least, most))
+    if position != len(pattern) or not parts:
+        raise ValueError(
+            f"not understood from character {position + 1} on: a pattern is characters and classes such as `[A-Z0-9]`, "
+            "each with a count such as `{20}`, `{20,40}` or `{20,}`"
+        )
+    return parts
+
+
+def _set(text: str) -> frozenset[str]:
+    found: set[str] = set()
+    for first, last, one in _RANGE.findall(text):
+        if one:
+            found.add(one)
+            continue
+        alphabet = next((letters for letters in _ALPHABETS if first in letters and last in letters), "")
+        if not alphabet or first > last:
+            raise ValueError(f"`{first}-{last}` is no range of digits, of capitals, or of small letters")
+        found |= set(alphabet[alphabet.index(first) : alphabet.index(last) + 1])
+    return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Secrets that begin with one of these words, not in the middle of another word, and go on like the pattern.
+
+    With `digit`, at least one digit stands in them; with `within`, they may begin in the middle of a word.
+    """
+
+    starts: tuple[str, ...]
+    rest: str
+    digit: bool = False
+    within: bool = False
+
+    @property
+    def least(self) -> int:
+        """The fewest characters that the form matches. Raises ValueError."""
+        least = min(map(len, self.starts)) + least_length(self.rest)
+        if least < _LEAST:
+            raise ValueError(f"a form matches at least {_LEAST} characters, start included")
+        return least
+
+
+@dataclass(frozen=True)
+class SecretForms:
+    """All forms of a policy. `options` are the options of programs that hand over a secret: `-p *`, where `*` is it."""
+
+    forms: frozenset[Form] = frozenset()
+    options: frozenset[tuple[str, str]] = field(default=frozenset())
+    known: bool = True
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any] | None) -> SecretForms:
+        """The forms of policy/secrets.yaml; without it, `UNKNOWN_FORMS`."""
+        if not values:
+            return UNKNOWN_FORMS
+        rows = values["forms"].values()
+        forms = frozenset(
+            Form(tuple(row["starts"]), row["rest"], row.get("digit", False), row.get("within", False)) for row in rows
+        )
+        options = values["options"].items()
+        return cls(forms, frozenset((program, option) for program, given in options for option in given))
+
+    def __or__(self, other: SecretForms) -> SecretForms:
+        """The forms of both; what is known takes the place of what is not."""
+        if not (self.known and other.known):
+            return self if self.known else other
+        return SecretForms(self.forms | other.forms, self.options | other.options)
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where a secret of a vendor stands, or one that is handed to a program; perhaps overlapping."""
+        if not self.known:
+            yield from (match.span() for match in _TOKEN_LIKE.finditer(text))
+        for pattern in self._plain:
+            yield from (match.span() for match in pattern.finditer(text))
+        for pattern in self._with_digit:
+            yield from (match.span() for match in pattern.finditer(text) if _DIGIT.search(match[0]))
+        if self._handed is not None:
+            yield from (match.span() for match in self._handed.finditer(text))
+
+    def none_in(self, text: str) -> bool:
+        """Whether `spans` is certain to find nothing; cheap, for text that nearly never holds anything."""
+        if not self.known:
+            return False
+        for pattern in self._searched:  # noqa: SIM110  (a generator costs as much as the search)
+            if pattern.search(text) is not None:
+                return False
+        return True
+
+    @cached_property
+    def _plain(self) -> tuple[re.Pattern[str], ...]:
+        return _compiled([one for one in self.forms if not one.digit])
+
+    @cached_property
+    def _with_digit(self) -> tuple[re.Pattern[str], ...]:
+        return _compiled([one for one in self.forms if one.digit])
+
+    @cached_property
+    def _handed(self) -> re.Pattern[str] | None:
+        programs: dict[str, list[str]] = {}
+        for program, option in sorted(self.options):
+            programs.setdefault(program, []).append(_option(option))
+        if not programs:
+            return None
+        each = (
+            rf"{re.escape(program)[0]}(?<![\w.-].){re.escape(program)[1:]}(?![\w.-]){_GAP}(?:{'|'.join(given)})"
+            for program, given in programs.items()
+        )
+        return re.compile("|".join(each))
+
+    @cached_property
+    def _searched(self) -> tuple[re.Pattern[str], ...]:
+        return (*self._plain, *self._with_digit, *(() if self._handed is None else (self._handed,)))
+
+
+def _compiled(forms: Iterable[Form]) -> tuple[re.Pattern[str], ...]:
+    """One pattern of all forms, by their first letter: the engine then skips from one such letter to the next."""
+    heads: dict[tuple[str, bool], list[tuple[str, str]]] = {}
+    for form in forms:
+        for start in form.starts:
+            heads.setdefault((start[0], form.within), []).append((start, form.rest))
+    each = []
+    for (first, within), rows in sorted(heads.items()):
+        edge = "" if within else f"(?<!{_EDGE}{re.escape(first)})"
+        longest = sorted(rows, key=lambda row: (-len(row[0]), row))
+        each.append(f"{re.escape(first)}{edge}(?:{'|'.join(re.escape(start[1:]) + rest for start, rest in longest)})")
+    return (re.compile("|".join(each)),) if each else ()
+
+
+def _option(option: str) -> str:
+    words = re.escape(option).replace(r"\ ", r"[ \t]{1,4}")
+    return words.replace(r"\*:\*", rf"[\"']?(?!\d+:\d+(?:\s|$))[^\s:\"']{{1,64}}:{_VALUE}").replace(
+        r"\*", rf"[\"']?{_VALUE}"
+    )
+
+
+_DIGIT = re.compile(r"[0-9]")
+_TOKEN_LIKE = re.compile(
+    r"(?<![A-Za-z0-9_~-])(?!(?:[0-9a-f]{32}|[0-9a-f]{64})(?![A-Za-z0-9_~-]))"
+    r"(?=[A-Za-z_~-]*[0-9])(?=[0-9_~-]*[A-Za-z])[A-Za-z0-9_~-]{14,}"
+    r"|(?<!\S)--?[A-Za-z][A-Za-z0-9_-]{0,40}[ \t=]{1,4}(?!-)\S+|(?<!\S)-[A-Za-z](?=[^\s-])\S{3,}"
+)
+UNKNOWN_FORMS = SecretForms(known=False)
+"""Stands where no policy was loaded: any long word of letters and digits counts as a secret, and any option's value."""
