@@ -26,6 +26,9 @@ _MOST = 256
 _LEAST = 8
 """Characters of a secret: what is shorter is a word."""
 
+_SHORT = 2
+"""Characters of a start that stands in ordinary text too."""
+
 _EDGE = "[A-Za-z0-9]"
 _VALUE = r"(?![-$<{%*])[^\s\"'|;&<>]{1,256}"
 _GAP = r"[^\n|;&\"]{0,200}?[ \t]"
@@ -134,25 +137,32 @@ class SecretForms:
         """Where a secret of a vendor stands, or one that is handed to a program; perhaps overlapping."""
         if not self.known:
             yield from (match.span() for match in _TOKEN_LIKE.finditer(text))
-        for pattern in self._plain:
-            yield from (match.span() for match in pattern.finditer(text))
-        for pattern in self._with_digit:
-            yield from (match.span() for match in pattern.finditer(text) if _DIGIT.search(match[0]))
-        if self._handed is not None:
-            yield from (match.span() for match in self._handed.finditer(text))
+        if self._begins_in(text):
+            for pattern in self._plain:
+                yield from (match.span() for match in pattern.finditer(text))
+            for pattern in self._with_digit:
+                yield from (match.span() for match in pattern.finditer(text) if _DIGIT.search(match[0]))
 
     def none_in(self, text: str) -> bool:
-        """Whether `spans` is certain to find nothing; cheap, for text that nearly never holds anything."""
-        if not self.known:
-            return False
-        for pattern in self._searched:  # noqa: SIM110  (a generator costs as much as the search)
-            if pattern.search(text) is not None:
-                return False
-        return True
+        """Whether `spans` finds nothing; cheap, for text that nearly never holds anything."""
+        return self.known and (not self._begins_in(text) or next(self.spans(text), None) is None)
+
+    def _begins_in(self, text: str) -> bool:
+        """Whether there is the beginning of anything."""
+        if self._words is not None and self._words.search(text) is not None:
+            return True
+        for start, pattern in self._short:
+            at = text.find(start)
+            while at >= 0:
+                if pattern.match(text, at) is not None:
+                    return True
+                at = text.find(start, at + 1)
+        return False
 
     @cached_property
     def _plain(self) -> tuple[re.Pattern[str], ...]:
-        return _compiled([one for one in self.forms if not one.digit])
+        handed = () if self._handed is None else (self._handed,)
+        return (*_compiled([one for one in self.forms if not one.digit]), *handed)
 
     @cached_property
     def _with_digit(self) -> tuple[re.Pattern[str], ...]:
@@ -172,8 +182,17 @@ class SecretForms:
         return re.compile("|".join(each))
 
     @cached_property
-    def _searched(self) -> tuple[re.Pattern[str], ...]:
-        return (*self._plain, *self._with_digit, *(() if self._handed is None else (self._handed,)))
+    def _words(self) -> re.Pattern[str] | None:
+        """What nearly no text holds, and one of which stands in every secret but those of `_short`."""
+        starts = {start for form in self.forms for start in form.starts if len(start) > _SHORT or form.within}
+        return _any(starts | {program for program, _ in self.options})
+
+    @cached_property
+    def _short(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
+        found = {
+            (one, form.rest) for form in self.forms for one in form.starts if len(one) <= _SHORT and not form.within
+        }
+        return tuple((start, re.compile(f"(?<!{_EDGE}){re.escape(start)}{rest}")) for start, rest in sorted(found))
 
 
 def _compiled(forms: Iterable[Form]) -> tuple[re.Pattern[str], ...]:
@@ -188,6 +207,18 @@ def _compiled(forms: Iterable[Form]) -> tuple[re.Pattern[str], ...]:
         longest = sorted(rows, key=lambda row: (-len(row[0]), row))
         each.append(f"{re.escape(first)}{edge}(?:{'|'.join(re.escape(start[1:]) + rest for start, rest in longest)})")
     return (re.compile("|".join(each)),) if each else ()
+
+
+def _any(words: Iterable[str]) -> re.Pattern[str] | None:
+    """Any of these words, by their first two letters: text is left at the first one that does not fit."""
+    firsts: dict[str, dict[str, list[str]]] = {}
+    for word in sorted(words):
+        firsts.setdefault(word[0], {}).setdefault(word[1], []).append(re.escape(word[2:]))
+    each = []
+    for first, rows in firsts.items():
+        following = "|".join(f"{re.escape(second)}(?:{'|'.join(rest)})" for second, rest in rows.items())
+        each.append(f"{re.escape(first)}(?:{following})")
+    return re.compile("|".join(each)) if each else None
 
 
 def _option(option: str) -> str:
