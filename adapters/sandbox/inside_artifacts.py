@@ -17,34 +17,49 @@ _PATH_BYTES = 255
 _ENTRIES = 4096
 _REFUSED = 100
 _PIECE = 1 << 16
-_KIND, _REGULAR = 0o170000, 0o100000
+_KIND, _REGULAR, _FOLDER = 0o170000, 0o100000, 0o040000
 
 
 def send(root: int, most_files: int, most_bytes: int, tell: Callable[[bytes], None]) -> None:
-    """Tell `F <length of path> <length of file>`, path and content; `X <length>` and path of what is refused.
+    """Tell `F <length of path> <length of file>`, path and content; `X <length> <why>` and path of what is refused.
 
-    `O` stands for more entries than are looked at, after which nothing counts; `Z` ends it.
+    `M <number>` are further ones that are refused and not named, `O` stands for more entries than are looked at,
+    after which nothing counts; `Z` ends it.
     """
     refused = 0
     try:
-        for path, folder, name in _walk(root, b"", 0, [_ENTRIES]):
-            file, size = _opened(folder, name) if most_files > 0 and _plain(path) else (-1, 0)
-            if file >= 0 and size <= most_bytes:
+        for path, folder, name, level in _walk(root, b"", 0, [_ENTRIES]):
+            file, size, why = _opened(folder, name, level)
+            if file >= 0:
+                why = _excess(path, size, most_files, most_bytes)
+            if not why:
                 most_files -= 1
                 most_bytes -= size
                 tell(b"F %d %d\n" % (len(path), size) + path)
                 _copy(file, size, tell)
-            elif refused < _REFUSED:
+            else:
                 refused += 1
-                tell(b"X %d\n" % len(path[:_PATH_BYTES]) + path[:_PATH_BYTES])
+                if refused <= _REFUSED:
+                    tell(b"X %d %s\n" % (len(path[:_PATH_BYTES]), why) + path[:_PATH_BYTES])
             if file >= 0:
                 posix.close(file)
+        if refused > _REFUSED:
+            tell(b"M %d\n" % (refused - _REFUSED))
     except OverflowError:
         tell(b"O\n")
     tell(b"Z\n")
 
 
-def _walk(folder: int, above: bytes, depth: int, left: list[int]) -> Iterator[tuple[bytes, int, bytes]]:
+def _excess(path: bytes, size: int, most_files: int, most_bytes: int) -> bytes:
+    """Why a file is not taken that could be; empty where it is."""
+    if not _plain(path):
+        return b"name"
+    if most_files <= 0:
+        return b"count"
+    return b"size" if size > most_bytes else b""
+
+
+def _walk(folder: int, above: bytes, depth: int, left: list[int]) -> Iterator[tuple[bytes, int, bytes, int]]:
     """Everything below that is no folder, sorted by name, and folders that are too deep or cannot be read."""
     names = []
     with posix.scandir(folder) as entries:
@@ -56,7 +71,7 @@ def _walk(folder: int, above: bytes, depth: int, left: list[int]) -> Iterator[tu
     for name in sorted(names):
         inner = _folder(folder, name) if depth < _DEPTH else -1
         if inner < 0:
-            yield above + name, folder, name
+            yield above + name, folder, name, depth
             continue
         try:
             yield from _walk(inner, above + name + b"/", depth + 1, left)
@@ -71,15 +86,19 @@ def _folder(folder: int, name: bytes) -> int:
         return -1
 
 
-def _opened(folder: int, name: bytes) -> tuple[int, int]:
-    """The descriptor and the size of a regular file with one name; -1 for anything else."""
+def _opened(folder: int, name: bytes, depth: int) -> tuple[int, int, bytes]:
+    """The descriptor and the size of a regular file with one name; -1 and why for anything else."""
     try:
         seen = posix.stat(name, dir_fd=folder, follow_symlinks=False)
-        if seen.st_mode & _KIND != _REGULAR or seen.st_nlink != 1:
-            return -1, 0
-        return posix.open(name, posix.O_RDONLY | posix.O_NOFOLLOW, dir_fd=folder), seen.st_size
+        if seen.st_mode & _KIND == _FOLDER:
+            return -1, 0, b"depth" if depth >= _DEPTH else b"access"
+        if seen.st_mode & _KIND != _REGULAR:
+            return -1, 0, b"kind"
+        if seen.st_nlink != 1:
+            return -1, 0, b"names"
+        return posix.open(name, posix.O_RDONLY | posix.O_NOFOLLOW, dir_fd=folder), seen.st_size, b""
     except OSError:
-        return -1, 0
+        return -1, 0, b"access"
 
 
 def _plain(path: bytes) -> bool:

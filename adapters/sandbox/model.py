@@ -72,13 +72,21 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
+class NotTaken:
+    """A file that the program left in `artifacts/` and that did not come out: its path, made safe, and one word why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """How a run ended; never made before everything that it started is dead.
 
     `stdout` and `stderr` are cut at their bounds; `stdout_bytes` and `stderr_bytes` are what was seen, one
     more than the bound at most. `limit` names the limit that fired: wall, cpu, stdout, stderr, memory.
-    `refused_artifacts` names, made safe, what was left and not taken. With `sandbox_error`, `stderr` is
-    what the sandbox said.
+    `refused_artifacts` is what was left and not taken: all files, where the program was killed. With
+    `sandbox_error`, `stderr` is what the sandbox said.
     """
 
     status: Status
@@ -92,7 +100,7 @@ class Ended:
     stderr_bytes: int
     limit: str | None = None
     artifacts: tuple[Artifact, ...] = ()
-    refused_artifacts: tuple[str, ...] = ()
+    refused_artifacts: tuple[NotTaken, ...] = ()
 
 
 class NotStartedError(Exception):

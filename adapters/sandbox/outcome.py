@@ -6,7 +6,7 @@ import os
 import signal
 from dataclasses import dataclass, field
 
-from adapters.sandbox.model import Bounds, Ended, Status
+from adapters.sandbox.model import Bounds, Ended, NotTaken, Status
 from adapters.sandbox.report import Report
 
 _BY_US = {
@@ -21,6 +21,9 @@ _BY_US = {
 
 _KILLS = (int(signal.SIGKILL), 32, 33)
 """The signals that the launcher cannot block: the C library keeps two of them to itself, so they end it too."""
+
+_LOST = (NotTaken("(all files)", "not_handed_out"),)
+"""Of a program that was killed nothing is handed out, and nobody looked at what there was."""
 
 _SIGNALED = 128
 """Added to the number of a signal where an exit code stands for one."""
@@ -60,7 +63,7 @@ def ended(seen: Seen, bounds: Bounds) -> Ended:
         stderr_bytes=seen.stderr_bytes,
         limit=limit,
         artifacts=tuple(seen.report.artifacts) if kept else (),
-        refused_artifacts=tuple(seen.report.refused) if kept else (),
+        refused_artifacts=tuple(seen.report.refused) if kept else _LOST if bounds.artifact_files else (),
     )
 
 

@@ -5,16 +5,27 @@ from __future__ import annotations
 import hashlib
 import re
 
-from adapters.sandbox.model import Artifact, Bounds
+from adapters.sandbox.model import Artifact, Bounds, NotTaken
 
 _END = re.compile(rb"E ([0-9]{1,6}) ([0-9]{1,15})")
 _FILE = re.compile(rb"F ([0-9]{1,3}) ([0-9]{1,15})")
-_REFUSED = re.compile(rb"X ([0-9]{1,3})")
+_REFUSED = re.compile(rb"X ([0-9]{1,3}) ([a-z]{1,8})")
+_MORE = re.compile(rb"M ([0-9]{1,6})")
 _LINE_BYTES = 64
 _PATH_BYTES = 255
 _MOST_REFUSED = 100
 
-TOO_MANY = "(too many entries)"
+_REASONS = {
+    b"access": "unreadable",
+    b"count": "too_many_files",
+    b"depth": "folder_too_deep",
+    b"kind": "not_a_regular_file",
+    b"name": "name_not_plain",
+    b"names": "more_than_one_name",
+    b"size": "too_many_bytes",
+}
+
+TOO_MANY = NotTaken("(all files)", "too_many_entries")
 """Stands for all of them among the refused artifacts."""
 
 
@@ -35,7 +46,7 @@ class Report:
         self.broken = False
         self.complete = False
         self.artifacts: list[Artifact] = []
-        self.refused: list[str] = []
+        self.refused: list[NotTaken] = []
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""
@@ -65,10 +76,12 @@ class Report:
             self.complete = True
         elif line == b"O":
             self.artifacts, self.refused, self._files_left = [], [TOO_MANY], 0
+        elif match := _MORE.fullmatch(line):
+            self.refused.append(NotTaken(f"({int(match[1])} more)", "not_named"))
         elif match := _FILE.fullmatch(line):
             return self._file(end + 1, int(match[1]), int(match[2]))
         elif match := _REFUSED.fullmatch(line):
-            return self._refusal(end + 1, int(match[1]))
+            return self._refusal(end + 1, int(match[1]), match[2])
         else:
             raise BrokenReportError
         return end + 1
@@ -94,12 +107,12 @@ class Report:
         self.artifacts.append(Artifact(_path(name), data, hashlib.sha256(data).hexdigest()))
         return end
 
-    def _refusal(self, start: int, length: int) -> int:
-        if len(self.refused) >= _MOST_REFUSED or not 0 < length <= _PATH_BYTES:
+    def _refusal(self, start: int, length: int, why: bytes) -> int:
+        if len(self.refused) >= _MOST_REFUSED or not 0 < length <= _PATH_BYTES or why not in _REASONS:
             raise BrokenReportError
         if len(self._waiting) < start + length:
             return 0
-        self.refused.append(_safe(bytes(self._waiting[start : start + length])))
+        self.refused.append(NotTaken(_safe(bytes(self._waiting[start : start + length])), _REASONS[why]))
         return start + length
 
 

@@ -330,7 +330,14 @@ def _code() -> dict[str, Any]:
 def _code_schemas() -> dict[str, Any]:
     steps = {"type": "array", "items": {"type": "object", "required": ["step"]}}
     head = {"run_id": {"type": "string", "format": "uuid"}, "stop_reason": _TEXT, "trace": steps, "history": steps}
-    more = {"decisions": {"type": "object", "additionalProperties": _TEXT}}
+    more = {
+        "decisions": {"type": "object", "additionalProperties": _TEXT},
+        "findings": {"type": "array", "items": {"type": "object"}},
+        "artifacts_not_kept": {
+            "type": "array",
+            "items": {"type": "object", "required": ["name", "reason"], "additionalProperties": _TEXT},
+        },
+    }
     stopped = {
         "type": "object",
         "required": ["run_id", "status", "stop_reason", "phase", "trace", "history"],
@@ -339,7 +346,6 @@ def _code_schemas() -> dict[str, Any]:
             **more,
             "status": {"const": "stopped"},
             "phase": {"enum": ["plan", "policy_check", "execute"]},
-            "findings": {"type": "array", "items": {"type": "object"}},
             "approval": {"type": "object"},
         },
     }

@@ -189,6 +189,7 @@ def _told(document: dict[str, Any]) -> dict[str, str]:
     stored = document.get("stored", {})
     found |= {name: stored[name] for name in ("code", "result", "log") if name in stored}
     found |= {f"artifact {one['path']}": one["stored"] for one in document.get("artifacts", ())}
+    found |= {f"not kept {one['name']}": one["reason"] for one in document.get("artifacts_not_kept", ())}
     if len(attempts := document.get("attempts", ())) > 1:
         found["attempts"] = ", ".join(one["stop_reason"] for one in attempts)
     return found

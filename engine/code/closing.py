@@ -42,7 +42,7 @@ class Closing:
 
         def keep() -> dict[str, Any]:
             keeper = self._keeper()
-            return _kept([keeper.success(one.executed, one.result) if one.executed else {} for one in programs])
+            return _kept([_success(keeper, one) for one in programs])
 
         found: dict[str, Any] = yield Call(keep, slow=True)
         return found
@@ -91,6 +91,7 @@ class Closing:
             "programs": {name: _facts(one) for name, one in programs.items() if one is not None},
             "stored": kept.get("stored", {}),
             "artifacts": [_only(one) for one in kept.get("artifacts", ())],
+            "artifacts_not_kept": len(document.get("artifacts_not_kept", ())),
         }
         body = ResultRecord(
             time=timestamp(asking.parts.clock()),
@@ -130,6 +131,10 @@ def _facts(program: Program) -> dict[str, Any]:
     planned, run = program.planned, program.executed
     found: dict[str, Any] = {} if planned is None else {"code_hash": planned.code_hash, "language": planned.language}
     return found if run is None else found | {k: v for k, v in run.facts.items() if k not in {"run_id", "artifacts"}}
+
+
+def _success(keeper: Keeper, program: Program) -> dict[str, Any]:
+    return keeper.success(program.executed, program.result, program.admitted) if program.executed else {}
 
 
 def _only(artifact: Mapping[str, Any]) -> dict[str, Any]:

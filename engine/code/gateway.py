@@ -19,6 +19,7 @@ from engine.code import stop_reasons as why
 from engine.code.asking import Asking, Machine
 from engine.code.attempts import Attempt, begin
 from engine.code.closing import Closing
+from engine.code.keeping import not_kept
 from engine.code.program import Program, Wanted, perform
 from engine.code.request import CodeRunRequest
 from engine.code.result import CodeRun, StoppedError, approval, findings, stopped, succeeded
@@ -32,6 +33,11 @@ from engine.points.code_output import CodeOutputLimits
 
 _VERIFIER = "verifier"
 _SOLUTION = "solution"
+_SANDBOX = "ran in the sandbox {backend} ({isolation}), which was shown to hold {held} boundaries on this machine"
+
+_SECRET, _STOPPED = "artifact_secret", "run_stopped"
+"""Why a file that came out is not kept: what was seen in it, or that its run stopped."""
+
 _EXECUTION = ("profile", "seed", "artifacts", "task", "tighten")
 """Fields of a run that are fields of the request for point `code_execution` too, as far as they are stated."""
 
@@ -122,6 +128,7 @@ class _Run:
             self._attempt = None
         self._story.finished()
         more = {"decisions": self._asking.decided, "stored": kept["stored"], "artifacts": kept["artifacts"]}
+        more |= self._not_kept(_SECRET) | self._told()
         document = succeeded(self._ticket.run_id, told, self._story, more)
         yield from self._closing.record(document, solution, self._verifier, kept)
         yield from self._closing.trust(solution, self._verifier)
@@ -135,8 +142,9 @@ class _Run:
         carried, metrics = carried_of(output.carried), metrics_of(output.result)
         world = self._asking.parts.world
         held = enforced(executed.grant.backend, world.sandbox_facts(executed.grant.backend, None).boundaries)
+        ran_in = {"backend": executed.grant.backend, "isolation": executed.grant.isolation}
         return {
-            "answer": sentence(output.answer, metrics, carried, solution.measured),
+            "answer": sentence(output.answer, metrics, carried, solution.measured, ran_in),
             "proposed_action": planned.proposed(),
             "aggregate": {**carried, "metrics": metrics},
             "execution": {
@@ -145,8 +153,8 @@ class _Run:
                 **solution.measured,
                 "code_sha256": executed.grant.code_sha256,
                 "seed": executed.grant.seed,
-                "backend": executed.grant.backend,
-                "isolation": executed.grant.isolation,
+                **ran_in,
+                "sandbox": _SANDBOX.format(**ran_in, held=len(held)),
                 "network_denied": "enforced" if "network" in held else "contract only, not enforced",
                 "boundaries": dict(sorted(held.items())),
             },
@@ -181,15 +189,28 @@ class _Run:
             yield from self._attempt.end(ok=stop.exit is Exit.CONFIRM)
 
     def _document(self, stop: StoppedError, kept: Mapping[str, Any]) -> dict[str, Any]:
-        asking, programs = self._asking, [one for one in (self._solution, self._verifier) if one is not None]
-        more: dict[str, Any] = {"decisions": asking.decided}
-        if told := findings([answer for program in programs for answer in program.answers]):
-            more["findings"] = told
+        asking = self._asking
+        more: dict[str, Any] = {"decisions": asking.decided} | self._told() | self._not_kept(_STOPPED)
         if stop.reason == why.APPROVAL and stop.answer is not None:
             more |= approval(stop.answer, next(reversed(asking.decided)))
         if kept.get("stored"):
             more["stored"] = kept["stored"]
         return stopped(self._ticket.run_id, stop.reason, stop.phase, self._story, more)
+
+    def _told(self) -> dict[str, Any]:
+        """What did not hold, of all decisions on both programs; nothing where everything did."""
+        programs = [one for one in (self._solution, self._verifier) if one is not None]
+        told = findings([answer for program in programs for answer in program.answers])
+        return {"findings": told} if told else {}
+
+    def _not_kept(self, reason: str) -> dict[str, Any]:
+        """Every file that was left and is not kept, with its reason: this one, where no decision admitted it."""
+        left = []
+        for program in (self._solution, self._verifier):
+            if program is not None and program.executed is not None:
+                admitted = program.admitted if reason == _SECRET else ()
+                left += not_kept(program.executed, admitted, reason)
+        return {"artifacts_not_kept": left} if left else {}
 
     def _of(self, error: Exception) -> StoppedError:
         """A fault of the engine on the way of a run."""

@@ -1,12 +1,12 @@
 """What is kept of a run: code, result and failure log by digest, and what the engine saw of each artifact.
 
-Everything is redacted before it is written (C62). For how long it is kept is in the permit; without a permit
-nothing ran, and nothing is kept.
+Code, results and logs are redacted before they are written (C62). A file is kept byte for byte, or not at all:
+which ones may be kept is decided on. For how long is in the permit; without one nothing ran, and nothing is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,13 @@ from adapters.artifact_store import ArtifactStore
 from adapters.sandbox.hand import ExecutionGrant
 from adapters.sandbox.model import Ended
 from engine.canonical import canonical
+from engine.record.patterns import is_secret
 from engine.record.redaction import redact, redact_text
+from engine.secret_forms import SecretForms
 from engine.state.store import NewArtifactCheck, Store
+
+_PIECE, _OVERLAP = 1 << 20, 1 << 16
+"""Characters of a piece in which secrets are looked for, and of the next one that are in it too."""
 
 LOG_CHARACTERS = 16_384
 """Of each stream in a failure log; the caps of a permit are usually lower."""
@@ -50,12 +55,16 @@ class Keeper:
     store: ArtifactStore
     now: int
 
-    def success(self, run: Executed, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep the code, its validated result and its artifacts; their digests. Raises WorkError."""
+    def success(self, run: Executed, result: Mapping[str, Any], admitted: Collection[str]) -> dict[str, Any]:
+        """Keep the code, its validated result and the admitted artifacts; their digests. Raises WorkError."""
         return {
             "code": self._text(run, run.code),
             "result": self._json(run, result),
-            "artifacts": self._artifacts(run),
+            "artifacts": [
+                {"path": redact_text(one.path), "bytes": len(one.data), "sha256": one.sha256, "stored": stored}
+                for one in run.ended.artifacts
+                if one.sha256 in admitted and (stored := self._put(run, one.data))
+            ],
         }
 
     def failure(self, run: Executed, reason: str, root_cause: str) -> dict[str, Any]:
@@ -69,25 +78,13 @@ class Keeper:
             "stderr": run.stderr[:LOG_CHARACTERS],
         }
         log |= {name: redact_text(log[name]) for name in ("stdout", "stderr")}
-        return {"code": self._text(run, run.code), "log": self._json(run, log), "artifacts": self._artifacts(run)}
+        return {"code": self._text(run, run.code), "log": self._json(run, log)}
 
     def _text(self, run: Executed, text: str) -> str:
         return self._put(run, redact_text(text).encode("utf-8", "replace"))
 
     def _json(self, run: Executed, value: Any) -> str:
         return self._put(run, canonical(redact(value)[0]))
-
-    def _artifacts(self, run: Executed) -> list[dict[str, Any]]:
-        """Files that came out. Text is kept without its secrets, and has then another digest than what came out."""
-        return [
-            {
-                "path": redact_text(one.path),
-                "bytes": len(one.data),
-                "sha256": one.sha256,
-                "stored": self._put(run, _without_secrets(one.data)),
-            }
-            for one in run.ended.artifacts
-        ]
 
     def _put(self, run: Executed, data: bytes) -> str:
         return self.store.put(data, self.now, run.grant.retention_days)
@@ -107,9 +104,40 @@ def remember_validation(store: Store, run: Executed, decision_id: str, *, passed
     )
 
 
-def _without_secrets(data: bytes) -> bytes:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data
-    return redact_text(text).encode("utf-8")
+def not_kept(run: Executed, admitted: Collection[str], reason: str) -> list[dict[str, str]]:
+    """Every file that the program left and that is not kept, and one word why: the reason of those not admitted."""
+    left = [(one.path, reason) for one in run.ended.artifacts if one.sha256 not in admitted]
+    left += [(one.path, one.reason) for one in run.ended.refused_artifacts]
+    return [{"name": redact_text(path), "reason": why} for path, why in left]
+
+
+def files_of(run: Executed, forms: SecretForms) -> list[dict[str, Any]]:
+    """What a decision on the files has to know."""
+    return [
+        {"sha256": one.sha256, "bytes": len(one.data), "secret": holds_secret(one.data, forms)}
+        for one in run.ended.artifacts
+    ]
+
+
+def holds_secret(data: bytes, forms: SecretForms) -> bool:
+    """Whether a key, token or password stands in the bytes of a file, as text of one or more bytes a character.
+
+    What is compressed or enciphered is not looked into.
+    """
+    texts = [data.decode("utf-8", "replace")]
+    if b"\0" in data:
+        texts.append(data.replace(b"\0", b"").decode("latin-1"))
+    return any(is_secret(piece, forms) for text in texts for piece in _pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """All of a text in pieces that overlap, so that other threads have their turn; cut at blanks where it has any."""
+    start = 0
+    while True:
+        end = start + _PIECE
+        yield text[start:end]
+        if end >= len(text):
+            return
+        start = end - _OVERLAP
+        blank = text.find(" ", start, start + _OVERLAP // 2)
+        start = start if blank < 0 else blank

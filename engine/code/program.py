@@ -15,12 +15,12 @@ from adapters.sandbox.hand import Code, milliseconds, run_code
 from adapters.sandbox.model import Status
 from engine.code import stop_reasons as why
 from engine.code.asking import Asking
-from engine.code.keeping import Executed
+from engine.code.keeping import Executed, files_of
 from engine.code.result import StoppedError
 from engine.code.running import Phase, Ticket
 from engine.code.snippets import snippets
 from engine.code.trace import Planned, Story
-from engine.drive import Steps
+from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit, WorkError
 from engine.facts.code_answers import result_of
 from engine.flow import Answer
@@ -28,6 +28,7 @@ from engine.model import Limits, Outcome, Permit, Result
 from engine.points.code_action import CodeActionLimits
 from engine.points.code_output import CodeOutputLimits
 from engine.points.registry import find
+from engine.secret_forms import SecretForms
 from engine.work import Job
 
 _PASSED = "policy_pass"
@@ -59,7 +60,7 @@ class Program:
     output: Limits | None = None
     output_decision: str | None = None
     answers: list[Answer] = field(default_factory=list)
-    """The decisions that refused."""
+    """The decisions that found something."""
 
     @property
     def measured(self) -> dict[str, int]:
@@ -72,6 +73,11 @@ class Program:
             "stdout_bytes": ended.stdout_bytes,
             "stderr_bytes": ended.stderr_bytes,
         }
+
+    @property
+    def admitted(self) -> frozenset[str]:
+        """The SHA-256 of the files that may be kept."""
+        return frozenset(self.output.artifacts) if isinstance(self.output, CodeOutputLimits) else frozenset()
 
     @property
     def result(self) -> Mapping[str, Any]:
@@ -172,6 +178,7 @@ def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[Non
         "request": program.wanted.request,
         "run": {name: value for name, value in run.items() if value is not None},
         "stdout": executed.stdout,
+        "artifacts": (yield Call(lambda: files_of(executed, _forms(asking)), slow=True)),
     }
     answer = yield from asking.ask(f"{program.names}code_output", "code_output", body)
     program.output_decision = answer.decision.decision_id
@@ -179,6 +186,15 @@ def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[Non
     if answer.decision.outcome is Outcome.DENY:
         raise StoppedError(why.of_output(answer.decision.findings), "execute", Exit.DENY, answer)
     program.output = answer.decision.limits
+    program.answers += [answer] if answer.decision.findings else []
+
+
+def _forms(asking: Asking) -> SecretForms:
+    serving = asking.parts.serving()
+    try:
+        return serving.secret_forms()
+    finally:
+        serving.release()
 
 
 def _pass(program: Program, answer: Answer, phase: Phase, planned: Planned | None = None) -> None:

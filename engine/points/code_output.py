@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from engine.facts.code_answers import CarriedLimit, ResultLimit
 from engine.facts.code_outputs import CarriedFacts, OutputFacts, carried_facts, output_facts
-from engine.model import Limits, Model
+from engine.model import Limits, Model, Sha256
 from engine.points import Gathered, Input, Point, World
 
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
@@ -32,13 +32,25 @@ class Run(Model):
     limit: Word | None = None
 
 
+class LeftFile(Model):
+    """A file that the program left: its content by its SHA-256, its bytes, and whether a secret was seen in it."""
+
+    sha256: Sha256
+    bytes: Size
+    secret: bool
+
+
 class CodeOutputRequest(Model):
-    """Ask whether output may be used: the contract, the request it answers, how the run ended, standard output."""
+    """Ask whether output may be used: the contract, the request it answers, how the run ended, standard output.
+
+    `artifacts` are the files that the program left: which of them may be kept is decided too.
+    """
 
     contract: Word
     request: Any = None
     run: Run
     stdout: str
+    artifacts: Annotated[tuple[LeftFile, ...], Field(max_length=1_000)] = ()
 
 
 class ExitFacts(Model):
@@ -58,6 +70,14 @@ class RunFacts(Model):
     exits: tuple[ExitFacts, ...]
 
 
+class FileFacts(Model):
+    """A file that the program left; its id is its SHA-256. Nothing of its name or content is here."""
+
+    id: Sha256
+    bytes: int
+    secret: bool
+
+
 class CodeOutputInput(Input):
     """What OPA sees: how the run ended, and what the output is; none of its text."""
 
@@ -65,15 +85,20 @@ class CodeOutputInput(Input):
     run: RunFacts
     output: OutputFacts
     carried: tuple[CarriedFacts, ...]
+    artifacts: tuple[FileFacts, ...]
 
 
 class CodeOutputLimits(Limits):
-    """What may be said: the result in the order of the contract, what is carried of the request, the sentence."""
+    """What may be said: the result in the order of the contract, what is carried of the request, the sentence.
+
+    `artifacts` are the files that may be kept, by their SHA-256; of no other file a byte is kept.
+    """
 
     contract: str
     result: tuple[ResultLimit, ...]
     carried: tuple[CarriedLimit, ...]
     answer: str
+    artifacts: tuple[Sha256, ...]
 
 
 def gather(request: CodeOutputRequest, world: World) -> Gathered:
@@ -94,6 +119,7 @@ def gather(request: CodeOutputRequest, world: World) -> Gathered:
             ),
             output=output,
             carried=carried_facts(request.request, world.carried_fields(request.contract)),
+            artifacts=_files(request.artifacts),
         ),
         f"output of a program, {output.bytes} bytes: {run.status}",
     )
@@ -102,6 +128,13 @@ def gather(request: CodeOutputRequest, world: World) -> Gathered:
 def _exits(run: Run) -> tuple[ExitFacts, ...]:
     code = -run.signal if run.signal is not None else run.exit_code
     return () if code is None else (ExitFacts(id=str(code), code=code),)
+
+
+def _files(files: tuple[LeftFile, ...]) -> tuple[FileFacts, ...]:
+    """Each content once; one that is stated twice holds a secret where either says so."""
+    secret = {file.sha256 for file in files if file.secret}
+    found = {file.sha256: FileFacts(id=file.sha256, bytes=file.bytes, secret=file.sha256 in secret) for file in files}
+    return tuple(found.values())
 
 
 POINT = Point("code_output", CodeOutputRequest, CodeOutputInput, CodeOutputLimits, gather, secret=True)

@@ -17,8 +17,8 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length
 Bound = Annotated[float, Field(ge=-(2**53), le=2**53)] | Literal["any"]
 Places = Annotated[int, Field(ge=0, le=12)]
 
-SAID_OF_A_RUN = ("exec_ms", "stdout_bytes", "stderr_bytes")
-"""What an answer may say of the run itself: milliseconds, and bytes of output."""
+SAID_OF_A_RUN = ("exec_ms", "stdout_bytes", "stderr_bytes", "backend", "isolation")
+"""What an answer may say of the run itself: milliseconds, bytes of output, the sandbox and its kind."""
 
 NAMED = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 """A name in an answer; there is nothing else that braces mean."""

@@ -152,3 +152,77 @@ def test_files_come_out_by_digest_and_stay_untrusted(wider: Bench) -> None:
     assert failing.document["stored"]["log"]
     assert admitted(wider, sha256(good), "code") == []  # what others leave says nothing of it
     assert GOLDEN["action"]["code"] == CODE
+
+
+WRITES = """
+def put(name, data):
+    fd = os.open("artifacts" + chr(47) + name, os.O_WRONLY | os.O_CREAT)
+    while data:
+        data = data[os.write(fd, data):]
+    os.close(fd)
+"""
+
+
+def leaving(*lines: str) -> dict[str, Any]:
+    """The seed's run of a program that leaves files first."""
+    code = "import os, json\n" + WRITES + "\n".join(lines) + "\n" + CODE.removeprefix("import json\n")
+    return golden(code, artifacts=True, policy_hints={"max_code_chars": 8000})
+
+
+# covers: C62 A01
+def test_the_bytes_of_a_file_are_kept_exactly_or_not_at_all(wider: Bench) -> None:
+    secret = "AKIA" + "QWERTYUIOPASDFGH"
+    done = wider.run(
+        leaving(
+            "put('long.csv', b'a,b\\n' * 500_000)",
+            "put('mail.txt', b'write to jane.doe@example.org about 4111 1111 1111 1111')",
+            "put('raw.bin', bytes(range(256)) * 100)",
+            f"put('key.txt', b'the key is {secret[:9]}' + b'{secret[9:]}')",
+            "put('wide.txt', 'password=swordfish'.encode('utf-16'))",
+        )
+    )
+    assert done.ok, done.document
+    kept = {one["path"]: wider.kept(one["stored"]) for one in done.document["artifacts"]}
+    assert kept == {
+        "long.csv": b"a,b\n" * 500_000,
+        "mail.txt": b"write to jane.doe@example.org about 4111 1111 1111 1111",
+        "raw.bin": bytes(range(256)) * 100,
+    }
+    assert all(one["stored"] == f"sha256:{one['sha256']}" for one in done.document["artifacts"])
+    assert done.document["artifacts_not_kept"] == [
+        {"name": "key.txt", "reason": "artifact_secret"},
+        {"name": "wide.txt", "reason": "artifact_secret"},
+    ]
+    assert [(one["code"], one["level"]) for one in done.document["findings"]] == [("artifact_secret", "warn")] * 2
+    for path in wider.state.rglob("*"):
+        assert not path.is_file() or secret.encode() not in path.read_bytes()
+
+
+# covers: C62
+def test_every_file_that_is_not_kept_is_named_with_its_reason(wider: Bench) -> None:
+    done = wider.run(
+        leaving(
+            "put('fine.txt', b'fine')",
+            "put('n' * 200 + chr(10), b'odd')",
+            *(f"put('z{number:02}', b'')" for number in range(20)),
+        )
+    )
+    assert done.ok, done.document
+    assert "fine.txt" in {one["path"] for one in done.document["artifacts"]}
+    reasons = {one["name"]: one["reason"] for one in done.document["artifacts_not_kept"]}
+    assert reasons["n" * 200 + "\\n"] == "name_not_plain"
+    assert set(reasons.values()) == {"name_not_plain", "too_many_files"}
+    assert len(done.document["artifacts"]) + len(reasons) == 22
+    assert wider.recorded(done)[-1]["facts"]["artifacts_not_kept"] == len(reasons)
+
+
+# covers: C62
+@pytest.mark.parametrize(
+    ("last", "reason"), [("raise ValueError", "run_stopped"), ("while True: pass", "not_handed_out")]
+)
+def test_of_a_run_that_stopped_no_file_is_kept_and_each_is_named(wider: Bench, last: str, reason: str) -> None:
+    done = wider.run(leaving("put('fine.txt', b'fine')", last))
+    assert not done.ok
+    assert [one["reason"] for one in done.document["artifacts_not_kept"]] == [reason]
+    assert "artifacts" not in done.document
+    assert wider.engine.code_machine().store.get(sha256("fine")) is None

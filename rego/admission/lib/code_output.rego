@@ -149,3 +149,10 @@ _case(name) := row.case if {
 # custom:
 #   proof: the least of no positions is undefined, so a field that the contract does not name has none
 position(id) := min({index | some index, wanted in contract.fields; wanted.name == id}) if is_string(id)
+
+# A file that was looked through, for the secrets that the policy knows, and in which none was seen.
+keepable(file) if {
+	is_string(file.id)
+	file.secret == false
+	count(data.policy.secrets.forms) > 0
+}

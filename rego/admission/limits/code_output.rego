@@ -12,6 +12,7 @@ limits := {
 	"result": _result,
 	"carried": _carried,
 	"answer": code_output.contract.answer,
+	"artifacts": _kept,
 } if {
 	input.run.status == "ok"
 	count(input.run.exits) == 1
@@ -39,6 +40,11 @@ _carried := [{"name": row.name, "value": value} |
 	some row in code_output.contract.carried
 	value := code_output.carried(row.name)
 ]
+
+# METADATA
+# custom:
+#   proof: a file that is not seen to be free of secrets is left out, and then no byte of it is kept
+_kept := [file.id | some file in input.artifacts; code_output.keepable(file)]
 
 _item(wanted, field) := _number(wanted, field, "rounded") if wanted.type == "convertible"
 

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from adapters.sandbox.model import Artifact, Status
+from adapters.sandbox.model import Artifact, NotTaken, Status
 from adapters.sandbox.report import TOO_MANY, Report
 from tests.adapters.sandbox.programs import bounds, ran
 from tests.facilities import needs
@@ -67,10 +67,14 @@ for make in (os.mkfifo, os.mknod):
     ended = ran(code, within=bounds(artifact_files=40, artifact_bytes=1 << 20))
     assert (ended.status, ended.stdout) == (Status.OK, b"1\n1\n")
     assert [one.path for one in ended.artifacts] == ["kept"]
-    assert set(ended.refused_artifacts) == {
+    assert {one.path for one in ended.refused_artifacts} == {
         *("link", "up", "twice", "hard", "shared", "closed", "shut", "d/d/d/d/d/d/d/d/d"),
         *("\\\\xff\\\\xfe", "line\\nbreak", "back\\\\slash"),
     }
+    why = {one.path: one.reason for one in ended.refused_artifacts}
+    assert (why["link"], why["up"], why["shared"]) == (*["not_a_regular_file"] * 2, "more_than_one_name")
+    assert (why["closed"], why["shut"], why["d/d/d/d/d/d/d/d/d"]) == (*["unreadable"] * 2, "folder_too_deep")
+    assert why["line\\nbreak"] == "name_not_plain"
 
 
 @needs("bubblewrap")
@@ -78,12 +82,18 @@ def test_too_many_and_too_large() -> None:
     many = "for n in range(7): open(f'artifacts/{n}', 'w').write(str(n))"
     ended = ran(many, within=WITH)
     assert [one.path for one in ended.artifacts] == ["0", "1", "2", "3"]
-    assert ended.refused_artifacts == ("4", "5", "6")
+    assert ended.refused_artifacts == tuple(NotTaken(name, "too_many_files") for name in "456")
     large = "open('artifacts/a', 'wb').write(b'x' * (1 << 20)); open('artifacts/b', 'w').write('y')"
     ended = ran(large, within=WITH)
-    assert ([one.path for one in ended.artifacts], ended.refused_artifacts) == (["a"], ("b",))
+    assert ([one.path for one in ended.artifacts], ended.refused_artifacts) == (
+        ["a"],
+        (NotTaken("b", "too_many_bytes"),),
+    )
     sparse = "import os; os.truncate(os.open('artifacts/a', os.O_CREAT | os.O_WRONLY), 8 << 20)"
-    assert ran(sparse, within=WITH).refused_artifacts == ("a",)
+    assert ran(sparse, within=WITH).refused_artifacts == (NotTaken("a", "too_many_bytes"),)
+    more = ran("for n in range(150): open(f'artifacts/{n:03}', 'w')", within=WITH).refused_artifacts
+    assert len(more) == 101
+    assert more[-1] == NotTaken("(46 more)", "not_named")
     flood = "for n in range(5000): open(f'artifacts/{n}', 'w')"
     ended = ran(flood, within=WITH)
     assert (ended.artifacts, ended.refused_artifacts) == ((), (TOO_MANY,))
@@ -101,7 +111,7 @@ time.sleep(0.2)
 """
     ended = ran(code, within=WITH)
     assert ended.status is Status.OK
-    assert {one.path for one in ended.artifacts} | set(ended.refused_artifacts) == {"live"}
+    assert {one.path for one in ended.artifacts} | {one.path for one in ended.refused_artifacts} == {"live"}
 
 
 @needs("bubblewrap")
@@ -153,17 +163,18 @@ def test_a_program_that_was_ended_leaves_nothing() -> None:
         within=bounds(artifact_files=1, artifact_bytes=9, wall_seconds=0.4),
     )
     assert (ended.status, ended.artifacts) == (Status.TIMEOUT_WALL, ())
+    assert ended.refused_artifacts == (NotTaken("(all files)", "not_handed_out"),)
 
 
 def test_a_report_in_order_piece_by_piece() -> None:
-    whole = b"E 768 1500\nF 3 2\na/bhiX 1\nxZ\n"
+    whole = b"E 768 1500\nF 3 2\na/bhiX 1 kind\nxZ\n"
     report = Report(WITH)
     for at in range(len(whole)):
         assert not report.complete
         report.feed(whole[at : at + 1])
     assert (report.complete, report.broken) == (True, False)
     assert (report.wait_status, report.cpu_seconds) == (768, 0.0015)
-    assert (report.artifacts, report.refused) == ([artifact("a/b", b"hi")], ["x"])
+    assert (report.artifacts, report.refused) == ([artifact("a/b", b"hi")], [NotTaken("x", "not_a_regular_file")])
 
 
 @pytest.mark.parametrize(
@@ -176,6 +187,7 @@ def test_a_report_in_order_piece_by_piece() -> None:
         b"E 0 0\nE 0 0\n",
         b"E 0 0\nF 1 1\nax" + b"F 1 1\nbx" * 4,
         b"E 0 0\nF 1 99999999\n",
+        b"E 0 0\nX 1 other\nx",
         b"E 0 0\nF 0 1\n",
         b"E 0 0\nF 2 1\n..x",
         b"E 0 0\nF 2 1\n/ax",

@@ -175,7 +175,9 @@ def _wrong(hostile: Hostile, ended: Ended, mark: str) -> list[str]:
             "it took too long": hostile.seconds is None or ended.wall_seconds < hostile.seconds + _OVER_SECONDS,
             "too many artifacts": len(ended.artifacts) <= bounds["artifact_files"],
             "artifacts too large": sum(len(one.data) for one in ended.artifacts) <= bounds["artifact_bytes"],
-            "names are not safe": all(_safe(one) for one in (*ended.refused_artifacts, *_paths(ended))),
+            "names are not safe": all(
+                _safe(one) for one in (*(one.path for one in ended.refused_artifacts), *_paths(ended))
+            ),
             "artifacts came out": hostile.artifacts is None or _paths(ended) == hostile.artifacts,
         }.items()
         if not holds

@@ -1,0 +1,31 @@
+package admission.requirements.code_output.file
+
+import data.admission.lib.code_output
+import future.keywords.not
+
+# METADATA
+# title: The file holds no secret
+# description: A file that a program left is kept byte for byte or not at all, and can be read for as long as it is
+#   kept. What a secret of a vendor looks like is a value in policy/secrets.yaml.
+# custom:
+#   code: artifact_secret
+#   each: artifacts
+#   empty: allowed
+#   after:
+#     - "invalid_request:contract_unknown"
+#     - "invalid_request:carried_field"
+#     - "code_run_incomplete"
+#     - "code_timeout"
+#     - "code_output_too_large"
+#     - "code_stderr_too_large"
+#     - "code_runtime_error"
+#     - "invalid_code_output:empty_stdout"
+#     - "invalid_code_output:non_json"
+#     - "invalid_code_output:not_object"
+#     - "invalid_code_output:missing_required"
+#     - "invalid_code_output"
+#   remedy: Let the program write the file without the secret; the file was not kept
+#   reads: [secrets.forms]
+# labels:
+#   row: C62
+free_of_secrets(file) if code_output.keepable(file)
