@@ -1,14 +1,12 @@
 """The backend `wasmtime`: WebAssembly in a process of its own that can open, connect and start nothing (E09).
 
 Two layers: the module sees WASI without any folder and without sockets, and the process around it is under a
-system call filter that leaves it three streams. It needs no user namespaces. The language is `wasm`: the text
-format, or a binary in base64.
+system call filter that leaves it three streams. It needs no user namespaces. The language is `wasm`, in its text
+format: a scan can read what it imports.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import importlib.util
 import json
@@ -41,7 +39,6 @@ PROTECTIONS = (
 
 _CHILD = Path(__file__).with_name("wasm_child.py")
 _ACTS = Path(__file__).with_name("wasm_acts.py")
-_MAGIC = b"\0asm"
 _PACKAGE = "wasmtime"
 
 
@@ -142,11 +139,9 @@ class InWasmtime:
     def work(self, program: Program, bounds: Bounds, without: frozenset[str]) -> bytes:
         """The module and all its limits, as JSON."""
         user = sandbox_user()
-        binary, module = _module(program)
         return json.dumps(
             {
-                "module": module,
-                "binary": binary,
+                "module": _module(program),
                 "environment": dict(program.environment),
                 "seed": program.seed,
                 "memory_bytes": bounds.memory_bytes,
@@ -172,27 +167,16 @@ def _filter() -> bytes:
     return wasm_filter.here()
 
 
-def _module(program: Program) -> tuple[bool, str]:
-    """Whether it is a binary, and it: as text, or in hex. Raises WorkError for what cannot be either."""
+def _module(program: Program) -> str:
+    """The text of the module. Raises WorkError for what cannot be one."""
     if program.command or program.language != LANGUAGE:
         raise WorkError("the sandbox for WebAssembly runs nothing else", remedy=f"state the language `{LANGUAGE}`")
-    if program.code.lstrip().startswith(("(", ";")):
-        try:
-            program.code.encode()
-        except UnicodeEncodeError as error:
-            raise WorkError("the code is no text that UTF-8 can hold", remedy="leave out lone surrogates") from error
-        return False, program.code
+    if not program.code.lstrip().startswith(("(", ";")):
+        raise WorkError(
+            "the code is no WebAssembly in its text format", remedy="give a module, which begins with `(module`"
+        )
     try:
-        binary = base64.b64decode("".join(program.code.split()), validate=True)
-    except (ValueError, binascii.Error) as error:
-        raise _unreadable() from error
-    if not binary.startswith(_MAGIC):
-        raise _unreadable()
-    return True, binary.hex()
-
-
-def _unreadable() -> WorkError:
-    return WorkError(
-        "the code is no WebAssembly: neither its text format nor a binary in base64",
-        remedy="give a module in the text format, which begins with `(`, or its binary in base64",
-    )
+        program.code.encode()
+    except UnicodeEncodeError as error:
+        raise WorkError("the code is no text that UTF-8 can hold", remedy="leave out lone surrogates") from error
+    return program.code

@@ -180,7 +180,7 @@ def _run(wasmtime: Any, engine: Any, job: Job, until: float) -> End:
 
 
 def _linked(wasmtime: Any, engine: Any, job: Job) -> tuple[Callable[[Any], None], Any]:
-    code = bytes.fromhex(job["module"]) if job["binary"] else wasmtime.wat2wasm(job["module"])
+    code = wasmtime.wat2wasm(job["module"])
     module = wasmtime.Module(engine, code)
     linker, store = wasmtime.Linker(engine), _store(wasmtime, engine, job)
     linker.define_wasi()

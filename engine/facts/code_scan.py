@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from engine.facts.code_scan_items import CODE_BYTES, Problem, ScanError, ScanFacts, safe
 from engine.facts.python_scan import scan_python
+from engine.facts.wasm_scan import scan_wasm
 
 
 def scan(language: str, code: str) -> ScanFacts:
@@ -31,7 +32,11 @@ def _javascript(code: str) -> ScanFacts:
     return scan_javascript(code)
 
 
-_SCANNERS: Mapping[str, Callable[[str], ScanFacts]] = {"python": scan_python, "javascript": _javascript}
+_SCANNERS: Mapping[str, Callable[[str], ScanFacts]] = {
+    "python": scan_python,
+    "javascript": _javascript,
+    "wasm": scan_wasm,
+}
 
 
 def _without(language: str, problem: Problem) -> ScanFacts:

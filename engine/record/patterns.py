@@ -229,9 +229,10 @@ def _assigned_secrets(text: str) -> Iterator[Span]:
 
 
 def _logins(text: str) -> Iterator[Span]:
-    """Names in addresses with a password; a name alone opens nothing."""
+    """Names in addresses but for those that open nothing without a key: `ssh://git@…`."""
     for match in USERINFO.finditer(text):
-        if ":" in match[0].partition("://")[2].partition("@")[0]:
+        scheme, _, name = match[0].partition("://")
+        if ":" in name or "ssh" not in scheme:
             yield match.span()
 
 

@@ -221,8 +221,8 @@ def test_every_file_that_is_not_kept_is_named_with_its_reason(wider: Bench) -> N
     ("last", "reason"), [("raise ValueError", "run_stopped"), ("while True: pass", "not_handed_out")]
 )
 def test_of_a_run_that_stopped_no_file_is_kept_and_each_is_named(wider: Bench, last: str, reason: str) -> None:
-    done = wider.run(leaving("put('fine.txt', b'fine')", last))
+    done = wider.run(leaving(f"put('fine.txt', b'{reason}')", last))
     assert not done.ok
     assert [one["reason"] for one in done.document["artifacts_not_kept"]] == [reason]
     assert "artifacts" not in done.document
-    assert wider.engine.code_machine().store.get(sha256("fine")) is None
+    assert wider.engine.code_machine().store.get(sha256(reason)) is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import importlib.util
 import os
 import subprocess
@@ -56,15 +55,6 @@ def test_a_module_reads_and_writes_its_streams() -> None:
     ended = ran(modules.echo(), stdin=b"in and out")
 
     assert (ended.status, ended.stdout, ended.stderr) == (Status.OK, b"in and out", b"")
-
-
-@needs("wasmtime")
-def test_a_binary_in_base64_runs_too() -> None:
-    import wasmtime
-
-    binary = base64.encodebytes(bytes(wasmtime.wat2wasm(modules.echo()))).decode()
-
-    assert ran(binary, stdin=b"in").stdout == b"in"
 
 
 @needs("wasmtime")
@@ -142,11 +132,10 @@ def test_it_cannot_reach_the_network() -> None:
         ('(module (func (export "_start") (param i32)))', {}, Status.RUNTIME_ERROR, None, None),
         ('(module (memory (export "_start") 1))', {}, Status.RUNTIME_ERROR, None, None),
         ('(module (import "host" "call" (func)))', {}, Status.RUNTIME_ERROR, None, None),
-        (base64.b64encode(b"\0asm and nothing else").decode(), {}, Status.RUNTIME_ERROR, None, None),
     ],
     ids=[
         *("empty", "trap", "stack", "memory", "grow", "within", "cpu", "wall", "stdout", "stderr"),
-        *("syntax", "no_start", "arguments", "no_function", "import", "broken_binary"),
+        *("syntax", "no_start", "arguments", "no_function", "import"),
     ],
 )
 def test_every_end_has_its_status(
@@ -233,7 +222,7 @@ def test_an_ordinary_user_can_use_it() -> None:
         (Program("", "", b"", {}, 0, "", ("/usr/bin/cat",)), "runs nothing else"),
         (program("print(1)"), "no WebAssembly"),
         (program(""), "no WebAssembly"),
-        (program(base64.b64encode(b"\x7fELF").decode()), "no WebAssembly"),
+        (program("AGFzbQ=="), "no WebAssembly"),
         (program("(module) \ud800"), "no text"),
     ],
     ids=["python", "command", "no_module", "nothing", "no_magic", "surrogate"],

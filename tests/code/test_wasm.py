@@ -1,0 +1,88 @@
+"""Whoever admits WebAssembly to execution gets a language that runs: policy is all that has to change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from engine.facts.code_scan import scan
+from tests.code.conftest import golden, printing
+from tests.facilities import needs
+
+OUTPUT = json.loads(printing()[len("print(") : -1])
+_QUOTED = json.dumps(OUTPUT)[1:-1]
+IMPORT = '(import "wasi_snapshot_preview1" "fd_write" (func $say (param i32 i32 i32 i32) (result i32)))'
+MODULE = f"""(module ;; says one line
+  {IMPORT}
+  (memory (export "memory") 1)
+  (data (i32.const 64) "{_QUOTED}")
+  (func (export "_start")
+    (i32.store (i32.const 0) (i32.const 64))
+    (i32.store (i32.const 4) (i32.const {len(OUTPUT)}))
+    (drop (call $say (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))
+"""
+VALUES = (
+    "code.languages=[wasm]",
+    "code.execution.wasm=wasm",
+    "code.entrypoints=[main.wat]",
+)
+
+
+def document(code: str) -> dict[str, Any]:
+    return golden(code, action={"language": "wasm", "entrypoint": "main.wat"}, policy_hints={"max_code_chars": 8000})
+
+
+# covers: E09 A94
+@needs("wasmtime")
+def test_a_module_runs_where_policy_admits_its_language(opening: Callable[..., Any]) -> None:
+    with opening("admitted", values=VALUES) as bench:
+        done = bench.run(document(MODULE))
+        reaching = bench.run(document(MODULE.replace("fd_write", "path_open")))
+        elsewhere = bench.run(document(MODULE.replace("wasi_snapshot_preview1", "env")))
+    assert done.ok, done.document
+    assert done.document["aggregate"]["metrics"]["sample_size"] == 60
+    execution = done.document["execution"]
+    assert (execution["language"], execution["backend"], execution["isolation"]) == ("wasm", "wasmtime", "webassembly")
+    assert execution["sandbox"].startswith("ran in the sandbox wasmtime (webassembly)")
+    assert reaching.stop_reason.endswith("member_not_allowed:wasi_snapshot_preview1.path_open")
+    assert elsewhere.stop_reason.endswith("import_not_allowed:env")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "",
+        "module",
+        "(module",
+        "(module))",
+        '(module "open',
+        "(module (; open)",
+        '(module binary "\\00asm")',
+        '(module quote "(import)")',
+        "(component)",
+        '(module (@custom "x"))',
+        '(module (import "env"))',
+        '(module (import "env" (item "x")))',
+        "AGFzbQEAAAA=",
+    ],
+)
+def test_what_hides_its_imports_is_no_program(code: str) -> None:
+    found = scan("wasm", code)
+    assert (found.parsed, found.problem) == (False, "syntax")
+
+
+def test_every_import_is_found_however_it_is_written() -> None:
+    code = """(module (; (import "a" "b") (; "c" ;) ;) ;; (import "d" "e")
+      (func $f(import "env" "one")) (memory (import"env""two")1) (import "e\\6ev" "three" (func)) (data "(import)"))"""
+    found = scan("wasm", code)
+    assert [(one.id, one.kind) for one in found.imports if one.kind == "module"] == [("env", "module")]
+    assert [one.kind for one in found.imports] == ["computed", "module"]
+    assert [one.id for one in found.members] == ["env.one", "env.two"]
+
+
+def test_nesting_and_size_end_the_scan() -> None:
+    assert scan("wasm", "(" * 300 + ")" * 300).problem == "too_deep"
+    assert scan("wasm", "()" * 30_000).problem == "too_large"
