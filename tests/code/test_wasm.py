@@ -25,7 +25,7 @@ MODULE = f"""(module ;; says one line
     (drop (call $say (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))
 """
 VALUES = (
-    "code.languages=[wasm]",
+    "code.languages=[python, wasm]",
     "code.execution.wasm=wasm",
     "code.entrypoints=[main.wat]",
 )
