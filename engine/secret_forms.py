@@ -60,8 +60,9 @@ def _parts(pattern: str) -> list[_Part]:
     parts, position = [], 0
     while (match := _PART.match(pattern, position)) is not None:
         position = match.end()
-        low, bounded, high = (match["count"] or "1").partition(",")
-        least, most = int(low), (int(high) if high else None) if bounded else int(low)
+        low, bounded, high = (match["count"] or "").partition(",")
+        least = int(low) if low else 1
+        most = (int(high) if high else None) if bounded else least
         if least > _MOST or (most is not None and not max(1, least) <= most <= _MOST):
             raise ValueError(f"a count is {{n}}, {{m,n}} with m not above n, or {{m,}}, and {_MOST} at most")
         parts.append(_Part(frozenset(match["one"]) if match["one"] else _set(match["set"]), least, most))

@@ -71,6 +71,9 @@ def run_action(
 ) -> None:
     """Decide on an action, run it in a sandbox, check its output, record all of it.
 
+    The program can read the machine's /usr, but for /usr/local, and no other file. Files that it leaves are kept byte
+    for byte or not at all; the answer names each that is not kept, with its reason, and the sandbox that ran.
+
     Ends with 0 for a good run, 1 where it was refused or failed, 3 where a person must approve first. Ctrl-C
     kills the sandbox and records the run as cancelled.
     """

@@ -42,8 +42,9 @@ def run(
     release: options.Release = None,
     release_key: options.ReleaseKey = None,
 ) -> None:
-    """Run a program in a sandbox: no shell, no network, no files of this machine, and within limits.
+    """Run a program in a sandbox: no shell, no network, no files of this machine but /usr, and within limits.
 
+    It can read all that is below /usr, but for /usr/local: programs and libraries, and whatever else was put there.
     Its output goes to standard output and standard error, what became of it to standard error. Ends with 0 where
     it was allowed and ended well, and with 1 where it was refused or ended badly.
     """

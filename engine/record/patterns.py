@@ -274,7 +274,7 @@ def _seeds(text: str) -> Iterator[Span]:
 @cache
 def _seed_words() -> frozenset[str]:
     """The English list of BIP 39."""
-    return frozenset(Path(__file__).with_name("seed_words.txt").read_text(encoding="ascii").split())
+    return frozenset(Path(__file__).with_name("seed_words.txt").read_text(encoding="utf-8").split())
 
 
 def _mails(text: str) -> Iterator[Span]:

@@ -728,7 +728,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/cli/formats/sarif.py": {"region"},  # a field of SARIF
     "engine/cli/tool_changes.py": {"off", "{cwd}/"},  # plain English; as tool_checks.py
     "engine/cli/tool_list.py": {"denied"},  # plain English
-    "engine/facts/code_scan.py": {"javascript", "python"},  # the languages that there are scanners for
+    "engine/facts/code_scan.py": {"javascript", "python", "wasm"},  # the languages that there are scanners for
     "engine/facts/code_scan_text.py": {"dunder"},  # a kind of text that a scan tells apart
     "engine/facts/code_scan_items.py": {"module"},  # a kind of import
     "engine/facts/javascript_scan.py": {
@@ -754,6 +754,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
         "javascript",
         "python",
     },  # what the kernel says; the interpreters that are looked for
+    "engine/facts/wasm_scan.py": {"wasm"},  # as code_scan.py
     "adapters/sandbox/wasm.py": {"wasm"},  # the one language of this backend
     "adapters/sandbox/wasm_probe.py": {"1"},  # what its probe looks at
     "adapters/sandbox/probe/watch.py": {"1"},  # as probe/acts.py
