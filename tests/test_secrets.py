@@ -45,6 +45,15 @@ SHAPES = {
     "mail address": "jane.quokka@mail.example.org",
     "card number": "4111 1111 1111 1111",
     "user and password in a url": "https://quokka:hunter2@db.example.org/x",
+    "new relic key": "NRAK-QUOKKA0123456789ABCDEFGHIJK",
+    "heroku key": "HRKU-quokka0123456789abcdefABCDEFGHIJ",
+    "vault token": "hvs.quokka0123456789abcdefABCDEF",
+    "twilio key": "SK0123456789abcdef0123456789abcdef",
+    "data source": "root:quokka-hunter2@tcp(db.example.org:3306)/contacts",
+    "netrc": "machine db.example.org login quokka password hunter2",
+    "seed phrase": "legal winner thank year wave sausage worth useful legal winner thank yellow",
+    "option": "sshpass -p quokka-hunter2 ssh host",
+    "password of words": "password is correct quokka battery staple",
     "random key": "qU0kKa9fK3xLz8Wm2RtY7bNc4VhJ6sDp1GqE5aXo",
 }
 """Secrets and private data in the forms that they really have."""
