@@ -196,6 +196,7 @@ UNDECLARED = {
     "runner_uri": {"override", "inherited"},
     "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
     "media": {"bytes"},
+    "code_output": {"artifacts"},
     "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
     "mcp": {"command", "definitions", "env", "url"},
     "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
@@ -215,6 +216,7 @@ fact, and the law on facts holds without exception.
 
 
 PAYLOADS = {
+    "code_output": {"artifacts"},
     "mcp": {"definitions", "env"},
     "tool_call": {"arguments", "input", "definition", "_meta"},
     "tool_contract": {"contract", "definition"},

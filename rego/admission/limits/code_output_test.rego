@@ -85,7 +85,20 @@ test_complete if {
 			{"name": "incident", "value": "inc-1"},
 		],
 		"answer": "{rate_pct} in {region}",
+		"artifacts": [],
 	}
+}
+
+test_files if {
+	files := [
+		{"id": "a", "bytes": 1, "secret": false},
+		{"id": "b", "bytes": 1, "secret": true},
+		{"id": "c", "bytes": 1},
+	]
+	left := object.union(_input, {"artifacts": files})
+	known := object.union(_policy, {"secrets": {"forms": {"own": {}}}})
+	code_output.limits.artifacts == ["a"] with input as left with data.policy as known
+	code_output.limits.artifacts == [] with input as left with data.policy as _policy
 }
 
 test_incomplete if {

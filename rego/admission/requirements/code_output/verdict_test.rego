@@ -27,6 +27,7 @@ test_a_verdict_that_passes if {
 		"result": [{"name": "passed", "kind": "flag", "value": true}],
 		"carried": [],
 		"answer": "verified",
+		"artifacts": [],
 	}
 }
 
