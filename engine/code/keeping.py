@@ -6,6 +6,7 @@ which ones may be kept is decided on. For how long is in the permit; without one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from engine.state.store import NewArtifactCheck, Store
 
 _PIECE, _OVERLAP = 1 << 20, 1 << 16
 """Characters of a piece in which secrets are looked for, and of the next one that are in it too."""
+
+_LAST_WORD = re.compile(r"\S{1,1024}\Z")
 
 LOG_CHARACTERS = 16_384
 """Of each stream in a failure log; the caps of a permit are usually lower."""
@@ -74,10 +77,9 @@ class Keeper:
             **run.facts,
             "root_cause": root_cause,
             "decision_id": run.decision_id,
-            "stdout": run.stdout[:LOG_CHARACTERS],
-            "stderr": run.stderr[:LOG_CHARACTERS],
+            **_logged("stdout", run.stdout, cut=run.ended.stdout_bytes > len(run.ended.stdout)),
+            **_logged("stderr", run.stderr, cut=run.ended.stderr_bytes > len(run.ended.stderr)),
         }
-        log |= {name: redact_text(log[name]) for name in ("stdout", "stderr")}
         return {"code": self._text(run, run.code), "log": self._json(run, log)}
 
     def _text(self, run: Executed, text: str) -> str:
@@ -88,6 +90,12 @@ class Keeper:
 
     def _put(self, run: Executed, data: bytes) -> str:
         return self.store.put(data, self.now, run.grant.retention_days)
+
+
+def _logged(name: str, text: str, *, cut: bool) -> dict[str, Any]:
+    """A stream of a failure log without its secrets; the last word of one that was cut could be half of one."""
+    clean = redact_text(_LAST_WORD.sub("", text) if cut else text)
+    return {name: clean[:LOG_CHARACTERS], f"{name}_cut": cut or len(clean) > LOG_CHARACTERS}
 
 
 def remember_run(store: Store, run: Executed, *, passed: bool, now: int) -> None:

@@ -226,3 +226,15 @@ def test_of_a_run_that_stopped_no_file_is_kept_and_each_is_named(wider: Bench, l
     assert [one["reason"] for one in done.document["artifacts_not_kept"]] == [reason]
     assert "artifacts" not in done.document
     assert wider.engine.code_machine().store.get(sha256(reason)) is None
+
+
+def test_a_failure_log_says_that_it_was_cut_and_holds_no_half_of_a_secret(bench: Bench) -> None:
+    secret = "AKIA" + "QWERTYUIOPASDFGH"
+    cut = bench.run(golden(f"print('x ' * {(4096 - 12) // 2} + '{secret}' + 'y ' * 99)"))
+    assert cut.stop_reason == "code_output_too_large"
+    log = json.loads(bench.kept(cut.document["stored"]["log"]))
+    assert (log["stdout_cut"], log["stderr_cut"]) == (True, False)
+    assert log["stdout"].startswith("x x x")
+    assert secret[:6] not in log["stdout"]
+    whole = json.loads(bench.kept(bench.run(golden("print('all of it')")).document["stored"]["log"]))
+    assert (whole["stdout"], whole["stdout_cut"]) == ("all of it\n", False)
