@@ -76,6 +76,7 @@ _MEANINGS = {
     "before_checkpoint": "the file is shorter than it was when it was signed",
     "checkpoint_mismatch": "the file is not the one that was signed",
     "checkpoint_missing": "there is no checkpoint, so a cut or rewritten record cannot be told from a whole one",
+    "rolled_back": "the record has not the line that is remembered elsewhere: it is an older copy, or was rewritten",
     "installation_missing": "it is not known which installation wrote this record",
     "bad_signature": "this file is not signed with the key of this record",
 }

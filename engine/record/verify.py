@@ -18,7 +18,7 @@ from engine.record.checkpoint import (
     read_checkpoint,
     read_identity,
 )
-from engine.record.events_file import EventsWalk
+from engine.record.events_file import EventsWalk, last_line
 from engine.record.layout import (
     ANCHOR,
     CHECKPOINT,
@@ -150,6 +150,25 @@ def require_checkpoint(storage: Storage, identity: Identity, anchor: Anchor | No
         wanted, there = f"line {anchor.retained_by} or later", f"line {checkpoint.seq}"
         raise BrokenError(Break(CHECKPOINT, 1, 0, None, BreakKind.CHECKPOINT_MISMATCH, wanted, there))
     return checkpoint
+
+
+def require_contained(storage: Storage, identity: Identity, anchor: Anchor | None, position: Position) -> None:
+    """Raise BrokenError unless the record has the line that ended at `position`, or retention removed it."""
+    if anchor is not None and position.seq <= anchor.seq:
+        return
+    path, end = position.file, position.size
+    if end == 0 and position.segment > 1:  # nothing stands in it yet: the line before ends another segment
+        path = segment_file(position.segment - 1)
+        end = storage.size(path) or 0
+    size = storage.size(path)
+    if size is None or size < end:
+        expected, found = f"line {position.seq} and {end} bytes", "no file" if size is None else f"{size} bytes"
+    else:
+        with storage.open(path) as file:
+            expected, found = position.hash, last_line(file, end, identity.genesis)[1]
+    if expected != found:
+        line, offset = max(position.lines, 1), min(end, size or 0)
+        raise BrokenError(Break(path, line, offset, position.seq, BreakKind.ROLLED_BACK, expected, found))
 
 
 @dataclass(slots=True)

@@ -16,11 +16,12 @@ from engine.state.children import Children
 from engine.state.database import Database
 from engine.state.idempotency import Idempotency
 from engine.state.prefixes import Prefixes
+from engine.state.record_heads import RecordHeads
 from engine.state.store import StateLimits
 from engine.state.tokens import Tokens
 
 
-class SqliteStore(Budgets, Approvals, Idempotency, Tokens, Prefixes, Children, Attempts, ArtifactChecks):
+class SqliteStore(Budgets, Approvals, Idempotency, Tokens, Prefixes, Children, Attempts, ArtifactChecks, RecordHeads):
     """All parts of the store on one database."""
 
     def __init__(self, folder: Path, limits: StateLimits) -> None:
