@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +20,7 @@ from adapters.artifacts import ArtifactDirectory
 from adapters.resolver import Resolver
 from engine import __version__
 from engine.drive import Steps, own_thread, run, run_all, run_all_async, run_async
-from engine.errors import EngineError, Location
+from engine.errors import EngineError, Location, StateError
 from engine.flow import Answer, Context, Parts
 from engine.look import Look
 from engine.model import Boundary, Decision, Gate, Mode, Permit, Result, Revisions
@@ -318,14 +319,19 @@ class _Open:
         from engine.state import open_store  # most dry runs need none
 
         with self._opening_store:
-            if self._store is None:
-                if self._store_fault is not None and time.monotonic() < self._store_again:
-                    raise self._store_fault
-                try:
-                    self._store = open_store(self.settings.state)
-                except EngineError as error:  # whoever waited here meanwhile does not wait for it once more
-                    self._store_fault, self._store_again = error, time.monotonic() + _STORE_SECONDS
-                    raise
+            failed = self._store
+            if failed is not None and not failed.failed:
+                return failed
+            if self._store_fault is not None and time.monotonic() < self._store_again:
+                raise self._store_fault
+            try:
+                if failed is not None:
+                    failed.close()
+                self._store = open_store(self.settings.state, after_fault=failed is not None)
+                self._store_fault = None
+            except EngineError as error:  # callers that waited here meanwhile do not wait for it once more
+                self._store_fault, self._store_again = error, time.monotonic() + _STORE_SECONDS
+                raise
             return self._store
 
     def _open_sandboxes(self) -> Sandboxes:
@@ -435,6 +441,8 @@ class AsyncEngine(_Open):
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self._open)
+        with suppress(EngineError):  # what needs the state is refused until it can be opened
+            await asyncio.to_thread(self._open_store)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -497,8 +505,10 @@ class AsyncEngine(_Open):
         return await asyncio.to_thread(self._activate)
 
     def store(self) -> Store:
-        """Budgets, approvals, tokens. Blocks when it is opened first. Raises StateError."""
-        return self._open_store()
+        """Budgets, approvals, tokens. Never waits; raises StateError while the state is not open."""
+        if self._store is None:
+            raise self._store_fault or StateError("the state is not open yet", remedy="ask again in a second")
+        return self._store
 
     async def status(self) -> Status:
         """`Engine.status`."""

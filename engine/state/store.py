@@ -386,5 +386,9 @@ class Store(Protocol):
     def writable(self) -> bool:
         """Whether something can be written now; tried, never raises."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether every later call is a StateError, and only another store may work again."""
+
     def close(self) -> None:
         """Let go of everything; nothing in a forked process. Every later call is a StateError."""
