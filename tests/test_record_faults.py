@@ -1,4 +1,4 @@
-"""A record that is removed, cut, rolled back or cannot be written: nothing is allowed, nothing taken, and it recovers."""
+"""A record removed, cut, rolled back or cannot be written: nothing is allowed, nothing is taken, it recovers."""
 
 from __future__ import annotations
 
@@ -12,27 +12,32 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from engine.engine import Engine
+from engine.errors import RecordError, StateError
 from engine.flow import Answer, Context
 from engine.model import Caller, Via
+from engine.record.chain import Position
 from engine.record.layout import CHECKPOINT, CHECKPOINTS, DECISIONS, EVENTS, INSTALLATION, KEY, LOCK, RECORDS
 from engine.record.log import RecordLog
+from engine.record.standing import StandingLog
 from engine.record.storage import DiskStorage
 from engine.record.verify import verify
 from engine.settings import Settings
 from engine.state import open_store
-from tests.api.serving import ALLOWED, serving
+from tests.api.serving import ALLOWED, Serving, serving
 from tests.command import Command, decisions, lines
 from tests.conftest import BUNDLES, CASES
-from tests.record.samples import decision
+from tests.record.samples import clock, decision
 from tests.test_budgets import ceiling
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -187,7 +192,9 @@ def used(state: Path) -> int:
 
 def ask(engine: Engine, request: Any = ACCEPTED, mode: str = "enforce", **context: Any) -> Answer:
     asked = Context(caller=PIPELINE, **context)
-    return engine.check("license", request, asked) if mode == "check" else engine.decide("license", request, context=asked)
+    if mode == "check":
+        return engine.check("license", request, asked)
+    return engine.decide("license", request, context=asked)
 
 
 def test_a_disk_that_was_full_is_written_to_again_and_the_chain_is_whole(settings: Settings) -> None:
@@ -252,10 +259,10 @@ def test_a_decision_that_is_not_recorded_uses_no_approval_and_asks_for_none(sett
 
 def test_a_request_for_approval_that_another_decision_has_told_of_stays(settings: Settings) -> None:
     with opened(grown(settings)) as engine, closing(open_store(settings.state)) as store:
-        engine._now = lambda: MOMENT  # noqa: SLF001
+        engine._now = lambda: MOMENT
         asked = ask(engine, REVIEWED).decision.approval
         assert asked is not None
-        engine._now = lambda: MOMENT + timedelta(seconds=1)  # noqa: SLF001
+        engine._now = lambda: MOMENT + timedelta(seconds=1)
         with full(settings.state):
             assert ask(engine, REVIEWED).exit == 4
         assert [one.id for one in store.approvals("requested", 10)] == [asked.id]
@@ -273,7 +280,7 @@ def test_an_idempotency_key_of_a_decision_that_is_not_recorded_is_free_again(set
 class Failing(DiskStorage):
     """A disk whose sync of the record fails while `failing`, though all bytes can be read back."""
 
-    failing = False
+    failing: ClassVar[bool] = False
 
     def sync(self, path: str) -> None:
         if self.failing and path == DECISIONS:
@@ -287,7 +294,7 @@ def test_lines_that_were_written_and_never_answered_are_cut_after_a_failed_sync(
     monkeypatch.setattr("engine.record.standing.DiskStorage", Failing)
     with opened(settings) as engine:
         first = ask(engine)
-        Failing.failing = True
+        monkeypatch.setattr(Failing, "failing", True)
         refused = ask(engine)
         assert codes(refused) == ["engine.record_unavailable"]
         whole = (settings.state / DECISIONS).read_text(encoding="utf-8")
@@ -302,14 +309,13 @@ def test_lines_that_were_written_and_never_answered_are_cut_after_a_failed_sync(
 
 
 def test_a_record_that_another_process_holds_is_taken_over_when_it_is_free(settings: Settings) -> None:
-    with opened(settings) as first:
-        assert ask(first).exit == 0
-        with opened(replace(settings, record_lock_seconds=0.05)) as second:
+    with ExitStack() as stack:
+        with opened(settings) as first:
+            assert ask(first).exit == 0
+            second = stack.enter_context(opened(replace(settings, record_lock_seconds=0.05)))
             assert codes(ask(second)) == ["engine.record_locked"]
-            first.__exit__(None, None, None)
-            until(lambda: second.status().record)
-            assert ask(second).exit == 0
-        first.__enter__()
+        until(lambda: second.status().record)
+        assert ask(second).exit == 0
     assert verify(settings.state).ok
 
 
@@ -339,3 +345,184 @@ def test_a_state_that_is_not_in_its_place_counts_nothing_elsewhere(name: str, se
         back()
         until(lambda: engine.status().state)
         assert [codes(ask(engine)) for _ in range(2)] == [[], ["budget_exhausted"]]
+
+
+HOLD = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(state: Path) -> Iterator[None]:
+    """The state file locked by another process."""
+    command = [sys.executable, "-c", HOLD, str(state / "state.sqlite3")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"held\n"
+            yield
+        finally:
+            process.kill()
+
+
+def metric(api: Serving, name: str) -> float:
+    """The value of a gauge."""
+    text = api.ask("GET", "/metrics").body.decode()
+    return float(next(line for line in text.splitlines() if line.startswith(f"{name} ")).rpartition(" ")[2])
+
+
+def test_neither_health_nor_ready_nor_metrics_waits_for_a_locked_state(tmp_path: Path, cache: Path) -> None:
+    with serving(tmp_path, cache) as api, ThreadPoolExecutor(12) as pool:
+        assert api.decide("license", ALLOWED).json["outcome"] == "allow"
+        assert api.ask("GET", "/ready").status == 200
+        with held(api.state):
+            waiting = [pool.submit(api.decide, "license", ALLOWED, Idempotency_Key=f"k-{one}") for one in range(12)]
+            until(lambda: metric(api, "engine_decisions_in_flight") + metric(api, "engine_decisions_waiting") == 12)
+            statuses = [api.ask("GET", path).status for path in ("/health", "/metrics", "/ready") * 3]
+            assert not any(one.done() for one in waiting)  # they wait for the state, and nothing waits for them
+            assert statuses[0::3] + statuses[1::3] == [200] * 6
+            until(lambda: api.ask("GET", "/ready").json["state"] is False)
+            assert api.ask("GET", "/health", control=True).json["state"] is False
+        until(lambda: api.ask("GET", "/ready").status == 200)
+        assert {one.result().status for one in waiting} <= {200, 503}
+
+
+# rolled back
+
+
+def copied(state: Path, to: Path, *names: str) -> None:
+    for name in names:
+        if (state / name).is_dir():
+            shutil.copytree(state / name, to / name, dirs_exist_ok=True)
+        else:
+            to.mkdir(exist_ok=True)
+            shutil.copy(state / name, to / name)
+
+
+def put_back(kept: Path, state: Path, *names: str) -> None:
+    for name in names:
+        if (state / name).is_dir():
+            shutil.rmtree(state / name)
+    copied(kept, state, *names)
+
+
+def test_a_record_rolled_back_together_with_its_checkpoints_is_refused(settings: Settings, tmp_path: Path) -> None:
+    files = (RECORDS, CHECKPOINTS)
+    with opened(settings) as engine:
+        ask(engine)
+    copied(settings.state, tmp_path / "old", *files)
+    with opened(settings) as engine:
+        ask(engine)
+    copied(settings.state, tmp_path / "new", *files)
+    put_back(tmp_path / "old", settings.state, *files)
+    assert verify(settings.state).ok  # by itself it is whole
+    with opened(settings) as engine:
+        refused = ask(engine)
+    assert (refused.exit, codes(refused)) == (4, ["engine.record_rolled_back"])
+    put_back(tmp_path / "new", settings.state, *files)
+    with opened(settings) as engine:
+        assert ask(engine).exit == 0
+
+
+def test_a_record_that_was_removed_with_all_that_belongs_to_it_is_refused_until_the_state_is_moved_too(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with opened(settings) as engine:
+        ask(engine)
+    for name in (RECORDS, CHECKPOINTS, "keys"):
+        shutil.rmtree(settings.state / name)
+    (settings.state / INSTALLATION).unlink()
+    with opened(settings) as engine:
+        assert codes(ask(engine)) == ["engine.record_rolled_back"]
+    settings.state.rename(tmp_path / "aside")
+    with opened(settings) as engine:
+        assert ask(engine).exit == 0
+
+
+def test_lines_of_a_killed_engine_are_vouched_for_within_moments_and_cannot_be_cut_off(
+    tmp_path: Path, cache: Path
+) -> None:
+    with serving(tmp_path, cache) as api:
+        for _ in range(3):
+            assert api.decide("license", ALLOWED).json["outcome"] == "allow"
+        log = api.state / DECISIONS
+        count = log.read_bytes().count(b"\n")
+        until(lambda: json.loads((api.state / CHECKPOINT).read_bytes())["seq"] == count)
+        api.process.kill()
+        api.process.wait()
+    whole = log.read_bytes()
+    log.write_bytes(whole[: whole.rfind(b"\n", 0, -1) + 1])
+    assert [one.kind.value for one in verify(api.state).breaks] == ["before_checkpoint"]
+    log.write_bytes(whole)
+    assert verify(api.state).ok
+
+
+def test_the_command_compares_with_the_state_and_with_a_checkpoint_that_was_kept_elsewhere(
+    tmp_path: Path, cache: Path
+) -> None:
+    command = Command.of(tmp_path, cache)
+    assert command.check(BUNDLES / "offline_fixture").code == 0
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    shutil.copy(command.state / CHECKPOINT, first)
+    shutil.copytree(command.state, tmp_path / "old")
+    assert command.check(BUNDLES / "offline_fixture").code == 0
+    shutil.copy(command.state / CHECKPOINT, second)
+    for copy in (first, second):
+        run = command("record", "verify", "--against", copy)
+        assert (run.code, run.stdout.count("contained")) == (0, 2)
+    state = command.state / "state.sqlite3"
+    shutil.move(state, tmp_path / "state.sqlite3")
+    put_back(tmp_path / "old", command.state, RECORDS, CHECKPOINTS, "state.sqlite3")
+    assert command("record", "verify").code == 0  # with the state rolled back too, nothing here can tell
+    assert command("record", "verify", "--against", first).code == 0
+    run = command("record", "verify", "--against", second, "--format", "json")
+    assert (run.code, [one["kind"] for one in run.json["breaks"]]) == (4, ["rolled_back"])
+    shutil.move(tmp_path / "state.sqlite3", state)
+    run = command("record", "verify", "--format", "json")
+    assert (run.code, [one["kind"] for one in run.json["breaks"]]) == (4, ["rolled_back"])
+    first.write_bytes(first.read_bytes().replace(b'"seq":1', b'"seq":2'))
+    run = command("record", "verify", "--against", first)
+    assert (run.code, "--against:1: bad_signature" in run.stdout) == (4, True)
+    assert command("record", "verify", "--against", tmp_path / "nothing").code == 2
+
+
+class Forgetful:
+    """A state that cannot be read at first, and then remembers what the test says."""
+
+    def __init__(self) -> None:
+        self.ends: dict[str, Position] | None = None
+
+    def known(self) -> dict[str, Position]:
+        if self.ends is None:
+            raise StateError("locked", remedy="wait")
+        return self.ends
+
+    def remember(self, installation: str, end: Position) -> None:
+        self.known()[installation] = end
+
+
+@pytest.mark.parametrize("seq", [1, 9])
+def test_a_state_that_could_not_be_read_is_compared_with_as_soon_as_it_can(seq: int, tmp_path: Path) -> None:
+    heads = Forgetful()
+    log = StandingLog(tmp_path / "state", heads, lock_seconds=1.0, clock=clock)
+    try:
+        assert log.append(decision(1)) == 1
+        whole = (tmp_path / "state" / DECISIONS).read_bytes()
+        end = Position(1, seq, len(whole) * seq, seq, sha256(whole[:-1]).hexdigest())
+        installation = json.loads((tmp_path / "state" / INSTALLATION).read_bytes())["id"]
+        heads.ends = {installation: end}
+        if seq == 1:
+            log.append(decision(2))
+            until(lambda: heads.known()[installation].seq == 2)
+            assert log.usable
+        else:
+            until(lambda: not log.usable)
+            with pytest.raises(RecordError):
+                log.append(decision(2))
+    finally:
+        with suppress(RecordError):
+            log.close()

@@ -22,10 +22,10 @@ from engine.record.checkpoint import read_anchor
 from engine.record.commit import GroupCommit
 from engine.record.layout import LINE_BYTES, LOCK, RECORDS, SEGMENT_BYTES, BreakKind, BrokenError
 from engine.record.model import Body, DecisionRecord, RecoveryRecord, encode_body, timestamp, utc_now
-from engine.record.recovery import Answered, Heads, recover
+from engine.record.recovery import Answered, recover
 from engine.record.source_events import SourceEvent, block
 from engine.record.storage import ChangedError, DiskStorage, LockHeldError, Storage
-from engine.record.verify import require_contained
+from engine.record.verify import Heads, require_contained
 from engine.record.writer import Writer
 
 _HEAD_BYTES = 128

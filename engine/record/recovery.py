@@ -14,7 +14,7 @@ Segments that retention was about to remove, before the signed anchor, are remov
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import BinaryIO
@@ -37,7 +37,6 @@ from engine.record.layout import (
     CUT,
     DECISIONS,
     EVENTS,
-    INSTALLATION,
     KEYS,
     RECORDS,
     Break,
@@ -48,7 +47,14 @@ from engine.record.layout import (
 from engine.record.model import RecoveryRecord
 from engine.record.segments import find_segments, open_segments
 from engine.record.storage import Storage
-from engine.record.verify import require_checkpoint, require_contained, require_unused, unfinished
+from engine.record.verify import (
+    Heads,
+    require_checkpoint,
+    require_contained,
+    require_known,
+    require_unused,
+    unfinished,
+)
 from engine.record.walk import walk
 
 _CHUNK = 1 << 20
@@ -79,10 +85,6 @@ class Answered:
     alone: bool
 
 
-Heads = Mapping[str, Position]
-"""Ends of records that are remembered outside of them, by installation."""
-
-
 def recover(storage: Storage, clock: Callable[[], str], heads: Heads, answered: Answered | None = None) -> Opened:
     """Make the record ready for the one writer, which holds the lock. Raises BrokenError, OSError.
 
@@ -92,11 +94,9 @@ def recover(storage: Storage, clock: Callable[[], str], heads: Heads, answered: 
     if answered is not None and answered.installation not in known:
         known[answered.installation] = answered.end
     identity = read_identity(storage)
+    require_known(known, identity)
     if identity is None:
-        _require_none(known)
         identity = _first_use(storage, clock)
-    elif known and identity.installation not in known:
-        raise _replaced(known, identity.installation)
     anchor = read_anchor(storage, identity)
     checkpoint = require_checkpoint(storage, identity, anchor)
     if checkpoint.seq == 0:
@@ -119,20 +119,13 @@ def recover(storage: Storage, clock: Callable[[], str], heads: Heads, answered: 
     return opened
 
 
-def _require_none(known: Heads) -> None:
-    if known:
-        raise _replaced(known, "none")
-
-
-def _replaced(known: Heads, found: str) -> BrokenError:
-    return BrokenError(Break(INSTALLATION, 1, 0, None, BreakKind.ROLLED_BACK, " or ".join(sorted(known)), found))
-
-
 def _cut_unanswered(storage: Storage, end: Position) -> None:
     surplus = (storage.size(end.file) or 0) - end.size
     if surplus > 0:
         kind, found = BreakKind.TORN_TAIL, f"{surplus} bytes"
-        _cut(storage, end, Break(end.file, end.lines + 1, end.size, end.seq + 1, kind, "lines that were answered", found))
+        _cut(
+            storage, end, Break(end.file, end.lines + 1, end.size, end.seq + 1, kind, "lines that were answered", found)
+        )
 
 
 def remove_segments(storage: Storage, numbers: Iterable[int]) -> None:

@@ -137,7 +137,9 @@ class SimulatedDisk:
     def unchanged(self, path: str, size: int | None = None) -> None:
         inode, content = self.watched[path]
         now = self.view.get(path)
-        if now is not inode or (now is not None and (len(now.seen) != size if size is not None else now.seen != content)):
+        if now is not inode or (
+            now is not None and (len(now.seen) != size if size is not None else now.seen != content)
+        ):
             raise ChangedError(path)
 
     def release(self, path: str) -> None:

@@ -174,8 +174,8 @@ SPOILED: dict[str, tuple[bytes | str, str]] = {
     "empty": (b"", "no state file"),
     "cut": (b"SQLite format 3\0", "no state file"),
     "noise": (random.Random(5).randbytes(20_000), "no state file"),  # noqa: S311
-    "later version": ("PRAGMA user_version = 4", "version 4, this engine knows version 3"),
-    "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 3"),
+    "later version": ("PRAGMA user_version = 5", "version 5, this engine knows version 4"),
+    "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 4"),
     "another program": ("PRAGMA application_id = 7", "no state file"),
     "earlier version": ("PRAGMA user_version = 1", "damaged"),  # but with the tables of this one
     "table gone": ("DROP TABLE tokens", "damaged"),
