@@ -302,8 +302,7 @@ def _verification_text(found: Verification) -> str:
     if found.checkpoint is not None:
         signed = found.checkpoint
         text.append(f"  checkpoint  line {signed.seq:,}, {signed.time}, signed with key {signed.key}")
-    for seq in found.contained:
-        text.append(f"  contained   line {seq:,}, as remembered outside the record")
+    text += [f"  contained   line {seq:,}, as remembered outside the record" for seq in found.contained]
     if found.writing:
         text.append("  an engine is writing to it now; what it has not finished is not counted")
     for broken in found.breaks:

@@ -283,7 +283,7 @@ def _broken(problem: BrokenError, place: str) -> RecordError:
     broken = problem.broken
     if broken.kind is BreakKind.ROLLED_BACK:
         return RecordError(
-            f"the record is older than it was, or another one: line {broken.seq or 1} is not the one that is remembered",
+            f"the record was rolled back or replaced: line {broken.seq or 1} is not the one that is remembered",
             remedy="restore the newest copy of the record; nothing is decided until then, or until the whole state"
             " folder is moved aside",
             where=Location(f"{place}/{broken.file}", broken.line),

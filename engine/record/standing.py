@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.errors import EngineError, Location, RecordError
+from engine.errors import EngineError, RecordError
 from engine.record.chain import Position
 from engine.record.layout import LOCK, RECORDS
 from engine.record.log import RecordLog
@@ -176,7 +176,6 @@ class StandingLog:
         answered = self._answered
         if answered is not None and answered.alone and not self._storage.holds(LOCK):
             self._answered = Answered(answered.installation, answered.end, alone=False)
-            self._storage.close()
         self._open(0.0)
 
     def _open(self, lock_seconds: float) -> None:

@@ -115,9 +115,8 @@ def verify_storage(storage: Storage, heads: Heads | None = None, against: bytes 
         require_known(known, identity)
         if identity is None:
             require_unused(storage)
-            if against is not None:
-                raise BrokenError(Break(CHECKPOINT, 1, 0, None, BreakKind.ROLLED_BACK, "a record", "none"))
-            return Verification(())
+            none = Break(INSTALLATION, 1, 0, None, BreakKind.ROLLED_BACK, "a record", "none")
+            return Verification(() if against is None else (none,))
         ends = [known[identity.installation]] if known else []
         if against is not None:
             ends.append(parse_checkpoint(against, identity).position)

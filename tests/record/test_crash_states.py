@@ -257,9 +257,11 @@ def test_what_was_answered_and_is_gone_is_never_begun_anew() -> None:
     log = goes_on(session, opened(session.disk), 3)
     old = SimulatedDisk(Session(SimulatedDisk()).run(1).disk.tree())
     for disk in (SimulatedDisk({"records": None}), old):
+        before = disk.tree()
         with pytest.raises(RecordError) as refused:
             RecordLog.on(disk, lock_seconds=1, clock=clock, place="state", answered=log.leave())
         assert refused.value.code == "engine.record_rolled_back"
+        assert disk.tree() == before
 
 
 class NoSync(SimulatedDisk):

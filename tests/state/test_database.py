@@ -304,6 +304,17 @@ def test_a_file_that_was_replaced_is_used_no_more(state: Path) -> None:
             store.used(ONE, NOW)
 
 
+@pytest.mark.parametrize("end", ["", "-wal"])
+def test_what_is_committed_to_a_file_that_was_moved_meanwhile_is_not_taken_for_kept(end: str, state: Path) -> None:
+    path = Path(f"{state / 'state.sqlite3'}{end}")
+    with opened(state) as store:
+        assert isinstance(store, SqliteStore)
+        with pytest.raises(StateError, match="moved or replaced"):
+            store._database.write(lambda _: path.rename(path.with_suffix(".aside")))
+        path.with_suffix(".aside").rename(path)
+        assert store.writable()
+
+
 def test_a_closed_store_is_used_no_more(state: Path) -> None:
     store = open_store(state)
     assert store.writable()
