@@ -220,7 +220,7 @@ async def _perform_async(step: Step) -> Any:
     if isinstance(step, Append):
         return await step.log.append_async(step.body, step.events)
     if isinstance(step, Work):
-        return await _ended(_own_thread(step.run))
+        return await _ended(own_thread(step.run))
     loop = asyncio.get_running_loop()
     return await _ended(loop.run_in_executor(_slow() if step.slow else None, step.run))
 
@@ -235,7 +235,7 @@ async def _ended(thread: asyncio.Future[T]) -> T:
                 raise
 
 
-def _own_thread(run: Callable[[], T]) -> asyncio.Future[T]:
+def own_thread(run: Callable[[], T]) -> asyncio.Future[T]:
     """A thread that the end of the program does not wait for, as it does for those of a pool."""
     ended: Future[T] = Future()
     ended.set_running_or_notify_cancel()  # from here on it cannot be cancelled

@@ -7,7 +7,9 @@ import hashlib
 import secrets
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from adapters.artifacts import ArtifactDirectory
 from adapters.resolver import Resolver
 from engine import __version__
-from engine.drive import Steps, run, run_all, run_all_async, run_async
-from engine.errors import EngineError, Location
+from engine.drive import Steps, own_thread, run, run_all, run_all_async, run_async
+from engine.errors import EngineError, Location, StateError
 from engine.flow import Answer, Context, Parts
+from engine.look import Look
 from engine.model import Boundary, Decision, Gate, Mode, Permit, Result, Revisions
 from engine.once import answer_once
 from engine.opa.binary import find_binary
@@ -29,9 +32,10 @@ from engine.points import World
 from engine.points.registry import POINTS, find
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
-from engine.record.log import RecordLog
 from engine.record.model import RecoveryRecord
 from engine.record.patterns import know
+from engine.record.standing import StandingLog
+from engine.record_heads import StateHeads
 from engine.serving import Down, Served
 from engine.settings import Settings
 from engine.work import Hand, Job
@@ -49,6 +53,9 @@ T = TypeVar("T")
 _ANYBODY = Context()
 _PROBE_SECONDS = 0.5
 """For a decision of a fraction of a millisecond, on a loaded machine."""
+
+_STORE_SECONDS = 1.0
+"""Between two tries to open a state that cannot be opened: each may wait for seconds for another process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,8 @@ class Status:
     revisions: Revisions | None
     opa_pid: int | None
     opa_restarts: int
+    state_age: float
+    """Seconds since the state was last looked at: a look that takes long is not waited for."""
 
     @property
     def ready(self) -> bool:
@@ -113,11 +122,15 @@ class _Open:
         self._boundaries: tuple[Boundary, ...] | None = None
         self._sandboxes: Sandboxes | None = None
         self._supervisor: Supervisor[PolicyBundle] | Down
-        self._log: RecordLog | Down
+        self._log: StandingLog
         self._store: Store | None = None
         self._machine: Machine | None = None
         self._resolver: Resolver
         self._opening = threading.Lock()
+        self._opening_store = threading.Lock()
+        self._store_fault: EngineError | None = None
+        self._store_again = 0.0
+        self._state_look = Look(self._state_works)
         self._walking: set[asyncio.Task[Any]] = set()
 
     @property
@@ -133,7 +146,7 @@ class _Open:
     @property
     def recovered(self) -> tuple[RecoveryRecord, ...]:
         """What a crash had left unfinished in the record, and was cut and kept when it was opened."""
-        return self._log.recovered if isinstance(self._log, RecordLog) else ()
+        return self._log.recovered
 
     def _open(self) -> None:
         self._supervisor, version = self._start_opa()
@@ -171,10 +184,10 @@ class _Open:
             self._supervisor.close()
         finally:
             try:
+                self._log.close()
+            finally:
                 if self._store is not None:
                     self._store.close()
-            finally:
-                self._log.close()
 
     def _activate(self) -> Activated:
         supervisor = self._supervisor
@@ -198,12 +211,14 @@ class _Open:
             generation = self._supervisor.current
             revisions, pid, restarts = generation.policy.revisions, generation.pid, self._supervisor.restarts
             opa = _proves_itself(generation)
-        record = isinstance(self._log, RecordLog) and self._log.usable
+        state = self._state_look.last()
+        return Status(opa, self._log.usable, state.good, revisions, pid, restarts, state.age)
+
+    def _state_works(self) -> bool:
         try:
-            state = self._open_store().writable()
+            return self._open_store().writable()
         except EngineError:
-            state = False
-        return Status(opa, record, state, revisions, pid, restarts)
+            return False
 
     def _steps(self, point: str, request: Any, mode: Mode, context: Context, hand: Hand | None) -> Steps[Answer]:
         if self.parts is None:
@@ -293,22 +308,32 @@ class _Open:
             if isinstance(policy, Release):
                 write_last(self.settings.state, policy.statement.last)
 
-    def _open_log(self) -> RecordLog | Down:
-        try:
-            return RecordLog.open(
-                self.settings.state / "records",
-                lock_seconds=self.settings.record_lock_seconds,
-                clock=lambda: datetime.now(UTC),
-            )
-        except EngineError as error:
-            return Down(error)
+    def _open_log(self) -> StandingLog:
+        return StandingLog(
+            self.settings.state,
+            StateHeads(self.settings.state, self._open_store),
+            lock_seconds=self.settings.record_lock_seconds,
+            clock=lambda: datetime.now(UTC),
+            on_event=self._on_event,
+        )
 
     def _open_store(self) -> Store:
         from engine.state import open_store  # most dry runs need none
 
-        with self._opening:
-            if self._store is None:
-                self._store = open_store(self.settings.state)
+        with self._opening_store:
+            failed = self._store
+            if failed is not None and not failed.failed:
+                return failed
+            if self._store_fault is not None and time.monotonic() < self._store_again:
+                raise self._store_fault
+            try:
+                if failed is not None:
+                    failed.close()
+                self._store = open_store(self.settings.state, after_fault=failed is not None)
+                self._store_fault = None
+            except EngineError as error:  # callers that waited here meanwhile do not wait for it once more
+                self._store_fault, self._store_again = error, time.monotonic() + _STORE_SECONDS
+                raise
             return self._store
 
     def _open_sandboxes(self) -> Sandboxes:
@@ -418,6 +443,8 @@ class AsyncEngine(_Open):
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self._open)
+        with suppress(EngineError):  # what needs the state is refused until it can be opened
+            await asyncio.to_thread(self._open_store)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -480,12 +507,14 @@ class AsyncEngine(_Open):
         return await asyncio.to_thread(self._activate)
 
     def store(self) -> Store:
-        """Budgets, approvals, tokens. Blocks when it is opened first. Raises StateError."""
-        return self._open_store()
+        """Budgets, approvals, tokens. Never waits; raises StateError while the state is not open."""
+        if self._store is None:
+            raise self._store_fault or StateError("the state is not open yet", remedy="ask again in a second")
+        return self._store
 
     async def status(self) -> Status:
         """`Engine.status`."""
-        return await asyncio.to_thread(self._status)
+        return await own_thread(self._status)  # threads of a pool may all wait for the state
 
 
 def _proves_itself(generation: Generation[PolicyBundle]) -> bool:

@@ -167,6 +167,7 @@ class _Case:
     verdict: Verdict | None = None
     approval: Approval | None = None
     taken: Store | None = None
+    asked: str | None = None
     fault: EngineError | None = None
     durations: dict[str, int] = field(default_factory=dict)
 
@@ -367,21 +368,30 @@ def _approve(case: _Case, verdict: Verdict, parts: Parts) -> Steps[None]:
             created_at=document["now"],
             expires_at=document["now"] + verdict.approval_seconds,
         )
-        row = yield Call(lambda: parts.store().request_approval(new))
+        store: Store = yield Call(parts.store)
+        row = yield Call(lambda: store.request_approval(new))
+        if row.created_at == new.created_at:
+            case.taken, case.asked = store, row.id
         case.approval = Approval(id=row.id, state="requested", expires_at=row.expires_at)
 
 
 def _give_back(case: _Case) -> Steps[None]:
-    """Return what a request that is not allowed has taken; what cannot be returned stays taken."""
-    store, own, wanted = case.taken, case.decision_id, case.context.approval
+    """Return what a request that is not allowed has taken; what cannot be returned stays taken.
+
+    A fault takes back the request for approval too: its id is in no answer and in no record.
+    """
+    store, own, wanted, asked = case.taken, case.decision_id, case.context.approval, case.asked
     if store is None:
         return
     allowed = case.fault is None and case.verdict is not None and case.verdict.outcome is Outcome.ALLOW
-    with suppress(Exception):
-        if not allowed:
-            yield Call(lambda: store.release(own))
-        if wanted and not (allowed and case.approval is not None):
-            yield Call(lambda: store.unclaim(wanted, own))
+    returned = [] if allowed else [lambda: store.release(own)]
+    if wanted and not (allowed and case.approval is not None):
+        returned.append(lambda: store.unclaim(wanted, own))
+    if asked and case.fault is not None:
+        returned.append(lambda: store.withdraw_approval(asked))
+    for one in returned:
+        with suppress(Exception):
+            yield Call(one)
 
 
 def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Steps[Answer]:
@@ -406,6 +416,7 @@ def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Steps[Answ
         case.fault = error if isinstance(error, EngineError) else _internal(error)
         case.approval = None
         decision = _decision(case)
+        yield from _give_back(case)
     parts.observe(decision, case.durations)
     sealed = None if hand is None else permit(decision)
     if sealed is None or hand is None or case.gathered is None or case.input_digest is None:

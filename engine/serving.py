@@ -82,7 +82,7 @@ class Served:
 
 
 class Down:
-    """Stands where OPA, the record or the state should be: whatever is asked of it, the fault is the answer."""
+    """Stands where OPA should be: whatever is asked of it, the fault is the answer."""
 
     catalogue = _NOTHING
 
@@ -101,18 +101,6 @@ class Down:
 
     async def ask_async(self, _rule: str, _document: dict[str, Any]) -> NoReturn:
         """No answer."""
-        raise self.fault
-
-    def append(self, _body: Any, _events: tuple[Any, ...] = ()) -> NoReturn:
-        """No line."""
-        raise self.fault
-
-    def append_many(self, _bodies: Any) -> NoReturn:
-        """No line."""
-        raise self.fault
-
-    async def append_async(self, _body: Any, _events: tuple[Any, ...] = ()) -> NoReturn:
-        """No line."""
         raise self.fault
 
     def budgets(self, _point: str) -> Mapping[str, int]:

@@ -27,6 +27,7 @@ async def health(api: Api, exchange: Exchange) -> Response:
             "opa": {"alive": status.opa, "restarts": status.opa_restarts},
             "record": status.record,
             "state": status.state,
+            "state_age_seconds": round(status.state_age, 3),
             "version": __version__,
         }
     return Response(200, json.dumps(document).encode("ascii"))

@@ -60,6 +60,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "engine.record_unavailable": (503, _BROKEN_ENGINE),
     "engine.record_locked": (503, _BROKEN_ENGINE),
     "engine.record_broken": (503, _BROKEN_ENGINE),
+    "engine.record_rolled_back": (503, _BROKEN_ENGINE),
     "engine.state_unavailable": (503, _BROKEN_ENGINE),
     "engine.opa_error": (500, _BROKEN_ENGINE),
     "engine.answer_malformed": (500, _BROKEN_ENGINE),

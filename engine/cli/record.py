@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -76,6 +76,7 @@ _MEANINGS = {
     "before_checkpoint": "the file is shorter than it was when it was signed",
     "checkpoint_mismatch": "the file is not the one that was signed",
     "checkpoint_missing": "there is no checkpoint, so a cut or rewritten record cannot be told from a whole one",
+    "rolled_back": "the record has not the line that is remembered elsewhere: it is an older copy, or was rewritten",
     "installation_missing": "it is not known which installation wrote this record",
     "bad_signature": "this file is not signed with the key of this record",
 }
@@ -94,17 +95,44 @@ Since = Annotated[
 
 
 @app.command("verify")
-def verify_record(state: options.State = None, how: How = Format.TEXT) -> None:
-    """Check every line, segment, signature and source event.
+def verify_record(
+    state: options.State = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", metavar="CHECKPOINT", help="A copy of checkpoints/decisions.json that was kept elsewhere."
+        ),
+    ] = None,
+    how: How = Format.TEXT,
+) -> None:
+    """Check every line, segment, signature and source event, and that nothing remembered elsewhere is missing.
 
     Ends with 0; with 1 where only a crash left an unfinished end, which the next start mends; with 4 where
-    something is broken.
+    something is broken, or the record is older than the engine's state or --against remembers.
     """
     from engine.record.verify import verify
+    from engine.record_heads import StateHeads
+    from engine.state import open_store
 
-    found = verify(state_folder(state))
+    folder = state_folder(state)
+    copy = None if against is None else _copy(against)
+    with ExitStack() as stack:
+        heads = StateHeads(folder, lambda: stack.enter_context(closing(open_store(folder)))).known()
+    found = verify(folder, heads, copy)
     typer.echo(_verification_json(found) if how is Format.JSON else _verification_text(found))
     raise typer.Exit(Exit.ALLOW if found.ok else Exit.DENY if found.repairable else Exit.FAILED_CLOSED)
+
+
+def _copy(path: Path) -> bytes:
+    """A checkpoint that was kept elsewhere. Raises GatherError."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1 << 16)
+    except OSError as error:
+        raise GatherError(
+            f"`{shown(str(path))}` cannot be read: {(error.strerror or 'input failed').lower()}",
+            remedy="name a copy of checkpoints/decisions.json",
+        ) from error
 
 
 @app.command("show")
@@ -274,6 +302,7 @@ def _verification_text(found: Verification) -> str:
     if found.checkpoint is not None:
         signed = found.checkpoint
         text.append(f"  checkpoint  line {signed.seq:,}, {signed.time}, signed with key {signed.key}")
+    text += [f"  contained   line {seq:,}, as remembered outside the record" for seq in found.contained]
     if found.writing:
         text.append("  an engine is writing to it now; what it has not finished is not counted")
     for broken in found.breaks:
@@ -331,6 +360,7 @@ def _verification_json(found: Verification) -> str:
             "removed": found.removed,
             "anchor": None if found.anchor is None else found.anchor.model_dump(mode="json"),
             "checkpoint": None if found.checkpoint is None else found.checkpoint.model_dump(mode="json"),
+            "contained": list(found.contained),
             "writing": found.writing,
         }
     )

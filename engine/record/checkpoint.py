@@ -159,6 +159,11 @@ def read_checkpoint(storage: Storage, identity: Identity | None) -> Checkpoint |
     return _read(storage, CHECKPOINT, Checkpoint, identity)
 
 
+def parse_checkpoint(written: bytes, identity: Identity) -> Checkpoint:
+    """A checkpoint that was kept elsewhere. Raises BrokenError unless it is signed by `identity`."""
+    return _parsed(written[:_SMALL], "--against", Checkpoint, identity)
+
+
 def read_anchor(storage: Storage, identity: Identity | None) -> Anchor | None:
     """The anchor; None where nothing was ever removed. Raises BrokenError unless it is signed by `identity`."""
     return _read(storage, ANCHOR, Anchor, identity)
@@ -203,8 +208,10 @@ _SignedT = TypeVar("_SignedT", bound=_Signed)
 
 def _read(storage: Storage, path: str, model: type[_SignedT], identity: Identity | None) -> _SignedT | None:
     written = read_file(storage, path, _SMALL)
-    if written is None:
-        return None
+    return None if written is None else _parsed(written, path, model, identity)
+
+
+def _parsed(written: bytes, path: str, model: type[_SignedT], identity: Identity | None) -> _SignedT:
     try:
         signed = model.model_validate_json(written)
         fields = signed.model_dump(mode="json", exclude={"mac"})

@@ -77,6 +77,7 @@ class GroupCommit:
         self._leader: _Ticket | None = None
         self._open = True
         self.failed = False
+        self.reason: RecordError | None = None
         self._idle: threading.Lock | None = None
         self._worker = _Ticket(held=None)
         self._calls: queue.SimpleQueue[_Ticket | None] = queue.SimpleQueue()
@@ -264,6 +265,7 @@ class GroupCommit:
         with self._guard:
             self._open = False
             self.failed = True
+            self.reason = self.reason or self._failure(error)
             waiting = list({id(one): one for one in (*ticket.batch, *self._queue)}.values())
             self._queue.clear()
             for one in waiting:

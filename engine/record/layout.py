@@ -61,6 +61,7 @@ class BreakKind(StrEnum):
     BEFORE_CHECKPOINT = "before_checkpoint"  # shorter than was vouched for
     CHECKPOINT_MISMATCH = "checkpoint_mismatch"  # another content than was vouched for
     CHECKPOINT_MISSING = "checkpoint_missing"
+    ROLLED_BACK = "rolled_back"  # without a line that is remembered outside the record
     INSTALLATION_MISSING = "installation_missing"
     BAD_SIGNATURE = "bad_signature"  # the checkpoint or the anchor is not signed with this record's key
 

@@ -2,8 +2,8 @@
 
 `append` for threads and `append_async` for event loops return when a line, and before it the source events it
 covers, are durable. All callers share one queue (commit.py) before one writer (writer.py). Any failure on the
-way closes the log for ever; only a new start may try again (a retried sync can report success for data that is
-lost, fsync(2)).
+way closes the log for ever: a retried sync can report success for data that is lost (fsync(2)). Another log may
+be opened on the same files (standing.py), which reads again what is there.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from types import TracebackType
 from typing import Self
 
 from engine.errors import Location, RecordError
+from engine.record.chain import Position
+from engine.record.checkpoint import read_anchor
 from engine.record.commit import GroupCommit
-from engine.record.layout import LINE_BYTES, LOCK, RECORDS, SEGMENT_BYTES, BrokenError
+from engine.record.layout import LINE_BYTES, LOCK, RECORDS, SEGMENT_BYTES, BreakKind, BrokenError
 from engine.record.model import Body, DecisionRecord, RecoveryRecord, encode_body, timestamp, utc_now
-from engine.record.recovery import Opened, recover
+from engine.record.recovery import Answered, recover
 from engine.record.source_events import SourceEvent, block
-from engine.record.storage import DiskStorage, LockHeldError, Storage
+from engine.record.storage import ChangedError, DiskStorage, LockHeldError, Storage
+from engine.record.verify import Heads, require_contained
 from engine.record.writer import Writer
 
 _HEAD_BYTES = 128
@@ -32,17 +35,15 @@ _HEAD_BYTES = 128
 class RecordLog:
     """An open record. Made by `open`; threads may share it; use it as a context manager or call `close`."""
 
-    def __init__(
-        self, storage: Storage, opened: Opened, clock: Callable[[], datetime], place: str, segment_bytes: int
-    ) -> None:
+    def __init__(self, storage: Storage, writer: Writer, place: str) -> None:
         self.storage = storage
         self._place = place
         self._owner = os.getpid()
         self._closing = threading.Lock()
         self._closed = False
-        self._opened = opened
-        self._writer = Writer(storage, opened, segment_bytes, lambda: timestamp(clock()))
-        self._commits = GroupCommit(opened.end.seq, opened.end.hash, self._writer.write, storage.close, self._failure)
+        self._opened = opened = writer.opened
+        self._writer = writer
+        self._commits = GroupCommit(opened.end.seq, opened.end.hash, writer.write, storage.release_all, self._failure)
 
     @classmethod
     def open(
@@ -79,13 +80,22 @@ class RecordLog:
         clock: Callable[[], datetime],
         place: str,
         segment_bytes: int = SEGMENT_BYTES,
+        heads: Callable[[], Heads] = dict,
+        answered: Answered | None = None,
     ) -> RecordLog:
-        """`open` on any storage; `place` names it in errors."""
+        """`open` on any storage; `place` names it in errors.
+
+        The record has to contain all `heads`, which are asked for under the lock, and what was `answered`
+        from it before. A lock that is held already is kept, also where opening fails.
+        """
+        held = storage.holds(LOCK)
         try:
-            storage.make_folder("")
-            storage.make_folder(RECORDS)
+            if answered is None:
+                storage.make_folder("")
+                storage.make_folder(RECORDS)
             storage.lock(LOCK, lock_seconds)
-            opened = recover(storage, lambda: timestamp(clock()))
+            opened = recover(storage, lambda: timestamp(clock()), heads(), answered)
+            return cls(storage, Writer(storage, opened, segment_bytes, lambda: timestamp(clock())), place)
         except LockHeldError:
             storage.close()
             raise RecordError(
@@ -94,21 +104,28 @@ class RecordLog:
                 where=Location(place),
                 code="engine.record_locked",
             ) from None
-        except BrokenError as problem:
-            storage.close()
-            raise _broken(problem, place) from None
-        except OSError as error:
-            storage.close()
-            raise _unavailable(error, place) from error
-        except BaseException:
-            storage.close()
+        except BaseException as error:
+            (storage.release_all if held else storage.close)()
+            if isinstance(error, BrokenError):
+                raise _broken(error, place) from None
+            if isinstance(error, OSError):
+                raise _unavailable(error, place) from error
             raise
-        return cls(storage, opened, clock, place, segment_bytes)
 
     @property
     def seq(self) -> int:
         """How many lines are durable, those that retention removed included."""
         return self._opened.end.seq
+
+    @property
+    def vouched(self) -> Position:
+        """The end of the record that the last checkpoint vouches for."""
+        return self._opened.vouched
+
+    @property
+    def installation(self) -> str:
+        """The id of the installation that writes this record."""
+        return self._opened.identity.installation
 
     @property
     def recovered(self) -> tuple[RecoveryRecord, ...]:
@@ -149,6 +166,33 @@ class RecordLog:
         """Run `action` while nothing is being written. Raises RecordError; an OSError closes the log for ever."""
         self._demand_owner()
         self._commits.run(lambda: action(self._writer))
+
+    def vouch(self) -> None:
+        """See that the files of the record are in their places, and write a checkpoint of all lines so far.
+
+        Raises RecordError.
+        """
+        self.between_batches(lambda writer: writer.vouch())
+
+    def contains(self, end: Position) -> bool:
+        """Whether the record has the line that ended there, or retention removed it. May raise OSError."""
+        try:
+            require_contained(self.storage, self._opened.identity, read_anchor(self.storage, None), end)
+        except BrokenError:
+            return False
+        return True
+
+    @property
+    def failure(self) -> RecordError:
+        """Why this log was closed for ever."""
+        return self._commits.reason or self._failure(None)
+
+    def leave(self) -> Answered:
+        """End what is left of a log that has failed, but for its lock: how far it has answered."""
+        self._commits.close()
+        with self._closing:
+            self._closed = True
+        return Answered(self.installation, self._opened.end, self.storage.holds(LOCK))
 
     def close(self) -> None:
         """Write a last checkpoint and let go of the lock; nothing in a forked process.
@@ -217,21 +261,34 @@ class RecordLog:
             failure.__cause__ = error
             return failure
         return RecordError(
-            "the record is closed after a failure", remedy="start the engine again", where=Location(self._place)
+            "the record is closed after a failure",
+            remedy="ask again in a few seconds; a running engine opens the record again by itself",
+            where=Location(self._place),
         )
 
 
 def _unavailable(error: OSError, place: str) -> RecordError:
     reason = (error.strerror or "input or output failed").lower()
+    remedy = "make room, or repair the disk or the permissions of the state folder"
+    if isinstance(error, ChangedError):
+        remedy = "put back the file as it was, and end what removes or changes files of the state folder"
     return RecordError(
         f"the record cannot be written: {reason}",
-        remedy="make room, or repair the disk or the permissions of the state folder, then start again",
+        remedy=f"{remedy}; a running engine then continues by itself",
         where=Location(place),
     )
 
 
 def _broken(problem: BrokenError, place: str) -> RecordError:
     broken = problem.broken
+    if broken.kind is BreakKind.ROLLED_BACK:
+        return RecordError(
+            f"the record was rolled back or replaced: line {broken.seq or 1} is not the one that is remembered",
+            remedy="restore the newest copy of the record; nothing is decided until then, or until the whole state"
+            " folder is moved aside",
+            where=Location(f"{place}/{broken.file}", broken.line),
+            code="engine.record_rolled_back",
+        )
     return RecordError(
         f"the record is broken: {broken.kind} at byte {broken.offset}",
         remedy="run `engine record verify`; nothing is decided until the record is restored or moved aside",

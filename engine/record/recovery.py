@@ -2,6 +2,7 @@
 
 Only two things are ever cut: an unfinished line at the very end of the record, and source events behind the
 last decision, because nobody was answered on their account. Everything else that is broken raises BrokenError.
+A process that opens its record again after a fault knows what it answered: whatever follows is cut as well.
 
 A cut is done in steps that can each be the last before a crash, and repeated without harm:
 keep the bytes aside as `cut/<seq>-<offset>-<file>.pending`, cut them off, append a recovery record with
@@ -46,7 +47,14 @@ from engine.record.layout import (
 from engine.record.model import RecoveryRecord
 from engine.record.segments import find_segments, open_segments
 from engine.record.storage import Storage
-from engine.record.verify import require_checkpoint, require_unused, unfinished
+from engine.record.verify import (
+    Heads,
+    require_checkpoint,
+    require_contained,
+    require_known,
+    require_unused,
+    unfinished,
+)
 from engine.record.walk import walk
 
 _CHUNK = 1 << 20
@@ -65,12 +73,28 @@ class Opened:
     recovered: tuple[RecoveryRecord, ...]
 
 
-def recover(storage: Storage, clock: Callable[[], str]) -> Opened:
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """How far this process has answered from the record of an installation.
+
+    `alone` says that it has held the lock ever since, so that all lines after `end` are its own.
+    """
+
+    installation: str
+    end: Position
+    alone: bool
+
+
+def recover(storage: Storage, clock: Callable[[], str], heads: Heads, answered: Answered | None = None) -> Opened:
     """Make the record ready for the one writer, which holds the lock. Raises BrokenError, OSError.
 
-    Reads no more than what follows the last checkpoint.
+    Reads no more than what follows the last checkpoint. The record has to contain every end that is remembered.
     """
+    known = dict(heads)
+    if answered is not None and answered.installation not in known:
+        known[answered.installation] = answered.end
     identity = read_identity(storage)
+    require_known(known, identity)
     if identity is None:
         identity = _first_use(storage, clock)
     anchor = read_anchor(storage, identity)
@@ -78,9 +102,14 @@ def recover(storage: Storage, clock: Callable[[], str]) -> Opened:
     if checkpoint.seq == 0:
         storage.sync_folder("")  # the first use may have failed at its very last step
     segments = find_segments(storage, anchor, checkpoint)
+    if answered is not None and answered.alone:
+        require_contained(storage, identity, anchor, answered.end)
+        _cut_unanswered(storage, answered.end)
     if segments.last > checkpoint.segment:
         storage.sync_folder(RECORDS)  # opening the segment may have failed at its last step
     opened, cuts = _read_tail(storage, identity, anchor, checkpoint, segments.last)
+    for end in (*([known[identity.installation]] if known else ()), *([answered.end] if answered else ())):
+        require_contained(storage, identity, anchor, end)
     _write_again(storage, opened.end.file, _begin(opened.end, checkpoint), opened.end.size)
     _write_again(storage, EVENTS, checkpoint.source_events.size, opened.events.size)
     for cut in cuts:
@@ -88,6 +117,15 @@ def recover(storage: Storage, clock: Callable[[], str]) -> Opened:
     opened.recovered = tuple(_finish_cuts(storage, opened, clock))
     remove_segments(storage, segments.left)
     return opened
+
+
+def _cut_unanswered(storage: Storage, end: Position) -> None:
+    surplus = (storage.size(end.file) or 0) - end.size
+    if surplus > 0:
+        kind, found = BreakKind.TORN_TAIL, f"{surplus} bytes"
+        _cut(
+            storage, end, Break(end.file, end.lines + 1, end.size, end.seq + 1, kind, "lines that were answered", found)
+        )
 
 
 def remove_segments(storage: Storage, numbers: Iterable[int]) -> None:

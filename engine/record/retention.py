@@ -133,3 +133,4 @@ def _remove(writer: Writer, old: list[SegmentEnd], told: int, now: str) -> None:
     events = Events(size=last.events_size, lines=last.events_lines, hash=end)
     write_anchor(storage, opened.identity, last.end.next_segment(), events, digest.hexdigest(), told, now)
     remove_segments(storage, [one.end.segment for one in old])
+    writer.watch()

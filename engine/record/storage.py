@@ -8,6 +8,7 @@ import errno
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -17,6 +18,13 @@ _POLL_SECONDS = 0.01
 
 class LockHeldError(Exception):
     """Another process holds the lock and did not let go in time."""
+
+
+class ChangedError(OSError):
+    """A file of the record was removed, renamed, replaced or changed by something other than its writer."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.ESTALE, f"`{path}` was removed, renamed, replaced or changed")
 
 
 class Storage(Protocol):
@@ -29,7 +37,10 @@ class Storage(Protocol):
         """Take the exclusive lock, waiting up to `seconds`. Raises LockHeldError."""
 
     def locked(self, path: str) -> bool:
-        """Whether somebody holds the lock now."""
+        """Whether an engine holds the lock now."""
+
+    def holds(self, path: str) -> bool:
+        """Whether the lock taken here is still held, on the file of that name."""
 
     def size(self, path: str) -> int | None:
         """Bytes of a regular file; None where there is nothing of that name."""
@@ -67,8 +78,20 @@ class Storage(Protocol):
     def sync_folder(self, path: str) -> None:
         """Make the names in a folder durable."""
 
+    def watch(self, path: str) -> None:
+        """Remember which file has this name now, and its content."""
+
+    def unchanged(self, path: str, size: int | None = None) -> None:
+        """Raise ChangedError unless the name still leads to the watched file.
+
+        The file has `size` bytes; without `size` it was not written to since.
+        """
+
     def release(self, path: str) -> None:
         """Let go of a file that will not be written to again."""
+
+    def release_all(self) -> None:
+        """Let go of every file, and keep the lock."""
 
     def close(self) -> None:
         """Let go of every descriptor and of the lock."""
@@ -100,10 +123,30 @@ class DiskStorage:
         self._root = root
         self._handles: dict[str, int] = {}
         self._lock: int | None = None
+        self._watched: dict[str, tuple[str, _Signature]] = {}
 
     def lock(self, path: str, seconds: float) -> None:
-        handle = self._open(path, os.O_RDWR | os.O_CREAT)
+        if self.holds(path):
+            return
         deadline = time.monotonic() + seconds
+        self._take_lock(path, deadline)
+        while not self.holds(path):  # removed by another process after it was opened here
+            self._take_lock(path, deadline)
+
+    def holds(self, path: str) -> bool:
+        if self._lock is None:
+            return False
+        try:
+            named = os.lstat(self._root / path)
+        except OSError:
+            return False
+        return os.path.samestat(named, os.fstat(self._lock))
+
+    def _take_lock(self, path: str, deadline: float) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        handle = self._open(path, os.O_RDWR | os.O_CREAT)
         while True:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -194,17 +237,32 @@ class DiskStorage:
     def sync_folder(self, path: str) -> None:
         _sync_folder(self._root / path)
 
+    def watch(self, path: str) -> None:
+        place = str(self._root / path)
+        self._watched[path] = place, _signature(os.lstat(place))
+
+    def unchanged(self, path: str, size: int | None = None) -> None:
+        place, seen = self._watched[path]
+        try:
+            found = _signature(os.lstat(place))  # two microseconds, once a file and group of lines
+        except OSError as error:
+            raise ChangedError(path) from error
+        if found[:2] != seen[:2] or (found != seen if size is None else found[2] != size):
+            raise ChangedError(path)
+
     def release(self, path: str) -> None:
         self._drop(path)
 
+    def release_all(self) -> None:
+        handles, self._handles = self._handles, {}
+        for handle in handles.values():
+            _close(handle)
+
     def close(self) -> None:
-        handles = [*self._handles.values(), *([] if self._lock is None else [self._lock])]
-        self._handles, self._lock = {}, None
-        for handle in handles:
-            try:
-                os.close(handle)
-            except OSError:
-                continue  # everything acknowledged was synced; the kernel frees the descriptor all the same
+        self.release_all()
+        if self._lock is not None:
+            lock, self._lock = self._lock, None
+            _close(lock)
 
     def _open(self, path: str, flags: int) -> int:
         # O_NONBLOCK: a pipe put in the place of a file must not hold us for ever
@@ -219,6 +277,19 @@ class DiskStorage:
         handle = self._handles.pop(path, None)
         if handle is not None:
             os.close(handle)
+
+
+_Signature = tuple[int, int, int, int]
+"""Device, inode, bytes, and time of the last change to the content in nanoseconds."""
+
+
+def _signature(found: os.stat_result) -> _Signature:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _close(handle: int) -> None:
+    with suppress(OSError):  # everything acknowledged was synced; the kernel frees the descriptor all the same
+        os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:

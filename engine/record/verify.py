@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -14,11 +15,12 @@ from engine.record.checkpoint import (
     Checkpoint,
     Events,
     Identity,
+    parse_checkpoint,
     read_anchor,
     read_checkpoint,
     read_identity,
 )
-from engine.record.events_file import EventsWalk
+from engine.record.events_file import EventsWalk, last_line
 from engine.record.layout import (
     ANCHOR,
     CHECKPOINT,
@@ -55,7 +57,7 @@ class Verification:
 
     `records`, `source_events` and `size` count what holds before the first break, `removed` the lines that
     retention has removed before them; `head` is the SHA-256 of the last line, null where there is none or
-    something before it is broken.
+    something before it is broken. `contained` are the seqs of ends known from elsewhere that the record has.
     `ends` are of all segments but the last. `writing` says that an engine holds the lock, so an unfinished end
     is no break.
     """
@@ -70,6 +72,7 @@ class Verification:
     segments: int = 0
     ends: tuple[SegmentEnd, ...] = ()
     writing: bool = False
+    contained: tuple[int, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -87,10 +90,14 @@ class Verification:
         return not self.ok and all(broken.repairable for broken in self.breaks)
 
 
-def verify(state: Path) -> Verification:
-    """Check the record below the state folder. Raises RecordError where it cannot be read at all."""
+def verify(state: Path, heads: Heads | None = None, against: bytes | None = None) -> Verification:
+    """Check the record below the state folder. Raises RecordError where it cannot be read at all.
+
+    The record has to contain the `heads` that the state remembers, by installation, and the checkpoint
+    `against`: the content of a copy that was kept elsewhere.
+    """
     try:
-        return verify_storage(DiskStorage(state))
+        return verify_storage(DiskStorage(state), heads or {}, against)
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()
         raise RecordError(
@@ -100,13 +107,19 @@ def verify(state: Path) -> Verification:
         ) from error
 
 
-def verify_storage(storage: Storage) -> Verification:
+def verify_storage(storage: Storage, heads: Heads | None = None, against: bytes | None = None) -> Verification:
     """`verify` behind the storage interface. May raise OSError."""
+    known = heads or {}
     try:
         identity = read_identity(storage)
+        require_known(known, identity)
         if identity is None:
             require_unused(storage)
-            return Verification(())
+            none = Break(INSTALLATION, 1, 0, None, BreakKind.ROLLED_BACK, "a record", "none")
+            return Verification(() if against is None else (none,))
+        ends = [known[identity.installation]] if known else []
+        if against is not None:
+            ends.append(parse_checkpoint(against, identity).position)
     except BrokenError as problem:
         return Verification((problem.broken,))
     found = _Found()
@@ -122,9 +135,23 @@ def verify_storage(storage: Storage) -> Verification:
         segments = find_segments(storage, found.anchor, found.checkpoint)
         found.breaks += [left_break(number) for number in segments.left]
         _walk(storage, identity, segments, found)
+        for end in ends:
+            require_contained(storage, identity, found.anchor, end)
+            found.contained.append(end.seq)
     except BrokenError as problem:
         found.breaks.append(problem.broken)
     return _concluded(storage, found)
+
+
+Heads = Mapping[str, Position]
+"""Ends of records that are remembered outside of them, by installation."""
+
+
+def require_known(heads: Heads, identity: Identity | None) -> None:
+    """Raise BrokenError where ends of records are remembered, and none is of this installation."""
+    if heads and (identity is None or identity.installation not in heads):
+        expected, found = " or ".join(sorted(heads)), "none" if identity is None else identity.installation
+        raise BrokenError(Break(INSTALLATION, 1, 0, None, BreakKind.ROLLED_BACK, expected, found))
 
 
 def require_unused(storage: Storage) -> None:
@@ -152,6 +179,25 @@ def require_checkpoint(storage: Storage, identity: Identity, anchor: Anchor | No
     return checkpoint
 
 
+def require_contained(storage: Storage, identity: Identity, anchor: Anchor | None, position: Position) -> None:
+    """Raise BrokenError unless the record has the line that ended at `position`, or retention removed it."""
+    if anchor is not None and position.seq <= anchor.seq:
+        return
+    path, end = position.file, position.size
+    if end == 0 and position.segment > 1:  # nothing stands in it yet: the line before ends another segment
+        path = segment_file(position.segment - 1)
+        end = storage.size(path) or 0
+    size = storage.size(path)
+    if size is None or size < end:
+        expected, found = f"line {position.seq} and {end} bytes", "no file" if size is None else f"{size} bytes"
+    else:
+        with storage.open(path) as file:
+            expected, found = position.hash, last_line(file, end, identity.genesis)[1]
+    if expected != found:
+        line, offset = max(position.lines, 1), min(end, size or 0)
+        raise BrokenError(Break(path, line, offset, position.seq, BreakKind.ROLLED_BACK, expected, found))
+
+
 @dataclass(slots=True)
 class _Found:
     breaks: list[Break] = field(default_factory=list)
@@ -161,6 +207,7 @@ class _Found:
     events: int = 0
     segments: int = 0
     ends: list[SegmentEnd] = field(default_factory=list)
+    contained: list[int] = field(default_factory=list)
     checkpoint: Checkpoint | None = None
     anchor: Anchor | None = None
 
@@ -296,4 +343,5 @@ def _concluded(storage: Storage, found: _Found) -> Verification:
         segments=found.segments,
         ends=tuple(found.ends),
         writing=writing,
+        contained=tuple(found.contained),
     )

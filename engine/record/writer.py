@@ -1,7 +1,8 @@
 """Puts batches of lines on disk in the order that a crash at any moment allows for. One thread at a time.
 
 Order of a batch: a checkpoint if one is due, a new segment if the last one is full, the source events of all
-its decisions and their sync, then its lines and their sync.
+its decisions and their sync, then its lines and their sync. Last, every file must still have its name: lines
+synced to a file that was removed are lost.
 """
 
 from __future__ import annotations
@@ -10,16 +11,29 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from engine.record.checkpoint import Events, write_checkpoint
-from engine.record.layout import EVENTS, RECORDS
+from engine.record.layout import (
+    ANCHOR,
+    CHECKPOINT,
+    EVENTS,
+    INSTALLATION,
+    KEY,
+    LOCK,
+    RECORDS,
+    segment_file,
+    segment_numbers,
+)
 from engine.record.recovery import Opened
 from engine.record.storage import Storage
 
 CHECKPOINT_RECORDS = 4_096
-"""Lines between two checkpoints: what a start after a crash reads again, a third of a second; and what somebody
-could cut off unseen until the next one. At a quarter of that, checkpoints cost a tenth of all writing."""
+"""Lines between two checkpoints at most: what a start after a crash reads again, a third of a second. A running
+engine also writes one every second; at a quarter of these lines, checkpoints cost a tenth of all writing."""
 
 CHECKPOINT_BYTES = 16 << 20
 """Bytes between two checkpoints: lines of a large source bundle have several MiB."""
+
+_FIXED = (LOCK, INSTALLATION, KEY, CHECKPOINT)
+"""Without these the next start could not tell the record from another one; only the writer changes them."""
 
 
 class Writer:
@@ -30,6 +44,8 @@ class Writer:
         self.opened = opened
         self._segment_bytes = segment_bytes
         self._clock = clock
+        self._whole: list[str] = []
+        self.watch()
 
     def write(self, lines: bytes, count: int, last: str, events: bytes) -> None:
         """Make `count` whole lines durable, the last one having the digest `last`, and the events they claim."""
@@ -43,9 +59,32 @@ class Writer:
         file = self.opened.end.file
         self.storage.append(file, lines)
         self.storage.sync(file)
-        self.opened.end = self.opened.end.after(lines=count, size=len(lines), hash=last)
-        if events:
-            self.opened.events = _longer(self.opened.events, events)
+        end = self.opened.end.after(lines=count, size=len(lines), hash=last)
+        claimed = _longer(self.opened.events, events) if events else self.opened.events
+        self._demand_in_place(end.size, claimed.size)
+        self.opened.end, self.opened.events = end, claimed
+
+    def vouch(self) -> None:
+        """See that every file is in its place, and vouch for the lines so far."""
+        self._demand_in_place(self.opened.end.size, self.opened.events.size)
+        self.checkpoint()
+
+    def watch(self) -> None:
+        """Remember all files as they are now, after some were added or removed here."""
+        storage, last = self.storage, self.opened.end.segment
+        numbers = segment_numbers(storage.names(RECORDS))
+        self._whole = [segment_file(number) for number in numbers if number < last]
+        if storage.size(ANCHOR) is not None:
+            self._whole.append(ANCHOR)
+        for path in (*_FIXED, *self._whole, self.opened.end.file, EVENTS):
+            storage.watch(path)
+
+    def _demand_in_place(self, size: int, events: int) -> None:
+        storage = self.storage
+        for path in _FIXED:
+            storage.unchanged(path)
+        storage.unchanged(self.opened.end.file, size)
+        storage.unchanged(EVENTS, events)
 
     def rotate(self) -> None:
         """Open the next segment; the one before is vouched for to its end first, and never written to again."""
@@ -55,14 +94,20 @@ class Writer:
         self.storage.sync_folder(RECORDS)
         self.storage.release(before.file)
         self.opened.end = after
+        self._whole.append(before.file)
+        self.storage.watch(before.file)
+        self.storage.watch(after.file)
 
     def checkpoint(self) -> None:
         """Vouch for every line so far, unless that is done."""
         opened = self.opened
         if opened.vouched.seq == opened.end.seq:
             return
+        for path in self._whole:
+            self.storage.unchanged(path)
         write_checkpoint(self.storage, opened.identity, opened.end, opened.events, self._clock())
         opened.vouched = opened.end
+        self.storage.watch(CHECKPOINT)
 
     def _checkpoint_due(self) -> bool:
         end, vouched = self.opened.end, self.opened.vouched

@@ -29,6 +29,7 @@ from engine.state.store import (
     NewChild,
     NewPrefix,
     PrefixRow,
+    RecordHead,
     StateLimits,
     Store,
     TokenRow,
@@ -55,6 +56,7 @@ __all__ = [
     "NewChild",
     "NewPrefix",
     "PrefixRow",
+    "RecordHead",
     "StateLimits",
     "Store",
     "TokenRow",
@@ -63,15 +65,16 @@ __all__ = [
 ]
 
 
-def open_store(folder: Path, limits: StateLimits | None = None) -> Store:
+def open_store(folder: Path, limits: StateLimits | None = None, *, after_fault: bool = False) -> Store:
     """Open the state in a state folder, making both at first use. Raises StateError.
 
     Refused: a file that is a link, of somebody else, readable by others, damaged, of another program or of
     a later version. One of an earlier version is upgraded in place. Only a file that was never there is made anew.
+    `after_fault` writes once more what a disk that failed may have lost.
     """
     from engine.state.sqlite import SqliteStore  # a dry run that asks for no state needs no SQLite
 
-    return SqliteStore(folder, limits or StateLimits())
+    return SqliteStore(folder, limits or StateLimits(), after_fault=after_fault)
 
 
 def exists(folder: Path) -> bool:

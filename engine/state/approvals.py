@@ -79,6 +79,11 @@ class Approvals(Part):
 
         return self._database.write(operation)
 
+    def withdraw_approval(self, id: str) -> None:
+        self._database.write(
+            lambda connection: connection.execute("DELETE FROM approvals WHERE id = ? AND state = 'requested'", (id,))
+        )
+
     def claim(self, id: str, decision_id: str, now: int) -> ApprovalRow | None:
         text("decision_id", decision_id)
         whole("now", now)

@@ -40,7 +40,7 @@ _REASONS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room"),
     sqlite3.SQLITE_READONLY: ("it may not be written", "repair the permissions of the state folder"),
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "repair the permissions of the state folder"),
-    sqlite3.SQLITE_IOERR: ("the disk failed or is full", "make room or repair the disk, then start the engine again"),
+    sqlite3.SQLITE_IOERR: ("the disk failed or is full", "make room or repair the disk"),
     sqlite3.SQLITE_CORRUPT: ("it is damaged", "restore it from a backup, or move it aside and lose what it counted"),
     sqlite3.SQLITE_NOTADB: ("it is no state file", "restore it from a backup, or move it aside"),
 }
@@ -75,7 +75,7 @@ class _Job:
 class Database:
     """An open state file; threads may share it. Every method raises StateError, never a sqlite3 error."""
 
-    def __init__(self, folder: Path, limits: StateLimits) -> None:
+    def __init__(self, folder: Path, limits: StateLimits, *, after_fault: bool = False) -> None:
         self._limits = limits
         self._path = folder
         self._closed = False
@@ -85,10 +85,14 @@ class Database:
         self._handing_in, self._reading = threading.Lock(), threading.Lock()
         try:
             self._path = locate(folder, _create)
-            self._identity = identity(self._path)
+            found = identity(self._path)
             self._writer = self._connect()
             self._reader = self._connect()
             self._prepare()
+            if after_fault:
+                self._write_again()
+            self._wal = Path(f"{self._path}-wal")
+            self._identity = found, identity(self._wal)
             self._committer = threading.Thread(target=self._commit_all, name="engine-state", daemon=True)
             self._committer.start()
         except BaseException as error:
@@ -121,6 +125,11 @@ class Database:
             raise job.error
         result: T = job.result
         return result
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error ended this store for good: another one may be opened on the same file."""
+        return self._failure is not None
 
     def close(self) -> None:
         """Finish what was handed in and close both connections.
@@ -155,6 +164,7 @@ class Database:
             for job in jobs:
                 self._run(job)
             self._writer.execute("COMMIT")
+            self._demand_in_place()
         except Exception as error:  # noqa: BLE001  (each of those that wait is told)
             with suppress(sqlite3.Error):
                 self._writer.rollback()
@@ -222,6 +232,11 @@ class Database:
         self._demand_whole(reader, VERSION)
         reader.execute("PRAGMA query_only = ON")
 
+    def _write_again(self) -> None:
+        """Copy the write-ahead log into the file and sync that: a log whose sync failed may not be on disk."""
+        if self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            raise self._unusable(*_REASONS[sqlite3.SQLITE_BUSY])
+
     def _upgrade(self) -> None:
         """Give a file of an earlier version what it lacks, all of it or nothing; its rows stay as they are."""
         self._begin()
@@ -255,8 +270,12 @@ class Database:
             raise self._unusable(*_CLOSED)
         if self._failure is not None:
             raise self._unusable(*self._failure)
-        if identity(self._path) != self._identity:
-            raise self._unusable("the file was moved or replaced", "start the engine again")
+        self._demand_in_place()
+
+    def _demand_in_place(self) -> None:
+        """See that the file and its write-ahead log have their names: what is committed elsewhere is lost."""
+        if (identity(self._path), identity(self._wal)) != self._identity:
+            raise self._unusable("the file was moved or replaced", "put it back, or start the engine again")
 
     def _wrapped(self, error: sqlite3.Error) -> StateError:
         code = _code(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 3
+VERSION = 4
 """`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
@@ -134,7 +134,18 @@ CREATE TABLE artifact_checks (
 CREATE INDEX artifact_checks_by_sha256 ON artifact_checks (sha256, number);
 """
 
-_STEPS = (_FIRST, _SECOND, _THIRD)
+_FOURTH = """
+CREATE TABLE record_heads (
+    installation TEXT PRIMARY KEY,
+    segment INTEGER NOT NULL,
+    lines INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    hash TEXT NOT NULL
+) STRICT;
+"""
+
+_STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH)
 """What each version added, the first one first; a step that was released is never edited."""
 
 

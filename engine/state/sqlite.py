@@ -16,15 +16,20 @@ from engine.state.children import Children
 from engine.state.database import Database
 from engine.state.idempotency import Idempotency
 from engine.state.prefixes import Prefixes
+from engine.state.record_heads import RecordHeads
 from engine.state.store import StateLimits
 from engine.state.tokens import Tokens
 
 
-class SqliteStore(Budgets, Approvals, Idempotency, Tokens, Prefixes, Children, Attempts, ArtifactChecks):
+class SqliteStore(Budgets, Approvals, Idempotency, Tokens, Prefixes, Children, Attempts, ArtifactChecks, RecordHeads):
     """All parts of the store on one database."""
 
-    def __init__(self, folder: Path, limits: StateLimits) -> None:
-        super().__init__(Database(folder, limits), limits)
+    def __init__(self, folder: Path, limits: StateLimits, *, after_fault: bool = False) -> None:
+        super().__init__(Database(folder, limits, after_fault=after_fault), limits)
+
+    @property
+    def failed(self) -> bool:
+        return self._database.failed
 
     def writable(self) -> bool:
         try:

@@ -230,6 +230,21 @@ class ArtifactCheckRow:
     made_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class RecordHead:
+    """The end of an installation's record: `seq` lines, the last of which has the SHA-256 `hash`.
+
+    Of these, `lines` with `size` bytes stand in segment `segment`.
+    """
+
+    installation: str
+    segment: int
+    lines: int
+    size: int
+    seq: int
+    hash: str
+
+
 class ApprovalUnknownError(StateError):
     """There is no approval of this id."""
 
@@ -289,6 +304,9 @@ class Store(Protocol):
 
         Raises ApprovalUnknownError or ApprovalClosedError.
         """
+
+    def withdraw_approval(self, id: str) -> None:  # noqa: A002
+        """Remove a request for approval that no person decided on; harmless for all others."""
 
     def claim(self, id: str, decision_id: str, now: int) -> ApprovalRow | None:  # noqa: A002
         """Use a granted approval up; gives the row as it was before, so that one caller only sees `granted`.
@@ -359,8 +377,18 @@ class Store(Protocol):
     def artifact_checks(self, sha256: str, limit: int) -> tuple[ArtifactCheckRow, ...]:
         """The newest checks of an artifact."""
 
+    def record_heads(self) -> tuple[RecordHead, ...]:
+        """The last end of each record that was remembered."""
+
+    def remember_head(self, head: RecordHead) -> None:
+        """Remember the end of a record; harmless where it is not later than what is remembered."""
+
     def writable(self) -> bool:
         """Whether something can be written now; tried, never raises."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether every later call is a StateError, and only another store may work again."""
 
     def close(self) -> None:
         """Let go of everything; nothing in a forked process. Every later call is a StateError."""

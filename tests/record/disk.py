@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import BinaryIO
 
+from engine.record.storage import ChangedError
+
 _SUBSETS = 6  # names that may be there or not: all combinations up to here, then the first few only
 
 
@@ -56,6 +58,7 @@ class SimulatedDisk:
         self.pending: dict[str, list[Change]] = {}
         self.step: Callable[[SimulatedDisk], None] = lambda _: None
         self.steps = 0
+        self.watched: dict[str, tuple[Inode | None, bytes]] = {}
         self.fail: tuple[int, float] | None = None  # which step, and how much of it happens before it fails
         for path, content in (tree or {}).items():
             inode = None if content is None else Inode(bytearray(content), bytearray(content))
@@ -65,6 +68,9 @@ class SimulatedDisk:
 
     def lock(self, path: str, seconds: float) -> None:
         """One process, no locks."""
+
+    def holds(self, path: str) -> bool:  # noqa: ARG002 (as held as it gets)
+        return True
 
     def locked(self, path: str) -> bool:  # noqa: ARG002 (one process, no locks)
         return False
@@ -124,7 +130,22 @@ class SimulatedDisk:
         for change in self.pending.pop(path, []):
             _rename(self.durable, change)
 
+    def watch(self, path: str) -> None:
+        inode = self.view.get(path)
+        self.watched[path] = inode, bytes(inode.seen) if inode is not None else b""
+
+    def unchanged(self, path: str, size: int | None = None) -> None:
+        inode, content = self.watched[path]
+        now = self.view.get(path)
+        if now is not inode or (
+            now is not None and (len(now.seen) != size if size is not None else now.seen != content)
+        ):
+            raise ChangedError(path)
+
     def release(self, path: str) -> None:
+        """Files are not held open."""
+
+    def release_all(self) -> None:
         """Files are not held open."""
 
     def close(self) -> None:

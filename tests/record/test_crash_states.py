@@ -204,6 +204,66 @@ def test_after_a_failure_the_log_stays_closed() -> None:
     assert disk.steps == steps  # not even a checkpoint
 
 
+def again(session: Session, log: RecordLog) -> RecordLog:
+    """Open the record again as a running engine does; callers were told what `session` says."""
+    session.disk.fail = None
+    return RecordLog.on(session.disk, lock_seconds=1, clock=clock, place="state", heads=dict, answered=log.leave())
+
+
+def goes_on(session: Session, log: RecordLog, count: int) -> RecordLog:
+    """Make decisions, and open the record again whenever one cannot be recorded."""
+    for _ in range(count):
+        session.made += 1
+        body = decision(session.made)
+        try:
+            log.append(body, (event(session.made),) * (session.made % 3))
+            session.acknowledged.append(body.decision_id)
+        except RecordError:
+            log = again(session, log)
+    return log
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0], ids=["nothing happens", "half happens", "all happens"])
+def test_a_record_opened_again_by_its_process_has_exactly_what_was_answered(share: float) -> None:
+    before = Session(SimulatedDisk()).run(0, close=False).disk.steps
+    whole = Session(SimulatedDisk()).run(4, close=False).disk.steps
+    for number in range(before + 1, whole + 1):
+        session = Session(SimulatedDisk())
+        log = opened(session.disk)
+        session.disk.fail = (number, share)
+        goes_on(session, log, 6).close()
+        assert len(session.acknowledged) == 5
+        bodies = [parse(line).body for line in (session.disk.tree()[DECISIONS] or b"").splitlines()]
+        assert [body.decision_id for body in bodies if isinstance(body, DecisionRecord)] == session.acknowledged
+        assert fault(session.disk.tree(), session.acknowledged) is None
+
+
+def test_no_crash_while_a_process_opens_its_record_again_loses_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: set[object] = set()
+    before = Session(SimulatedDisk()).run(0, close=False).disk.steps
+    for number in range(before + 1, Session(SimulatedDisk()).run(3, close=False).disk.steps + 1):
+        same_chance(monkeypatch)
+        session = Session(SimulatedDisk())
+        log = opened(session.disk)
+        session.disk.fail = (number, 0.5)
+        for tree, told in crashes(session, lambda: goes_on(session, log, 4), stride=300):  # noqa: B023 (used at once)
+            assert state(tree, told) in judged or fault(tree, told) is None
+            judged.add(state(tree, told))
+    assert len(judged) > 300
+
+
+def test_what_was_answered_and_is_gone_is_never_begun_anew() -> None:
+    session = Session(SimulatedDisk())
+    log = goes_on(session, opened(session.disk), 3)
+    old = SimulatedDisk(Session(SimulatedDisk()).run(1).disk.tree())
+    for disk in (SimulatedDisk({"records": None}), old):
+        before = disk.tree()
+        with pytest.raises(RecordError) as refused:
+            RecordLog.on(disk, lock_seconds=1, clock=clock, place="state", answered=log.leave())
+        assert refused.value.code == "engine.record_rolled_back"
+        assert disk.tree() == before
+
+
 class NoSync(SimulatedDisk):
     """Acknowledges before anything is durable."""
 

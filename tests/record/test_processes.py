@@ -17,11 +17,13 @@ import pytest
 
 from engine.errors import RecordError
 from engine.record.chain import parse
-from engine.record.layout import DECISIONS, EVENTS
+from engine.record.layout import DECISIONS, EVENTS, LOCK
+from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord
+from engine.record.storage import DiskStorage
 from engine.record.verify import verify
 from tests.facilities import needs
-from tests.record.samples import decision, open_log, write
+from tests.record.samples import clock, decision, open_log, write
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -258,3 +260,26 @@ def test_a_read_only_record_denies(tmp_path: Path) -> None:
     assert caught.value.code == "engine.record_unavailable"
     assert json.loads((state / DECISIONS).read_bytes().splitlines()[-1])["seq"] == 2
     assert verify(state).ok
+
+
+class Overtaken(DiskStorage):
+    """Another process removes the lock file between our opening it and locking it, once."""
+
+    done = False
+
+    def _open(self, path: str, flags: int) -> int:
+        handle = super()._open(path, flags)
+        if path == LOCK and not self.done:
+            self.done = True
+            (self._root / path).unlink()
+        return handle
+
+
+def test_a_lock_on_a_file_that_was_removed_meanwhile_is_taken_again(tmp_path: Path) -> None:
+    storage = Overtaken(tmp_path / "state")
+    with RecordLog.on(storage, lock_seconds=1.0, clock=clock, place="state") as log:
+        assert storage.done
+        assert storage.holds(LOCK)
+        log.append(decision(1))
+        with pytest.raises(RecordError, match="another engine"):
+            open_log(tmp_path / "state", lock_seconds=0.0)

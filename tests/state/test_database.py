@@ -174,8 +174,8 @@ SPOILED: dict[str, tuple[bytes | str, str]] = {
     "empty": (b"", "no state file"),
     "cut": (b"SQLite format 3\0", "no state file"),
     "noise": (random.Random(5).randbytes(20_000), "no state file"),  # noqa: S311
-    "later version": ("PRAGMA user_version = 4", "version 4, this engine knows version 3"),
-    "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 3"),
+    "later version": ("PRAGMA user_version = 5", "version 5, this engine knows version 4"),
+    "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 4"),
     "another program": ("PRAGMA application_id = 7", "no state file"),
     "earlier version": ("PRAGMA user_version = 1", "damaged"),  # but with the tables of this one
     "table gone": ("DROP TABLE tokens", "damaged"),
@@ -302,6 +302,17 @@ def test_a_file_that_was_replaced_is_used_no_more(state: Path) -> None:
         (state / NAME).unlink()
         with pytest.raises(StateError, match="moved or replaced"):
             store.used(ONE, NOW)
+
+
+@pytest.mark.parametrize("end", ["", "-wal"])
+def test_what_is_committed_to_a_file_that_was_moved_meanwhile_is_not_taken_for_kept(end: str, state: Path) -> None:
+    path = Path(f"{state / 'state.sqlite3'}{end}")
+    with opened(state) as store:
+        assert isinstance(store, SqliteStore)
+        with pytest.raises(StateError, match="moved or replaced"):
+            store._database.write(lambda _: path.rename(path.with_suffix(".aside")))
+        path.with_suffix(".aside").rename(path)
+        assert store.writable()
 
 
 def test_a_closed_store_is_used_no_more(state: Path) -> None:

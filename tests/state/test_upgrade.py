@@ -52,8 +52,9 @@ def test_an_upgraded_file_keeps_its_rows_and_has_the_new_tables(state: Path) -> 
     assert _version(state) == 1
     assert all(before[name] for name in ("budgets", "holds", "approvals", "idempotency", "tokens", "probe"))
     with opened(state) as store:
-        assert _version(state) == 3
-        assert _everything(state) == {**before, "prefixes": [], "children": [], "attempts": [], "artifact_checks": []}
+        assert _version(state) == 4
+        added = {name: [] for name in ("prefixes", "children", "attempts", "artifact_checks", "record_heads")}
+        assert _everything(state) == {**before, **added}
         _hold_what_it_held(store)
         assert store.add_child(NewChild(ID, "p", NOW)) == ChildRow(ID, "p", "running", NOW)
         row = store.approve_prefix(approved())
@@ -90,9 +91,9 @@ def _cut(path: Path) -> None:
 
 
 SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
-    "this version": (_spoiled("PRAGMA user_version = 3"), "damaged"),  # but with the tables of the earlier one
-    "later version": (_spoiled("PRAGMA user_version = 4"), "version 4, this engine knows version 3"),
-    "negative version": (_spoiled("PRAGMA user_version = -1"), "version -1, this engine knows version 3"),
+    "this version": (_spoiled("PRAGMA user_version = 4"), "damaged"),  # but with the tables of the earlier one
+    "later version": (_spoiled("PRAGMA user_version = 5"), "version 5, this engine knows version 4"),
+    "negative version": (_spoiled("PRAGMA user_version = -1"), "version -1, this engine knows version 4"),
     "table gone": (_spoiled("DROP TABLE tokens"), "damaged"),
     "table more": (_spoiled("CREATE TABLE children (id)"), "damaged"),
     "trigger": (_spoiled("CREATE TRIGGER t AFTER INSERT ON holds BEGIN DELETE FROM holds; END"), "damaged"),
@@ -135,7 +136,7 @@ def test_a_writer_that_does_not_end_is_not_waited_for_without_end(state: Path) -
         other.execute("ROLLBACK")
     assert _version(state) == 1
     with opened(state):
-        assert _version(state) == 3
+        assert _version(state) == 4
 
 
 def test_threads_that_open_at_once_upgrade_once(state: Path) -> None:
@@ -144,7 +145,7 @@ def test_threads_that_open_at_once_upgrade_once(state: Path) -> None:
             return store.reserve(str(number), (Counter("fresh", "", 0),), NOW)[0]
 
     assert sorted(together(12, use)) == list(range(12))
-    assert _version(state) == 3
+    assert _version(state) == 4
 
 
 OPENER = """
@@ -166,7 +167,7 @@ def test_processes_that_open_at_once_upgrade_once(state: Path) -> None:
         go(one)
         go(two)
         assert {line(one), line(two)} == {"0", "1"}
-    assert _version(state) == 3
+    assert _version(state) == 4
 
 
 def test_a_file_of_version_1_that_is_open_is_upgraded_under_it(state: Path) -> None:
