@@ -11,7 +11,18 @@ from typing import Annotated
 from pydantic import Field
 
 from engine.model import Model, Sha256
-from engine.state import AttemptState, CheckName, ChildState, NewArtifactCheck, NewAttempt, NewChild, NewPrefix, Store
+from engine.state import (
+    ApprovalRow,
+    ApprovalState,
+    AttemptState,
+    CheckName,
+    ChildState,
+    NewArtifactCheck,
+    NewAttempt,
+    NewChild,
+    NewPrefix,
+    Store,
+)
 
 Moment = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 """A time in a case file, UTC to the second."""
@@ -59,6 +70,33 @@ class CaseCheck(Model):
     ran_in: str
     decision_id: str = "before"
     made_at: Moment
+
+
+class CaseApproval(Model):
+    """A request for approval, and what became of it."""
+
+    id: str
+    point: str
+    requester: str | None = None
+    requester_via: str
+    state: ApprovalState
+    expires_at: Moment
+
+    def row(self) -> ApprovalRow:
+        """The row as the state has it; its binding and findings are of no decision."""
+        return ApprovalRow(
+            id=self.id,
+            point=self.point,
+            input_digest="",
+            rules="",
+            values="",
+            requester=self.requester,
+            codes=(),
+            state=self.state,
+            created_at=0,
+            expires_at=seconds(self.expires_at),
+            requester_via=self.requester_via,
+        )
 
 
 class CaseState(Model):

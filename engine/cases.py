@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from engine.case_state import CaseState, Moment, moment
+from engine.case_state import CaseApproval, CaseState, Moment, moment
 from engine.engine import Engine
 from engine.errors import GatherError, Location
 from engine.facts.source_bundle import DOCUMENT
@@ -49,8 +49,8 @@ class CaseWorld(Model):
 
     `boundaries` are those of sandboxes too, tried as `probes` say.
 
-    `addresses` are those of each host, and no other host has any. `root` is the folder that requests are held to,
-    beside the case file.
+    `approvals` are those of the state, `addresses` those of each host, and no other host has any. `root` is the
+    folder that requests are held to, beside the case file.
     """
 
     boundaries: tuple[Boundary, ...] | None = None
@@ -58,6 +58,7 @@ class CaseWorld(Model):
     gate: Gate = Gate()
     capabilities: dict[str, ProbedHarness] = Field(default_factory=dict)
     addresses: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    approvals: tuple[CaseApproval, ...] = ()
     root: str | None = None
 
     @field_validator("root")
@@ -78,6 +79,7 @@ class CaseWorld(Model):
             gate=self.gate,
             capabilities=harnesses.get,
             addresses=self.addresses.get,
+            approval={one.id: one.row() for one in self.approvals}.get,
             root=own.root if self.root is None else Path(self.root),
         )
 

@@ -14,16 +14,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from adapters.artifacts import ArtifactDirectory
 from adapters.resolver import Resolver
 from engine import __version__
+from engine.canonical import RawJson
+from engine.control import Control
 from engine.drive import Steps, own_thread, run, run_all, run_all_async, run_async
-from engine.errors import EngineError, Location, StateError
+from engine.errors import EngineError, Exit, GatherError, Location, RecordError, StateError
 from engine.flow import Answer, Context, Parts
 from engine.look import Look
-from engine.model import Boundary, Decision, Gate, Mode, Permit, Result, Revisions
+from engine.model import Boundary, Caller, Decision, Gate, Mode, Permit, Result, Revisions
 from engine.once import answer_once
 from engine.opa.binary import find_binary
 from engine.opa.generation import Generation
@@ -32,15 +34,17 @@ from engine.points import World
 from engine.points.registry import POINTS, find
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
-from engine.record.model import RecoveryRecord
+from engine.record.model import PolicyRecord, RecoveryRecord, timestamp
 from engine.record.patterns import know
 from engine.record.standing import StandingLog
 from engine.record_heads import StateHeads
 from engine.serving import Down, Served
-from engine.settings import Settings
+from engine.settings import CONTROL, Settings
+from engine.users import caller_of
 from engine.work import Hand, Job
 
 if TYPE_CHECKING:
+    from engine.administration import Administered
     from engine.code.asking import Machine
     from engine.code.once import Watch
     from engine.code.repair import Repair, RepairAsync
@@ -104,11 +108,13 @@ class _Open:
         gate: Gate = Gate(),  # noqa: B008  (frozen)
         on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,
         observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None,
+        control: bool = True,
     ) -> None:
         """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
 
         `gate` says how the listener in front of this engine is guarded, `on_event` is told what happens
-        to OPA and to the policy, `observe` every decision once it is durable.
+        to OPA and to the policy, `observe` every decision once it is durable. With `control` the command line
+        can have this engine take administrative acts, from when it first needs its state.
         """
         self.settings = settings
         self.parts: Parts | None = None
@@ -119,6 +125,8 @@ class _Open:
         self._gate = gate
         self._on_event = on_event
         self._observe = observe
+        self._control: Control | None = None
+        self._wants_control = control
         self._boundaries: tuple[Boundary, ...] | None = None
         self._sandboxes: Sandboxes | None = None
         self._supervisor: Supervisor[PolicyBundle] | Down
@@ -159,7 +167,7 @@ class _Open:
         self.parts = Parts(
             serving=self._serving,
             log=self._log,
-            store=self._open_store,
+            store=self._state,
             world=World(
                 clock=self._seconds,
                 boundaries=self._probe,
@@ -168,6 +176,7 @@ class _Open:
                 progress=self._progress,
                 gate=self._gate,
                 addresses=self._resolver.addresses,
+                approval=lambda id_: self._open_store().approval(id_),
                 root=self.settings.root,
             ),
             clock=lambda: datetime.now(UTC),
@@ -177,6 +186,8 @@ class _Open:
         )
 
     def _close(self) -> None:
+        if self._control is not None:
+            self._control.close()
         self._resolver.close()
         if self._sandboxes is not None:
             self._sandboxes.close()
@@ -189,20 +200,44 @@ class _Open:
                 if self._store is not None:
                     self._store.close()
 
-    def _activate(self) -> Activated:
+    def _activate(self, by: Context, reason: str | None) -> Activated:
+        """Switch to the policy as it stands now; the record has a line of it first, and one of a refusal."""
         supervisor = self._supervisor
-        if not isinstance(supervisor, Supervisor):
-            raise supervisor.fault
-        before: list[PolicyBundle] = []
+        before: PolicyBundle | None = None
+        fresh: PolicyBundle | None = None
+
+        def told(outcome: Literal["activated", "refused"], code: str | None) -> PolicyRecord:
+            return PolicyRecord(
+                time=timestamp(datetime.now(UTC)),
+                outcome=outcome,
+                principal=by.caller.principal,
+                reason=reason,
+                previous=None if before is None else before.revisions,
+                revisions=None if fresh is None else fresh.revisions,
+                code=code,
+                request_id=by.request_id,
+                trace=by.trace,
+            )
 
         def check(generation: Generation[PolicyBundle]) -> None:
-            before.append(supervisor.current.policy)  # one activation at a time, and this is it
+            nonlocal before
+            if isinstance(supervisor, Supervisor):
+                before = supervisor.current.policy  # one activation at a time, and this is it
             _answers(generation)
+            self._log.append(told("activated", None))
             self._accept(generation)
 
-        fresh = self._build()
-        supervisor.activate(fresh, check)
-        return Activated(fresh.revisions, before[0].revisions, before[0].catalogue.without(fresh.catalogue))
+        try:
+            if not isinstance(supervisor, Supervisor):
+                raise supervisor.fault
+            before = supervisor.current.policy
+            fresh = self._build()
+            supervisor.activate(fresh, check)
+        except EngineError as error:
+            with suppress(RecordError):  # then nothing is allowed anyway
+                self._log.append(told("refused", error.code))
+            raise
+        return Activated(fresh.revisions, before.revisions, before.catalogue.without(fresh.catalogue))
 
     def _status(self) -> Status:
         revisions = pid = None
@@ -224,6 +259,13 @@ class _Open:
         if self.parts is None:
             raise _not_open()
         return answer_once(find(point), request, mode, self.parts, context, hand)
+
+    def _administer_steps(self, asked: Any, by: Context) -> Steps[Administered]:
+        if self.parts is None:
+            raise _not_open()
+        from engine.administration import administer
+
+        return administer(asked, self.parts, by)
 
     def _code_steps(self, asked: Any, context: Context, watch: Watch | None) -> Steps[CodeRun]:
         if self.parts is None:
@@ -336,6 +378,33 @@ class _Open:
                 raise
             return self._store
 
+    def _state(self) -> Store:
+        """The state for a request. Others may wait for a person from now on, so the command line can reach us."""
+        store = self._open_store()
+        if self._wants_control and self._log.usable:
+            with self._opening:
+                if self._wants_control:
+                    self._wants_control = False
+                    with suppress(GatherError):  # then acts wait until this engine ends
+                        self._control = Control(self.settings.state / CONTROL, self._act)
+        return store
+
+    def _act(self, body: bytes, user: Caller, token: str | None) -> tuple[int, dict[str, Any]]:
+        """One act from the control socket, as this user or as the principal of the token."""
+        try:
+            if token is not None:
+                row = self._open_store().token(token, self._seconds())
+                if row is None:
+                    return 401, {"code": "unauthorized"}
+                user = caller_of(row)
+            done = run(self._administer_steps(RawJson(body), Context(caller=user)))
+        except EngineError as error:
+            return 503, {"code": error.code, "detail": error.message, "remedy": error.remedy}
+        if (fault := done.answer.fault) is not None:
+            status = {Exit.DENY: 409, Exit.UNREADABLE: 422}.get(fault.exit, 503)
+            return status, {"code": fault.code, "detail": fault.message, "remedy": fault.remedy}
+        return 200, {"decision": done.answer.decision.model_dump(mode="json"), "done": done.done}
+
     def _open_sandboxes(self) -> Sandboxes:
         from engine.sandboxes import Sandboxes, registered  # most requests need none
 
@@ -420,12 +489,25 @@ class Engine(_Open):
         """Tell what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
         self._open_store().settle(decision_id, amounts)
 
-    def activate(self) -> Activated:
+    def activate(self, by: Context = _ANYBODY, reason: str | None = None) -> Activated:
         """Build the policy again from its folders and switch to it, all or nothing.
 
-        Raises PolicyError or DecideError, and then the policy that was served before is served on.
+        Recorded with who and why. Raises PolicyError or DecideError, and then the policy that was served before
+        is served on.
         """
-        return self._activate()
+        return self._activate(by, reason)
+
+    def store(self) -> Store:
+        """Budgets, approvals, tokens. Raises StateError."""
+        return self._open_store()
+
+    def now(self) -> int:
+        """The engine's clock, in seconds since 1970 UTC."""
+        return self._seconds()
+
+    def administer(self, asked: Any, by: Context) -> Administered:
+        """Take an administrative act: decide, record, do. `asked` is an AdministrationRequest as JSON."""
+        return run(self._administer_steps(asked, by))
 
     def status(self) -> Status:
         """Whether each part can do its work now."""
@@ -502,9 +584,13 @@ class AsyncEngine(_Open):
         """`Engine.settle`."""
         await asyncio.to_thread(lambda: self._open_store().settle(decision_id, amounts))
 
-    async def activate(self) -> Activated:
+    async def activate(self, by: Context = _ANYBODY, reason: str | None = None) -> Activated:
         """`Engine.activate`; requests go on meanwhile."""
-        return await asyncio.to_thread(self._activate)
+        return await asyncio.to_thread(self._activate, by, reason)
+
+    async def administer(self, asked: Any, by: Context) -> Administered:
+        """`Engine.administer`."""
+        return await self._walk(run_async(self._administer_steps(asked, by)))
 
     def store(self) -> Store:
         """Budgets, approvals, tokens. Never waits; raises StateError while the state is not open."""

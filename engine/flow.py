@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -30,7 +30,7 @@ from engine.points import STATE_FACTS, Gathered, Point, World
 from engine.policy_bundle.catalogue import Catalogue
 from engine.record.model import DecisionRecord, ResultRecord, timestamp
 from engine.secret_forms import SecretForms
-from engine.state.store import ApprovalRow, Counter, NewApproval, Store
+from engine.state.store import ApprovalRow, Binding, Claim, Counter, NewApproval, Store
 from engine.work import Hand, Job, work
 
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
@@ -166,6 +166,7 @@ class _Case:
     input_digest: str | None = None
     verdict: Verdict | None = None
     approval: Approval | None = None
+    claimed: bool = False
     taken: Store | None = None
     asked: str | None = None
     fault: EngineError | None = None
@@ -321,9 +322,22 @@ def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:
         ]
         document["budgets"], document["quotas"] = counted[: len(budgets)], counted[len(budgets) :]
     if wanted:
-        row = yield Call(lambda: store.claim(wanted, own, now) if enforced else store.approval(wanted))
+        binding = _binding(case)
+        if enforced and binding is not None:
+            claim: Claim = yield Call(lambda: store.claim(wanted, own, binding, now))
+            row, case.claimed = claim.row, claim.taken
+        else:
+            row = yield Call(lambda: store.approval(wanted))
         asked = {} if case.revisions is None else case.revisions.model_dump(mode="json")
         document["approvals"] = [{"id": wanted, "asked": {"input_digest": case.input_digest, **asked}, **_given(row)}]
+
+
+def _binding(case: _Case) -> Binding | None:
+    """The one request that an approval asked for here is for; None where nothing can be approved."""
+    if case.input_digest is None or case.revisions is None:
+        return None
+    revisions, requester = case.revisions, case.context.caller.principal
+    return Binding(case.point.name, case.input_digest, revisions.rules, revisions.values, requester)
 
 
 def _given(row: ApprovalRow | None) -> dict[str, Any]:
@@ -337,6 +351,8 @@ def _given(row: ApprovalRow | None) -> dict[str, Any]:
         "values": row.values,
         "expires_at": row.expires_at,
         "requester": row.requester,
+        "requester_named": row.requester is not None,
+        "requester_via": row.requester_via,
         "approver": row.approver,
     }
     return {name: value for name, value in facts.items() if value is not None}
@@ -344,14 +360,14 @@ def _given(row: ApprovalRow | None) -> dict[str, Any]:
 
 def _approve(case: _Case, verdict: Verdict, parts: Parts) -> Steps[None]:
     """What a person has to do with the outcome: an allow may use an approval up, a confirm asks for one."""
-    document = case.document
-    if case.mode is not Mode.ENFORCE or document is None or case.input_digest is None or case.revisions is None:
+    document, binding = case.document, _binding(case)
+    if case.mode is not Mode.ENFORCE or document is None or binding is None:
         return
     if verdict.outcome is Outcome.ALLOW and verdict.approved:
-        given = document["approvals"]
-        if len(given) != 1 or given[0].get("state") != "granted":
+        if not case.claimed:
             raise _internal(None)
-        case.approval = Approval(id=given[0]["id"], state="used", expires_at=given[0]["expires_at"])
+        given = document["approvals"][0]
+        case.approval = Approval(id=given["id"], state="used", expires_at=given["expires_at"])
     if verdict.outcome is Outcome.CONFIRM:
         if verdict.approval_seconds is None:
             raise EnforceError(
@@ -359,14 +375,11 @@ def _approve(case: _Case, verdict: Verdict, parts: Parts) -> Steps[None]:
                 remedy="state `valid_seconds` in policy/approvals.yaml",
             )
         new = NewApproval(
-            point=case.point.name,
-            input_digest=case.input_digest,
-            rules=case.revisions.rules,
-            values=case.revisions.values,
-            requester=case.context.caller.principal,
+            **asdict(binding),
             codes=tuple(sorted({finding.code for finding in verdict.findings})),
             created_at=document["now"],
             expires_at=document["now"] + verdict.approval_seconds,
+            requester_via=case.context.caller.via.value,
         )
         store: Store = yield Call(parts.store)
         row = yield Call(lambda: store.request_approval(new))

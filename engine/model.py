@@ -91,11 +91,12 @@ class Via(StrEnum):
 
 
 class Caller(Model):
-    """Who asks. `points` are the scopes of a token, empty for everybody else."""
+    """Who asks. `points` are those a token may ask about, `approves` those it may approve at; a token alone has any."""
 
     via: Via
     principal: str | None = None
     points: tuple[str, ...] = ()
+    approves: tuple[str, ...] | None = None
 
 
 class Gate(Model):

@@ -11,6 +11,10 @@ _BUNDLED = _PACKAGE / "_bundled"
 """What the build hook puts into the package: OPA, and in a wheel also policy, rego and bundles."""
 
 
+CONTROL = Path("run") / "control.sock"
+"""The control socket below the state folder, which only its owner may enter."""
+
+
 def bundled(name: str) -> Path:
     """A folder or file that travels with the package: from the wheel, else from the source tree."""
     inside = _BUNDLED / name

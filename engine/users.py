@@ -1,8 +1,35 @@
-"""Who somebody is to the operating system."""
+"""Who a caller is: a user of the operating system, or the principal of a token."""
 
 from __future__ import annotations
 
 import pwd
+from typing import Protocol
+
+from engine.model import Caller, Via
+
+
+class TokenRow(Protocol):
+    """A scoped token as the state has it."""
+
+    @property
+    def principal(self) -> str:
+        """Whose token it is."""
+        ...
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """The decision points it may ask about."""
+        ...
+
+    @property
+    def approves(self) -> tuple[str, ...]:
+        """The decision points it may approve at."""
+        ...
+
+
+def caller_of(row: TokenRow) -> Caller:
+    """The caller that a valid token names."""
+    return Caller(via=Via.TOKEN, principal=row.principal, points=row.points, approves=row.approves or None)
 
 
 def user_of(uid: int) -> str:

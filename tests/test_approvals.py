@@ -172,6 +172,20 @@ def test_who_is_not_known_gets_no_approval(engine: Engine, store: Store, clock: 
     assert (got.decision.outcome, codes(got)) == ("deny", ["approval_by_requester", "license_review_required"])
 
 
+@pytest.mark.parametrize("ways", ['["loopback"]', "[]"])
+def test_four_eyes_for_a_caller_without_a_name_are_a_value(settings: Settings, clock: Clock, ways: str) -> None:
+    """A listener without a token knows no name; whether a named user of this machine may then approve is policy."""
+    nobody = Caller(via=Via.LOOPBACK)
+    with Engine(settings, values=(f"approvals.unnamed_requesters={ways}",), now=clock) as engine:
+        first = ask(engine, caller=nobody)
+        assert first.decision.approval is not None
+        assert engine.parts is not None
+        engine.parts.store().resolve(first.decision.approval.id, "granted", "user:ana", None, clock.seconds)
+        got = ask(engine, first.decision.approval.id, caller=nobody)
+    refusal = ("deny", ["approval_by_requester", "license_review_required"])
+    assert (got.decision.outcome, codes(got)) == (refusal if ways == "[]" else ("allow", ["license_review_required"]))
+
+
 def test_the_same_request_asks_for_the_same_approval(engine: Engine) -> None:
     ids = {answer.decision.approval and answer.decision.approval.id for answer in (ask(engine), ask(engine))}
     assert len(ids) == 1
@@ -209,6 +223,37 @@ def test_of_many_who_use_one_approval_at_once_one_is_allowed(engine: Engine, sto
     with ThreadPoolExecutor(8) as pool:
         outcomes = sorted(pool.map(race, range(8)))
     assert outcomes == ["allow", *["deny"] * 7]
+    assert verify(engine.settings.state).ok
+
+
+def test_requests_it_was_not_given_for_never_keep_it_from_the_one_it_was_given_for(
+    engine: Engine, store: Store, clock: Clock
+) -> None:
+    others = {**REVIEWED, "purpose": "eval"}
+    over = threading.Event()
+    for _ in range(5):
+        row = approved(engine, store, clock)
+        over.clear()
+        begun = threading.Barrier(7)
+
+        def attack(id_: str = row.id, begun: threading.Barrier = begun) -> set[str]:
+            ask(engine, id_, others)
+            begun.wait()
+            seen: set[str] = set()
+            while not over.is_set():
+                seen |= set(codes(ask(engine, id_, others)))
+            return seen
+
+        with ThreadPoolExecutor(6) as pool:
+            attackers = [pool.submit(attack) for _ in range(6)]
+            begun.wait()
+            try:
+                rightful = ask(engine, row.id)
+            finally:
+                over.set()
+            seen: set[str] = set().union(*(one.result() for one in attackers))
+        assert (rightful.decision.outcome, codes(rightful)) == ("allow", ["license_review_required"])
+        assert seen <= {"approval_input_changed", "approval_used", "license_review_required"}
     assert verify(engine.settings.state).ok
 
 

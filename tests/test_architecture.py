@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.api": BASE
     | RECORD
     | {"engine.api", "engine.code", "engine.drive", "engine.engine", "engine.enforce", "engine.flow", "engine.once"}
-    | {"engine.points", "engine.state", "engine.users", "engine.work"}
+    | {"engine.points", "engine.state", "engine.unix_socket", "engine.users", "engine.work"}
     | {"adapters.runner", "adapters.runner_answer", "adapters.runner_errors"},
     "engine.report": BASE,
     "engine.sandbox_install": BASE | {"engine.opa", "adapters.sandbox"},

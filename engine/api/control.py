@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
+from engine.api.decide import context_of
 from engine.api.messages import Response
 from engine.api.oplog import Level
 from engine.api.problems import problem
-from engine.errors import EngineError, PolicyError
+from engine.errors import EngineError, GatherError, PolicyError
+from engine.flow import Context
+from engine.model import Caller, Model, Via
+from engine.points.administration import Reason as ReasonText
 from engine.record.redaction import redact_text
+from engine.users import user_of
 
 if TYPE_CHECKING:
     from engine.api.app import Api
@@ -17,10 +25,16 @@ if TYPE_CHECKING:
     from engine.engine import Activated
 
 
+class Reason(Model):
+    """Why the policy is changed."""
+
+    reason: ReasonText | None = None
+
+
 async def activate(api: Api, exchange: Exchange) -> Response:
     """Switch to the policy as it stands in its folders now; 409 with every problem when it is refused."""
     try:
-        activated = await api.engine.activate()
+        activated = await api.engine.activate(context_of(exchange), _reason(exchange.body))
     except PolicyError as error:
         api.log.event("policy_refused", Level.WARNING, code=error.code, detail=error.one_line())
         problems = [
@@ -37,10 +51,23 @@ async def activate(api: Api, exchange: Exchange) -> Response:
     return Response(200, json.dumps(document).encode("ascii"))
 
 
-async def reload(api: Api) -> None:
-    """`activate` without anybody who waits for the answer: SIGHUP, or a changed folder."""
+def _reason(body: bytes) -> str | None:
+    """The reason in the body `{"reason": "…"}`; no body gives none. Raises GatherError."""
+    if not body:
+        return None
     try:
-        activated = await api.engine.activate()
+        return Reason.model_validate_json(body).reason
+    except ValidationError as error:
+        raise GatherError(
+            "the body is not an object with a reason", remedy='send {"reason": "…"}', code="engine.request_invalid"
+        ) from error
+
+
+async def reload(api: Api, reason: str) -> None:
+    """`activate` without anybody who waits for the answer: SIGHUP, or a changed folder."""
+    by = Context(caller=Caller(via=Via.PROCESS, principal=user_of(os.getuid())))
+    try:
+        activated = await api.engine.activate(by, reason)
     except EngineError as error:
         api.log.event("policy_refused", Level.WARNING, code=error.code, detail=error.one_line())
     else:

@@ -18,6 +18,7 @@ from engine.api.failures import Failures
 from engine.api.messages import Head, Peer
 from engine.errors import EngineError, GatherError
 from engine.model import Caller, Via
+from engine.users import TokenRow, caller_of
 
 TOKEN_VARIABLE = "AGENTA_AGENT_RUNNER_TOKEN"  # noqa: S105  (the name of a variable)
 """The environment variable with the shared token; empty or blank counts as not set (D58)."""
@@ -32,20 +33,6 @@ _LOOK_SECONDS = 1.0
 
 _LOOPBACK = Caller(via=Via.LOOPBACK)
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
-
-
-class TokenRow(Protocol):
-    """A scoped token as the state has it."""
-
-    @property
-    def principal(self) -> str:
-        """Whose token it is."""
-        ...
-
-    @property
-    def points(self) -> tuple[str, ...]:
-        """The decision points it is for."""
-        ...
 
 
 class Tokens(Protocol):
@@ -148,7 +135,7 @@ class Identity:
     def _scoped(self, token: str) -> Caller | None:
         """Looked up each time, so that a revocation bites at once; the state keeps what has not changed."""
         row = self._tokens.find(token)
-        return None if row is None else Caller(via=Via.TOKEN, principal=row.principal, points=tuple(row.points))
+        return None if row is None else caller_of(row)
 
 
 def unauthorized() -> EngineError:

@@ -48,7 +48,7 @@ def document() -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{}, {"bearer": []}, {"runnerToken": []}, {"mutualTls": []}],
-        "paths": {**_points(), **_run(), **_code(), **_authzen(), **_operations()},
+        "paths": {**_points(), **_run(), **_code(), **_authzen(), **_administration(), **_operations()},
         "components": {
             "schemas": schemas,
             "parameters": _parameters(),
@@ -80,6 +80,15 @@ def _schemas() -> dict[str, Any]:
         schemas[_name(point, "Batch")] = _batch(point)
         schemas[_name(point, "BatchAnswer")] = _batch_answer(point)
     schemas["Problem"] = _problem()
+    schemas["administration.Answer"] = {
+        "type": "object",
+        "description": "The decision on the act, and what it made or changed; null where it took no effect",
+        "required": ["decision", "done"],
+        "properties": {
+            "decision": {"$ref": _REF + "administration.Decision"},
+            "done": {"type": ["object", "null"]},
+        },
+    }
     schemas["run.Answer"] = {
         "type": "object",
         "description": "The runner's own answer; or why there is none, and the decision where that was the reason",
@@ -273,6 +282,23 @@ def _answers(schema: str | None, media_type: str = "application/json") -> dict[s
         content = {"application/problem+json": {"schema": {"$ref": _REF + "Problem"}}}
         answers[status] = {"description": words, "headers": headers, "content": content}
     return answers
+
+
+def _administration() -> dict[str, Any]:
+    def operation(name: str, summary: str, body: dict[str, Any]) -> dict[str, Any]:
+        content = {"application/json": {"schema": body}}
+        return _operation(name, "administration", summary, _answers("administration.Answer"), content)
+
+    whole = {"$ref": _REF + "administration.Request"}
+    paths = {"/v1/administration": {"post": operation("administer", "Take an administrative act", whole)}}
+    id_ = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"}}
+    reason = {"reason": {"type": ["string", "null"], "minLength": 1, "maxLength": 1_000}}
+    for verb in ("grant", "refuse"):
+        body = {"type": "object", "additionalProperties": False, "properties": reason}
+        made = operation(f"approval_{verb}", f"{verb.capitalize()} a request for approval", body)
+        made["parameters"] = [id_, *made["parameters"]]
+        paths[f"/v1/approvals/{{id}}/{verb}"] = {"post": made}
+    return paths
 
 
 def _operations() -> dict[str, Any]:

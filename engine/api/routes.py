@@ -46,20 +46,22 @@ class Operation:
 
 
 Routes = Mapping[str, Mapping[str, Operation]]
-"""By path. A path that ends in `{run_id}` stands for any last part."""
+"""By path. `{run_id}` at its end stands for any last part, `{id}` for any part before the last."""
 
 
 def methods_of(table: Routes, path: str) -> Mapping[str, Operation] | None:
     """What a path takes; None where nothing is served."""
     found = table.get(path)
-    if found is None and (parts := path.rpartition("/"))[2]:
-        found = table.get(f"{parts[0]}/{{run_id}}")
+    if found is None and len(parts := path.split("/")) > 2 and parts[-1]:  # noqa: PLR2004
+        found = table.get("/".join([*parts[:-1], "{run_id}"]))
+        if found is None and parts[-2]:
+            found = table.get("/".join([*parts[:-2], "{id}", parts[-1]]))
     return found
 
 
 def routes(forward: ForwardLimits | None = None) -> Routes:
     """Everything that is served, by path and method; `forward` bounds what a runner may take and send."""
-    from engine.api import authzen, batch, code_run, control, decide, docs, health, metrics
+    from engine.api import administration, authzen, batch, code_run, control, decide, docs, health, metrics
     from engine.api.run import Runs
     from engine.points.registry import POINTS
 
@@ -82,6 +84,15 @@ def routes(forward: ForwardLimits | None = None) -> Routes:
         "/v1/code/runs/{run_id}": {
             "GET": Operation("code_run_phase", code_run.show),
             "DELETE": Operation("code_run_cancel", code_run.cancel),
+        },
+        "/v1/administration": {
+            "POST": Operation("administer", administration.act, body=Body.JSON, point="administration")
+        },
+        **{
+            f"/v1/approvals/{{id}}/{verb}": {
+                "POST": Operation(f"approval_{verb}", administration.resolve, body=Body.JSON, point="administration")
+            }
+            for verb in ("grant", "refuse")
         },
         "/v1/policy/activate": {"POST": Operation("activate", control.activate, Access.CONTROL)},
     }

@@ -22,7 +22,7 @@ from engine.api.control import reload
 from engine.api.failures import Failures
 from engine.api.identity import Identity, shared_token
 from engine.api.limits import ApiLimits
-from engine.api.listeners import bind, bind_control, serve, tls
+from engine.api.listeners import bind, serve, tls
 from engine.api.load import Load
 from engine.api.metrics import Metrics
 from engine.api.oplog import Level, OperationalLog
@@ -32,6 +32,8 @@ from engine.api.uploads import remove_left_over
 from engine.errors import EngineError, Exit
 from engine.model import Gate, Limits
 from engine.points.runner_bind import BindLimits
+from engine.settings import CONTROL
+from engine.unix_socket import bind_unix
 
 if TYPE_CHECKING:
     from adapters.runner import ForwardLimits
@@ -97,6 +99,7 @@ async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], 
         gate=gate,
         on_event=lambda event, fields: log.event(event, **fields),
         observe=metrics.decided,
+        control=False,
     )
     async with AsyncExitStack() as stack:
         stack.callback(log.close)
@@ -149,10 +152,10 @@ class Server:
     async def serve(self) -> Exit:
         """Serve until told to stop; ALLOW when all was finished, FAILED_CLOSED when it was cut short."""
         loop = asyncio.get_running_loop()
-        control_path = self._settings.state / "run" / "control.sock"
+        control_path = self._settings.state / CONTROL
         bound = bind(self._listen.host, self._listen.port)
         try:
-            control = bind_control(control_path)
+            control = bind_unix(control_path)
         except BaseException:
             bound.close()
             raise
@@ -288,6 +291,6 @@ async def _first(forced: Awaitable[Any], idle: Awaitable[None], *, seconds: floa
 
 
 def _reload_soon(api: Api, tasks: set[asyncio.Task[None]]) -> None:
-    task = asyncio.get_running_loop().create_task(reload(api))
+    task = asyncio.get_running_loop().create_task(reload(api, "SIGHUP"))
     tasks.add(task)
     task.add_done_callback(tasks.discard)

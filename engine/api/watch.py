@@ -26,7 +26,7 @@ async def watch(api: Api, settings: Settings) -> None:
         now = await asyncio.to_thread(content_digest, folders)
         if now == last and now != active:
             active = now
-            await reload(api)
+            await reload(api, "the folders of the policy changed")
         last = now
 
 

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli import options, stores
-from engine.errors import EngineError, Exit, GatherError, RecordError
+from engine.cli import acts, options, stores
+from engine.errors import GatherError, RecordError
 from engine.files import shown
-from engine.users import user_of
 
 if TYPE_CHECKING:
     from engine.state import ApprovalRow, Store
 
 app = typer.Typer(help="List, show, grant and refuse requests for approval.", no_args_is_help=True)
 
-TOKEN = "ENGINE_TOKEN"  # noqa: S105  (the name of a variable)
-"""Where somebody who approves as the principal of a token puts it."""
-
-_LONGEST_REASON = 1_000  # characters; a person's sentence or two
 _RECORDED = 10_000  # the last decisions that asked for an approval at one point
 
 
@@ -87,60 +80,28 @@ def show_approval(id_: Id, state: options.State = None, how: How = Format.TEXT) 
 @app.command("grant")
 def grant_approval(
     id_: Id,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why, for whoever reads it later.")] = None,
+    reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
     """Grant what is asked for: this one request, under this policy, once, in time."""
-    _resolve(id_, "granted", reason, state)
+    _resolve(id_, "grant_approval", reason, state)
 
 
 @app.command("refuse")
 def refuse_approval(
     id_: Id,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for whoever asked.")],
+    reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
     """Refuse what is asked for."""
-    _resolve(id_, "refused", reason, state)
+    _resolve(id_, "refuse_approval", reason, state)
 
 
-def approver(store: Store, environment: Mapping[str, str], now: int) -> str:
-    """Who approves: the principal of the token in $ENGINE_TOKEN, else the user as the kernel knows it.
-
-    Raises EngineError `unauthorized`, exit 1, for a token that does not hold; it is then nobody else either.
-    """
-    presented = environment.get(TOKEN)
-    if presented is None:
-        return user_of(os.getuid())
-    row = store.token(presented, now)
-    if row is None:
-        raise _UnauthorizedError(
-            f"the token in {TOKEN} is unknown, expired or revoked",
-            remedy=f"put in another one, or unset {TOKEN} to approve as the user you are",
-        )
-    return row.principal
-
-
-class _UnauthorizedError(EngineError):
-    code = "unauthorized"
-    exit = Exit.DENY
-
-
-def _resolve(id_: str, wanted: Literal["granted", "refused"], reason: str | None, state: Path | None) -> None:
-    if reason is not None and not (reason.strip() and reason.isprintable() and len(reason) <= _LONGEST_REASON):
-        raise GatherError(
-            "the reason is empty, too long or no text", remedy=f"write one line of at most {_LONGEST_REASON} characters"
-        )
+def _resolve(id_: str, act: str, reason: str | None, state: Path | None) -> None:
     with stores.found(state) as store:
-        now = stores.now()
-        who = approver(store, os.environ, now)
         row = _known(store, id_)
-        row = store.resolve(row.id, wanted, who, reason, now)
-    typer.echo(f"{row.state} by {shown(who, 256)}: {row.id}")
-    if row.requester == who:
-        typer.echo("engine: whoever asked and whoever decided are the same; the policy may not accept that", err=True)
-    if row.requester is None and wanted == "granted":
-        typer.echo("engine: whoever asked stated no principal: this approval cannot be used", err=True)
+    done = acts.act(state, {"act": act, "id": row.id, "reason": reason})
+    typer.echo(f"{done['state']} by {shown(done['approver'], 256)}: {row.id}")
 
 
 def _known(store: Store, id_: str) -> ApprovalRow:

@@ -12,9 +12,7 @@ from typing import Any
 
 from engine.errors import EngineError
 from engine.files import shown
-
-SOCKET = Path("run") / "control.sock"
-"""Below the state folder, which only its owner may enter."""
+from engine.settings import CONTROL
 
 _SECONDS = 300.0
 """The longest answer: a build of a large policy and the start of an OPA take about 10."""
@@ -29,14 +27,37 @@ class Reply:
     document: dict[str, Any]
 
 
-def post(state: Path, path: str, seconds: float = _SECONDS) -> Reply:
-    """POST without a body. Raises EngineError, exit 4, when no server answers in time, or not with JSON."""
-    where = state / SOCKET
+class NotServedError(EngineError):
+    """Nothing listens on the control socket."""
+
+    code = "engine.server_unavailable"
+
+
+def post(
+    state: Path, path: str, body: dict[str, Any] | None = None, token: str | None = None, seconds: float = _SECONDS
+) -> Reply:
+    """POST a JSON object or nothing, as this user or as the principal of a token.
+
+    Raises EngineError, exit 4, when no server answers in time, or not with JSON; NotServedError where none listens.
+    """
+    where = state / CONTROL
     connection = _Connection(where, seconds)
+    data = b"" if body is None else json.dumps(body).encode("ascii")
+    headers = {"Accept": "application/json", "Connection": "close"}
+    headers |= {} if body is None else {"Content-Type": "application/json"}
+    headers |= {} if token is None else {"Authorization": f"Bearer {_header(token)}"}
     try:
-        connection.request("POST", path, body=b"", headers={"Accept": "application/json", "Connection": "close"})
+        connection.connect()
+    except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as error:
+        connection.close()
+        raise _silent(where, (error.strerror or "nothing listens").lower(), NotServedError) from error
+    except OSError as error:
+        connection.close()
+        raise _silent(where, (error.strerror or "it cannot be reached").lower()) from error
+    try:
+        connection.request("POST", path, body=data, headers=headers)
         answer = connection.getresponse()
-        body = answer.read(_ANSWER_BYTES)
+        got = answer.read(_ANSWER_BYTES)
         if answer.length:  # bytes that were promised and not read
             raise http.client.IncompleteRead(b"", answer.length)
     except (OSError, http.client.HTTPException) as error:
@@ -45,7 +66,7 @@ def post(state: Path, path: str, seconds: float = _SECONDS) -> Reply:
     finally:
         connection.close()
     try:
-        document = json.loads(body)
+        document = json.loads(got)
     except (ValueError, RecursionError) as error:
         raise _silent(where, "its answer is no JSON") from error
     if not isinstance(document, dict):
@@ -70,8 +91,13 @@ class _Connection(http.client.HTTPConnection):
             os.close(folder)
 
 
-def _silent(where: Path, reason: str) -> EngineError:
-    return EngineError(
+def _header(token: str) -> str:
+    """A token as a header can carry it; what cannot be one becomes another text that is none either."""
+    return token.encode("ascii", "replace").decode().replace("\n", "?").replace("\r", "?")
+
+
+def _silent(where: Path, reason: str, kind: type[EngineError] = EngineError) -> EngineError:
+    return kind(
         f"no server answers at `{shown(str(where))}`: {reason}",
         remedy="start one with `engine serve`, or name its state folder with --state",
         code="engine.server_unavailable",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.settings import Settings
 
 
-def _text(given: str | None) -> str | None:
+def text(given: str | None) -> str | None:
     """What becomes a part of the record is text; the shell hands on any bytes."""
     try:
         (given or "").encode("utf-8")
@@ -27,16 +27,28 @@ def _text(given: str | None) -> str | None:
     return given
 
 
+def name(given: str) -> str:
+    """A name that a list can show on one line."""
+    if not (given.strip() and given.isprintable() and len(given) <= _LONGEST_NAME):
+        raise typer.BadParameter(f"a name has 1 to {_LONGEST_NAME} printable characters")
+    return given
+
+
+_LONGEST_NAME = 256
+
+MOST_DAYS = 1_000_000
+"""The longest time that a command takes; what may be given out for so long is policy."""
+
 Principal = Annotated[
     str | None,
-    typer.Option("--principal", metavar="NAME", help="Who asks; else the user who runs this.", callback=_text),
+    typer.Option("--principal", metavar="NAME", help="Who asks; else the user who runs this.", callback=text),
 ]
 Run = Annotated[
-    str | None, typer.Option("--run", metavar="ID", help="The run of a pipeline this belongs to.", callback=_text)
+    str | None, typer.Option("--run", metavar="ID", help="The run of a pipeline this belongs to.", callback=text)
 ]
 Approval = Annotated[
     str | None,
-    typer.Option("--approval", metavar="ID", help="An approval that was granted for this request.", callback=_text),
+    typer.Option("--approval", metavar="ID", help="An approval that was granted for this request.", callback=text),
 ]
 State = Annotated[
     Path | None,
@@ -119,11 +131,11 @@ def tell_recovered(engine: Engine) -> None:
         )
 
 
-def moment(text: str | None) -> datetime:
+def moment(given: str | None) -> datetime:
     """The time of `--now`, else the clock's; UTC."""
-    if text is None:
+    if given is None:
         return datetime.now(UTC)
     try:
-        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        return datetime.strptime(given, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError as error:
         raise typer.BadParameter("write the time as 2026-11-21T00:00:00Z", param_hint="--now") from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli import options
+from engine.cli import acts, options
 from engine.errors import Exit, GatherError, Location, PolicyError, Problem
 from engine.files import shown
 
@@ -121,14 +121,15 @@ def verify_policy(
 
 
 @app.command("activate")
-def activate_policy(state: options.State = None) -> None:
+def activate_policy(reason: acts.Reason = None, state: options.State = None) -> None:
     """Tell the running server to take the policy that its folders hold now.
 
     Ends with 5 when it refuses that policy and keeps the old one, with 4 when no server answers.
     """
     from engine.cli.control import post
 
-    reply = post(options.settings(state).state, "/v1/policy/activate")
+    body = None if reason is None else {"reason": reason}
+    reply = post(options.settings(state).state, "/v1/policy/activate", body)
     if reply.status == HTTPStatus.OK:
         typer.echo(_activated(reply.document))
         return

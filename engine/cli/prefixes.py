@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
+import uuid
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from engine.cli import options, stores
-from engine.cli.approvals import approver
+from engine.cli import acts, options, stores
 from engine.errors import GatherError
 from engine.files import shown
 
@@ -23,7 +22,6 @@ app = typer.Typer(help="List, approve and revoke the beginnings of commands that
 
 _DAY = 86_400
 _DAYS = 7
-_MOST_DAYS = 3_650
 
 
 class Format(StrEnum):
@@ -65,55 +63,46 @@ def approve_prefix(
         list[str],
         typer.Argument(metavar="-- WORD…", help="The first words, such as: -- git status", show_default=False),
     ],
-    principal: Annotated[str, typer.Option("--principal", metavar="NAME", help="Who may run it.")],
+    principal: Annotated[
+        str, typer.Option("--principal", metavar="NAME", help="Who may run it.", callback=options.name)
+    ],
     cwd: Annotated[str, typer.Option("--cwd", metavar="DIR", help="The working folder in which it may be run.")],
     tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="The tool by which it may be run.")],
     days: Annotated[
-        int, typer.Option("--days", metavar="N", min=1, max=_MOST_DAYS, help="For how many days it holds.")
+        int, typer.Option("--days", metavar="N", min=1, max=options.MOST_DAYS, help="For how many days it holds.")
     ] = _DAYS,
+    reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
     """Let commands that begin with these words run without asking: for one principal, folder and tool, in time.
 
     Whole words are compared, as text: no guarantee of what the program then does. Rules still apply, and
-    the policy asks that whoever approves is somebody else than whoever runs it.
+    the approver is another person than the principal.
     """
-    from engine.state import NewPrefix
-
-    chosen, now = _words(words), stores.now()
-    folder = _folder(cwd)
-    if not principal.strip() or not principal.isprintable():
-        raise GatherError("this is no name of a principal", remedy="use printable characters, as decisions name it")
+    folder, chosen = _folder(cwd), _words(words)
     _tool(tool)
-    with stores.opened(state) as store:
-        who = approver(store, os.environ, now)
-        new = NewPrefix(principal, folder, tool, chosen, who, now, now + days * _DAY)
-        try:
-            row = store.approve_prefix(new)
-        except ValueError as error:  # longer than the state takes
-            raise GatherError(f"this cannot be kept: {error}", remedy="use shorter names or fewer words") from error
-    typer.echo(f"approved by {shown(who, 256)}: {row.id}")
-    typer.echo(
-        f"  {_command(row)} …  by {shown(tool, 128)} in {shown(folder, 1_024)}, until {stores.told(row.expires_at)}"
-    )
-    typer.echo(f"  to end it: engine tools prefixes revoke {row.id}", err=True)
-    if who == principal:
-        typer.echo(
-            "engine: whoever approves and whoever runs it are the same: the policy accepts no such approval", err=True
-        )
+    wanted = {"principal": principal, "cwd": folder, "tool": tool, "words": list(chosen), "seconds": days * _DAY}
+    done = acts.act(state, {"act": "approve_prefix", "id": uuid.uuid4().hex, "reason": reason, "prefix": wanted})
+    until = stores.told(done["expires_at"])
+    typer.echo(f"approved by {shown(done['approver'], 256)}: {done['id']}")
+    command = shown(shlex.join(done["words"]), 400)
+    typer.echo(f"  {command} …  by {shown(tool, 128)} in {shown(folder, 1_024)}, until {until}")
+    typer.echo(f"  to end it: engine tools prefixes revoke {done['id']}", err=True)
 
 
 @app.command("revoke")
 def revoke_prefix(
     id_: Annotated[str, typer.Argument(metavar="ID", help="The id that `approve` told and `list` shows.")],
+    reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
     """End an approval at once, also for a running server."""
     with stores.found(state) as store:
-        row = store.revoke_prefix(id_, stores.now()) if id_.isascii() else None
-    if row is None:
+        known = store.prefix(id_) is not None
+    if not known:
         raise GatherError("there is no approved beginning of this id", remedy="see `engine tools prefixes list`")
-    typer.echo(f"revoked: {_command(row)} of {shown(row.principal, 256)}")
+    row = acts.act(state, {"act": "revoke_prefix", "id": id_, "reason": reason})
+    typer.echo(f"revoked: {shown(shlex.join(row['words']), 400)} of {shown(row['principal'], 256)}")
 
 
 def _words(words: list[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from contextlib import ExitStack, closing, nullcontext
 from datetime import UTC, datetime, timedelta
@@ -12,14 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli import options
+from engine.cli import acts, options
 from engine.errors import Exit, GatherError, Location
 from engine.files import shown
 
 if TYPE_CHECKING:
     from engine.record.chain import Entry
     from engine.record.layout import Break
-    from engine.record.model import DecisionRecord, RecoveryRecord, ReplayRecord, ResultRecord, RetentionRecord
+    from engine.record.model import (
+        DecisionRecord,
+        PolicyRecord,
+        RecoveryRecord,
+        ReplayRecord,
+        ResultRecord,
+        RetentionRecord,
+    )
     from engine.record.reader import Selection
     from engine.record.verify import Verification
 
@@ -229,17 +237,21 @@ def retain_record(
             "--keep-days", min=0, max=_MOST_DAYS, metavar="N", help="Keep every line that is not older than this."
         ),
     ],
+    reason: acts.Reason = None,
     state: options.State = None,
     policy: options.Policy = None,
     how: How = Format.TEXT,
 ) -> None:
     """Remove whole old segments of the record, and record that. Policy says how long is too short."""
     from engine.policy_bundle.sources import retention_floor
-    from engine.record.retention import retain
+    from engine.record.retention import By, retain
+    from engine.users import user_of
 
     chosen = options.settings(state, policy)
     floor = retention_floor(chosen.policy)
-    done = retain(state_folder(state), keep_days, floor, datetime.now(UTC), lock_seconds=chosen.record_lock_seconds)
+    by = By(user_of(os.getuid()), reason)
+    folder, seconds = state_folder(state), chosen.record_lock_seconds
+    done = retain(folder, keep_days, floor, datetime.now(UTC), by, lock_seconds=seconds)
     if how is Format.JSON:
         removed = None if done is None else {"first_segment": done.first, "last_segment": done.last}
         counts = {} if done is None else {"lines": done.lines, "bytes": done.size}
@@ -382,11 +394,13 @@ def _summary(entry: Entry) -> list[str]:
         place = f"{body.outcome.value:<8} {shown(body.point):<14} {body.mode.value:<8} {shown(body.decision_id)}"
         who = "" if body.principal is None else f"  by {shown(body.principal)}"
         findings = [f"      {finding}" for finding in _findings(body)]
-        return [f"{body.time}  {place}{who}", *findings]
+        return [f"{body.time}  {place}{who}", *_act(body), *findings]
     if body.kind == "result":
         return [f"{body.time}  result of {shown(body.decision_id)}: {shown(body.status)}"]
     if body.kind == "replay":
         return [f"{body.time}  given again: {shown(body.decision_id)}"]
+    if body.kind == "policy":
+        return [f"{body.time}  policy {body.outcome}: {_changed(body)}"]
     return [f"{body.time}  {body.kind}: {_cut(body) if body.kind == 'recovery' else _removed(body)}"]
 
 
@@ -408,6 +422,7 @@ def _decision(entry: Entry, body: DecisionRecord) -> list[str]:
         "request": body.request_id,
         "trace": body.trace,
         "approval": body.approval,
+        "act": next(iter(_act(body)), "").strip() or None,
         "limits": None if body.limits is None else _inline(body.limits),
         "input": body.input_digest,
         "redacted": ", ".join(body.redactions) or None,
@@ -444,10 +459,32 @@ def _replay(entry: Entry, body: ReplayRecord) -> list[str]:
     ]
 
 
+def _act(body: DecisionRecord) -> list[str]:
+    """What an administrative decision is about, and why."""
+    if body.point != "administration" or body.input is None:
+        return []
+    facts = body.input
+    about = facts.get("scope") or facts.get("prefix") or facts.get("approval") or {}
+    told = [f"{name} {_inline(value)}" for name, value in about.items()]
+    head = f"{facts.get('act')} {facts.get('id')}"
+    return [f"      {shown(', '.join([head, *told]), _LONG)}{_why(facts.get('reason'))}"]
+
+
+def _why(reason: object) -> str:
+    return f": {shown(str(reason), _LONG)}" if reason else ""
+
+
+def _changed(body: PolicyRecord) -> str:
+    now = "no policy was built" if body.revisions is None else f"values {body.revisions.values}"
+    code = "" if body.code is None else f" ({shown(body.code)})"
+    return f"{now}{code} by {shown(body.principal or 'an unnamed caller')}{_why(body.reason)}"
+
+
 def _removed(body: RetentionRecord) -> str:
     return (
         f"segments {body.first_segment} to {body.last_segment} removed, all lines up to {body.last_seq:,}: "
-        f"from before {body.before}, kept for {body.keep_days} days"
+        f"from before {body.before}, kept for {body.keep_days} days, "
+        f"by {shown(body.principal or 'an unnamed caller')}{_why(body.reason)}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli import options, stores
+from engine.cli import acts, options, stores
 from engine.errors import GatherError
 from engine.files import shown
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Issue, list and revoke the tokens that callers present.", no_args_is_help=True)
 
 _DAY = 86_400
-_MOST_DAYS = 1_000_000  # later than that, a time has no four-digit year
-_LONGEST_PRINCIPAL = 256  # characters; records and lists show it
 
 
 class Format(StrEnum):
@@ -32,9 +30,14 @@ class Format(StrEnum):
 
 @app.command("issue")
 def issue_token(
-    principal: Annotated[str, typer.Option("--principal", metavar="NAME", help="Whom the token speaks for.")],
+    principal: Annotated[
+        str,
+        typer.Option(
+            "--principal", metavar="NAME", help="The principal that the token authenticates.", callback=options.name
+        ),
+    ],
     days: Annotated[
-        int, typer.Option("--days", metavar="N", min=1, max=_MOST_DAYS, help="For how many days it holds.")
+        int, typer.Option("--days", metavar="N", min=1, max=options.MOST_DAYS, help="For how many days it holds.")
     ],
     point: Annotated[
         list[str] | None,
@@ -43,20 +46,27 @@ def issue_token(
     all_points: Annotated[
         bool, typer.Option("--all-points", help="Every decision point of this engine, but none of a later one.")
     ] = False,
+    approve: Annotated[
+        list[str] | None,
+        typer.Option("--approve", metavar="POINT", help="A decision point at which it may approve; repeat for more."),
+    ] = None,
+    reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
-    """Make a token and print it, once, on standard output; only its digest is kept."""
-    if not principal.isprintable() or not 0 < len(principal.strip()) <= len(principal) <= _LONGEST_PRINCIPAL:
-        raise GatherError(
-            f"`{shown(principal, 40)}` is no name of a principal",
-            remedy=f"use at most {_LONGEST_PRINCIPAL} printable characters",
-        )
-    points, now = _points(point or [], all_points), stores.now()
-    with stores.opened(state) as store:
-        issued = store.issue(principal, points, now + days * _DAY, now)
-    typer.echo(issued.text)
-    told = f"token {issued.id} for {principal}, {', '.join(points)}, until {stores.told(now + days * _DAY)}"
-    typer.echo(f"{told}\nit is shown only now; to end it: engine tokens revoke {issued.id}", err=True)
+    """Make a token and print it, once, on standard output; only its digest is kept.
+
+    A token for asking approves nothing, and one for approving at a point approves at no other.
+    """
+    points, approves = _points(point or [], all_points, bool(approve)), _named(approve or [])
+    from engine.state.tokens import new_token_id
+
+    scope = {"principal": principal, "points": points, "approves": approves, "seconds": days * _DAY}
+    issued = acts.act(state, {"act": "issue_token", "id": new_token_id(), "reason": reason, "scope": scope})
+    typer.echo(issued["text"])
+    told = [", ".join(points), f"approves at {', '.join(approves)}" if approves else ""]
+    head = f"token {issued['id']} for {principal}, {', '.join(filter(None, told))}"
+    typer.echo(f"{head}, until {stores.told(issued['expires_at'])}", err=True)
+    typer.echo(f"it is shown only now; to end it: engine tokens revoke {issued['id']}", err=True)
 
 
 @app.command("list")
@@ -73,7 +83,9 @@ def list_tokens(
         return
     for row in rows:
         typer.echo(f"{row.id}  {_state(row, now):<8} until {stores.told(row.expires_at)}  {shown(row.principal, 256)}")
-        typer.echo(f"      {', '.join(map(shown, row.points))}")
+        typer.echo(f"      {', '.join(map(shown, row.points)) or 'asks about nothing'}")
+        if row.approves:
+            typer.echo(f"      approves at {', '.join(map(shown, row.approves))}")
     if not rows:
         typer.echo("no token was issued here")
 
@@ -81,24 +93,33 @@ def list_tokens(
 @app.command("revoke")
 def revoke_token(
     id_: Annotated[str, typer.Argument(metavar="ID", help="The id that `issue` told and `list` shows.")],
+    reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
     """End a token at once, also for a running server."""
     with stores.found(state) as store:
-        row = store.revoke(id_, stores.now()) if id_.isascii() else None
-    if row is None:
+        known = {row.id for row in store.tokens()}
+    if id_ not in known:
         raise GatherError("there is no token of this id", remedy="see `engine tokens list` for the ids")
-    typer.echo(f"token {row.id} of {shown(row.principal, 256)} is revoked")
+    row = acts.act(state, {"act": "revoke_token", "id": id_, "reason": reason})
+    typer.echo(f"token {row['id']} of {shown(row['principal'], 256)} is revoked")
 
 
-def _points(named: list[str], all_points: bool) -> list[str]:
-    from engine.points.registry import POINTS, find
+def _points(named: list[str], all_points: bool, approves: bool) -> list[str]:
+    from engine.points.registry import POINTS
 
-    if all_points == bool(named):
+    if (all_points and named) or not (all_points or named or approves):
         raise GatherError(
-            "a token is for the points that are named, or for all of them", remedy="give --point, or --all-points"
+            "a token is for the points that are named, or for all of them",
+            remedy="give --point, --all-points or --approve",
         )
-    return sorted(POINTS) if all_points else sorted({find(name).name for name in named})
+    return sorted(POINTS) if all_points else _named(named)
+
+
+def _named(points: list[str]) -> list[str]:
+    from engine.points.registry import find
+
+    return sorted({find(name).name for name in points})
 
 
 def _state(row: TokenRow, now: int) -> str:

@@ -14,7 +14,7 @@ from engine.errors import Location
 from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Probe
 from engine.secret_forms import UNKNOWN_FORMS, SecretForms
 from engine.settings import ReadLimits
-from engine.state.store import Store
+from engine.state.store import ApprovalRow, Store
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
@@ -76,6 +76,8 @@ class World:
     """The fields of a request that answers under the contract of this name repeat, in their order."""
     forms: SecretForms = UNKNOWN_FORMS
     """The forms of secrets that the policy being served states."""
+    approval: Callable[[str], ApprovalRow | None] = lambda _: None
+    """The request for approval of this id, as the state has it. Blocks. Raises StateError."""
     root: Path | None = None
     """The only folder below which requests may name paths; None where the caller is this process."""
 

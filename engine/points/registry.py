@@ -30,6 +30,7 @@ _MODULES = {
     "tool_contract": "tool_contract",
     "tool_result": "tool_result",
     "tool_visibility": "tool_visibility",
+    "administration": "administration",
     "record": "observation",
 }
 """The module of each point, which has it as `POINT`."""

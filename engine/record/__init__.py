@@ -6,6 +6,7 @@ from engine.record.log import RecordLog
 from engine.record.model import (
     DecisionRecord,
     Durations,
+    PolicyRecord,
     RecoveryRecord,
     ReplayRecord,
     ResultRecord,
@@ -22,6 +23,7 @@ __all__ = [
     "Durations",
     "EventName",
     "Hashes",
+    "PolicyRecord",
     "RecordLog",
     "RecoveryRecord",
     "ReplayRecord",

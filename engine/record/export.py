@@ -19,7 +19,7 @@ from engine.errors import Location
 from engine.record.chain import Entry, plain_json
 from engine.record.checkpoint import read_identity
 from engine.record.layout import BrokenError
-from engine.record.model import DecisionRecord, RecoveryRecord, RetentionRecord
+from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, entries
 from engine.record.storage import DiskStorage
 
@@ -62,7 +62,7 @@ def cloudevent(entry: Entry, source: str) -> dict[str, Any]:
         "datacontenttype": "application/json",
         "data": plain_json(entry),
     }
-    subject = None if isinstance(body, (RecoveryRecord, RetentionRecord)) else body.decision_id
+    subject = getattr(body, "decision_id", None)
     return event | ({"subject": subject} if subject else {})
 
 

@@ -89,7 +89,7 @@ class _Redacted(Model):
 
 
 _FREE = {
-    *("decision_id", "principal", "run", "request_id", "approval"),
+    *("decision_id", "principal", "run", "request_id", "approval", "reason"),
     *("input", "findings", "limits", "status", "facts"),
 }
 """Fields whose content others chose; all others have a closed form."""
@@ -209,8 +209,8 @@ class RecoveryRecord(Model):
     kept: str
 
 
-class RetentionRecord(Model):
-    """Whole segments removed for their age; written before the first of them goes.
+class RetentionRecord(_Redacted):
+    """Whole segments removed for their age, by whom and why; written before the first of them goes.
 
     Every line of the segments `first_segment` to `last_segment` was from before `before`; `last_seq` and
     `last_hash` are of the last of these lines, so that what remains goes on from there.
@@ -225,9 +225,30 @@ class RetentionRecord(Model):
     last_segment: Annotated[int, Field(ge=1)]
     last_seq: Annotated[int, Field(ge=1)]
     last_hash: Sha256
+    principal: str | None = None
+    reason: str | None = None
 
 
-Body = DecisionRecord | ResultRecord | ReplayRecord | RecoveryRecord | RetentionRecord
+class PolicyRecord(_Redacted):
+    """A change of the policy in force, by whom and why: `activated`, written before the switch, or `refused`.
+
+    `previous` was served before, `revisions` are those of the new policy; null where there was none, or it did
+    not build. `code` is that of the error behind a refusal.
+    """
+
+    kind: Literal["policy"] = "policy"
+    time: Time
+    outcome: Literal["activated", "refused"]
+    principal: str | None
+    reason: str | None
+    previous: Revisions | None
+    revisions: Revisions | None
+    code: str | None
+    request_id: str | None = None
+    trace: Trace | None = None
+
+
+Body = DecisionRecord | ResultRecord | ReplayRecord | RecoveryRecord | RetentionRecord | PolicyRecord
 
 BODIES: dict[str, type[Body]] = {
     "decision": DecisionRecord,
@@ -235,6 +256,7 @@ BODIES: dict[str, type[Body]] = {
     "replay": ReplayRecord,
     "recovery": RecoveryRecord,
     "retention": RetentionRecord,
+    "policy": PolicyRecord,
 }
 
 

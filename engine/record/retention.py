@@ -39,8 +39,19 @@ class Retained:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who removes, and why."""
+
+    principal: str | None = None
+    reason: str | None = None
+
+
+NOBODY = By()
+
+
 def retain(
-    state: Path, keep_days: int, floor_days: int, now: datetime, *, lock_seconds: float = 10.0
+    state: Path, keep_days: int, floor_days: int, now: datetime, by: By = NOBODY, *, lock_seconds: float = 10.0
 ) -> Retained | None:
     """Remove segments in which every line is older than `keep_days`; None where there is none.
 
@@ -53,10 +64,10 @@ def retain(
     with RecordLog.open(
         state / LOCK.partition("/")[0], lock_seconds=lock_seconds, clock=lambda: now, segment_bytes=SEGMENT_BYTES
     ) as log:
-        return retain_in(log, keep_days, floor_days, now)
+        return retain_in(log, keep_days, floor_days, now, by)
 
 
-def retain_in(log: RecordLog, keep_days: int, floor_days: int, now: datetime) -> Retained | None:
+def retain_in(log: RecordLog, keep_days: int, floor_days: int, now: datetime, by: By = NOBODY) -> Retained | None:
     """`retain` on an open record; others may append to it all the while."""
     _demand_floor(keep_days, floor_days)
     before = timestamp(now - timedelta(days=keep_days))
@@ -88,6 +99,8 @@ def retain_in(log: RecordLog, keep_days: int, floor_days: int, now: datetime) ->
         last_segment=last.segment,
         last_seq=last.seq,
         last_hash=last.hash,
+        principal=by.principal,
+        reason=by.reason,
     )
     told = log.append(line)
     log.between_batches(lambda writer: _remove(writer, old, told, timestamp(now)))

@@ -15,16 +15,28 @@ from typing import Any, Literal
 
 from engine.files import shown
 from engine.state.part import Part, encodable, names, text, whole
-from engine.state.store import ApprovalClosedError, ApprovalRow, ApprovalState, ApprovalUnknownError, NewApproval
+from engine.state.store import (
+    ApprovalClosedError,
+    ApprovalRow,
+    ApprovalState,
+    ApprovalUnknownError,
+    Binding,
+    Claim,
+    NewApproval,
+)
 
 _COLUMNS = (
     'id, point, input_digest, rules, "values", requester, codes, state, created_at, expires_at,'
-    " approver, reason, resolved_at, decision_id, used_at"
+    " approver, reason, resolved_at, decision_id, used_at, requester_via"
 )
+_BOUND = 'input_digest = ? AND point = ? AND rules = ? AND "values" = ? AND requester IS ?'
 _OPEN = (
-    f"SELECT {_COLUMNS} FROM approvals WHERE input_digest = ? AND state IN ('requested', 'granted')"  # noqa: S608
-    ' AND point = ? AND rules = ? AND "values" = ? AND requester IS ? AND expires_at > ?'
-    " ORDER BY number DESC LIMIT 1"
+    f"SELECT {_COLUMNS} FROM approvals WHERE {_BOUND}"  # noqa: S608
+    " AND state IN ('requested', 'granted') AND expires_at > ? ORDER BY number DESC LIMIT 1"
+)
+_CLAIM = (
+    "UPDATE approvals SET state = 'used', decision_id = ?, used_at = ?"  # noqa: S608
+    f" WHERE id = ? AND state = 'granted' AND {_BOUND}"
 )
 _ONE = f"SELECT {_COLUMNS} FROM approvals WHERE id = ?"  # noqa: S608
 _NEWEST = f"SELECT {_COLUMNS} FROM approvals ORDER BY number DESC LIMIT ?"  # noqa: S608
@@ -40,8 +52,7 @@ class Approvals(Part):
 
         def operation(connection: sqlite3.Connection) -> ApprovalRow:
             _sweep(connection, new.created_at - self._limits.unanswered_seconds, self._limits.sweep)
-            binding = (new.input_digest, new.point, new.rules, new.values, new.requester)
-            found = connection.execute(_OPEN, (*binding, new.created_at)).fetchone()
+            found = connection.execute(_OPEN, (*_bound(new), new.created_at)).fetchone()
             return _insert(connection, new) if found is None else _row(found)
 
         return self._database.write(operation)
@@ -84,19 +95,16 @@ class Approvals(Part):
             lambda connection: connection.execute("DELETE FROM approvals WHERE id = ? AND state = 'requested'", (id,))
         )
 
-    def claim(self, id: str, decision_id: str, now: int) -> ApprovalRow | None:
+    def claim(self, id: str, decision_id: str, binding: Binding, now: int) -> Claim:
         text("decision_id", decision_id)
         whole("now", now)
 
-        def operation(connection: sqlite3.Connection) -> ApprovalRow | None:
+        def operation(connection: sqlite3.Connection) -> Claim:
             before = _find(connection, id)
             if before is None:
-                return None
-            connection.execute(
-                "UPDATE approvals SET state = 'used', decision_id = ?, used_at = ? WHERE id = ? AND state = 'granted'",
-                (decision_id, now, id),
-            )
-            return before
+                return Claim(None, taken=False)
+            changed = connection.execute(_CLAIM, (decision_id, now, id, *_bound(binding))).rowcount
+            return Claim(before, taken=changed == 1)
 
         return self._database.write(operation)
 
@@ -114,12 +122,18 @@ class Approvals(Part):
 def _check(new: NewApproval) -> None:
     for name in ("point", "input_digest", "rules", "values"):
         text(name, getattr(new, name))
-    if new.requester is not None:
-        text("requester", new.requester)
+    for name in ("requester", "requester_via"):
+        if getattr(new, name) is not None:
+            text(name, getattr(new, name))
     for code in new.codes:
         text("code", code)
     if whole("created_at", new.created_at) >= whole("expires_at", new.expires_at):
         raise ValueError("an approval expires after it is requested")
+
+
+def _bound(binding: Binding) -> tuple[str | None, ...]:
+    """The values of `_BOUND`, in its order."""
+    return (binding.input_digest, binding.point, binding.rules, binding.values, binding.requester)
 
 
 def _check_open(found: ApprovalRow, now: int) -> None:
@@ -138,10 +152,10 @@ def _insert(connection: sqlite3.Connection, new: NewApproval) -> ApprovalRow:
     id_ = uuid.uuid4().hex
     connection.execute(
         'INSERT INTO approvals (id, point, input_digest, rules, "values", requester, codes, state, created_at,'
-        " expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'requested', ?, ?)",
+        " expires_at, requester_via) VALUES (?, ?, ?, ?, ?, ?, ?, 'requested', ?, ?, ?)",
         (
             *(id_, new.point, new.input_digest, new.rules, new.values, new.requester),
-            *(json.dumps(new.codes), new.created_at, new.expires_at),
+            *(json.dumps(new.codes), new.created_at, new.expires_at, new.requester_via),
         ),
     )
     return _known(connection, id_)

@@ -30,11 +30,11 @@ _BOUND = (
 class Prefixes(Part):
     """The part of the store that remembers which commands were approved for good."""
 
-    def approve_prefix(self, new: NewPrefix) -> PrefixRow:
+    def approve_prefix(self, new: NewPrefix, id: str | None = None) -> PrefixRow:
         _check(new)
 
         def operation(connection: sqlite3.Connection) -> PrefixRow:
-            id_ = uuid.uuid4().hex
+            id_ = id or uuid.uuid4().hex
             connection.execute(
                 "INSERT INTO prefixes (id, principal, cwd, tool, words, approver, created_at, expires_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -56,6 +56,11 @@ class Prefixes(Part):
         return self._database.read(
             lambda connection: tuple(map(_row, connection.execute(query, (principal, cwd, limit))))
         )
+
+    def prefix(self, id: str) -> PrefixRow | None:
+        known = id.encode("utf-8", "replace").decode()
+        found = self._database.read(lambda connection: connection.execute(_ONE, (known,)).fetchone())
+        return None if found is None else _row(found)
 
     def revoke_prefix(self, id: str, now: int) -> PrefixRow | None:
         whole("now", now)

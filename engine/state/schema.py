@@ -143,6 +143,8 @@ CREATE TABLE record_heads (
     seq INTEGER NOT NULL,
     hash TEXT NOT NULL
 ) STRICT;
+ALTER TABLE approvals ADD COLUMN requester_via TEXT;
+ALTER TABLE tokens ADD COLUMN approves TEXT NOT NULL DEFAULT '[]';
 """
 
 _STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH)

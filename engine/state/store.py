@@ -61,17 +61,24 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True)
-class NewApproval:
-    """What somebody is asked to approve. All but the times and `codes` is the binding."""
+class Binding:
+    """The one request that an approval is for: its point, its input, the policy it met, and its caller."""
 
     point: str
     input_digest: str
     rules: str
     values: str
     requester: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewApproval(Binding):
+    """A request for approval; `codes` are the findings to approve, `requester_via` is how its caller came in."""
+
     codes: tuple[str, ...]
     created_at: int
     expires_at: int
+    requester_via: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,15 @@ class ApprovalRow:
     resolved_at: int | None = None
     decision_id: str | None = None
     used_at: int | None = None
+    requester_via: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The approval as it was before, None when it is unknown, and whether this claim has used it up."""
+
+    row: ApprovalRow | None
+    taken: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +131,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """What is known of a token: whom it speaks for and the points it may ask about; never the token."""
+    """A token without its secret: its principal, the points it may ask about, and those it may approve at."""
 
     id: str
     principal: str
@@ -123,6 +139,7 @@ class TokenRow:
     created_at: int
     expires_at: int
     revoked_at: int | None = None
+    approves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,10 +325,11 @@ class Store(Protocol):
     def withdraw_approval(self, id: str) -> None:  # noqa: A002
         """Remove a request for approval that no person decided on; harmless for all others."""
 
-    def claim(self, id: str, decision_id: str, now: int) -> ApprovalRow | None:  # noqa: A002
-        """Use a granted approval up; gives the row as it was before, so that one caller only sees `granted`.
+    def claim(self, id: str, decision_id: str, binding: Binding, now: int) -> Claim:  # noqa: A002
+        """Use up an approval that is granted and has exactly this binding; one caller only takes it.
 
-        Does not look at the expiry: whether the row counts is for policy to say. None when it is unknown.
+        A request with another binding changes nothing. Does not look at the expiry: whether the row counts
+        is for policy to say.
         """
 
     def unclaim(self, id: str, decision_id: str) -> None:  # noqa: A002
@@ -326,8 +344,19 @@ class Store(Protocol):
     def abandon(self, scope: str, key: str) -> None:
         """Free the key of a request that this store began and that had no effect."""
 
-    def issue(self, principal: str, points: Sequence[str], expires_at: int, now: int) -> IssuedToken:
-        """Make a token for some points; only its digest is kept."""
+    def issue(
+        self,
+        principal: str,
+        points: Sequence[str],
+        expires_at: int,
+        now: int,
+        approves: Sequence[str] = (),
+        id: str | None = None,  # noqa: A002
+    ) -> IssuedToken:
+        """Make a token that may ask about some points and approve at others; only its digest is kept.
+
+        `id` is a new one of `new_token_id`, made here where none is given.
+        """
 
     def tokens(self) -> tuple[TokenRow, ...]:
         """Every token ever issued, newest first."""
@@ -338,11 +367,14 @@ class Store(Protocol):
     def token(self, presented: str, now: int) -> TokenRow | None:
         """The token that was presented; None for anything else, expired or revoked, by the same path."""
 
-    def approve_prefix(self, new: NewPrefix) -> PrefixRow:
-        """Keep an approved prefix; the same one again is another row."""
+    def approve_prefix(self, new: NewPrefix, id: str | None = None) -> PrefixRow:  # noqa: A002
+        """Keep an approved prefix under a new id; the same one again is another row."""
 
     def prefixes(self, principal: str | None, cwd: str | None, limit: int) -> tuple[PrefixRow, ...]:
         """The newest prefixes of a principal and a folder, of any where None; revoked and expired ones too."""
+
+    def prefix(self, id: str) -> PrefixRow | None:  # noqa: A002
+        """The approved prefix of this id, whatever its state."""
 
     def revoke_prefix(self, id: str, now: int) -> PrefixRow | None:  # noqa: A002
         """End an approved prefix for good; gives its row, None when it is unknown. Twice is once."""

@@ -32,7 +32,7 @@ _LONGEST = 128
 _NO_DIGEST = bytes(32)
 """What unknown ids are compared with: no text is known to have this SHA-256."""
 
-_COLUMNS = "id, principal, points, created_at, expires_at, revoked_at"
+_COLUMNS = "id, principal, points, created_at, expires_at, revoked_at, approves"
 _Kept = tuple[bytes, TokenRow]
 
 
@@ -44,21 +44,32 @@ class Tokens(Part):
         self._kept: dict[str, _Kept] = {}
         self._kept_at: int | None = None
 
-    def issue(self, principal: str, points: Sequence[str], expires_at: int, now: int) -> IssuedToken:
+    def issue(
+        self,
+        principal: str,
+        points: Sequence[str],
+        expires_at: int,
+        now: int,
+        approves: Sequence[str] = (),
+        id: str | None = None,
+    ) -> IssuedToken:
         text("principal", principal)
-        scope = json.dumps(sorted({text("point", point) for point in points}))
-        if not points or isinstance(points, str):
+        asks, resolves = (json.dumps(sorted({text("point", point) for point in some})) for some in (points, approves))
+        if isinstance(points, str) or isinstance(approves, str) or not (points or approves):
             raise ValueError("a token is for at least one point")
         if whole("expires_at", expires_at) <= whole("now", now):
             raise ValueError("a token expires after it is issued")
 
         def operation(connection: sqlite3.Connection) -> IssuedToken:
-            issued = _new()
+            issued = _new(id or new_token_id())
             while _row_of(connection, issued.id) is not None:
-                issued = _new()
+                if id is not None:
+                    raise ValueError("there is a token of this id")
+                issued = _new(new_token_id())
             connection.execute(
-                "INSERT INTO tokens (id, digest, principal, points, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
-                (issued.id, sha256(issued.text.encode()).digest(), principal, scope, now, expires_at),
+                "INSERT INTO tokens (id, digest, principal, points, created_at, expires_at, approves)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (issued.id, sha256(issued.text.encode()).digest(), principal, asks, now, expires_at, resolves),
             )
             return issued
 
@@ -99,8 +110,12 @@ class Tokens(Part):
         return found
 
 
-def _new() -> IssuedToken:
-    id_ = secrets.token_hex(_ID_BYTES)
+def new_token_id() -> str:
+    """An id for a new token."""
+    return secrets.token_hex(_ID_BYTES)
+
+
+def _new(id_: str) -> IssuedToken:
     secret = base64.urlsafe_b64encode(secrets.token_bytes(_SECRET_BYTES)).rstrip(b"=").decode()
     return IssuedToken(id_, f"{_PREFIX}{id_}_{secret}")
 
@@ -112,8 +127,9 @@ def _row_of(connection: sqlite3.Connection, id_: str) -> _Kept | None:
 
 
 def _row(values: tuple[Any, ...]) -> TokenRow:
-    id_, principal, points, *times = values
-    return TokenRow(id_, principal, names(points), *times)
+    fields = [*values]
+    fields[2], fields[-1] = names(fields[2]), names(fields[-1])
+    return TokenRow(*fields)
 
 
 def _holds(row: TokenRow, now: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.model import Model
 from engine.values.addresses import Addresses
+from engine.values.administration import Administration
 from engine.values.code import Code
 from engine.values.licenses import Licenses
 from engine.values.mcp import Mcp
@@ -28,6 +29,7 @@ from engine.values.tools import Tools
 
 DOCUMENTS: Mapping[str, type[Model]] = {
     "addresses": Addresses,
+    "administration": Administration,
     "approvals": Approvals,
     "budgets": Budgets,
     "callers": Callers,

@@ -57,7 +57,11 @@ class Budgets(Model):
 
 
 class Approvals(Model):
-    """policy/approvals.yaml: how long a person has to approve, and the approval holds."""
+    """policy/approvals.yaml: how long a person has to approve, the approval holds, and who must differ from whom."""
+
+    unnamed_requesters: Items[Literal["process", "loopback", "shared_token"]] = Field(
+        description="Ways of asking without a name whose requests any named approver may grant."
+    )
 
     valid_seconds: Annotated[StrictInt, Field(ge=1, le=2_678_400)] = Field(
         description="Seconds from the request for approval to the moment after which it no longer counts."

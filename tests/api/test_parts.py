@@ -41,6 +41,7 @@ class Clock:
 class Row:
     principal: str
     points: tuple[str, ...]
+    approves: tuple[str, ...] = ()
 
 
 class Tokens:

@@ -11,11 +11,16 @@ from typing import Any
 
 import pytest
 
-from engine.model import Mode, Outcome
+from engine.cli.control import post
+from engine.engine import Engine
+from engine.flow import Context
+from engine.model import Caller, Decision, Mode, Outcome, Via
 from engine.record.layout import RECORDS
 from engine.record.log import RecordLog
+from engine.settings import CONTROL, Settings
 from engine.state import ApprovalRow, NewApproval, Store, open_store
-from tests.command import Command
+from tests.command import Command, decisions, lines
+from tests.conftest import CASES
 from tests.record.samples import clock, decision
 
 ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
@@ -110,8 +115,9 @@ def test_an_approval_is_granted_by_the_user_of_the_system(command: Command, stor
 
 def test_an_approval_is_refused_with_a_reason(command: Command, store: Store) -> None:
     row = ask(store)
-    assert command("approvals", "refuse", row.id).code == 2
-    for reason in ("", " ", "x" * 1001, "two\nlines", "\udcff"):
+    unexplained = command("approvals", "refuse", row.id)
+    assert (unexplained.code, "reason_missing: must hold" in unexplained.stderr) == (1, True)
+    for reason in ("", " ", "x" * 1001, "two\nlines", "\udcff"):  # of the request, and not of the policy
         assert command("approvals", "refuse", row.id, "--reason", reason).code == 2
     assert store.approval(row.id) == row
     assert command("approvals", "refuse", row.id, "--reason", "no contract").code == 0
@@ -122,7 +128,7 @@ def test_an_approval_is_refused_with_a_reason(command: Command, store: Store) ->
 
 def test_the_principal_of_a_token_approves(command: Command, store: Store) -> None:
     now = int(time.time())
-    token = store.issue("officer", ["source"], now + 60, now)
+    token = store.issue("officer", [], now + 60, now, ["source"])
     row = ask(store)
     run = command("approvals", "grant", row.id, env={"ENGINE_TOKEN": token.text})
     assert run.code == 0
@@ -130,6 +136,22 @@ def test_the_principal_of_a_token_approves(command: Command, store: Store) -> No
     assert granted is not None
     assert granted.approver == "officer"
     assert token.text not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("points", "approves"), [(["source", "administration"], []), (["source"], ["license"])], ids=["asks", "elsewhere"]
+)
+def test_a_token_approves_at_the_points_of_its_scope_only(
+    command: Command, store: Store, points: list[str], approves: list[str]
+) -> None:
+    now = int(time.time())
+    token = store.issue("officer", points, now + 60, now, approves)
+    row = ask(store)
+    for arguments in (["grant", row.id], ["refuse", row.id, "--reason", "no"]):
+        run = command("approvals", *arguments, env={"ENGINE_TOKEN": token.text})
+        assert (run.code, run.stdout) == (1, "")
+        assert "act_out_of_scope: must hold: " in run.stderr
+    assert store.approval(row.id) == row
 
 
 @pytest.mark.parametrize("kind", ["empty", "unknown", "revoked", "expired"])
@@ -147,22 +169,84 @@ def test_a_token_that_does_not_hold_approves_nothing(command: Command, store: St
     assert store.approval(row.id) == row
 
 
-def test_the_one_who_asked_is_told_when_deciding(command: Command, store: Store) -> None:
-    """Whether that counts is for policy to say; the engine records both."""
-    own = command("approvals", "grant", ask(store, requester=ME).id)
-    other = command("approvals", "grant", ask(store).id)
-    assert (own.code, other.code) == (0, 0)
-    assert "the same" in own.stderr
-    assert "the same" not in other.stderr
+def test_the_requester_is_refused_at_once_and_may_withdraw(command: Command, store: Store) -> None:
+    row = ask(store, requester=ME)
+    run = command("approvals", "grant", row.id)
+    assert (run.code, run.stdout) == (1, "")
+    assert "approver_is_requester: must hold: The approver is another person than the requester" in run.stderr
+    assert store.approval(row.id) == row
+    assert command("approvals", "refuse", row.id, "--reason", "not needed").code == 0
+    assert command("approvals", "grant", ask(store, requester=f"{ME}2").id).code == 0  # the control: an exact name
+    first, second, third = decisions(command.state)
+    assert [(one["principal"], one["outcome"]) for one in (first, second, third)] == [
+        (ME, "deny"),
+        (ME, "allow"),
+        (ME, "allow"),
+    ]
+    assert [one["code"] for one in first["findings"]] == ["approver_is_requester"]
 
 
-def test_a_grant_that_nobody_can_use_is_told(command: Command, store: Store) -> None:
-    words = "whoever asked stated no principal: this approval cannot be used"
-    granted = command("approvals", "grant", ask(store, requester=None).id)
-    refused = command("approvals", "refuse", ask(store, requester=None, point="license").id, "--reason", "no")
-    named = command("approvals", "grant", ask(store).id)
-    assert (granted.code, refused.code, named.code) == (0, 0, 0)
-    assert [words in run.stderr for run in (granted, refused, named)] == [True, False, False]
+def test_a_requester_without_a_name_is_approved_as_the_values_say(command: Command, store: Store) -> None:
+    loopback = ask(store, requester=None, requester_via="loopback")
+    assert command("approvals", "grant", loopback.id).code == 0
+    shared = ask(store, requester=None, requester_via="shared_token", point="license")
+    run = command("approvals", "grant", shared.id)
+    assert (run.code, "a caller without a name asks with a token" in run.stderr) == (1, True)
+    assert command("approvals", "refuse", shared.id, "--reason", "no").code == 0
+
+
+def test_a_grant_is_a_line_of_the_record_with_who_and_why(command: Command, store: Store) -> None:
+    row = ask(store)
+    assert command("approvals", "grant", row.id, "--reason", "seen the contract").code == 0
+    made, done = lines(command.state)
+    assert (made["kind"], made["point"], made["outcome"], made["principal"]) == (
+        *("decision", "administration", "allow"),
+        ME,
+    )
+    assert {made["input"][name] for name in ("act", "id", "reason")} == {"grant_approval", row.id, "seen the contract"}
+    assert made["input"]["approval"]["requester"] == "pipeline-7"
+    assert (done["kind"], done["status"], done["decision_id"]) == ("result", "done", made["decision_id"])
+
+
+def test_a_program_with_the_engine_inside_takes_the_acts_of_the_command_line(command: Command, cache: Path) -> None:
+    """The record has one writer, so that one decides and records the act."""
+    request = next(file.case.request for file in CASES if file.path.stem == "review_required")
+    agent, me = (Caller(via=Via.PROCESS, principal=name) for name in ("agent", ME))
+    with Engine(Settings(state=command.state, cache=cache)) as engine:
+
+        def ask_again(caller: Caller, id_: str | None = None) -> Decision:
+            return engine.decide("license", request, context=Context(caller=caller, approval=id_)).decision
+
+        asked, own = ask_again(agent).approval, ask_again(me).approval
+        assert asked is not None
+        assert own is not None
+        granted = command("approvals", "grant", asked.id, "--reason", "seen")
+        assert (granted.code, granted.stdout) == (0, f"granted by {ME}: {asked.id}\n")
+        assert ask_again(agent, asked.id).outcome == "allow"
+        refused = command("approvals", "grant", own.id)
+        assert (refused.code, "approver_is_requester: must hold" in refused.stderr) == (1, True)
+        issue = ("tokens", "issue", "--principal", "lee", "--days", "1", "--approve", "source")
+        lee = {"ENGINE_TOKEN": command(*issue).stdout.strip()}
+        elsewhere = command("approvals", "grant", own.id, env=lee)
+        assert (elsewhere.code, "act_out_of_scope: must hold" in elsewhere.stderr) == (1, True)
+        assert command("approvals", "grant", own.id, env={"ENGINE_TOKEN": "aet_none"}).code == 1
+        socket = command.state / CONTROL
+        assert (socket.stat().st_mode & 0o777, socket.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert post(command.state, "/v1/policy/activate").status == 404
+        assert post(command.state, "/v1/administration", {"act": "grant_approval"}).status == 422
+    assert not socket.exists()
+    acts = [line for line in decisions(command.state) if line["point"] == "administration"]
+    assert [(one["principal"], one["outcome"]) for one in acts if one["input"] is not None] == [
+        *((ME, "allow"), (ME, "deny"), (ME, "allow"), ("lee", "deny")),
+    ]
+
+
+def test_without_a_record_nothing_is_granted(command: Command, store: Store) -> None:
+    row = ask(store)
+    (command.state / "records").write_text("no folder", encoding="utf-8")
+    run = command("approvals", "grant", row.id)
+    assert (run.code, run.stdout) == (4, "")
+    assert store.approval(row.id) == row
 
 
 def test_a_server_is_not_started_below_a_root_that_is_no_folder(command: Command, tmp_path: Path) -> None:
@@ -177,7 +261,7 @@ def test_a_server_is_not_started_below_a_root_that_is_no_folder(command: Command
 def test_what_is_closed_is_not_decided_again(command: Command, store: Store) -> None:
     row, late = ask(store), expired(store)
     assert command("approvals", "grant", row.id).code == 0
-    for id_, word in ((row.id, "was granted before"), (late.id, "has expired")):
+    for id_, word in ((row.id, "approval_resolved: must hold"), (late.id, "approval_overdue: must hold")):
         for arguments in (["grant", id_], ["refuse", id_, "--reason", "no"]):
             run = command("approvals", *arguments)
             assert (run.code, run.stdout) == (1, "")

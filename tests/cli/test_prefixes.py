@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.state import NewPrefix, PrefixRow, open_store
-from tests.command import Command, Run
+from tests.command import Command, Run, decisions
 
 ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
 DAY = 86_400
@@ -111,9 +111,9 @@ def test_nobody_can_approve_what_is_no_plain_command(command: Command, words: li
         ({"cwd": "/work/../etc"}, "no absolute folder"),
         ({"tool": "she ll"}, "no name of a tool"),
         ({"tool": ""}, "no name of a tool"),
-        ({"principal": ""}, "no name of a principal"),
-        ({"principal": "a\nb"}, "no name of a principal"),
-        ({"principal": "x" * 2_000}, "cannot be kept"),
+        ({"principal": ""}, "printable characters"),
+        ({"principal": "a\nb"}, "printable characters"),
+        ({"principal": "x" * 257}, "printable characters"),
     ],
     ids=str,
 )
@@ -123,21 +123,42 @@ def test_what_it_is_bound_to_has_to_be_plain(command: Command, changes: dict[str
     assert said in run.stderr
 
 
-def test_whoever_approves_for_himself_is_told(command: Command) -> None:
-    run = approve(command, "git", "status", principal=ME)
-    assert run.code == 0
-    assert "are the same" in run.stderr
-    assert "are the same" not in approve(command, "git", "status").stderr
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [(["--principal", ME], "prefix_approver_is_runner"), (["--days", "367"], "prefix_too_long")],
+    ids=str,
+)
+def test_what_the_policy_does_not_admit_is_not_approved(command: Command, options: list[str], code: str) -> None:
+    bound = ("--principal", "agent-7", "--cwd", "/work", "--tool", "shell", *options)
+    run = command("tools", "prefixes", "approve", *bound, "--", "git", "status")
+    assert (run.code, run.stdout) == (1, "")
+    assert f"{code}: must hold: " in run.stderr
+    assert kept(command) == ()
+    assert [line["outcome"] for line in decisions(command.state)] == ["deny"]
 
 
-def test_an_approver_is_whom_a_token_speaks_for(command: Command) -> None:
-    issued = command("tokens", "issue", "--principal", "lee", "--days", "1", "--point", "source").stdout.strip()
+def test_approving_and_revoking_are_lines_of_the_record_with_who_and_why(command: Command) -> None:
+    approve(command, "git", "status")
+    (row,) = kept(command)
+    assert command("tools", "prefixes", "revoke", row.id, "--reason", "no longer needed").code == 0
+    asked, ended = decisions(command.state)
+    assert (asked["principal"], asked["input"]["act"], asked["input"]["id"]) == (ME, "approve_prefix", row.id)
+    assert asked["input"]["prefix"]["words"] == ["git", "status"]
+    assert (ended["principal"], ended["input"]["act"], ended["input"]["id"]) == (ME, "revoke_prefix", row.id)
+    assert ended["input"]["reason"] == "no longer needed"
+
+
+def test_an_approver_is_the_principal_of_a_token_for_approving_calls(command: Command) -> None:
+    new = ("tokens", "issue", "--principal", "lee", "--days", "1")
+    issued = command(*new, "--point", "tool_call", "--approve", "tool_call").stdout.strip()
+    asking = command(*new, "--point", "tool_call", "--approve", "source").stdout.strip()
     bound = ("--principal", "agent-7", "--cwd", "/work", "--tool", "shell", "--days", "1", "--", "git")
     run = command("tools", "prefixes", "approve", *bound, env={"ENGINE_TOKEN": issued})
     assert (run.code, kept(command)[0].approver) == (0, "lee")
     assert kept(command)[0].expires_at - kept(command)[0].created_at == DAY
-    refused = command("tools", "prefixes", "approve", *bound, env={"ENGINE_TOKEN": "aet_0"})
-    assert (refused.code, len(kept(command))) == (1, 1)
+    for token in (asking, "aet_0"):
+        refused = command("tools", "prefixes", "approve", *bound, env={"ENGINE_TOKEN": token})
+        assert (refused.code, len(kept(command))) == (1, 1)
 
 
 @pytest.mark.parametrize("id_", ["0" * 32, "' OR 1=1 --", "\udcff"])

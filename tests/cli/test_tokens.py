@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import time
 from pathlib import Path
@@ -10,7 +12,9 @@ import pytest
 
 from engine.points.registry import POINTS
 from engine.state import open_store
-from tests.command import Command, Run
+from tests.command import Command, Run, decisions, lines
+
+ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
 
 
 @pytest.fixture
@@ -80,6 +84,57 @@ def test_other_wishes_are_refused_and_issue_nothing(command: Command, options: l
 def test_a_name_that_nobody_could_read_is_refused(command: Command, principal: str) -> None:
     run = issue(command, "--point", "source", principal=principal)
     assert (run.code, run.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--principal", "pipeline-7 "], "principal_ambiguous"),
+        (["--principal", "\u043efficer"], "principal_ambiguous"),  # a Cyrillic letter
+        (["--days", "367"], "token_too_long"),
+    ],
+    ids=str,
+)
+def test_what_the_policy_does_not_admit_is_refused_and_recorded(
+    command: Command, options: list[str], code: str
+) -> None:
+    run = issue(command, "--point", "source", *options)
+    assert (run.code, run.stdout) == (1, "")
+    assert f"{code}: must hold: " in run.stderr
+    (line,) = decisions(command.state)
+    assert (line["outcome"], [one["code"] for one in line["findings"]]) == ("deny", [code])
+    store = open_store(command.state)
+    assert store.tokens() == ()
+    store.close()
+
+
+def test_issuing_and_revoking_are_lines_of_the_record_with_who_and_why(command: Command) -> None:
+    options = ("--point", "license", "--approve", "source", "--reason", "nightly run")
+    issued = issue(command, *options)
+    assert command("tokens", "revoke", issued.stdout[4:12], "--reason", "the run is over").code == 0
+    made, done, ended, gone = lines(command.state)
+    asked = made["input"]
+    assert (made["kind"], made["point"], made["outcome"], made["principal"]) == (
+        *("decision", "administration", "allow"),
+        ME,
+    )
+    assert (asked["act"], asked["id"], asked["reason"]) == ("issue_token", issued.stdout[4:12], "nightly run")
+    assert asked["scope"] == {
+        "principal": "pipeline-7",
+        "seconds": 30 * 86_400,
+        "points": ["license"],
+        "approves": ["source"],
+    }
+    assert (done["kind"], done["decision_id"], done["facts"]["id"]) == ("result", made["decision_id"], asked["id"])
+    assert (ended["input"]["act"], ended["input"]["reason"], ended["principal"]) == (
+        *("revoke_token", "the run is over"),
+        ME,
+    )
+    assert gone["decision_id"] == ended["decision_id"]
+    secret = issued.stdout.strip()[13:].encode()
+    assert not any(secret in path.read_bytes() for path in command.state.rglob("*") if path.is_file())
+    told = command("record", "show").stdout
+    assert all(word in told for word in ("issue_token", "nightly run", "revoke_token", "the run is over", ME))
 
 
 def test_an_expiry_has_to_be_stated(command: Command) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from engine.cli.control import SOCKET, post
+from engine.cli.control import post
 from engine.cli.policy import app
 from engine.errors import EngineError, Exit
+from engine.settings import CONTROL
 
 OLD, NEW = ({"rules": f"sha256:{one * 64}", "values": f"sha256:{two * 64}"} for one, two in ("ab", "cd"))
 PROBLEM = {"where": "policy/levels.yaml:3", "message": "no such code", "remedy": "remove the row"}
@@ -38,10 +39,10 @@ def server(state: Path, status: int, body: bytes, length: int | None = None) -> 
         def log_message(self, *_: Any) -> None:
             pass
 
-    (state / SOCKET).parent.mkdir(parents=True)
+    (state / CONTROL).parent.mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir((state / SOCKET).parent)  # the whole path may be too long to listen on
-        listening = UnixStreamServer(SOCKET.name, Handler)
+        patch.chdir((state / CONTROL).parent)  # the whole path may be too long to listen on
+        listening = UnixStreamServer(CONTROL.name, Handler)
     thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -139,8 +140,8 @@ def test_a_server_that_never_answers(tmp_path: Path) -> None:
             waiting.wait(30)
             self.shutdown_request(request)
 
-    (tmp_path / SOCKET).parent.mkdir(parents=True)
-    with Silent(str(tmp_path / SOCKET), BaseHTTPRequestHandler) as listening:
+    (tmp_path / CONTROL).parent.mkdir(parents=True)
+    with Silent(str(tmp_path / CONTROL), BaseHTTPRequestHandler) as listening:
         thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -20,6 +20,7 @@ from engine.model import Mode, Outcome
 from engine.record.layout import CHECKPOINT, DECISIONS, EVENTS, BreakKind
 from engine.record.model import DecisionRecord, ReplayRecord
 from engine.record.verify import verify
+from engine.users import user_of
 from tests.record.samples import VERSIONS, decision, event, open_log, result, taken, write
 
 SECRET = "sk-proj-0a1b2c3d4e5f6g7h8i9j"  # noqa: S105 (opens nothing)
@@ -238,12 +239,14 @@ def test_retain_tells_what_it_removed_and_refuses_below_the_floor(
             return cls(2026, 12, 31, tzinfo=tz)
 
     monkeypatch.setattr("engine.cli.record.datetime", Clock)
-    told = run("retain", "--state", told_state, "--keep-days", "3")
+    told = run("retain", "--state", told_state, "--keep-days", "3", "--reason", "disk full")
     assert told.stdout.startswith("removed segment 1: 4 lines, ")
     found = run("verify", "--state", told_state)
     assert found.exit_code == 0
     assert "removed     4 records before these, by retention; told by line 5" in found.stdout
-    assert "retention: segments 1 to 1 removed" in run("show", "--state", told_state).stdout
+    shown = run("show", "--state", told_state).stdout
+    assert "retention: segments 1 to 1 removed" in shown
+    assert f"by {user_of(os.getuid())}: disk full" in shown
 
 
 def test_retain_takes_its_floor_from_policy(told_state: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from engine.errors import Exit, StateError
-from engine.state import ApprovalClosedError, ApprovalUnknownError, StateLimits
+from engine.state import ApprovalClosedError, ApprovalUnknownError, Claim, StateLimits
 from tests.state.samples import DIGEST, NOW, asked, go, line, opened, process, together
 
 
@@ -94,17 +94,38 @@ def test_a_granted_approval_is_used_once(tmp_path: Path) -> None:
     with opened(tmp_path / "state") as store:
         row = store.request_approval(asked())
         granted = store.resolve(row.id, "granted", "user:lee", None, NOW)
-        assert store.claim(row.id, "d1", NOW + 1) == granted
+        assert store.claim(row.id, "d1", asked(), NOW + 1) == Claim(granted, taken=True)
         used = replace(granted, state="used", decision_id="d1", used_at=NOW + 1)
-        assert store.claim(row.id, "d2", NOW + 2) == used
-        assert store.claim(row.id, "d1", NOW + 2) == used
+        assert store.claim(row.id, "d2", asked(), NOW + 2) == Claim(used, taken=False)
+        assert store.claim(row.id, "d1", asked(), NOW + 2) == Claim(used, taken=False)
         store.unclaim(row.id, "d2")
         assert store.approval(row.id) == used
         assert store.request_approval(asked()).id != row.id  # what is used up is not open
         store.unclaim(row.id, "d1")
         store.unclaim("unknown", "d1")
         assert store.approval(row.id) == granted
-        assert store.claim(row.id, "d3", NOW + 3) == granted
+        assert store.claim(row.id, "d3", asked(), NOW + 3) == Claim(granted, taken=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"point": "license"},
+        {"input_digest": "sha256:" + "d" * 64},
+        {"rules": "sha256:" + "3" * 64},
+        {"values": "sha256:" + "3" * 64},
+        {"requester": "Pipeline"},
+        {"requester": "pipeline "},
+        {"requester": None},
+    ],
+    ids=str,
+)
+def test_a_request_with_another_binding_does_not_use_it_up(tmp_path: Path, changes: dict[str, Any]) -> None:
+    with opened(tmp_path / "state") as store:
+        granted = store.resolve(store.request_approval(asked()).id, "granted", "user:lee", None, NOW)
+        assert store.claim(granted.id, "d1", asked(**changes), NOW) == Claim(granted, taken=False)
+        assert store.approval(granted.id) == granted
+        assert store.claim(granted.id, "d2", asked(), NOW).taken  # the control
 
 
 @pytest.mark.parametrize("state", ["requested", "refused"])
@@ -113,10 +134,10 @@ def test_what_is_not_granted_is_not_used(tmp_path: Path, state: str) -> None:
         row = store.request_approval(asked())
         if state == "refused":
             row = store.resolve(row.id, "refused", "user:lee", "no", NOW)
-        assert store.claim(row.id, "d1", NOW) == row
+        assert store.claim(row.id, "d1", asked(), NOW) == Claim(row, taken=False)
         assert store.approval(row.id) == row
-        assert store.claim("f" * 32, "d1", NOW) is None
-        assert store.claim("\ud800", "d1", NOW) is None
+        assert store.claim("f" * 32, "d1", asked(), NOW) == Claim(None, taken=False)
+        assert store.claim("\ud800", "d1", asked(), NOW) == Claim(None, taken=False)
 
 
 def test_the_newest_come_first(tmp_path: Path) -> None:
@@ -191,13 +212,14 @@ def _decided(store: Any, id_: str, number: int) -> bool:
 CLAIMER = """
 import sys
 from pathlib import Path
-from tests.state.samples import NOW, opened
+from tests.state.samples import NOW, asked, opened
 
 with opened(Path(sys.argv[1])) as store:
-    ids = [row.id for row in reversed(store.approvals("granted", 1000))]
+    rows = store.approvals("granted", 1000)[::-1]
     print("ready", flush=True)
     input()
-    print(*(id for id in ids if store.claim(id, sys.argv[2], NOW).state == "granted"), flush=True)
+    won = [one.id for one in rows if store.claim(one.id, sys.argv[2], asked(requester=one.requester), NOW).taken]
+    print(*won, flush=True)
 """
 
 

@@ -41,7 +41,7 @@ def _use(store: Store) -> None:
     store.settle(tag, {"n": 3})
     row = store.request_approval(asked(requester=tag))
     store.resolve(row.id, "granted", "user:lee", None, NOW)
-    store.claim(row.id, tag, NOW)
+    store.claim(row.id, tag, asked(requester=tag), NOW)
     store.begin("scope", tag, "body", NOW)
     store.finish("scope", tag, "answer" * 500, "r", "v")
     issued = store.issue("pipeline", ["source"], NOW + 9, NOW)
@@ -254,7 +254,7 @@ def test_names_that_no_engine_wrote_are_refused(state: Path, stored: str) -> Non
         for use in (
             lambda: store.token(text, NOW),
             store.tokens,
-            lambda: store.claim(id_, "d", NOW),
+            lambda: store.claim(id_, "d", asked(), NOW),
             lambda: store.prefixes(None, None, 9),
         ):
             with pytest.raises(StateError, match="damaged"):

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from engine.state import ApprovalClosedError, ApprovalRow, Counter, open_store
+from engine.state import ApprovalClosedError, ApprovalRow, Claim, Counter, open_store
 from tests.state.samples import NOW, asked
 
 COUNTERS = st.lists(
@@ -152,11 +152,12 @@ class ApprovalMachine(_Machine):
         assert self.store.resolve(id_, state, "user:lee", reason, self.now) == wanted
         self.rows[id_] = wanted
 
-    @rule(id_=ids, decision=st.sampled_from(["d1", "d2"]))
-    def claim(self, id_: str, decision: str) -> None:
+    @rule(id_=ids, decision=st.sampled_from(["d1", "d2"]), requester=st.sampled_from([None, "a"]))
+    def claim(self, id_: str, decision: str, requester: str | None) -> None:
         known = self.rows.get(id_)
-        assert self.store.claim(id_, decision, self.now) == known
-        if known is not None and known.state == "granted":
+        taken = known is not None and known.state == "granted" and known.requester == requester
+        assert self.store.claim(id_, decision, asked(requester=requester), self.now) == Claim(known, taken)
+        if known is not None and taken:
             self.rows[id_] = replace(known, state="used", decision_id=decision, used_at=self.now)
 
     @rule(id_=ids, decision=st.sampled_from(["d1", "d2"]))

@@ -39,7 +39,7 @@ with opened(Path(sys.argv[1])) as store:
             row = store.request_approval(asked(requester=name))
             store.resolve(row.id, "granted", "user:lee", None, NOW)
             print("granted", row.id, flush=True)
-            store.claim(row.id, name, NOW)
+            store.claim(row.id, name, asked(requester=name), NOW)
             print("used", row.id, flush=True)
             store.begin("scope", name, "body", NOW)
             print("begun", name, flush=True)

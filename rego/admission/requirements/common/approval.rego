@@ -82,12 +82,13 @@ same_policy(given) if approval.under_this_policy(given)
 in_time(given) if approval.in_time(given)
 
 # METADATA
-# title: The approval was given by somebody else than whoever asks
-# description: Both have to be known; an engine asked without a principal gets no approval.
+# title: The approver is another person than the requester
+# description: Names are compared exactly. A caller without a name needs its way of asking in policy/approvals.yaml.
 # custom:
 #   code: approval_by_requester
 #   each: approvals
 #   empty: allowed
-#   remedy: Let another person approve, and state a principal when asking
+#   remedy: Let another person approve; a caller without a name asks with a token of `engine tokens issue`
+#   reads: [approvals.unnamed_requesters]
 #   after: [approval_unknown, approval_pending]
-by_somebody_else(given) if approval.by_somebody_else(given)
+by_another(given) if approval.by_another(given)

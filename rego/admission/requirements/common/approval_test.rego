@@ -13,6 +13,8 @@ granted := {
 	"rules": "sha256:r",
 	"values": "sha256:v",
 	"requester": "pipeline",
+	"requester_named": true,
+	"requester_via": "token",
 	"approver": "user:ana",
 	"expires_at": 200,
 	"asked": asked,
@@ -32,7 +34,7 @@ holds("approval_policy_changed", given) if approval.same_policy(given)
 
 holds("approval_expired", given) if approval.in_time(given)
 
-holds("approval_by_requester", given) if approval.by_somebody_else(given)
+holds("approval_by_requester", given) if approval.by_another(given)
 
 every_code := {
 	"approval_unknown",
@@ -100,4 +102,41 @@ test_a_fact_of_another_type_never_holds if {
 
 test_without_a_clock_nothing_is_in_time if {
 	refused(granted) == {"approval_expired"} with input as {"point": "license"}
+}
+
+unnamed := object.union(object.remove(granted, ["requester"]), {"requester_named": false, "requester_via": "loopback"})
+
+only_loopback := {"approvals": {"unnamed_requesters": ["loopback"]}}
+
+test_a_caller_without_a_name_is_approved_as_values_say if {
+	refused(unnamed) == set() with input as request with data.policy as only_loopback
+	lib.valid(unnamed) with input as request with data.policy as only_loopback
+	every policy in [{}, {"approvals": {"unnamed_requesters": []}}, {"approvals": {"unnamed_requesters": ["control"]}}] {
+		refused(unnamed) == {"approval_by_requester"} with input as request with data.policy as policy
+		not lib.valid(unnamed) with input as request with data.policy as policy
+	}
+}
+
+test_a_caller_without_a_name_needs_every_fact if {
+	every name in ["requester_named", "requester_via", "approver"] {
+		every wrong in [null, true, 0, "", [], {}] {
+			not lib.by_another(object.union(unnamed, {name: wrong})) with data.policy as only_loopback
+		}
+		not lib.by_another(object.remove(unnamed, [name])) with data.policy as only_loopback
+	}
+}
+
+test_a_named_caller_is_never_taken_for_one_without_a_name if {
+	self := object.union(granted, {"approver": "pipeline", "requester_via": "loopback"})
+	refused(self) == {"approval_by_requester"} with input as request with data.policy as only_loopback
+}
+
+test_names_compare_exactly if {
+	every approver in ["Pipeline", "pipeline2", "user:pipeline", "pipeline:x"] {
+		lib.by_another(object.union(granted, {"approver": approver}))
+	}
+	every approver in ["pipeline", " pipeline", "pipeline ", "pipe\u200bline", "pipeline\n", "\u00a0pipeline", "pipe  line", ""] {
+		not lib.by_another(object.union(granted, {"approver": approver}))
+		not lib.by_another(object.union(granted, {"requester": approver, "approver": "pipeline"}))
+	}
 }

@@ -22,6 +22,19 @@ test_a_certificate_with_this_point if {
 		with data.policy.callers as callers
 }
 
+test_a_token_that_may_approve_asks_about_administration if {
+	officer := {"via": "token", "points": [], "approves": ["license"]}
+	caller.caller_in_scope with input as {"point": "administration", "caller": officer} with data.policy.callers as callers
+	not caller.caller_in_scope with input as asked_by(officer) with data.policy.callers as callers
+	every approves in [[], null, "license", {"license": true}] {
+		not caller.caller_in_scope with input as {
+			"point": "administration",
+			"caller": {"via": "token", "points": [], "approves": approves},
+		}
+			with data.policy.callers as callers
+	}
+}
+
 test_nobody_else if {
 	every one in [
 		{"via": "token", "points": ["source"]},

@@ -1,0 +1,68 @@
+"""Administrative acts over HTTP: approvals by a token that may approve, all acts by the control socket."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from engine.api.body import read_json
+from engine.api.decide import context_of
+from engine.api.messages import Response
+from engine.api.problems import problem
+from engine.canonical import RawJson
+from engine.errors import EngineError, GatherError
+
+if TYPE_CHECKING:
+    from engine.api.app import Api
+    from engine.api.messages import Exchange
+
+
+async def act(api: Api, exchange: Exchange) -> Response:
+    """One act as the body states it."""
+    return await _respond(api, exchange, _body(api, exchange))
+
+
+async def resolve(api: Api, exchange: Exchange) -> Response:
+    """Grant or refuse the approval of the path; the body is `{"reason": "…"}`, or `{}`."""
+    id_, verb = exchange.head.path.split("/")[-2:]
+    asked: Any = _body(api, exchange)
+    if isinstance(asked, RawJson):
+        stated = json.loads(asked.data)
+        if isinstance(stated, dict) and stated.keys() <= {"reason"}:
+            asked = {"act": f"{verb}_approval", "id": id_, **stated}
+        else:
+            asked = GatherError(
+                "the body is not an object with a reason",
+                remedy='send {"reason": "…"}',
+                code="engine.request_invalid",
+            )
+    return await _respond(api, exchange, asked)
+
+
+def _body(api: Api, exchange: Exchange) -> RawJson | EngineError:
+    if exchange.refusal is not None:
+        return exchange.refusal
+    try:
+        return read_json(exchange.body, api.limits)
+    except EngineError as error:
+        return error
+
+
+async def _respond(api: Api, exchange: Exchange, asked: Any) -> Response:
+    """The decision, and under `done` what the act made or changed; a deny is an answer (200)."""
+    await api.load.enter()
+    try:
+        administered = await api.engine.administer(asked, context_of(exchange))
+    finally:
+        api.load.leave()
+    answer = administered.answer
+    if answer.fault is not None:
+        return problem(answer.fault, exchange, answer.decision)
+    document = {"decision": answer.decision.model_dump(mode="json"), "done": administered.done}
+    return Response(
+        200,
+        json.dumps(document).encode("ascii"),
+        outcome=answer.decision.outcome,
+        codes=tuple(finding.code for finding in answer.decision.findings),
+        decision_id=answer.decision.decision_id,
+    )

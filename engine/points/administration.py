@@ -1,0 +1,119 @@
+"""Point `administration`: a person's act on what the engine keeps: approvals, tokens, approved prefixes.
+
+The row of an approval and the caller are facts of the engine. An act is recorded before it takes effect.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from engine.model import Limits, Model
+from engine.points import Gathered, Input, Point, World
+from engine.state.store import MOST_WORDS
+
+Act = Literal["grant_approval", "refuse_approval", "issue_token", "revoke_token", "approve_prefix", "revoke_prefix"]
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=1_024)]
+Names = Annotated[tuple[Name, ...], Field(max_length=256)]
+Seconds = Annotated[int, Field(ge=1, le=2**40)]
+
+
+def _line(text: str) -> str:
+    if not (text.strip() and text.isprintable()):
+        raise ValueError("not one line of text")
+    return text
+
+
+Reason = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_line)]
+"""One line that a person can read."""
+
+
+class Scope(Model):
+    """A token that is wanted: its principal, the points it may ask about and approve at, and for how many seconds."""
+
+    principal: Name
+    points: Names
+    approves: Names
+    seconds: Seconds
+
+
+class Prefix(Model):
+    """A command prefix that is wanted: who may run it, in which folder, by which tool, for how many seconds."""
+
+    principal: Name
+    cwd: Text
+    tool: Name
+    words: Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST_WORDS)]
+    seconds: Seconds
+
+
+class AdministrationRequest(Model):
+    """One act. `id` names the approval, token or prefix it is about, also a new one."""
+
+    act: Act
+    id: Annotated[str, Field(pattern=r"^[0-9a-f]{8,32}$")]
+    reason: Reason | None = None
+    scope: Scope | None = None
+    prefix: Prefix | None = None
+
+
+class Requested(Model):
+    """A request for approval as the state has it."""
+
+    point: str
+    state: str
+    expires_at: int
+    requester_named: bool
+    requester: str | None
+    requester_via: str | None
+
+
+class AdministrationInput(Input):
+    """What OPA sees. `approval` is absent where the state has none of this id."""
+
+    act: str
+    id: str
+    reason: str | None
+    approval: Requested | None
+    scope: Scope | None
+    prefix: Prefix | None
+
+
+class AdministrationLimits(Limits):
+    """The one act that may be done, and for how many seconds what it gives out holds; 0 for nothing given out."""
+
+    act: Act
+    id: str
+    seconds: int
+
+
+def gather(request: AdministrationRequest, world: World) -> Gathered:
+    """Look the approval up; everything else is in the request."""
+    row = world.approval(request.id) if request.act in {"grant_approval", "refuse_approval"} else None
+    approval = None
+    if row is not None:
+        approval = Requested(
+            point=row.point,
+            state=row.state,
+            expires_at=row.expires_at,
+            requester_named=row.requester is not None,
+            requester=row.requester,
+            requester_via=row.requester_via,
+        )
+    facts = AdministrationInput(
+        point="administration",
+        now=world.clock(),
+        act=request.act,
+        id=request.id,
+        reason=request.reason,
+        approval=approval,
+        scope=request.scope,
+        prefix=request.prefix,
+    )
+    return Gathered(facts, f"{request.act} {request.id}")
+
+
+POINT = Point("administration", AdministrationRequest, AdministrationInput, AdministrationLimits, gather, blocking=True)

@@ -1,0 +1,23 @@
+# What an administrative act is about, and where the caller may take it.
+package admission.lib.administration
+
+import future.keywords.not
+
+subjects := {
+	"grant_approval": "approval",
+	"refuse_approval": "approval",
+	"issue_token": "token",
+	"revoke_token": "token",
+	"approve_prefix": "prefix",
+	"revoke_prefix": "prefix",
+}
+
+about(subject) if subjects[input.act] == subject
+
+# An act on what exists gives nothing out.
+gives_nothing if input.act in {"grant_approval", "refuse_approval", "revoke_token", "revoke_prefix"}
+
+# The decision point at which the act lets something happen: a token must be for approving there.
+approving_at := input.approval.point if about("approval")
+
+approving_at := "tool_call" if about("prefix")

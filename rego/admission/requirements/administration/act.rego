@@ -1,0 +1,72 @@
+package admission.requirements.administration.act
+
+import data.admission.lib.administration
+import data.admission.lib.approval
+import future.keywords.not
+
+# METADATA
+# title: The caller may take this act
+# description: Ways of asking are listed for each act in policy/administration.yaml. A token also needs a scope to
+#   approve at the point that the act is about.
+# custom:
+#   code: act_out_of_scope
+#   remedy: Use `engine approvals` on the machine of the engine, or a token issued with --approve for this point
+#   reads: ["administration.acts.{act}"]
+act_in_scope if {
+	input.caller.via in {"process", "control"}
+	input.caller.via in data.policy.administration.acts[input.act]
+}
+
+act_in_scope if {
+	input.caller.via == "token"
+	"token" in data.policy.administration.acts[input.act]
+	administration.approving_at in input.caller.approves
+}
+
+# METADATA
+# title: The caller is known by a name
+# description: The record names who acted. A name has no blanks at its ends and no invisible characters.
+# custom:
+#   code: actor_unnamed
+#   remedy: Act as a user of this machine, or with a token
+actor_named if {
+	is_string(input.caller.principal)
+	approval.plain_name(input.caller.principal)
+}
+
+# METADATA
+# title: The act is stated completely
+# description: An act on an approval, a token or a prefix names it by id; a new token or prefix is described.
+# custom:
+#   code: act_incomplete
+#   remedy: State the act, the id and what is to be issued or approved, and nothing else
+act_complete if {
+	is_string(input.id)
+	administration.gives_nothing
+}
+
+act_complete if {
+	is_string(input.id)
+	input.act == "issue_token"
+	is_object(input.scope)
+}
+
+act_complete if {
+	is_string(input.id)
+	input.act == "approve_prefix"
+	is_object(input.prefix)
+}
+
+# METADATA
+# title: The act has a reason
+# description: Acts that need none are listed in policy/administration.yaml.
+# custom:
+#   code: reason_missing
+#   remedy: Give the reason with --reason
+#   reads: [administration.reason_optional]
+reason_stated if {
+	is_string(input.reason)
+	input.reason != ""
+}
+
+reason_stated if input.act in data.policy.administration.reason_optional

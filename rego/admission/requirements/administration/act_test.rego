@@ -1,0 +1,72 @@
+package admission.requirements.administration.act_test
+
+import data.admission.requirements.administration.act
+import future.keywords.not
+
+_policy := {"administration": {
+	"acts": {"grant_approval": ["process", "token"], "issue_token": ["control", "certificate"]},
+	"reason_optional": ["issue_token"],
+}}
+
+_grant := {"act": "grant_approval", "id": "a1", "reason": "seen", "approval": {"point": "license"}}
+
+_token := {"via": "token", "principal": "officer", "points": [], "approves": ["license"]}
+
+_in_scope(request, caller) if {
+	act.act_in_scope with input as object.union(request, {"caller": caller}) with data.policy as _policy
+}
+
+test_act_in_scope if {
+	_in_scope(_grant, {"via": "process"})
+	_in_scope(_grant, _token)
+	_in_scope({"act": "issue_token"}, {"via": "control"})
+	every caller in [{"via": "control"}, {"via": "loopback"}, {"via": null}, {}, object.remove(_token, ["approves"])] {
+		not _in_scope(_grant, caller)
+	}
+	every approves in [[], ["source"], ["License"], null, "license"] {
+		not _in_scope(_grant, object.union(_token, {"approves": approves}))
+	}
+	not _in_scope({"act": "issue_token"}, {"via": "certificate"}) # in the values, and no way of acting
+	not _in_scope({"act": "revoke_token"}, {"via": "control"})
+	not _in_scope({}, {"via": "control"})
+}
+
+test_act_in_scope_without_values if {
+	every policy in [{}, {"administration": {"acts": {}}}, {"administration": {"acts": {"grant_approval": []}}}] {
+		every caller in [{"via": "process"}, _token] {
+			not act.act_in_scope with input as object.union(_grant, {"caller": caller}) with data.policy as policy
+		}
+	}
+}
+
+test_actor_named if {
+	act.actor_named with input as {"caller": {"principal": "user:ana"}}
+	every principal in [null, true, 0, "", " ", " user:ana", "user:ana\n", "us\u200ber", [], {}] {
+		not act.actor_named with input as {"caller": {"principal": principal}}
+	}
+	not act.actor_named with input as {"caller": {}}
+}
+
+test_act_complete if {
+	every one in ["grant_approval", "refuse_approval", "revoke_token", "revoke_prefix"] {
+		act.act_complete with input as {"act": one, "id": "a1"}
+		not act.act_complete with input as {"act": one}
+	}
+	act.act_complete with input as {"act": "issue_token", "id": "a1", "scope": {}}
+	act.act_complete with input as {"act": "approve_prefix", "id": "a1", "prefix": {}}
+	every one in ["issue_token", "approve_prefix", "other"] {
+		not act.act_complete with input as {"act": one, "id": "a1"}
+		not act.act_complete with input as {"act": one, "scope": {}, "prefix": {}}
+		not act.act_complete with input as {"act": one, "id": "a1", "scope": null, "prefix": null}
+	}
+}
+
+test_reason_stated if {
+	act.reason_stated with input as _grant with data.policy as _policy
+	act.reason_stated with input as {"act": "issue_token"} with data.policy as _policy
+	every reason in [null, true, 0, "", [], {}] {
+		not act.reason_stated with input as object.union(_grant, {"reason": reason}) with data.policy as _policy
+	}
+	not act.reason_stated with input as object.remove(_grant, ["reason"]) with data.policy as _policy
+	not act.reason_stated with input as {"act": "issue_token"} with data.policy as {}
+}

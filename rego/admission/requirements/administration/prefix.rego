@@ -1,0 +1,37 @@
+package admission.requirements.administration.prefix
+
+import data.admission.lib.approval
+import future.keywords.not
+
+_approves_none if {
+	input.act in {"grant_approval", "refuse_approval", "issue_token", "revoke_token", "revoke_prefix"}
+}
+
+# METADATA
+# title: The approver of a command prefix is another person than the one who may run it
+# description: Names are compared exactly.
+# custom:
+#   code: prefix_approver_is_runner
+#   remedy: Let another person approve
+approver_differs if _approves_none
+
+approver_differs if {
+	input.act == "approve_prefix"
+	approval.by_another({"requester": input.prefix.principal, "approver": input.caller.principal})
+}
+
+# METADATA
+# title: An approved command prefix holds no longer than prefixes may
+# description: The longest lifetime is a value in policy/administration.yaml.
+# custom:
+#   code: prefix_too_long
+#   remedy: Approve it for fewer days
+#   reads: [administration.prefix_seconds_max]
+prefix_ends if _approves_none
+
+prefix_ends if {
+	input.act == "approve_prefix"
+	is_number(input.prefix.seconds)
+	input.prefix.seconds > 0
+	input.prefix.seconds <= data.policy.administration.prefix_seconds_max
+}
