@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
@@ -25,6 +26,9 @@ BATCH_ITEMS = 128
 
 SLOW_CALLS = 8
 """Source bundles read at the same time; they wait for disks."""
+
+HEAVY_CALLS = 1
+"""Large requests read at the same time: they compute, so that more of them only take turns from the event loop."""
 
 SIDE_BY_SIDE = 4
 """Questions of many inputs that OPA is asked at once; it evaluates each on one core."""
@@ -89,12 +93,20 @@ class Append:
     events: tuple[Any, ...] = ()
 
 
+class Pace(Enum):
+    """How long a call takes, and on what; each has threads of its own, so that none waits behind another."""
+
+    SHORT = "short"  # the state
+    SLOW = "slow"  # reading files
+    HEAVY = "heavy"  # computing on a large request
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Something that takes a while: the state, or, where it is `slow`, reading files."""
+    """Something that takes too long for an event loop."""
 
     run: Callable[[], Any]
-    slow: bool = False
+    pace: Pace = Pace.SHORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,8 @@ async def run_async(steps: Steps[T]) -> T:
 def run_all(paths: Sequence[Steps[T]]) -> list[T]:
     """Take many paths to their ends side by side, blocking; what they ask OPA is asked together."""
     walk = _Walk(paths)
+    for index in range(len(paths)):
+        walk.resume(index, None)
     while waiting := walk.waiting():
         asked, others = _sorted(waiting)
         with ThreadPoolExecutor(SIDE_BY_SIDE) if len(asked) > 1 else nullcontext() as pool:
@@ -178,14 +192,19 @@ def run_all(paths: Sequence[Steps[T]]) -> list[T]:
 
 
 async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
-    """`run_all` from an event loop; what the paths append is made durable together."""
+    """`run_all` from an event loop, which others get after each step; what the paths append is synced together."""
     walk = _Walk(paths)
+    for index in range(len(paths)):
+        walk.resume(index, None)
+        await asyncio.sleep(0)
     while waiting := walk.waiting():
         asked, others = _sorted(waiting)
-        for (_, batch), outcomes in zip(asked, await asyncio.gather(*map(_ask_async, asked)), strict=True):
-            walk.advance(batch, outcomes)
-        outcomes = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
-        walk.advance(others, outcomes)
+        answered = list(zip(asked, await asyncio.gather(*map(_ask_async, asked)), strict=True))
+        done = await asyncio.gather(*(_perform_async(step) for _, step in others), return_exceptions=True)
+        for batch, outcomes in [*((batch, found) for (_, batch), found in answered), (others, done)]:
+            for (index, _), outcome in zip(batch, outcomes, strict=True):
+                walk.resume(index, outcome)
+                await asyncio.sleep(0)
     return walk.results()
 
 
@@ -221,8 +240,12 @@ async def _perform_async(step: Step) -> Any:
         return await step.log.append_async(step.body, step.events)
     if isinstance(step, Work):
         return await _ended(own_thread(step.run))
-    loop = asyncio.get_running_loop()
-    return await _ended(loop.run_in_executor(_slow() if step.slow else None, step.run))
+    return await off_loop(step.run, step.pace)
+
+
+async def off_loop(run: Callable[[], T], pace: Pace) -> T:
+    """What `run` gives, from a thread for calls of this pace; the thread is waited for also when this is cancelled."""
+    return await _ended(asyncio.get_running_loop().run_in_executor(_threads(pace), run))
 
 
 async def _ended(thread: asyncio.Future[T]) -> T:
@@ -251,9 +274,12 @@ def own_thread(run: Callable[[], T]) -> asyncio.Future[T]:
 
 
 @cache
-def _slow() -> ThreadPoolExecutor:
-    """Threads of their own for what may take seconds, so that the state is never behind it."""
-    return ThreadPoolExecutor(SLOW_CALLS, thread_name_prefix="engine-slow")
+def _threads(pace: Pace) -> ThreadPoolExecutor | None:
+    """The threads for calls of a pace; None for those of the event loop."""
+    if pace is Pace.SHORT:
+        return None
+    count = SLOW_CALLS if pace is Pace.SLOW else HEAVY_CALLS
+    return ThreadPoolExecutor(count, thread_name_prefix=f"engine-{pace.value}")
 
 
 class _Walk:
@@ -263,20 +289,18 @@ class _Walk:
         self._paths = paths
         self._results: list[Any] = [None] * len(paths)
         self._waiting: dict[int, Step] = {}
-        for index in range(len(paths)):
-            self._resume(index, None)
 
     def waiting(self) -> list[tuple[int, Step]]:
         return sorted(self._waiting.items(), key=lambda item: item[0])
 
     def advance(self, waited: Sequence[tuple[int, Step]], outcomes: Sequence[Any]) -> None:
         for (index, _), outcome in zip(waited, outcomes, strict=True):
-            self._resume(index, outcome)
+            self.resume(index, outcome)
 
     def results(self) -> list[Any]:
         return self._results
 
-    def _resume(self, index: int, outcome: Any) -> None:
+    def resume(self, index: int, outcome: Any) -> None:
         path = self._paths[index]
         self._waiting.pop(index, None)
         try:

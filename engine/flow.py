@@ -17,15 +17,13 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from pydantic import ValidationError
-
 from engine.canonical import RawJson, canonical, digest
 from engine.decide import Verdict, read
-from engine.drive import Append, Ask, Call, Log, Opa, Steps, Work
+from engine.drive import Append, Ask, Call, Log, Opa, Pace, Steps, Work
 from engine.enforce import enforceable, permit
 from engine.errors import EnforceError, EngineError, Exit, GatherError
-from engine.files import shown
 from engine.model import Approval, Boundary, Caller, Decision, Finding, Level, Mode, Outcome, Result, Revisions, Via
+from engine.parsing import validate
 from engine.points import STATE_FACTS, Gathered, Point, World
 from engine.policy_bundle.catalogue import Catalogue
 from engine.record.model import DecisionRecord, ResultRecord, timestamp
@@ -36,6 +34,9 @@ from engine.work import Hand, Job, work
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
 FROM_STATE = ("approvals", "budgets", "quotas", *STATE_FACTS)
 """Lists of every input that the engine's state fills; a point without such facts has them empty."""
+
+HEAVY_BYTES = 64 << 10
+"""JSON text from which on reading it takes so long that an event loop must not do it: about two milliseconds."""
 
 _VOLATILE = frozenset({"now", "elapsed_ms", "probes", *FROM_STATE})
 """What stands in the input but not under its digest: a retry, or one with an approval, is the same request."""
@@ -212,10 +213,7 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
     serving = parts.serving()
     try:
         case.revisions, case.catalogue = serving.revisions, serving.catalogue
-        if case.point.blocking:
-            facts: Facts = yield Call(lambda: gather(case.point, request, parts, case.context, serving), slow=True)
-        else:
-            facts = gather(case.point, request, parts, case.context, serving)
+        facts = yield from gathering(case.point, request, parts, case.context, serving)
         case.gathered, case.document, case.input_digest = facts.gathered, facts.document, facts.input_digest
         started = _lap(case, "gather", started)
         yield from _take(case, serving, parts)
@@ -239,25 +237,41 @@ class Facts:
     input_digest: str
 
 
-def gather(point: Point, request: Any, parts: Parts, context: Context, serving: Serving) -> Facts:
-    """Turn a request into the input of its point. Raises GatherError."""
+def gathering(point: Point, request: Any, parts: Parts, context: Context, serving: Serving) -> Steps[Facts]:
+    """`gather`, in a thread where it reads files or the request is large. Raises GatherError."""
+    text = as_json(request)
+    heavy = len(text.data) > HEAVY_BYTES
+    if not (point.blocking or heavy):
+        return gather(point, text, parts, context, serving)
+    found: Facts = yield Call(
+        lambda: gather(point, text, parts, context, serving), Pace.SLOW if point.blocking else Pace.HEAVY
+    )
+    return found
+
+
+def as_json(request: Any) -> RawJson:
+    """A request as JSON text. Raises GatherError, or the error that kept the caller from reading it."""
     if isinstance(request, EngineError):
         raise request
     try:
-        text = request.data if isinstance(request, RawJson) else canonical(request)
-        parsed = point.request.model_validate_json(text)
-    except ValidationError as error:
-        raise GatherError(
-            f"the request does not fit point `{point.name}`: {_fields(error)}",
-            remedy=f"`engine decide {point.name} --schema` prints the schema of its requests",
-            code="engine.request_invalid",
-        ) from error
+        return request if isinstance(request, RawJson) else RawJson(canonical(request))
     except (ValueError, TypeError, RecursionError) as error:
-        raise GatherError(
-            "the request is not plain JSON",
-            remedy="send finite numbers and whole characters",
-            code="engine.request_invalid",
-        ) from error
+        raise _not_json() from error
+
+
+def gather(point: Point, request: Any, parts: Parts, context: Context, serving: Serving) -> Facts:
+    """Turn a request into the input of its point. Raises GatherError."""
+    text = as_json(request).data
+    try:
+        parsed = validate(
+            point.request,
+            text,
+            f"point `{point.name}`",
+            f"`engine decide {point.name} --schema` prints the schema of its requests",
+            parts.world.read,
+        )
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _not_json() from error
     gathered = point.gather(parsed, _world(parts.world, serving))
     with ExitStack() as stack:
         if gathered.opened is not None:
@@ -501,10 +515,11 @@ def _lap(case: _Case, name: str, started: int) -> int:
     return now
 
 
-def _fields(error: ValidationError) -> str:
-    return ", ".join(
-        f"`{shown('.'.join(map(str, problem['loc'])), 80) or 'request'}` {problem['type'].replace('_', ' ')}"
-        for problem in error.errors(include_url=False, include_context=False, include_input=False)[:5]
+def _not_json() -> GatherError:
+    return GatherError(
+        "the request is not plain JSON",
+        remedy="send finite numbers and whole characters",
+        code="engine.request_invalid",
     )
 
 

@@ -32,6 +32,16 @@ Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 """A SHA-256 as written in decisions and records: `sha256:` and 64 hex digits."""
 
 
+Line = Annotated[str, Field(max_length=4_096)]
+"""A path, a label or a time in a request."""
+
+Text = Annotated[str, Field(max_length=64 << 20)]
+"""Content in a request: as much as OPA takes in one input, and 50 MB of media in base64."""
+
+Object = Annotated[dict[str, Any], Field(max_length=10_000)]
+"""A JSON object in a request whose keys are not ours; as many as `ReadLimits.request_keys`."""
+
+
 class Model(BaseModel):
     """Base of every model: frozen, closed to unknown fields, no conversion between types."""
 

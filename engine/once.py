@@ -15,9 +15,9 @@ from typing import Any
 
 from engine.canonical import RawJson, canonical, digest
 from engine.decide import read
-from engine.drive import Append, Ask, Call, Steps
+from engine.drive import Append, Ask, Call, Pace, Steps
 from engine.errors import DecideError, EngineError, GatherError
-from engine.flow import FROM_STATE, Answer, Context, Facts, Parts, answer, gather
+from engine.flow import FROM_STATE, HEAVY_BYTES, Answer, Context, Parts, answer, gathering
 from engine.model import Decision, Mode
 from engine.points import Point
 from engine.record.model import ReplayRecord, timestamp
@@ -44,7 +44,11 @@ def answer_once(
     if key is None or mode is not Mode.ENFORCE or isinstance(request, EngineError):
         return (yield from answer(point, request, mode, parts, context, hand))
     try:
-        said = _said(request) if body is None else (yield Call(body, slow=True))
+        if body is None:
+            heavy = isinstance(request, RawJson) and len(request.data) > HEAVY_BYTES
+            said = (yield Call(lambda: _said(request), Pace.HEAVY)) if heavy else _said(request)
+        else:
+            said = yield Call(body, Pace.SLOW)
     except (ValueError, TypeError, RecursionError):
         return (yield from answer(point, request, mode, parts, context, hand))  # no JSON: it will say so
     caller = context.caller.model_dump(mode="json")
@@ -100,7 +104,7 @@ def _again(point: Point, request: Any, begun: Begun, parts: Parts, context: Cont
     first: dict[str, Any] = json.loads(begun.answer or "{}")
     serving = parts.serving()
     try:
-        facts: Facts = yield Call(lambda: gather(point, request, parts, context, serving), slow=point.blocking)
+        facts = yield from gathering(point, request, parts, context, serving)
         opened = facts.gathered.opened
         with nullcontext() if opened is None else closing(opened):
             document = {**facts.document, **first["known"]}

@@ -41,6 +41,8 @@ class ReadLimits:
     document_bytes: int = 32 << 20  # one YAML or JSON document; 10,000 records need about 8 MiB
     depth: int = 32  # nesting; the deepest document of ours has 6
     nodes: int = 2_000_000  # scalars and collections of one document
+    request_values: int = 200_000  # scalars and collections of one request; 1,000 tool definitions have about 50,000
+    request_keys: int = 10_000  # keys of one object of a request; each unknown one is an error to build
     content_bytes: int = 4 << 30  # one content file
     total_bytes: int = 16 << 30  # all content of one source bundle, unpacked
     files: int = 100_000  # files and folders of one source bundle or archive

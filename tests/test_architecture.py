@@ -19,6 +19,7 @@ BASE = {
     "engine.canonical",
     "engine.files",
     "engine.secret_forms",
+    "engine.parsing",
 }
 RECORD = {"engine.record"}
 BUNDLE = {"engine.policy_bundle", "engine.values"}
@@ -31,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.secret_forms": set(),
     "engine.canonical": set(),
     "engine.files": {"engine.errors", "engine.settings"},
+    "engine.parsing": {"engine.canonical", "engine.errors", "engine.files", "engine.settings"},
     "engine.values": BASE
     | {"engine.values", "engine.facts.boundaries", "engine.facts.licenses", "engine.facts.origins"},
     "engine.facts": BASE | {"engine.facts"},
@@ -96,7 +98,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "tree_sitter": {"engine.facts.javascript_scan_tree"},
     "tree_sitter_javascript": {"engine.facts.javascript_scan_tree"},
     "typer": {"engine.cli"},
-    "pydantic_core": {"engine.api", "engine.facts.schemas", "engine.values"},
+    "pydantic_core": {"engine.parsing", "engine.api", "engine.facts.schemas", "engine.values"},
 }
 """One package, one file or one folder. pydantic is the language of the models and may be anywhere."""
 

@@ -12,8 +12,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.api.batch import decide_each, item_keys
-from engine.api.body import InvalidBodyError, parse_json
+from engine.api.batch import decide_each, item_keys, shared_too_much
+from engine.api.body import InvalidBodyError, parse_json, within
 from engine.api.decide import context_of
 from engine.api.messages import Response
 from engine.api.problems import problem, status_of
@@ -36,19 +36,23 @@ _STOPS = {"deny_on_first_deny": False, "permit_on_first_permit": True}
 
 async def evaluation(api: Api, exchange: Exchange) -> Response:
     """One access evaluation."""
-    value = _body(api, exchange)
-    point, request = _asked(value, exchange)
     await api.load.enter()
     try:
-        answer = await api.engine.decide(point, request, context=context_of(exchange))
+        return await _alone(api, exchange, await _body(api, exchange))
     finally:
         api.load.leave()
-    return _single(answer, exchange)
 
 
 async def evaluations(api: Api, exchange: Exchange) -> Response:
     """Many evaluations with one set of defaults, whole keys of which an evaluation replaces."""
-    value = _body(api, exchange)
+    await api.batches.enter()
+    try:
+        return await _evaluations(api, exchange, await _body(api, exchange, batch=True))
+    finally:
+        api.batches.leave()
+
+
+async def _evaluations(api: Api, exchange: Exchange, value: dict[str, Any]) -> Response:
     listed = value.get("evaluations")
     if listed is None or listed == []:
         return await _alone(api, exchange, value)
@@ -58,12 +62,10 @@ async def evaluations(api: Api, exchange: Exchange) -> Response:
         raise AuthZenError("evaluations", f"has {len(listed)} items, and at most {api.limits.batch_items} are taken")
     semantic = _semantic(value)
     defaults = {key: value[key] for key in _DEFAULTS if key in value}
+    if shared_too_much(defaults, len(listed), api.limits):
+        raise AuthZenError("evaluations", "repeat defaults that are too large together")
     asked = [_try_asked({**defaults, **item}, exchange) for item in listed]
-    await api.batches.enter()
-    try:
-        decided = await _decide_all(api, exchange, asked, semantic)
-    finally:
-        api.batches.leave()
+    decided = await _decide_all(api, exchange, asked, semantic)
     return Response(200, json.dumps({"evaluations": decided}, ensure_ascii=False).encode("utf-8"), outcome="batch")
 
 
@@ -82,11 +84,7 @@ async def metadata(_api: Api, exchange: Exchange) -> Response:
 
 async def _alone(api: Api, exchange: Exchange, value: dict[str, Any]) -> Response:
     point, request = _asked(value, exchange)
-    await api.load.enter()
-    try:
-        return _single(await api.engine.decide(point, request, context=context_of(exchange)), exchange)
-    finally:
-        api.load.leave()
+    return _single(await api.engine.decide(point, request, context=context_of(exchange)), exchange)
 
 
 async def _decide_all(
@@ -120,8 +118,9 @@ async def _decide_all(
     return told
 
 
-def _body(api: Api, exchange: Exchange) -> dict[str, Any]:
-    value = parse_json(exchange.body, api.limits)
+async def _body(api: Api, exchange: Exchange, *, batch: bool = False) -> dict[str, Any]:
+    body = exchange.body
+    value = await within(body, lambda: parse_json(body, api.limits, batch=batch))
     if not isinstance(value, dict):
         raise AuthZenError("body", "must be an object")
     return value

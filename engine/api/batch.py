@@ -1,7 +1,8 @@
 """`POST /v1/decide/{point}/batch`, in the shape of EOPA's batch API: many requests of one point, one question to OPA.
 
-200 when all were decided (also when none was asked), 207 when some were, 500 when none was. An item that was
-not decided has the problem in place of the decision, with the deny that was recorded for it.
+200 when all were decided (also when none was asked), 500 when the engine could decide none, else 207 with a
+status for each item. An item that was not decided has the problem in place of the decision, with the deny that
+was recorded for it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.api.body import InvalidBodyError, parse_json
+from engine.api.body import InvalidBodyError, parse_json, within
 from engine.api.decide import context_of, mode_of
 from engine.api.headers import HeaderError
 from engine.api.messages import Response
 from engine.api.problems import fields_of, problem, status_of
+from engine.canonical import canonical
 from engine.errors import EngineError
 from engine.model import Mode
 from engine.record.redaction import redact_text
@@ -24,12 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from engine.api.app import Api
+    from engine.api.limits import ApiLimits
     from engine.api.messages import Exchange
     from engine.flow import Answer, Context
 
 _KEYS = {"inputs", "common_input"}
 _ID_CHARACTERS = 256
 _KEY_CHARACTERS = 255
+_OK, _MIXED, _OUR_FAULT = 200, 207, 500
 _AT_ONCE = 32
 """Items with an idempotency key of their own that are decided side by side."""
 
@@ -43,7 +47,8 @@ async def decide_batch(api: Api, exchange: Exchange) -> Response:
         refusal = exchange.refusal or (mode if isinstance(mode, EngineError) else None)
         context = context_of(exchange)
         try:
-            requests = {} if refusal is not None else _requests(exchange.body, api)
+            body = exchange.body
+            requests = {} if refusal is not None else await within(body, lambda: _requests(body, api))
             keys = item_keys(context.idempotency_key, requests)
         except EngineError as error:
             refusal, requests, keys = error, {}, []
@@ -95,7 +100,7 @@ async def _decide(
 
 def _requests(body: bytes, api: Api) -> dict[str, Any]:
     """The requests by id, each with the common input below it."""
-    value = parse_json(body, api.limits)
+    value = parse_json(body, api.limits, batch=True)
     if not isinstance(value, dict) or not isinstance(value.get("inputs"), dict):
         raise BatchError("inputs", "must be an object of requests by id")
     if unknown := sorted(value.keys() - _KEYS):
@@ -107,7 +112,14 @@ def _requests(body: bytes, api: Api) -> dict[str, Any]:
         raise BatchError("inputs", f"has {len(inputs)} requests, and a batch takes at most {api.limits.batch_items}")
     if any(len(key) > _ID_CHARACTERS for key in inputs):
         raise BatchError("inputs", f"has an id longer than {_ID_CHARACTERS} characters")
+    if shared_too_much(common, len(inputs), api.limits):
+        raise BatchError("common_input", "is too large for so many requests")
     return {key: _merged(common, item) for key, item in inputs.items()}
+
+
+def shared_too_much(shared: dict[str, Any], times: int, limits: ApiLimits) -> bool:
+    """Whether what all items of a batch share is more than a batch may be once each item has it."""
+    return len(canonical(shared)) * times > limits.batch_bytes
 
 
 def _merged(common: Any, item: Any) -> Any:
@@ -119,10 +131,10 @@ def _merged(common: Any, item: Any) -> Any:
 
 
 def _respond(exchange: Exchange, answers: dict[str, Answer]) -> Response:
-    failed = sum(answer.fault is not None for answer in answers.values())
-    mixed = 0 < failed < len(answers)
-    status = 207 if mixed else 500 if failed else 200
-    parts = [f"{json.dumps(key)}:{_item(answer, exchange, mixed=mixed)}" for key, answer in answers.items()]
+    statuses = [_OK if answer.fault is None else status_of(answer.fault)[0] for answer in answers.values()]
+    failed = any(one != _OK for one in statuses)
+    status = _OUR_FAULT if failed and min(statuses) >= _OUR_FAULT else _MIXED if failed else _OK
+    parts = [f"{json.dumps(key)}:{_item(answer, exchange, mixed=status == _MIXED)}" for key, answer in answers.items()]
     text = f'{{"batch_decision_id":{json.dumps(redact_text(exchange.request_id))},"responses":{{{",".join(parts)}}}}}'
     codes = tuple(sorted({finding.code for answer in answers.values() for finding in answer.decision.findings}))
     return Response(status, text.encode("utf-8"), outcome="batch", codes=codes)

@@ -10,14 +10,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
 from engine.api.limits import ApiLimits
 from engine.canonical import RawJson
+from engine.drive import Pace, off_loop
 from engine.errors import GatherError
 from engine.files import shown
+from engine.flow import HEAVY_BYTES
+from engine.parsing import has_more_values
+
+T = TypeVar("T")
 
 LARGEST = 2**53 - 1
 """Integers beyond this do not survive every JSON reader (RFC 8259, section 6)."""
@@ -37,18 +42,26 @@ class InvalidBodyError(GatherError):
         self.fields = fields
 
 
-def read_json(data: bytes, limits: ApiLimits) -> RawJson:
+async def read_json(data: bytes, limits: ApiLimits) -> RawJson:
     """The body as checked JSON text. Raises InvalidBodyError."""
-    parse_json(data, limits)
+    await within(data, lambda: parse_json(data, limits))
     return RawJson(data)
 
 
-def parse_json(data: bytes, limits: ApiLimits) -> Any:
+async def within(data: bytes, read: Callable[[], T]) -> T:
+    """What `read` makes of a body, in a thread where the body is large."""
+    return read() if len(data) <= HEAVY_BYTES else await off_loop(read, Pace.HEAVY)
+
+
+def parse_json(data: bytes, limits: ApiLimits, *, batch: bool = False) -> Any:
     """The value of a body. Raises InvalidBodyError."""
     if not data:
         raise InvalidBodyError("the body is empty", remedy="send a JSON document")
     if data.startswith(b"\xef\xbb\xbf"):
         raise InvalidBodyError("the body starts with a byte order mark", remedy="send UTF-8 without one")
+    most = limits.batch_nodes if batch else limits.nodes
+    if has_more_values(data, most):
+        raise InvalidBodyError(f"the body has more than {most} values", remedy="split it into several requests")
     try:
         value = from_json(data, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
@@ -64,8 +77,8 @@ def parse_json(data: bytes, limits: ApiLimits) -> Any:
 
 
 def _walk(value: Any, limits: ApiLimits) -> tuple[int, list[float]]:
-    """How many keys there are, and all numbers. Raises InvalidBodyError for too many values or levels."""
-    keys, nodes, depth = 0, 0, 0
+    """How many keys there are, and all numbers. Raises InvalidBodyError for too many levels."""
+    keys, depth = 0, 0
     level: list[Any] = [[value]]
     numbers: list[float] = []
     while level:
@@ -74,7 +87,6 @@ def _walk(value: Any, limits: ApiLimits) -> tuple[int, list[float]]:
         depth += 1
         below: list[Any] = []
         for parent in level:
-            nodes += len(parent)
             children: Iterable[Any] = parent
             if type(parent) is dict:
                 keys += len(parent)
@@ -85,8 +97,6 @@ def _walk(value: Any, limits: ApiLimits) -> tuple[int, list[float]]:
                     below.append(child)
                 elif kind is int or kind is float:
                     numbers.append(child)
-        if nodes > limits.nodes:
-            raise InvalidBodyError(f"the body has more than {limits.nodes} values", remedy="split it")
         level = below
     return keys, numbers
 

@@ -35,7 +35,7 @@ async def run(api: Api, exchange: Exchange) -> Response:
     asked: Any = exchange.refusal
     if asked is None:
         try:
-            asked = read_json(exchange.body, api.limits)
+            asked = await read_json(exchange.body, api.limits)
         except EngineError as error:
             asked = error
     return _respond(await api.engine.run_code(asked, context_of(exchange)), exchange)

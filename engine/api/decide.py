@@ -56,17 +56,13 @@ async def _ask(api: Api, exchange: Exchange, point: str, mode: Mode | EngineErro
         except EngineError as error:
             request = error
     if request is None:
-        request = _read(api, exchange)
+        try:
+            request = await read_json(exchange.body, api.limits)
+        except EngineError as error:
+            request = error
     if mode is Mode.CHECK:
         return await engine.check(point, request, context)
     return await engine.decide(point, request, context=context)
-
-
-def _read(api: Api, exchange: Exchange) -> Any:
-    try:
-        return read_json(exchange.body, api.limits)
-    except EngineError as error:
-        return error
 
 
 def context_of(exchange: Exchange) -> Context:

@@ -30,7 +30,8 @@ class ApiLimits:
     depth: int = 32  # nesting of a JSON body, as for documents
     string_characters: int = 1 << 20  # one string, or one key
     number_characters: int = 64  # one number as written
-    nodes: int = 500_000  # values of one JSON body
+    nodes: int = 200_000  # values of one JSON body
+    batch_nodes: int = 500_000  # values of a batch
     batch_items: int = 1_000  # requests of one batch
     running: int = 64  # decisions under way; OPA itself takes few at once
     waiting: int = 1_024  # decisions waiting for their turn; more are refused with 503

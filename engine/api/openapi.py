@@ -226,9 +226,9 @@ def _points() -> dict[str, Any]:
         }
         answers = _answers(_name(point, "BatchAnswer"))
         some = {"application/json": {"schema": {"$ref": _REF + _name(point, "BatchAnswer")}}}
-        answers["207"] = {"description": "Some were decided, some were not", "content": some}
+        answers["207"] = {"description": "Some items were not decided; each has its own status", "content": some}
         answers["500"] = {
-            "description": "None was decided",
+            "description": "The engine could decide none",
             "content": {**some, **answers["500"]["content"]},
         }
         paths[f"/v1/decide/{point.name}/batch"] = {

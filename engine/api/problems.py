@@ -5,16 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic import ValidationError
-
 from engine.api.messages import PROBLEM, Exchange, Response
 from engine.errors import EngineError, Exit
-from engine.files import shown
 from engine.model import Decision
 from engine.record.redaction import redact_text
-
-_FIELDS = 20
-_FIELD_CHARACTERS = 200
 
 TYPE = "urn:admission-engine:problem:"
 
@@ -143,15 +137,6 @@ def fields_of(error: EngineError) -> list[dict[str, str]]:
     fields = getattr(error, "fields", None)
     if fields:
         return [{"field": redact_text(str(name)), "problem": redact_text(str(what))} for name, what in fields]
-    if isinstance(error.__cause__, ValidationError):
-        problems = error.__cause__.errors(include_url=False, include_context=False, include_input=False)
-        return [
-            {
-                "field": redact_text(shown(".".join(map(str, one["loc"])), _FIELD_CHARACTERS)) or "body",
-                "problem": one["type"].replace("_", " "),
-            }
-            for one in problems[:_FIELDS]
-        ]
     if error.where is not None and error.where.field is not None:
         return [{"field": redact_text(error.where.field), "problem": redact_text(error.message)}]
     return []

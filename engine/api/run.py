@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from adapters.runner import ForwardLimits, Grant, Runner
 from adapters.runner_answer import RunAnswer
 from engine.api import run_answers
-from engine.api.body import parse_json
+from engine.api.body import parse_json, within
 from engine.api.decide import context_of
 from engine.api.load import Load
 from engine.canonical import RawJson, canonical, digest
@@ -85,7 +85,7 @@ class Runs:
     async def _answer(self, api: Api, exchange: Exchange, body: bytes) -> Response:
         context = context_of(exchange)
         try:
-            asked = _read(api, body)
+            asked = await within(body, lambda: _read(api, body))
             await _bind_key(api, context, asked)
         except EngineError as error:
             return await _refuse(api, exchange, error)
@@ -175,7 +175,7 @@ async def _bind_key(api: Api, context: Context, asked: _Asked) -> None:
     if key is None:
         return
     try:
-        body = digest(canonical([asked.value, context.approval]))
+        body = await within(asked.text.data, lambda: digest(canonical([asked.value, context.approval])))
     except (ValueError, TypeError, RecursionError):
         return  # it has no canonical form: its point will say so
     scope = f"run/{caller.via}/{caller.principal or ''}"

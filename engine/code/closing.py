@@ -10,7 +10,7 @@ from adapters.sandbox.model import Status
 from engine.code.asking import Asking
 from engine.code.keeping import Keeper, remember_run, remember_validation
 from engine.code.program import Program
-from engine.drive import Append, Call, Steps
+from engine.drive import Append, Call, Pace, Steps
 from engine.record.model import ResultRecord, timestamp
 
 _VERDICTS = frozenset(Status) - {Status.CANCELLED, Status.SANDBOX_ERROR}
@@ -44,7 +44,7 @@ class Closing:
             keeper = self._keeper()
             return _kept([_success(keeper, one) for one in programs])
 
-        found: dict[str, Any] = yield Call(keep, slow=True)
+        found: dict[str, Any] = yield Call(keep, Pace.SLOW)
         return found
 
     def trust(self, solution: Program, verifier: Program | None) -> Steps[None]:
@@ -71,7 +71,7 @@ class Closing:
                 self._remember(program, valid=False)
             return _kept(kept)
 
-        found: dict[str, Any] = yield Call(keep, slow=True)
+        found: dict[str, Any] = yield Call(keep, Pace.SLOW)
         return found
 
     def record(

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.canonical import canonical, digest
+from engine.canonical import RawJson, canonical, digest
 from engine.code.asking import Machine
 from engine.code.gateway import begun, internal, refused
 from engine.code.request import CodeRunRequest, read
 from engine.code.result import CodeRun
 from engine.code.running import Phase, Ticket
-from engine.drive import Append, Call, Steps
+from engine.drive import Append, Call, Pace, Steps
 from engine.errors import DecideError, EngineError, Exit
-from engine.flow import Context, Parts
+from engine.flow import HEAVY_BYTES, Context, Parts
 from engine.model import Revisions
 from engine.once import NEW_KEY, begin, refusal
 from engine.record.model import ReplayRecord, timestamp
@@ -48,7 +48,8 @@ def run_code(
     `asked` is plain JSON, checked JSON text, or the error that kept it from being read.
     """
     try:
-        request = read(asked)
+        heavy = isinstance(asked, RawJson) and len(asked.data) > HEAVY_BYTES
+        request: CodeRunRequest = (yield Call(lambda: read(asked), Pace.HEAVY)) if heavy else read(asked)
         with _place(request, machine, context, watch) as ticket:
             if context.idempotency_key is None:
                 return (yield from begun(request, ticket, parts, machine, context))

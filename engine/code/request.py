@@ -10,14 +10,16 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from engine.canonical import RawJson, canonical
 from engine.errors import EngineError, GatherError
 from engine.facts.sandboxes import ProfileName, Tighten
 from engine.model import Model
+from engine.parsing import validate
 from engine.points.code_execution import Seed, Task
 from engine.points.code_output import Word
+from engine.settings import ReadLimits
 
 LEVELS = 64
 """Objects and lists in each other, beyond which a run is not read; readers of files and bodies stop before."""
@@ -69,15 +71,9 @@ def read(asked: Any) -> CodeRunRequest:
         raise asked
     try:
         value = json.loads(asked.data) if isinstance(asked, RawJson) else _copy(asked)
-        canonical(value)
         _check_depth(value)
-        return CodeRunRequest.model_validate(value)
-    except ValidationError as error:
-        raise GatherError(
-            "this is no run of code: a field is unknown, or of another kind",
-            remedy="give `action`, `request` and the other fields that the schema of POST /v1/code/run names",
-            code="engine.request_invalid",
-        ) from error
+        remedy = "give `action`, `request` and the other fields that the schema of POST /v1/code/run names"
+        return validate(CodeRunRequest, canonical(value), "a run of code", remedy, ReadLimits())
     except (ValueError, TypeError, RecursionError) as error:
         raise GatherError(
             "the request is not plain JSON",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from engine.facts.proposals import CHARACTERS
-from engine.model import Digest, Model
+from engine.model import Digest, Model, Object
 
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
@@ -17,11 +17,11 @@ Effects = Annotated[tuple[Word, ...], Field(max_length=16)]
 class Contract(Model):
     """What a tool would be. Any other field may stand beside these; all of it is looked through."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra={"maxProperties": 10_000})
 
     name: ToolName
     description: Annotated[str, Field(max_length=CHARACTERS)]
-    input_schema: dict[str, Any] | None = None
+    input_schema: Object | None = None
     side_effects: Effects = ()
     environment: Word | None = None
 
@@ -43,7 +43,7 @@ class Implementation(Model):
 class Candidate(Model):
     """A tool to be registered: its definition in any shape, and what it is, does and runs in."""
 
-    definition: dict[str, Any]
+    definition: Object
     implementation: Implementation
     environment: Word
     side_effects: Effects

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, Field
 
 from engine.facts.run_request import MOST_SERVERS, McpServer, Wire
+from engine.model import Object
 
 MOST_DEFINITIONS = 1_000
 """Tools of one server that are looked at; what lists more is refused."""
@@ -15,7 +16,7 @@ MOST_DEFINITIONS = 1_000
 class ListedServer(McpServer):
     """An MCP server, and what it lists: the result of `tools/list`, or a list of definitions."""
 
-    definitions: dict[str, Any] | list[Any] | None = None
+    definitions: Object | Annotated[list[Any], Field(max_length=10_000)] | None = None
 
 
 class McpRequest(Wire):

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from engine.canonical import canonical, digest
 from engine.facts.urls import LONGEST
-from engine.model import Model
+from engine.model import Model, Object
 
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 """A word whose meaning is decided by rules and values, not by the format."""
@@ -25,7 +25,8 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 Text = Annotated[str, Field(max_length=1 << 20)]
 Url = Annotated[str, Field(max_length=LONGEST)]
-Secrets = Annotated[dict[Annotated[str, Field(max_length=128)], SecretStr], Field(max_length=256)]
+Secret = Annotated[SecretStr, Field(max_length=65_536)]
+Secrets = Annotated[dict[Annotated[str, Field(max_length=128)], Secret], Field(max_length=256)]
 
 MOST_MESSAGES, MOST_TOOLS, MOST_SERVERS = 10_000, 1_000, 100
 """Items of one run; a request is one run and no archive."""
@@ -100,7 +101,7 @@ class Tool(Wire):
     name: Name
     kind: Literal["gateway", "callback", "client", "code"]
     description: Text = ""
-    input_schema: dict[str, Any] = Field(default_factory=dict)
+    input_schema: Object = Field(default_factory=dict)
     code: Text = ""
 
 
@@ -108,7 +109,7 @@ class Endpoint(Wire):
     """Where the runner posts to during a run, and the secret it shows there."""
 
     endpoint: Url
-    authorization: SecretStr = SecretStr("")
+    authorization: Secret = SecretStr("")
 
 
 class Agent(Wire):

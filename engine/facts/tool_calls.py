@@ -20,14 +20,14 @@ from pydantic import Discriminator, Field, Tag
 
 from engine.canonical import canonical
 from engine.facts.strict_json import AmbiguousJsonError, NotJsonError, read_strict
-from engine.model import Model
+from engine.model import Model, Object, Text
 
 LONGEST_NAME = 128
 """Characters of a tool's name; MCP and the model providers allow no more."""
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 CallId = Annotated[str, Field(max_length=512)]
-Arguments = dict[str, Any]
+Arguments = Object
 
 
 class OwnCall(Model):
@@ -41,7 +41,7 @@ class OpenAiFunction(Model):
     """What is called; `arguments` is the JSON text that the model wrote."""
 
     name: Name
-    arguments: str
+    arguments: Text
 
 
 class OpenAiCall(Model):
@@ -59,7 +59,7 @@ class ResponsesCall(Model):
     id: CallId | None = None
     call_id: CallId
     name: Name
-    arguments: str
+    arguments: Text
     status: Literal["in_progress", "completed", "incomplete"] | None = None
 
 
@@ -77,7 +77,7 @@ class McpParams(Model):
 
     name: Name
     arguments: Arguments = Field(default_factory=dict)
-    meta: dict[str, Any] | None = Field(default=None, alias="_meta")
+    meta: Object | None = Field(default=None, alias="_meta")
 
 
 class McpCall(Model):

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from engine.facts.code_answers import CarriedLimit, ResultLimit
 from engine.facts.code_outputs import CarriedFacts, OutputFacts, carried_facts, output_facts
-from engine.model import Limits, Model, Sha256
+from engine.model import Limits, Model, Sha256, Text
 from engine.points import Gathered, Input, Point, World
 
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
@@ -49,7 +49,7 @@ class CodeOutputRequest(Model):
     contract: Word
     request: Any = None
     run: Run
-    stdout: str
+    stdout: Text
     artifacts: Annotated[tuple[LeftFile, ...], Field(max_length=1_000)] = ()
 
 

@@ -15,7 +15,7 @@ from pydantic import Field
 from engine.facts.code_scan import scan
 from engine.facts.code_scan_items import ScanFacts
 from engine.files import shown
-from engine.model import Limits, Model, Sha256
+from engine.model import Limits, Model, Sha256, Text
 from engine.points import Gathered, Input, Point, World
 
 
@@ -23,7 +23,7 @@ class CodeScanRequest(Model):
     """Ask about one program in a language, by its name in lower case."""
 
     language: Annotated[str, Field(min_length=1, max_length=200)]
-    code: Annotated[str, Field(min_length=1)]
+    code: Annotated[Text, Field(min_length=1)]
 
 
 class CodeScanInput(Input):

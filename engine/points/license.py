@@ -6,13 +6,18 @@ the records of a source bundle: the decision taken for exactly this content, and
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from engine.facts.licenses import license_facts
 from engine.facts.source_bundle import Timestamp, seconds
-from engine.model import Limits, Model, Sha256
+from engine.model import Limits, Line, Model, Sha256
 from engine.points import Gathered, Input, Point, World
 from engine.points.source import ExportLicense, License, LicenseDecision
+
+Label = Annotated[str, Field(max_length=65_536)]
+"""A licence as declared: an SPDX expression, which may list every licence of a distribution."""
 
 
 class DecisionTaken(Model):
@@ -20,17 +25,17 @@ class DecisionTaken(Model):
 
     sha256: Sha256
     decision: Literal["accepted", "incompatible", "review_required", "unknown"]
-    decided_at: Timestamp
+    decided_at: Annotated[Timestamp, Field(max_length=64)]
 
 
 class LicenseRequest(Model):
     """Ask about one label. `export_license` is null when the result will not be exported."""
 
-    purpose: str
-    export_license: str | None
-    license: str
+    purpose: Line
+    export_license: Label | None
+    license: Label
     sha256: Sha256
-    decisions: tuple[DecisionTaken, ...]
+    decisions: Annotated[tuple[DecisionTaken, ...], Field(max_length=1_000)]
 
 
 class ContentDigest(Model):

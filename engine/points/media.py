@@ -16,7 +16,7 @@ from engine.canonical import digest
 from engine.facts.host_addresses import host_addresses
 from engine.facts.media import Content, base64_content, file_content
 from engine.facts.urls import url_facts
-from engine.model import Digest, Limits, Model
+from engine.model import Digest, Limits, Model, Text
 from engine.points import Gathered, Input, Point, World
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):")
@@ -37,7 +37,7 @@ class MediaRequest(Model):
     kind: Annotated[str, Field(min_length=1, max_length=64)]
     source_type: Literal["url", "base64", "file"]
     url: Annotated[str, Field(max_length=8_192)] | None = None
-    data: Annotated[str, Field(min_length=1)] | None = None
+    data: Annotated[Text, Field(min_length=1)] | None = None
     path: Annotated[str, Field(min_length=1, max_length=4_096)] | None = None
     media_type: Annotated[str, Field(max_length=200)] | None = None
     bytes: Annotated[int, Field(ge=0, le=1 << 50)] | None = None

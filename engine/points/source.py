@@ -22,7 +22,7 @@ from engine.facts.licenses import license_facts
 from engine.facts.source_bundle import DOCUMENT, Reading, last_second, read, seconds
 from engine.facts.urls import url_facts
 from engine.files import load
-from engine.model import Boundary, Decision, Digest, Limits, Mode, Model, Outcome, Sha256, is_reserved
+from engine.model import Boundary, Decision, Digest, Limits, Line, Mode, Model, Outcome, Sha256, is_reserved
 from engine.points import Gathered, Input, Point, World
 from engine.record.source_events import EventName, Hashes, SourceEvent
 
@@ -37,7 +37,7 @@ class SourceRequest(Model):
     bundle that has changed since is refused (A96).
     """
 
-    path: str | None
+    path: Line | None
     digest: Digest | None
 
 

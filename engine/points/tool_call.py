@@ -21,7 +21,7 @@ from engine.facts.schemas import fits, schema_valid
 from engine.facts.tool_calls import Call, ToolCall, call_of
 from engine.facts.tool_definitions import UnreadableDefinitionError, definition_of
 from engine.files import shown
-from engine.model import Caller, Digest, Limits, Model
+from engine.model import Caller, Digest, Limits, Line, Model, Object
 from engine.points import Gathered, Input, Point, World
 from engine.record.patterns import is_secret
 from engine.record.redaction import is_secret_name, redact
@@ -31,7 +31,7 @@ PREFIXES = 500
 """Approved prefixes that one decision can see, the newest first; a person approves a few a day."""
 
 Name = Annotated[str, Field(max_length=128)]
-Folder = Annotated[str, AfterValidator(canonical_folder)]
+Folder = Annotated[Line, AfterValidator(canonical_folder)]
 
 
 class EnvironmentFacts(Model):
@@ -49,7 +49,7 @@ class ToolCallRequest(Model):
     profile: Name | None = None
     cwd: Folder | None = None
     environment: EnvironmentFacts | None = None
-    definition: dict[str, Any] | None = None
+    definition: Object | None = None
 
 
 class Asked(Model):

@@ -14,30 +14,32 @@ from pydantic import Field
 
 from engine.facts.tool_calls import LONGEST_NAME
 from engine.facts.tool_definitions import UnreadableDefinitionError, definition_of
-from engine.model import Digest, Limits, Model
+from engine.model import Digest, Limits, Line, Model, Object
 from engine.points import Gathered, Input, Point, World
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """What a tool may be called, as in policy/; whatever else a name is, no entry has it."""
 
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
-Listed = list[Name | dict[str, Any]]
+MOST_TOOLS = 2_000
+
+Listed = Annotated[list[Name | Object], Field(max_length=MOST_TOOLS)]
 """Names of tools, and definitions as their servers and providers write them."""
 
 
 class McpListing(Model):
     """The result of MCP's `tools/list`; further pages are asked for one by one."""
 
-    tools: list[dict[str, Any]]
-    next_cursor: str | None = Field(default=None, alias="nextCursor")
-    meta: dict[str, Any] | None = Field(default=None, alias="_meta")
+    tools: Annotated[list[Object], Field(max_length=MOST_TOOLS)]
+    next_cursor: Line | None = Field(default=None, alias="nextCursor")
+    meta: Object | None = Field(default=None, alias="_meta")
 
 
 class McpAnswer(Model):
     """The same, with JSON-RPC around it."""
 
     jsonrpc: Literal["2.0"]
-    id: str | int
+    id: Line | int
     result: McpListing
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.api.batch import _merged
-from tests.api.serving import ALLOWED, LICENSE, Reply, Serving
+from tests.api.serving import ALLOWED, LICENSE, Reply, Serving, serving
+from tests.processes import opa_of, stop
 
 MOST = 1_000
 
@@ -39,9 +41,22 @@ def test_one_bad_item_is_207_and_hurts_nobody_else(api: Serving) -> None:
     assert "nobody" in {error["field"] for error in answers["bad"]["errors"]}
 
 
-def test_none_decided_is_500(api: Serving) -> None:
-    reply = ask(api, {"a": {}, "b": 5})
-    assert reply.status == 500
+@pytest.mark.parametrize("inputs", [{"a": {}, "b": 5}, {"alone": None}])
+def test_invalid_items_alone_are_207_and_each_a_recorded_deny(api: Serving, inputs: dict[str, Any]) -> None:
+    reply = ask(api, inputs)
+    assert reply.status == 207
+    answers = reply.json["responses"].values()
+    assert {answer["http_status_code"] for answer in answers} == {"422"}
+    assert {answer["decision"]["outcome"] for answer in answers} == {"deny"}
+    assert len({answer["decision"]["decision_id"] for answer in answers} - {""}) == len(inputs)
+
+
+def test_a_batch_of_which_the_engine_can_decide_nothing_is_500(tmp_path: Path, cache: Path) -> None:
+    with serving(tmp_path, cache, "--deadline", "0.2") as running:
+        stop(opa_of(running.process.pid))
+        reply = ask(running, {"a": ALLOWED, "b": ALLOWED})
+        mixed = ask(running, {"a": ALLOWED, "b": {}})
+    assert (reply.status, mixed.status) == (500, 207)
     assert {answer["decision"]["outcome"] for answer in reply.json["responses"].values()} == {"deny"}
 
 
