@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import parse_qsl
 
 from engine.api.headers import check_media_type, read_headers, read_request_id, read_trace
+from engine.api.load import Shares
 from engine.api.messages import Exchange, Head, Peer, Response
 from engine.api.problems import problem
 from engine.api.routes import Access, Body, Operation, Routes, methods_of
@@ -51,13 +52,20 @@ class Api:
     routes: Routes
     uploads: Path
     tracing: Tracing | None = None
+    places: Shares = field(init=False)
+    """Connections by whom they come from."""
+    archives: Shares = field(init=False)
+    """Archives being received."""
     connections: set[Connection] = field(default_factory=set)
     active: int = 0
     """Calls being answered, also of clients that are gone."""
-    uploading: int = 0
     stopping: bool = False
     _status: tuple[float, asyncio.Future[Status]] | None = None
     date: bytes = field(default_factory=lambda: formatdate(usegmt=True).encode("ascii"))
+
+    def __post_init__(self) -> None:
+        self.places = Shares(self.limits.connections)
+        self.archives = Shares(self.limits.uploads)
 
     def open(self, head: Head, peer: Peer) -> Exchange:
         """Take or refuse a request by its headers; what is refused keeps no body."""
@@ -70,12 +78,15 @@ class Api:
             trace=read_trace(head),
             started=time.monotonic_ns(),
             limit=_REFUSED_BYTES,
+            account=peer.account,
         )
         given = read_request_id(head)
         exchange.named = given is not None
         exchange.request_id = given or exchange.trace.trace_id[:16] + exchange.trace.span_id
         try:
             self._identify(exchange)
+            if exchange.caller.principal is not None:
+                exchange.account = f"{exchange.caller.via}:{exchange.caller.principal}"
             if error is not None:
                 exchange.refuse(error)
             read_headers(exchange)
@@ -167,7 +178,7 @@ class Api:
         exchange.limit = self.limits.batch_bytes if kind is Body.BATCH else self.limits.body_bytes
         if media_type in ARCHIVES:
             exchange.limit = self.limits.upload_bytes
-            exchange.upload = Upload.start(self, media_type)
+            exchange.upload = Upload.start(self, media_type, exchange.account)
 
     def _crashed(self, exchange: Exchange, crash: Exception) -> EngineError:
         """What a caller is told of a fault of ours; the stack goes to the operational log alone (D44)."""

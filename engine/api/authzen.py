@@ -36,20 +36,20 @@ _STOPS = {"deny_on_first_deny": False, "permit_on_first_permit": True}
 
 async def evaluation(api: Api, exchange: Exchange) -> Response:
     """One access evaluation."""
-    await api.load.enter()
+    await api.load.enter(exchange.account)
     try:
         return await _alone(api, exchange, await _body(api, exchange))
     finally:
-        api.load.leave()
+        api.load.leave(exchange.account)
 
 
 async def evaluations(api: Api, exchange: Exchange) -> Response:
     """Many evaluations with one set of defaults, whole keys of which an evaluation replaces."""
-    await api.batches.enter()
+    await api.batches.enter(exchange.account)
     try:
         return await _evaluations(api, exchange, await _body(api, exchange, batch=True))
     finally:
-        api.batches.leave()
+        api.batches.leave(exchange.account)
 
 
 async def _evaluations(api: Api, exchange: Exchange, value: dict[str, Any]) -> Response:

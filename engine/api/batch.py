@@ -41,7 +41,7 @@ _AT_ONCE = 32
 async def decide_batch(api: Api, exchange: Exchange) -> Response:
     """Decide every request of a batch. A batch that cannot be read at all is one recorded deny."""
     point = exchange.operation.point or ""
-    await api.batches.enter()
+    await api.batches.enter(exchange.account)
     try:
         mode = mode_of(exchange)
         refusal = exchange.refusal or (mode if isinstance(mode, EngineError) else None)
@@ -57,7 +57,7 @@ async def decide_batch(api: Api, exchange: Exchange) -> Response:
             return problem(answer.fault or refusal or EngineError("refused", remedy=""), exchange, answer.decision)
         answers = await _decide(api, point, requests, context, keys, mode)
     finally:
-        api.batches.leave()
+        api.batches.leave(exchange.account)
     return _respond(exchange, dict(zip(requests, answers, strict=True)))
 
 

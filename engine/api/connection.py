@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import httptools
 
+from engine.api.load import overloaded
 from engine.api.messages import Exchange, Head, Peer, Response
 from engine.api.problems import bare_problem
 from engine.errors import EngineError, GatherError
 
 if TYPE_CHECKING:
     from engine.api.limits import ApiLimits
-    from engine.api.load import Load
+    from engine.api.load import Load, Shares
 
 _PIPELINED = 64
 """Calls that one client may send ahead; those are answered, and with more the connection ends."""
@@ -32,6 +33,7 @@ class Service(Protocol):
     date: bytes
     stopping: bool
     connections: set[Connection]
+    places: Shares
 
     def open(self, head: Head, peer: Peer) -> Exchange:
         """Take or refuse a request by its headers. Never raises."""
@@ -79,14 +81,14 @@ class Connection(asyncio.Protocol):
         """Take the connection, or turn it away when there are too many."""
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
         service = self._service
-        if len(service.connections) >= self._limits.connections:
-            self._gone = True
-            self._refuse_raw(503, "engine.overloaded", "too many connections")
-            return
         peer = self._peer_of(transport)
         if peer is None:
             self._gone = True
             self._abort()
+            return
+        if not service.places.take(peer.account):
+            self._gone = True
+            self._refuse_raw(503, "engine.overloaded", "too many connections")
             return
         service.connections.add(self)
         self._peer = peer
@@ -95,7 +97,9 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         """Forget what was not asked to its end; a exchange under way goes on and is recorded."""
         self._gone = True
-        self._service.connections.discard(self)
+        if self in self._service.connections:
+            self._service.connections.remove(self)
+            self._service.places.give(self._peer.account)
         if self._reading is not None:
             self._drop(self._reading)
             self._reading = None
@@ -255,8 +259,8 @@ class Connection(asyncio.Protocol):
             if exchange.upload.feed(data):
                 self._transport.pause_reading()
                 self._loop.create_task(self._write_upload(exchange))
-        elif not self._service.load.hold(len(data)):
-            exchange.refuse(_overloaded(), recorded=False)
+        elif not self._service.load.hold(exchange.account, len(data)):
+            exchange.refuse(overloaded(), recorded=False)
             self._early(exchange)
         else:
             exchange.keep(data)
@@ -411,7 +415,7 @@ class Connection(asyncio.Protocol):
 
     def _release(self, exchange: Exchange) -> None:
         if exchange.chunks:
-            self._service.load.give(sum(map(len, exchange.chunks)))
+            self._service.load.give(exchange.account, sum(map(len, exchange.chunks)))
             exchange.chunks = []
 
     def _drop(self, exchange: Exchange) -> None:
@@ -458,10 +462,4 @@ def _too_large_head(limits: ApiLimits) -> EngineError:
         f"there are more than {limits.headers} headers, or they are longer than {limits.head_bytes} bytes",
         remedy="send fewer headers",
         code="engine.head_too_large",
-    )
-
-
-def _overloaded() -> EngineError:
-    return EngineError(
-        "the engine has more to do than it may take on", remedy="try again later", code="engine.overloaded"
     )

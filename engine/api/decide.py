@@ -21,11 +21,11 @@ async def decide(api: Api, exchange: Exchange) -> Response:
     """Decide one request, whatever it is: what cannot be read is a recorded deny too."""
     point = exchange.operation.point or ""
     mode = mode_of(exchange)
-    await api.load.enter()
+    await api.load.enter(exchange.account)
     try:
         answer = await _ask(api, exchange, point, mode)
     finally:
-        api.load.leave()
+        api.load.leave(exchange.account)
     return respond(answer, exchange)
 
 

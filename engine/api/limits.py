@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
-    """Bounds of the decision API; together they bound its memory whatever is sent."""
+    """Bounds of the decision API; together they bound its memory whatever is sent.
+
+    Of connections, bodies in memory, archives and turns, one caller gets half at most (load.py).
+    """
 
     connections: int = 2048  # each costs about 10 KiB while it is idle
     head_bytes: int = 16 << 10  # request line and headers; browsers and proxies stay below 8 KiB
@@ -26,7 +29,7 @@ class ApiLimits:
     batch_bytes: int = 32 << 20  # JSON of a batch
     upload_bytes: int = 1 << 30  # an archive, packed
     all_bodies_bytes: int = 128 << 20  # JSON bodies in memory of all connections together
-    uploads: int = 4  # archives received at once
+    uploads: int = 8  # archives received at once
     depth: int = 32  # nesting of a JSON body, as for documents
     string_characters: int = 1 << 20  # one string, or one key
     number_characters: int = 64  # one number as written
@@ -34,7 +37,7 @@ class ApiLimits:
     batch_nodes: int = 500_000  # values of a batch
     batch_items: int = 1_000  # requests of one batch
     running: int = 64  # decisions under way; OPA itself takes few at once
-    waiting: int = 1_024  # decisions waiting for their turn; more are refused with 503
+    waiting: int = 2_048  # decisions waiting for their turn; more are refused with 503
     batches: int = 4  # batches under way
     stop_seconds: float = 30.0  # for what was accepted, once the engine is told to stop
     failures_burst: int = 10  # wrong credentials of one peer before they are refused unread

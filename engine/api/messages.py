@@ -27,10 +27,12 @@ class Peer:
     """Who is at the other end of a connection, as far as the transport itself shows it.
 
     `caller` is set where the transport proves it: a client certificate, or the user at the control socket.
+    `account` is whom its load is counted for where nothing else identifies the caller.
     """
 
     address: str
     loopback: bool
+    account: str = ""
     control: bool = False
     tls: bool = False
     caller: Caller | None = None
@@ -118,6 +120,8 @@ class Exchange:
     caller: Caller = _NOBODY
     named: bool = False
     """Whether the caller gave the request id, so that it may be anything."""
+    account: str = ""
+    """Whom the load of this request is counted for: the caller where it has a name, else the peer."""
     run: str | None = None
     approval: str | None = None
     idempotency_key: str | None = None

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import struct
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
 from engine.api.messages import Peer
@@ -38,14 +38,17 @@ def network_peer(transport: asyncio.BaseTransport) -> Peer | None:
         caller = Caller(via=Via.CERTIFICATE, principal=principal)
     address = str(name[0])
     tls = transport.get_extra_info("ssl_object") is not None
-    return Peer(address=address, loopback=is_loopback(address), tls=tls, caller=caller)
+    loopback = is_loopback(address)
+    account = f"{address} {name[1]}" if loopback else _network(address)
+    return Peer(address=address, loopback=loopback, account=account, tls=tls, caller=caller)
 
 
 def control_peer(transport: asyncio.BaseTransport) -> Peer:
     """The peer of the control socket: the user whom the kernel names, when it is ours or root."""
     uid = _uid(transport)
     caller = Caller(via=Via.CONTROL, principal=user_of(uid)) if uid in {0, os.getuid()} else None
-    return Peer(address=f"uid:{uid}", loopback=False, control=caller is not None, caller=caller)
+    name = f"uid:{uid}"
+    return Peer(address=name, loopback=False, account=name, control=caller is not None, caller=caller)
 
 
 def is_loopback(address: str) -> bool:
@@ -54,6 +57,14 @@ def is_loopback(address: str) -> bool:
         return ip_address(address.partition("%")[0]).is_loopback
     except ValueError:
         return False
+
+
+def _network(address: str) -> str:
+    """What one caller has of addresses: one of IPv4, a /64 of IPv6 (RFC 6177)."""
+    found = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv4Address) or found.ipv4_mapped is not None:
+        return address
+    return str(IPv6Address(int(found) >> 64 << 64))
 
 
 def subject(names: Any) -> str:

@@ -67,11 +67,11 @@ class Runs:
         try:
             if exchange.refusal is not None:  # who may not ask is told so however much is under way
                 return await _refuse(api, exchange, exchange.refusal)
-            await self._turns.enter()
+            await self._turns.enter(exchange.account)
             try:
                 return await self._answer(api, exchange, body)
             finally:
-                self._turns.leave()
+                self._turns.leave(exchange.account)
         except EngineError as error:
             fault = error
         except Exception as crash:  # noqa: BLE001  (a fault of ours is an answer without details)
@@ -89,7 +89,7 @@ class Runs:
             await _bind_key(api, context, asked)
         except EngineError as error:
             return await _refuse(api, exchange, error)
-        address = await _ask(api, "runner_uri", asked.address, replace(context, approval=None))
+        address = await _ask(api, "runner_uri", asked.address, replace(context, approval=None), exchange.account)
         sealed = permit(address.decision) if address.exit is Exit.ALLOW else None
         if sealed is None:
             return await _respond(address, exchange)
@@ -132,7 +132,7 @@ async def _respond(answer: Answer, exchange: Exchange, kept: RunAnswer | None = 
 
 async def _refuse(api: Api, exchange: Exchange, error: EngineError) -> Response:
     """Record the deny of a run that cannot be decided on."""
-    return await _respond(await _ask(api, "runner_request", error, context_of(exchange)), exchange)
+    return await _respond(await _ask(api, "runner_request", error, context_of(exchange), exchange.account), exchange)
 
 
 async def _undecided(fault: EngineError, exchange: Exchange, decision: Decision | None) -> Response:
@@ -145,18 +145,18 @@ async def _tell(fault: EngineError) -> None:
         await _in_thread(lambda: run_answers.tell_stack(fault))
 
 
-async def _ask(api: Api, point: str, request: Any, context: Context) -> Answer:
-    await api.load.enter()
+async def _ask(api: Api, point: str, request: Any, context: Context, account: str) -> Answer:
+    await api.load.enter(account)
     try:
         return await api.engine.decide(point, request, context=context)
     finally:
-        api.load.leave()
+        api.load.leave(account)
 
 
 def _take(api: Api, exchange: Exchange) -> bytes:
     """The body, and none of it left where the operational log could find it."""
     body = exchange.body
-    api.load.give(sum(map(len, exchange.chunks)))
+    api.load.give(exchange.account, sum(map(len, exchange.chunks)))
     exchange.chunks = []
     return body
 

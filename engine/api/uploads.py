@@ -29,8 +29,9 @@ _BUFFER = 1 << 20
 class Upload:
     """One file being received. `feed` keeps, `write` stores from a thread, `close` removes."""
 
-    def __init__(self, api: Api, descriptor: int, path: Path) -> None:
+    def __init__(self, api: Api, account: str, descriptor: int, path: Path) -> None:
         self._api = api
+        self._account = account
         self._descriptor = descriptor
         self._chunks: list[bytes] = []
         self._kept = 0
@@ -39,9 +40,9 @@ class Upload:
         self.path = path
 
     @classmethod
-    def start(cls, api: Api, media_type: bytes) -> Upload:
+    def start(cls, api: Api, media_type: bytes, account: str) -> Upload:
         """A new private file. Raises EngineError when there are too many, or it cannot be made."""
-        if api.uploading >= api.limits.uploads:
+        if not api.archives.take(account):
             raise EngineError(
                 "too many archives are being received", remedy="try again later", code="engine.upload_unavailable"
             )
@@ -49,9 +50,9 @@ class Upload:
             api.uploads.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(_SUFFIXES[media_type], "upload-", api.uploads)
         except OSError as error:
+            api.archives.give(account)
             raise _unavailable(error) from error
-        api.uploading += 1
-        return cls(api, descriptor, Path(name))
+        return cls(api, account, descriptor, Path(name))
 
     def feed(self, data: bytes) -> bool:
         """Keep a part; true when it is time to `write`."""
@@ -75,7 +76,7 @@ class Upload:
         if not self._open:
             return
         self._open = False
-        self._api.uploading -= 1
+        self._api.archives.give(self._account)
         self._chunks = []
         self.path.unlink(missing_ok=True)
         if self._writing.locked():  # a thread still writes into it

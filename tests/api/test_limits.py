@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.api.serving import ALLOWED, Serving, read_all, serving, until
+from tests.api.test_access import issue
 from tests.api.test_connection import CHUNKED, HEAD, WHOLE, status
 
 SMALL = {
@@ -22,7 +25,7 @@ SMALL = {
     "write_seconds": 0.8,
     "linger_seconds": 0.5,
     "body_bytes": 4096,
-    "all_bodies_bytes": 6000,
+    "all_bodies_bytes": 5000,
     "upload_bytes": 2_000_000,
     "uploads": 1,
     "running": 1,
@@ -118,17 +121,47 @@ def test_more_connections_than_are_taken_are_told_so(small: Serving) -> None:
 
 
 def test_bodies_share_one_budget_of_memory(small: Serving) -> None:
-    long = HEAD + b"Content-Length: 4000\r\n\r\n" + b" " * 3500
     with connect(small) as first, connect(small) as second:
-        first.sendall(long)
-        until(lambda: _bytes(small) == 3500)
-        second.sendall(long)
+        first.sendall(HEAD + b"Content-Length: 2000\r\n\r\n" + b" " * 1500)
+        until(lambda: _bytes(small) == 1500)
+        second.sendall(HEAD + b"Content-Length: 4000\r\n\r\n" + b" " * 3600)
         answer = second.recv(65536)
         assert status(answer) == 503
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["decision"] is None
         first.sendall(b" " * 500)
         assert status(first.recv(65536)) in {400, 408}
     until(lambda: _bytes(small) == 0)
+
+
+SHARED = {"body_bytes": 100_000, "all_bodies_bytes": 400_000, "uploads": 4, "body_seconds": 60}
+
+
+def test_slow_bodies_and_archives_of_one_caller_leave_room_for_others(tmp_path: Path, cache: Path) -> None:
+    with serving(tmp_path, cache, limits=SHARED) as api, ExitStack() as stack:
+        greedy, other = (issue(api.state, name, ("license", "source")) for name in ("greedy", "other"))
+        until(lambda: api.decide("license", ALLOWED).status == 401)
+        head = HEAD + f"Authorization: Bearer {greedy}\r\nContent-Length: 100000\r\n\r\n".encode()
+        archive = head.replace(b"license", b"source").replace(b"application/json", b"application/zip")
+        archive = archive.replace(b"100000", b"300000")
+        held = [stack.enter_context(connect(api)) for _ in range(33)]
+        for connection in held:
+            connection.sendall(head + b" " * 90_000)
+        uploads = [stack.enter_context(connect(api)) for _ in range(4)]
+        for connection in uploads:
+            connection.sendall(archive + b"x")
+        until(lambda: len(_answered(uploads)) == 2)
+        until(lambda: len(_answered(held)) >= 30)
+        assert {status(one.recv(65536)) for one in _answered([*uploads, *held])} == {503}
+        own = {"Authorization": f"Bearer {other}"}
+        assert api.decide("license", ALLOWED, **own).json["outcome"] == "allow"
+        padded = json.dumps(ALLOWED).encode() + b" " * 80_000
+        assert api.ask("POST", "/v1/decide/license", padded, own).json["outcome"] == "allow"
+        zipped = {**own, "Content-Type": "application/zip"}
+        assert api.ask("POST", "/v1/decide/source", b"no archive", zipped).status == 400
+
+
+def _answered(connections: Sequence[socket.socket]) -> list[socket.socket]:
+    return select.select(connections, [], [], 0)[0]
 
 
 def _bytes(api: Serving) -> float:

@@ -15,7 +15,7 @@ from engine.api.failures import Failures
 from engine.api.headers import read_trace
 from engine.api.identity import Identity
 from engine.api.limits import ApiLimits
-from engine.api.load import Load
+from engine.api.load import Load, Shares
 from engine.api.messages import Exchange, Head, Peer, Response, Trace
 from engine.api.oplog import OperationalLog
 from engine.api.peers import subject
@@ -233,15 +233,15 @@ def test_an_invalid_trace_is_replaced_by_a_new_one(value: str) -> None:
 
 def test_the_load_is_bounded_and_first_come_is_first_served() -> None:
     async def play() -> list[str]:
-        load, order = Load(running=1, waiting=2, body_bytes=10), []
+        load, order = Load(running=1, waiting=4, body_bytes=10), []
 
         async def one(name: str) -> None:
-            await load.enter()
+            await load.enter("a")
             order.append(name)
             await asyncio.sleep(0)
-            load.leave()
+            load.leave("a")
 
-        await load.enter()
+        await load.enter("a")
         tasks = [asyncio.create_task(one(name)) for name in "abc"]
         await asyncio.sleep(0)
         assert load.waiting == 2
@@ -250,7 +250,7 @@ def test_the_load_is_bounded_and_first_come_is_first_served() -> None:
         assert caught.value.code == "engine.overloaded"
         tasks[0].cancel()
         await asyncio.sleep(0)
-        load.leave()
+        load.leave("a")
         await tasks[1]
         assert (load.running, load.waiting, load.refused) == (0, 0, 1)
         return order
@@ -260,10 +260,42 @@ def test_the_load_is_bounded_and_first_come_is_first_served() -> None:
 
 def test_bytes_of_bodies_are_counted() -> None:
     load = Load(running=1, waiting=1, body_bytes=10)
-    assert load.hold(10)
-    assert not load.hold(1)
-    load.give(5)
-    assert load.hold(5)
+    assert load.hold("a", 5)
+    assert not load.hold("a", 1)
+    load.give("a", 5)
+    assert load.hold("a", 5)
+    assert (load.bytes, load.refused) == (5, 1)
+
+
+def test_whoever_came_first_there_is_a_share_for_the_next() -> None:
+    shares, held = Shares(1_024), []
+    for caller in "abcdefgh":
+        own = 0
+        while shares.take(caller):
+            own += 1
+        held.append(own)
+    assert held == [512, 256, 128, 64, 32, 16, 8, 4]
+    for caller, own in zip("abcdefgh", held, strict=True):
+        shares.give(caller, own)
+    assert (shares.used, shares.take("a", 1_024)) == (0, True)
+
+
+def test_callers_that_wait_get_their_turn_one_after_the_other() -> None:
+    async def play() -> list[str]:
+        load, order = Load(running=2, waiting=64, body_bytes=0), []
+
+        async def one(name: str) -> None:
+            await load.enter(name)
+            order.append(name)
+            await asyncio.sleep(0)
+            load.leave(name)
+
+        await asyncio.gather(*(one(name) for name in "aaaaaaaabbc"))
+        assert (load.running, load.waiting, load.refused) == (0, 0, 0)
+        return order
+
+    first = "".join(asyncio.run(play()))[:5]
+    assert (first.count("b"), first.count("c")) == (2, 1)
 
 
 def exchange() -> Exchange:

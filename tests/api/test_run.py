@@ -622,7 +622,7 @@ async def answered(folder: Path, cache: Path, policy: Path, between: Callable[[A
         body = json.dumps(RUN).encode()
         head = Head("POST", "/run", "", {b"content-type": b"application/json", b"host": b"localhost"})
         exchange = api.open(head, Peer("127.0.0.1", loopback=True))
-        assert load.hold(len(body))
+        assert load.hold(exchange.account, len(body))
         exchange.chunks, exchange.complete = [body], True
         response = await api.answer(exchange)
         assert (load.bytes, exchange.chunks) == (0, [])
