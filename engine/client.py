@@ -146,7 +146,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 def _place(address: str) -> tuple[str, str | None]:
     if address.startswith("unix:"):
-        return "http://engine", address.removeprefix("unix:")
+        return "http://localhost", address.removeprefix("unix:")
     return address, None
 
 

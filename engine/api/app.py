@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import parse_qsl
 
+from engine.api.decide import context_of
 from engine.api.headers import check_media_type, read_headers, read_request_id, read_trace
 from engine.api.load import Shares
 from engine.api.messages import Exchange, Head, Peer, Response
+from engine.api.origin import Site, is_forwarded
 from engine.api.problems import problem
+from engine.api.refusals import Refusals
 from engine.api.routes import Access, Body, Operation, Routes, methods_of
 from engine.api.uploads import ARCHIVES, Upload
 from engine.errors import EngineError, GatherError
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from engine.api.oplog import OperationalLog
     from engine.api.tracing import Tracing
     from engine.engine import AsyncEngine, Status
+    from engine.flow import Answer
 
 _DECIDE = "/v1/decide/"
 _REFUSED_BYTES = 0
@@ -48,10 +52,11 @@ class Api:
     metrics: Metrics
     log: OperationalLog
     gate: Gate
-    loopback: bool
+    site: Site
     routes: Routes
     uploads: Path
     tracing: Tracing | None = None
+    refusals: Refusals = field(init=False)
     places: Shares = field(init=False)
     """Connections by whom they come from."""
     archives: Shares = field(init=False)
@@ -64,6 +69,7 @@ class Api:
     date: bytes = field(default_factory=lambda: formatdate(usegmt=True).encode("ascii"))
 
     def __post_init__(self) -> None:
+        self.refusals = Refusals(self.engine, self.limits.refusal_seconds, time.monotonic)
         self.places = Shares(self.limits.connections)
         self.archives = Shares(self.limits.uploads)
 
@@ -84,7 +90,9 @@ class Api:
         exchange.named = given is not None
         exchange.request_id = given or exchange.trace.trace_id[:16] + exchange.trace.span_id
         try:
+            self.site.check(head, peer)
             self._identify(exchange)
+            exchange.identified = True
             if exchange.caller.principal is not None:
                 exchange.account = f"{exchange.caller.via}:{exchange.caller.principal}"
             if error is not None:
@@ -94,6 +102,8 @@ class Api:
             self._take_body(exchange)
         except EngineError as refusal:
             exchange.refuse(refusal, recorded=refusal.code != "engine.too_many_failures")
+            if not exchange.identified:
+                self.metrics.unidentified[refusal.code] += 1
         except Exception as crash:  # noqa: BLE001  (a fault of ours refuses one request)
             exchange.refuse(self._crashed(exchange, crash))
         return exchange
@@ -113,10 +123,23 @@ class Api:
                 exchange.upload.close()
         nanoseconds = time.monotonic_ns() - exchange.started
         self.metrics.answered(exchange.operation.name, response.status, nanoseconds)
-        self.log.answered(exchange, response, nanoseconds)
+        if exchange.identified or exchange.refusal is None:  # the others are told together
+            self.log.answered(exchange, response, nanoseconds)
         if self.tracing is not None:
             self.tracing.answered(exchange, response, nanoseconds)
         return response
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine reaches the listener."""
+        return self.site.loopback
+
+    async def refuse(self, exchange: Exchange, point: str, error: EngineError) -> Answer:
+        """The recorded deny of a request that cannot be decided on; one for all callers that are not identified."""
+        context = context_of(exchange)
+        if not exchange.identified:
+            return await self.refusals.answer(point, error, context)
+        return await self.engine.decide(point, error, context=context)
 
     @property
     def refused(self) -> int:
@@ -156,7 +179,7 @@ class Api:
 
     def _identify(self, exchange: Exchange) -> None:
         access, head, peer = exchange.operation.access, exchange.head, exchange.peer
-        if access is Access.OPEN or (access is Access.LOCAL and self.loopback):
+        if access is Access.OPEN or (access is Access.LOCAL and self.loopback and not is_forwarded(head)):
             return
         exchange.caller = self.identity.caller(head, peer)
         if access is Access.CONTROL and not peer.control:

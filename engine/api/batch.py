@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.api.body import InvalidBodyError, parse_json, within
-from engine.api.decide import context_of, mode_of
+from engine.api.decide import context_of, mode_of, respond
 from engine.api.headers import HeaderError
 from engine.api.messages import Response
 from engine.api.problems import fields_of, problem, status_of
@@ -41,6 +41,8 @@ _AT_ONCE = 32
 async def decide_batch(api: Api, exchange: Exchange) -> Response:
     """Decide every request of a batch. A batch that cannot be read at all is one recorded deny."""
     point = exchange.operation.point or ""
+    if exchange.refusal is not None and not exchange.identified:
+        return respond(await api.refuse(exchange, point, exchange.refusal), exchange)
     await api.batches.enter(exchange.account)
     try:
         mode = mode_of(exchange)

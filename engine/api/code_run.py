@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from engine.api.body import read_json
-from engine.api.decide import context_of
+from engine.api.decide import context_of, respond
 from engine.api.messages import Response
 from engine.api.problems import problem
 from engine.code.running import overloaded
@@ -30,6 +30,8 @@ _ACCEPTED = 202
 
 async def run(api: Api, exchange: Exchange) -> Response:
     """One run, to its end; a client that hangs up does not end it."""
+    if exchange.refusal is not None and not exchange.identified:
+        return respond(await api.refuse(exchange, exchange.operation.point or "", exchange.refusal), exchange)
     if exchange.refusal is None and api.engine.code_machine().running.full:
         return problem(overloaded(), exchange)
     asked: Any = exchange.refusal

@@ -223,6 +223,7 @@ class Connection(asyncio.Protocol):
             frozenset(self._repeated) if self._repeated else _NONE,
             length,
             chunked,
+            self._parser.get_http_version(),
         )
         exchange = self._service.open(head, self._peer)
         self._reading = exchange

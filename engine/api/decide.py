@@ -21,6 +21,8 @@ async def decide(api: Api, exchange: Exchange) -> Response:
     """Decide one request, whatever it is: what cannot be read is a recorded deny too."""
     point = exchange.operation.point or ""
     mode = mode_of(exchange)
+    if exchange.refusal is not None and not exchange.identified:
+        return respond(await api.refuse(exchange, point, exchange.refusal), exchange)
     await api.load.enter(exchange.account)
     try:
         answer = await _ask(api, exchange, point, mode)

@@ -16,7 +16,8 @@ from typing import Protocol
 
 from engine.api.failures import Failures
 from engine.api.messages import Head, Peer
-from engine.errors import EngineError, GatherError
+from engine.api.origin import check_direct
+from engine.errors import EngineError
 from engine.model import Caller, Via
 from engine.users import TokenRow, caller_of
 
@@ -32,7 +33,6 @@ _LOOK_SECONDS = 1.0
 """How often to look whether a first scoped token was issued."""
 
 _LOOPBACK = Caller(via=Via.LOOPBACK)
-_LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 class Tokens(Protocol):
@@ -103,7 +103,7 @@ class Identity:
             if peer.caller is not None:
                 return peer.caller
             if peer.loopback and not self.required():
-                _check_host(head)
+                check_direct(head)
                 return _LOOPBACK
         return self._with_token(presented, peer)
 
@@ -166,18 +166,6 @@ def _presented(head: Head) -> Presented:
         return Presented(None, wrong=True)
     token = tokens.pop().decode("latin-1")
     return Presented(token, wrong=not token)
-
-
-def _check_host(head: Head) -> None:
-    """Without a token, a page in a browser must not get here under a name that points to this machine."""
-    host = head.headers.get(b"host", b"").decode("latin-1").strip().lower()
-    name = host if host.endswith("]") else host.rsplit(":", 1)[0] if ":" in host else host
-    if host and name not in _LOOPBACK_HOSTS:
-        raise GatherError(
-            "this engine answers to names of this machine only",
-            remedy="ask for 127.0.0.1 or localhost, or set a token",
-            code="engine.host_unknown",
-        )
 
 
 def _digest(token: str) -> bytes:

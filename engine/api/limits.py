@@ -40,6 +40,7 @@ class ApiLimits:
     waiting: int = 2_048  # decisions waiting for their turn; more are refused with 503
     batches: int = 4  # batches under way
     stop_seconds: float = 30.0  # for what was accepted, once the engine is told to stop
+    refusal_seconds: float = 60.0  # for which callers that are not identified share one recorded deny a point
     failures_burst: int = 10  # wrong credentials of one peer before they are refused unread
     failures_per_second: float = 1.0  # and how fast that allowance comes back
     all_failures_burst: int = 200  # the same for all peers together

@@ -49,6 +49,7 @@ class Head:
     repeated: frozenset[bytes] = frozenset()
     length: int | None = None
     chunked: bool = False
+    version: str = "1.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,8 @@ class Exchange:
     run: str | None = None
     approval: str | None = None
     idempotency_key: str | None = None
+    identified: bool = False
+    """Whether it is known who asks, as far as the operation wants to know."""
     refusal: EngineError | None = None
     recorded: bool = True
     chunks: list[bytes | bytearray] = field(default_factory=list)

@@ -65,6 +65,7 @@ class Metrics:
     def __init__(self) -> None:
         self.decisions: Counter[tuple[str, ...]] = Counter()
         self.findings: Counter[tuple[str, ...]] = Counter()
+        self.unidentified: Counter[str] = Counter()
         self.responses: Counter[tuple[str, ...]] = Counter()
         self.verbs: dict[tuple[str, ...], _Times] = {}
         self.seconds: dict[tuple[str, ...], _Times] = {}
@@ -106,6 +107,12 @@ class _Everything(Collector):
         counted = self._counted
         yield _counter("engine_decisions", "Decisions recorded.", ("point", "mode", "outcome"), counted.decisions)
         yield _counter("engine_findings", "Findings of decisions.", ("point", "code", "level"), counted.findings)
+        yield _counter(
+            "engine_unidentified",
+            "Requests refused before it was known who asks.",
+            ("code",),
+            {(code,): count for code, count in counted.unidentified.items()},
+        )
         yield _counter("engine_http_responses", "HTTP answers.", ("operation", "status"), counted.responses)
         yield _histogram("engine_verb_seconds", "Time of a verb.", ("point", "verb"), counted.verbs)
         yield _histogram("engine_http_seconds", "From headers to answer.", ("operation",), counted.seconds)

@@ -34,6 +34,8 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "engine.method_not_allowed": (405, "This method is not taken"),
     "engine.point_unknown": (404, "There is no such decision point"),
     "engine.host_unknown": (421, "This host is not served here"),
+    "engine.origin_foreign": (403, "Requests of other sites are refused"),
+    "engine.forwarded": (403, "Forwarded requests need a token"),
     "engine.subject_mismatch": (403, "The subject is not who asks"),
     "engine.control_only": (403, "Only the control socket takes this"),
     "unauthorized": (401, "Credentials are missing or wrong"),

@@ -132,7 +132,7 @@ async def _respond(answer: Answer, exchange: Exchange, kept: RunAnswer | None = 
 
 async def _refuse(api: Api, exchange: Exchange, error: EngineError) -> Response:
     """Record the deny of a run that cannot be decided on."""
-    return await _respond(await _ask(api, "runner_request", error, context_of(exchange), exchange.account), exchange)
+    return await _respond(await api.refuse(exchange, "runner_request", error), exchange)
 
 
 async def _undecided(fault: EngineError, exchange: Exchange, decision: Decision | None) -> Response:

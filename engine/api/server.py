@@ -8,11 +8,13 @@ import socket
 import ssl
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,7 @@ from engine.api.listeners import bind, serve, tls
 from engine.api.load import Load
 from engine.api.metrics import Metrics
 from engine.api.oplog import Level, OperationalLog
+from engine.api.origin import Site
 from engine.api.peers import control_peer, network_peer
 from engine.api.routes import routes
 from engine.api.uploads import remove_left_over
@@ -49,10 +52,11 @@ _SWEEP_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where to listen and how. `payload_days` is how long a log with payloads is kept; None for one without.
+    """Where to listen and how. `names` are host names of this engine besides those of this machine.
 
-    `forward` bounds what a runner may take and send; None for what is usual. `otlp` is the address of the
-    collector that gets a span of every request; None for none.
+    `payload_days` is how long a log with payloads is kept; None for one without. `forward` bounds what a runner
+    may take and send; None for what is usual. `otlp` is the address of the collector that gets a span of every
+    request; None for none.
     """
 
     host: str = "127.0.0.1"
@@ -63,6 +67,7 @@ class Listen:
     log_level: Level = Level.INFO
     payload_days: int | None = None
     watch: bool = False
+    names: tuple[str, ...] = ()
     limits: ApiLimits = field(default_factory=ApiLimits)
     forward: ForwardLimits | None = None
     otlp: str | None = None
@@ -126,7 +131,7 @@ async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], 
             metrics=metrics,
             log=log,
             gate=gate,
-            loopback=leave.loopback,
+            site=Site(leave.host, leave.loopback, frozenset(listen.names)),
             routes=routes(listen.forward),
             uploads=settings.state / "uploads",
             tracing=tracing,
@@ -169,7 +174,7 @@ class Server:
                 await serve(self._factory(network_peer), bound, self._context),
                 await serve(self._factory(control_peer), control, None),
             ]
-            background.append(loop.create_task(self._sweep()))
+            background += [loop.create_task(self._sweep()), loop.create_task(self._tally())]
             if self._listen.watch:
                 from engine.api.watch import watch
 
@@ -203,6 +208,7 @@ class Server:
         finished = await _first(self._forced.wait(), self._idle(), seconds=self._listen.limits.stop_seconds)
         for connection in tuple(self._api.connections):
             connection.cut()
+        await self._api.refusals.sweep(end=True)
         self._api.log.event("stopped", finished=finished)
         return Exit.ALLOW if finished else Exit.FAILED_CLOSED
 
@@ -218,6 +224,17 @@ class Server:
             now = loop.time()
             for connection in [one for one in self._api.connections if one.deadline < now]:
                 connection.expire()
+
+    async def _tally(self) -> None:
+        """Record and log the requests of callers that are not identified, once a window."""
+        api, loop, told, last = self._api, asyncio.get_running_loop(), Counter[str](), -inf
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            await api.refusals.sweep()
+            fresh = api.metrics.unidentified - told
+            if fresh and loop.time() - last > api.limits.refusal_seconds:
+                api.log.event("unidentified", Level.WARNING, **fresh)
+                told, last = told + fresh, loop.time()
 
     def _tell(self, bound: socket.socket) -> None:
         host, port = bound.getsockname()[:2]

@@ -398,7 +398,7 @@ def _summary(entry: Entry) -> list[str]:
     if body.kind == "result":
         return [f"{body.time}  result of {shown(body.decision_id)}: {shown(body.status)}"]
     if body.kind == "replay":
-        return [f"{body.time}  given again: {shown(body.decision_id)}"]
+        return [f"{body.time}  given again: {shown(body.decision_id)}{_times(body)}"]
     if body.kind == "policy":
         return [f"{body.time}  policy {body.outcome}: {_changed(body)}"]
     return [f"{body.time}  {body.kind}: {_cut(body) if body.kind == 'recovery' else _removed(body)}"]
@@ -438,6 +438,10 @@ def _decision(entry: Entry, body: DecisionRecord) -> list[str]:
         *(f"  {finding}" for finding in _findings(body)),
         *(f"  {name:<10} {shown(value, _LONG)}" for name, value in rows.items() if value is not None),
     ]
+
+
+def _times(body: ReplayRecord) -> str:
+    return "" if body.times == 1 else f", {body.times:,} times"
 
 
 def _result(entry: Entry, body: ResultRecord) -> list[str]:

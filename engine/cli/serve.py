@@ -34,6 +34,12 @@ def serve(
         ),
     ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = 8642,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--server-name", metavar="NAME", help="A further host name that clients use; may be given several times."
+        ),
+    ] = None,
     root: Annotated[
         Path | None,
         typer.Option("--root", metavar="DIR", help="The folder below which requests may name source bundles."),
@@ -109,6 +115,7 @@ def serve(
         log_level=Level(log_level.value),
         payload_days=log_days if log_detail is LogDetail.PAYLOAD else None,
         watch=watch,
+        names=tuple(names or ()),
         otlp=otlp,
     )
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))

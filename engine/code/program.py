@@ -20,7 +20,7 @@ from engine.code.result import StoppedError
 from engine.code.running import Phase, Ticket
 from engine.code.snippets import snippets
 from engine.code.trace import Planned, Story
-from engine.drive import Call, Steps
+from engine.drive import Call, Pace, Steps
 from engine.errors import EngineError, Exit, WorkError
 from engine.facts.code_answers import result_of
 from engine.flow import Answer
@@ -178,7 +178,7 @@ def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[Non
         "request": program.wanted.request,
         "run": {name: value for name, value in run.items() if value is not None},
         "stdout": executed.stdout,
-        "artifacts": (yield Call(lambda: files_of(executed, _forms(asking)), slow=True)),
+        "artifacts": (yield Call(lambda: files_of(executed, _forms(asking)), Pace.SLOW)),
     }
     answer = yield from asking.ask(f"{program.names}code_output", "code_output", body)
     program.output_decision = answer.decision.decision_id

@@ -187,11 +187,15 @@ class ResultRecord(_Redacted):
 
 
 class ReplayRecord(_Redacted):
-    """An answer that was given before and was given again, because its caller repeated the idempotency key."""
+    """An answer that was given before and was given again, so many `times`.
+
+    Its caller repeated the idempotency key; or callers that were not identified got one deny for all of them.
+    """
 
     kind: Literal["replay"] = "replay"
     time: Time
     decision_id: str
+    times: Annotated[int, Field(ge=1)] = 1
     principal: str | None = None
     request_id: str | None = None
     trace: Trace | None = None

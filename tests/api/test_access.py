@@ -123,8 +123,10 @@ def test_unauthorized_requests_are_recorded_and_flooding_is_not(tmp_path: Path, 
     assert 429 in statuses
     limited = found[statuses.index(429)]
     assert (limited.json["decision"], limited.headers["retry-after"]) == (None, "1")
-    refusals = [line for line in running.records() if line.get("findings", [{}])[:1] and line["outcome"] == "deny"]
-    assert [line["findings"][0]["code"] for line in refusals] == ["unauthorized"] * statuses.count(401)
+    refusals = [line for line in running.records() if line.get("outcome") == "deny"]
+    assert [line["findings"][0]["code"] for line in refusals] == ["unauthorized"]
+    again = [(line["decision_id"], line["times"]) for line in running.records() if line["kind"] == "replay"]
+    assert again == [(refusals[0]["decision_id"], statuses.count(401) - 1)]
 
 
 # covers: D58.1
@@ -162,7 +164,8 @@ def test_every_interface_is_served_behind_a_token_and_nothing_is_open_there_but_
     tmp_path: Path, cache: Path
 ) -> None:
     everywhere = "0.0.0.0"  # noqa: S104  (what is tested)
-    with serving(tmp_path, cache, "--host", everywhere, env={"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as running:
+    named = ("--host", everywhere, "--server-name", "any.example")
+    with serving(tmp_path, cache, *named, env={"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as running:
         running.host = "127.0.0.1"
         assert running.ask("GET", "/health").status == 200
         assert running.ask("GET", "/metrics").status == 401
@@ -170,6 +173,8 @@ def test_every_interface_is_served_behind_a_token_and_nothing_is_open_there_but_
         headers = {"X-Agenta-Runner-Token": SHARED}
         assert running.ask("GET", "/metrics", headers=headers).status == 200
         assert running.decide("license", ALLOWED, X_Agenta_Runner_Token=SHARED, Host="any.example").status == 200
+        assert running.decide("license", ALLOWED, X_Agenta_Runner_Token=SHARED, Host="192.0.2.1:80").status == 200
+        assert running.decide("license", ALLOWED, X_Agenta_Runner_Token=SHARED, Host="other.example").status == 421
         assert running.ask("GET", "/health", headers=headers).json["trust_level"] == 1
 
 

@@ -18,6 +18,7 @@ from engine.api.load import Load
 from engine.api.messages import Exchange
 from engine.api.metrics import Metrics
 from engine.api.oplog import OperationalLog
+from engine.api.origin import Site
 from engine.api.peers import network_peer
 from engine.api.routes import Access, Operation
 from engine.engine import AsyncEngine
@@ -53,7 +54,7 @@ def test_a_crash_in_a_handler_is_a_problem_without_details(settings: Settings, t
             metrics=Metrics(),
             log=log,
             gate=Gate(),
-            loopback=True,
+            site=Site(),
             routes={"/broken": {"GET": Operation("broken", _broken, Access.OPEN)}},
             uploads=tmp_path / "uploads",
         )

@@ -18,6 +18,7 @@ from engine.api.limits import ApiLimits
 from engine.api.load import Load, Shares
 from engine.api.messages import Exchange, Head, Peer, Response, Trace
 from engine.api.oplog import OperationalLog
+from engine.api.origin import Site
 from engine.api.peers import subject
 from engine.api.routes import routes
 from engine.errors import EngineError
@@ -182,15 +183,18 @@ def test_many_peers_share_one_allowance() -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8642", "localhost", "[::1]:8642", "LOCALHOST:1"])
 def test_names_of_this_machine_are_answered(host: str) -> None:
+    Site().check(head(Host=host), HERE)
     assert identity().caller(head(Host=host), HERE).via is Via.LOOPBACK
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8642", "127.0.0.1.evil.example", "[::2]", "localhost.evil"]
 )
-def test_another_name_that_points_here_is_refused_without_a_token_and_taken_with_one(host: str) -> None:
-    assert code(identity(), head(Host=host)) == "engine.host_unknown"
-    assert identity("t").caller(head(Host=host, Authorization="Bearer t"), HERE).via is Via.SHARED_TOKEN
+def test_another_name_that_points_here_is_refused_unless_it_is_one_of_ours(host: str) -> None:
+    with pytest.raises(EngineError) as caught:
+        Site().check(head(Host=host), HERE)
+    assert caught.value.code == "engine.host_unknown"
+    Site(names=frozenset({host.partition(":")[0] if "]" not in host else host})).check(head(Host=host), HERE)
 
 
 def test_a_proven_peer_needs_no_token_and_a_wrong_token_beside_it_is_refused() -> None:

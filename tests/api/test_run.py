@@ -30,6 +30,7 @@ from engine.api.load import Load
 from engine.api.messages import Head, Peer, Response
 from engine.api.metrics import Metrics
 from engine.api.oplog import OperationalLog
+from engine.api.origin import Site
 from engine.api.routes import routes
 from engine.api.run import MOST_RUNS
 from engine.api.server import _Tokens
@@ -618,7 +619,7 @@ async def answered(folder: Path, cache: Path, policy: Path, between: Callable[[A
         limits, log = ApiLimits(), OperationalLog()
         clock, load = time.monotonic, Load(1, 1, 1 << 20)
         identity = Identity(None, _Tokens(engine), Failures(limits, clock), clock)
-        api = Api(engine, limits, load, load, identity, Metrics(), log, ListenerGate(), True, routes(), folder)  # noqa: FBT003
+        api = Api(engine, limits, load, load, identity, Metrics(), log, ListenerGate(), Site(), routes(), folder)
         body = json.dumps(RUN).encode()
         head = Head("POST", "/run", "", {b"content-type": b"application/json", b"host": b"localhost"})
         exchange = api.open(head, Peer("127.0.0.1", loopback=True))

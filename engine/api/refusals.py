@@ -1,0 +1,61 @@
+"""Denies for callers that are not identified: the first one of a window is recorded, the others are counted.
+
+Whoever may not ask cannot fill the record: each point and code has one decision a window, which every such request
+gets, and one line that says how often it was given again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from engine.record.model import ReplayRecord, timestamp
+
+if TYPE_CHECKING:
+    from engine.engine import AsyncEngine
+    from engine.errors import EngineError
+    from engine.flow import Answer, Context
+
+
+@dataclass(slots=True)
+class _Window:
+    """One recorded deny, until when it is given again, and how often it was."""
+
+    answer: asyncio.Future[Answer]
+    until: float
+    again: int = -1
+
+
+class Refusals:
+    """Shared denies. `seconds` is the length of a window, `clock` gives seconds that never go back."""
+
+    def __init__(self, engine: AsyncEngine, seconds: float, clock: Callable[[], float]) -> None:
+        self._engine = engine
+        self._seconds = seconds
+        self._clock = clock
+        self._windows: dict[tuple[str, str], _Window] = {}
+
+    async def answer(self, point: str, refusal: EngineError, context: Context) -> Answer:
+        """The deny of this point with this code; recorded where the window has none yet."""
+        window = self._windows.get((point, refusal.code))
+        if window is None:
+            decided = asyncio.ensure_future(self._engine.decide(point, refusal, context=context))
+            window = self._windows[point, refusal.code] = _Window(decided, self._clock() + self._seconds)
+        window.again += 1
+        return await asyncio.shield(window.answer)
+
+    async def sweep(self, *, end: bool = False) -> None:
+        """Record how often the denies of past windows were given again; at the end, those of all windows."""
+        now = self._clock()
+        past = [key for key, window in self._windows.items() if window.answer.done() and (end or window.until < now)]
+        for window in [self._windows.pop(key) for key in past]:
+            with suppress(Exception):  # a record that cannot be written says so to everybody who asks
+                decision = window.answer.result().decision
+                if window.again and self._engine.parts is not None:
+                    time = timestamp(datetime.now(UTC))
+                    line = ReplayRecord(time=time, decision_id=decision.decision_id, times=window.again)
+                    await self._engine.parts.log.append_async(line)
