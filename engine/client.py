@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from engine.canonical import canonical
 from engine.errors import EngineError
-from engine.model import Decision, Finding, Level, Mode, Outcome
+from engine.model import Decision, Finding, Level, Mode, Outcome, is_reserved
 from engine.points.registry import find
 
 _ANSWER_BYTES = 64 << 20
@@ -57,7 +57,7 @@ class Client:
                 self._owner, self._client = os.getpid(), self._make()
             asked = asyncio.run_coroutine_threadsafe(self._client.ask(point, content, headers), _loop())
             try:
-                return _decision(point, *asked.result(self._seconds + _GRACE_SECONDS))
+                return _decision(point, meta.get("approval"), *asked.result(self._seconds + _GRACE_SECONDS))
             finally:
                 asked.cancel()
         except _SILENT as error:
@@ -92,7 +92,7 @@ class AsyncClient:
         """`Client.decide`."""
         headers = _meta(meta)
         try:
-            return _decision(point, *await self.ask(point, canonical(request), headers))
+            return _decision(point, meta.get("approval"), *await self.ask(point, canonical(request), headers))
         except _SILENT as error:
             return _deny(point, f"the engine gave no answer ({type(error).__name__})")
 
@@ -170,9 +170,9 @@ def _meta(meta: Mapping[str, str]) -> dict[str, str]:
     return {_NAMES[name]: value for name, value in meta.items()}
 
 
-def _decision(point: str, status: int, data: bytes) -> Decision:
+def _decision(point: str, approval: str | None, status: int, data: bytes) -> Decision:
     """The decision in an answer; anything but an answer to exactly this question is a deny."""
-    body = json.loads(data)
+    body = json.loads(data, object_pairs_hook=_object)
     if status == httpx.codes.OK:
         fields = body
     else:
@@ -189,11 +189,30 @@ def _decision(point: str, status: int, data: bytes) -> Decision:
         )
     except (ValidationError, EngineError, KeyError, TypeError):
         return _deny(point, "the answer has not the shape of a decision")
-    allowed = found.outcome is Outcome.ALLOW
-    levels = {finding.level for finding in found.findings}
-    wrong = found.point != point or found.mode is not Mode.ENFORCE
-    if wrong or (allowed and (status != httpx.codes.OK or found.limits is None or Level.DENY in levels)):
+    if found.point != point or found.mode is not Mode.ENFORCE:
         return _deny(point, "the answer is not one to this question")
+    if found.outcome is Outcome.ALLOW and not (status == httpx.codes.OK and _is_whole(found, approval)):
+        return _deny(point, "the answer allows without all that an allow has")
+    return found
+
+
+def _is_whole(found: Decision, approval: str | None) -> bool:
+    """Whether an allow has what each allow of an engine has, and nothing that speaks against it."""
+    levels = {finding.level for finding in found.findings}
+    used = found.approval is not None and (found.approval.id, found.approval.state) == (approval, "used")
+    return (
+        all((found.decision_id, found.limits, found.policy, found.input_digest))
+        and Level.DENY not in levels
+        and used == (Level.CONFIRM in levels)
+        and used == (found.approval is not None)
+        and not any(is_reserved(finding.code) for finding in found.findings)
+    )
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
     return found
 
 

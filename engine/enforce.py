@@ -22,7 +22,7 @@ def permit(decision: Decision) -> Permit | None:
     """The permit of an enforced allow; None for anything else, a dry run first of all."""
     if decision.mode is not Mode.ENFORCE or decision.outcome is not Outcome.ALLOW:
         return None
-    if decision.limits is None or decision.input_digest is None:
+    if decision.limits is None or decision.input_digest is None or decision.policy is None:
         return None
     return Permit.seal(
         decision_id=decision.decision_id,

@@ -1,33 +1,62 @@
-"""`--watch`, for development: activate the policy again when a file of its folders has changed."""
+"""`--watch`, for development: activate the policy again when files of its folders have changed and are whole."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
+import os
+import signal
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api.control import reload
+from engine.errors import GatherError
+from engine.files import load
+from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
     from engine.api.app import Api
     from engine.settings import Settings
 
 _SECONDS = 0.5
-"""Between two looks; two equal looks after a change mean that whoever writes is done."""
+"""Between two looks; two equal looks after a change mean that the writer is done."""
+
+_PATIENCE = 6
+"""Equal looks after which a document that does not parse is a mistake and no longer a part of one."""
+
+
+class Changes:
+    """Decides at each look whether to activate. `active` is the content that was activated last."""
+
+    def __init__(self, active: str) -> None:
+        self._active = self._last = active
+        self._equal = 0
+
+    def ready(self, now: str, unfinished: dict[Path, bool]) -> bool:
+        """Whether this content is to be activated: it is new, no longer changes, and is whole.
+
+        `unfinished` has the files that are not whole, and whether one is open for writing.
+        """
+        self._equal = self._equal + 1 if now == self._last else 0
+        self._last = now
+        whole = not unfinished or (self._equal >= _PATIENCE and not any(unfinished.values()))
+        if now == self._active or not self._equal or not whole:
+            return False
+        self._active = now
+        return True
 
 
 async def watch(api: Api, settings: Settings) -> None:
     """Look at the content of the folders for ever."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # the signal of a lease: it is given back at once
     folders = (settings.rego, settings.policy, settings.recipe)
-    active = last = await asyncio.to_thread(content_digest, folders)
+    changes = Changes(await asyncio.to_thread(content_digest, folders))
     while True:
         await asyncio.sleep(_SECONDS)
-        now = await asyncio.to_thread(content_digest, folders)
-        if now == last and now != active:
-            active = now
+        if changes.ready(*await asyncio.to_thread(lambda: (content_digest(folders), unfinished(folders)))):
             await reload(api, "the folders of the policy changed")
-        last = now
 
 
 def content_digest(folders: tuple[Path, ...]) -> str:
@@ -42,3 +71,38 @@ def content_digest(folders: tuple[Path, ...]) -> str:
             found.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode("utf-8", "surrogateescape"))
             found.update(content)
     return found.hexdigest()
+
+
+def unfinished(folders: tuple[Path, ...]) -> dict[Path, bool]:
+    """The rules and values that are not whole: open for writing (true), or no document (false)."""
+    found: dict[Path, bool] = {}
+    for path in (path for folder in folders for path in folder.rglob("*") if path.suffix in {".rego", ".yaml"}):
+        if _is_written(path):
+            found[path] = True
+        elif path.suffix == ".yaml" and not _is_document(path):
+            found[path] = False
+    return found
+
+
+def _is_written(path: Path) -> bool:
+    """Whether a process has the file open for writing: then the kernel gives nobody a read lease (fcntl(2))."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return False  # gone, or unreadable: the build says so
+    with closing(os.fdopen(descriptor, "rb")):
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file of another user, or a file system without leases: equal looks have to do
+            return False
+    return False
+
+
+def _is_document(path: Path) -> bool:
+    try:
+        return load(path.read_bytes(), path.name, ReadLimits()).value is not None
+    except (OSError, GatherError):
+        return False

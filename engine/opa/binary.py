@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,18 @@ class Binary:
     path: Path
     version: str
     sha256: str
+
+    @contextmanager
+    def verified(self) -> Iterator[int]:
+        """The file, open and compared again: to be executed by this descriptor. Raises DecideError."""
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            raise _refused("the bundled OPA is missing or cannot be read") from error
+        with file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
+                raise _refused("the bundled OPA was changed since this engine started")
+            yield file.fileno()
 
 
 def find_binary() -> Binary:

@@ -71,8 +71,8 @@ def good(**changes: Any) -> dict[str, Any]:
         "outcome": "allow",
         "findings": [],
         "limits": {"purpose": "train", "export": {"allowed": False}},
-        "policy": None,
-        "input_digest": None,
+        "policy": {"rules": f"sha256:{'0' * 64}", "values": f"sha256:{'1' * 64}"},
+        "input_digest": f"sha256:{'2' * 64}",
         "approval": None,
     } | changes
 
@@ -83,6 +83,8 @@ def response(body: Any, status: str = "200 OK") -> bytes:
 
 
 DENYING = {"code": "x", "level": "deny", "message": "", "subject": None, "remedy": ""}
+
+USED = {"id": "another", "state": "used", "expires_at": 1}
 
 LIES: dict[str, bytes] = {
     "nothing": b"",
@@ -95,6 +97,19 @@ LIES: dict[str, bytes] = {
     "a_dry_run": response(good(mode="check")),
     "without_limits": response(good(limits=None)),
     "limits_of_another_shape": response(good(limits={"purpose": "train"})),
+    "without_a_policy": response(good(policy=None)),
+    "a_policy_without_its_values": response(good(policy={"rules": f"sha256:{'0' * 64}"})),
+    "without_an_input": response(good(input_digest=None)),
+    "without_an_id": response(good(decision_id="")),
+    "a_confirming_finding": response(good(findings=[{**DENYING, "level": "confirm"}])),
+    "a_finding_of_the_engine": response(good(findings=[{**DENYING, "level": "warn", "code": "policy_stale"}])),
+    "an_approval_nobody_sent": response(good(approval=USED)),
+    "an_approval_for_nothing": response(good(approval={**USED, "id": "sent"})),
+    "an_approval_only_requested": response(
+        good(approval={**USED, "id": "sent", "state": "requested"}, findings=[{**DENYING, "level": "confirm"}])
+    ),
+    "two_outcomes": response(json.dumps(good(outcome="deny"))[:-1].encode() + b',"outcome":"allow"}'),
+    "a_shorter_body": response(good()).replace(b"content-length: ", b"content-length: 1"),
     "a_denying_finding": response(good(findings=[DENYING])),
     "an_unknown_field": response(good(more=1)),
     "an_unknown_outcome": response(good(outcome="permit")),
@@ -136,14 +151,22 @@ def test_the_control_is_believed() -> None:
         assert client.decide("license", ALLOWED).outcome == "allow"
 
 
+def test_an_approved_allow_names_the_approval_that_was_sent() -> None:
+    approved = good(approval={**USED, "id": "sent"}, findings=[{**DENYING, "level": "confirm"}])
+    with answering(response(approved)) as address, Client(address) as client:
+        assert client.decide("license", ALLOWED, approval="sent").outcome == "allow"
+        assert client.decide("license", ALLOWED, approval="other").outcome == "deny"
+        assert client.decide("license", ALLOWED).outcome == "deny"
+
+
 @pytest.mark.parametrize("name", LIES)
 def test_an_answer_that_is_none_is_a_deny(name: str) -> None:
     with answering(LIES[name]) as address, Client(address) as client:
-        assert client.decide("license", ALLOWED).outcome == "deny"
+        assert client.decide("license", ALLOWED, approval="sent").outcome == "deny"
 
         async def ask() -> Decision:
             async with AsyncClient(address) as other:
-                return await other.decide("license", ALLOWED)
+                return await other.decide("license", ALLOWED, approval="sent")
 
         assert asyncio.run(ask()).outcome == "deny"
 

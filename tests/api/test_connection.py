@@ -41,11 +41,13 @@ BROKEN = {
     "negative_length": (HEAD + b"Content-Length: -1\r\n\r\n", 400),
     "space_before_colon": (b"GET /health HTTP/1.1\r\nHost : localhost\r\n\r\n", 400),
     "bare_newline_in_header": (b"GET /health HTTP/1.1\r\nX-A: a\nX-B: b\r\n\r\n", 400),
-    "long_header": (b"GET /health HTTP/1.1\r\nX-A: " + b"x" * (17 << 10) + b"\r\n\r\n", 431),
+    "long_header": (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"x" * (17 << 10) + b"\r\n\r\n", 431),
     "endless_header": (b"GET /health HTTP/1.1\r\nX-A: " + b"x" * (400 << 10), 431),
     "long_target": (b"GET /" + b"x" * (400 << 10), 431),
     "many_headers": (
-        b"GET /health HTTP/1.1\r\n" + b"".join(b"X-%d: 1\r\n" % number for number in range(65)) + b"\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+        + b"".join(b"X-%d: 1\r\n" % number for number in range(65))
+        + b"\r\n",
         431,
     ),
     "chunked_for_ever": (CHUNKED + b"10000\r\n" + (b"x" * 65536 + b"\r\n10000\r\n") * 70, 413),

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine.opa.binary import find_binary
+from engine.opa.binary import Binary, find_binary
 from engine.opa.generation import Generation
 from engine.opa.supervisor import Supervisor
 from engine.opa.watch import SupervisionLimits
@@ -61,7 +61,7 @@ class Events:
 
 @contextmanager
 def supervised(
-    policy: PolicyBundle, limits: OpaLimits = LIMITS, **supervision: Any
+    policy: PolicyBundle, limits: OpaLimits = LIMITS, binary: Binary | None = None, **supervision: Any
 ) -> Iterator[tuple[Supervisor[PolicyBundle], Events]]:
     """A supervisor with folders of its own; nothing of it is left afterwards."""
     events = Events()
@@ -71,7 +71,7 @@ def supervised(
         tempfile.tempdir = folder
         try:
             supervisor = Supervisor.start(
-                find_binary(), policy, limits, events, supervision=SupervisionLimits(**supervision)
+                binary or find_binary(), policy, limits, events, supervision=SupervisionLimits(**supervision)
             )
             try:
                 yield supervisor, events

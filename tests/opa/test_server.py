@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -106,11 +107,27 @@ def test_broken_archive(policy: PolicyBundle, tmp_path: Path) -> None:
 
 
 def test_no_binary_to_run(policy: PolicyBundle, tmp_path: Path) -> None:
-    server = start(policy, replace(find_binary(), path=tmp_path / "missing"))
     with pytest.raises(DecideError) as caught:
-        server.ready()
-    assert caught.value.code == "policy_unavailable"
+        start(policy, replace(find_binary(), path=tmp_path / "missing"))
+    assert caught.value.code == "engine.opa_binary"
+
+
+def test_what_runs_is_the_file_that_was_verified(policy: PolicyBundle, tmp_path: Path) -> None:
+    real, path = find_binary(), tmp_path / "opa"
+    shutil.copy(real.path, path)
+    verified = replace(real, path=path).verified
+    with verified() as file:
+        path.unlink()
+        path.write_text("another file")
+        assert os.fstat(file).st_size == real.path.stat().st_size
+        assert os.read(file, 4) == b"" or os.pread(file, 4, 0) == b"\x7fELF"
+    with pytest.raises(DecideError), verified():
+        pass
+    server = start(policy)
+    server.ready()
+    opened = [str(one.readlink()) for one in Path(f"/proc/{server.pid}/fd").iterdir()]
     server.close()
+    assert str(real.path) not in opened
 
 
 @pytest.mark.parametrize("fault", ["missing", "other", "not_executable"])

@@ -207,6 +207,25 @@ def test_a_start_that_fails_is_tried_until_it_succeeds(policy: PolicyBundle, tmp
         assert len(events.of("opa_exited")) == 1
 
 
+def test_another_binary_is_not_started_in_the_place_of_the_one_that_was_verified(
+    policy: PolicyBundle, tmp_path: Path
+) -> None:
+    real, path = find_binary(), tmp_path / "opa"
+    shutil.copy(real.path, path)
+    with supervised(policy, binary=replace(real, path=path), restart_longest_seconds=0.1) as (supervisor, events):
+        path.replace(tmp_path / "kept")
+        path.write_text(f"#!/bin/sh\ntouch {tmp_path}/evil\n")
+        path.chmod(0o755)
+        os.kill(pid_of(supervisor), signal.SIGKILL)
+        assert events.wait("opa_restart_failed", 3) == {"code": "engine.opa_binary"}
+        with pytest.raises(DecideError):
+            supervisor.current.ask("decision", DOCUMENT)
+        (tmp_path / "kept").replace(path)
+        events.wait("opa_restarted")
+        assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
+    assert not (tmp_path / "evil").exists()
+
+
 def test_who_looks_on_cannot_stop_the_supervision(policy: PolicyBundle) -> None:
     def broken(name: str, fields: dict[str, Any]) -> NoReturn:
         told.append((name, fields))
