@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import socket
 import ssl
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 _SWITCH_SECONDS = 0.0005
 """How long the thread that syncs the record waits for the interpreter at most; Python's own 5 ms is many answers."""
 
+_OWN_FILES = 256
+"""Open files besides connections: record, state, OPA, source bundles being read, pipes of sandboxes."""
+
 _SWEEP_SECONDS = 0.25
 """How often deadlines of connections are looked at."""
 
@@ -85,6 +89,7 @@ def run(settings: Settings, listen: Listen, told: Callable[[str], None], values:
     import uvloop
 
     sys.setswitchinterval(_SWITCH_SECONDS)
+    listen = replace(listen, limits=within_descriptors(listen.limits))
     return uvloop.run(_run(settings, listen, told, values))
 
 
@@ -138,6 +143,21 @@ async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], 
         )
         remove_left_over(api.uploads)
         return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, told).serve()
+
+
+def within_descriptors(limits: ApiLimits) -> ApiLimits:
+    """Ask the system for as many open files as connections may need; fewer connections where it gives fewer.
+
+    Otherwise connections alone could keep the record and the state from opening their files.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + _OWN_FILES
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return replace(limits, connections=min(limits.connections, max(soft - _OWN_FILES, soft // 2)))
 
 
 class Server:

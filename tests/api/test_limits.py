@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import select
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -200,3 +202,15 @@ def test_under_more_than_it_may_take_on_the_engine_answers_503_and_stays_right(s
     assert all(reply.json["outcome"] == "allow" for reply in replies if reply.status == 200)
     assert all(reply.json["decision"] is None and reply.headers["retry-after"] == "1" for reply in busy)
     assert small.decide("license", ALLOWED).status == 200
+
+
+@pytest.mark.parametrize(("soft", "hard", "connections"), [(1024, 4096, 2048), (1024, 1024, 768), (100, 100, 50)])
+def test_connections_leave_open_files_for_the_record(soft: int, hard: int, connections: int) -> None:
+    """In a process of its own: a hard limit is not raised again."""
+    program = (
+        "import resource; from engine.api.limits import ApiLimits; from engine.api.server import within_descriptors\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
+        "print(within_descriptors(ApiLimits()).connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert done.stdout.split() == [str(connections), str(min(hard, 2048 + 256))]
