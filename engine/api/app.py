@@ -61,6 +61,8 @@ class Api:
     """Connections by whom they come from."""
     archives: Shares = field(init=False)
     """Archives being received."""
+    programs: Shares = field(init=False)
+    """Programs in sandboxes."""
     connections: set[Connection] = field(default_factory=set)
     active: int = 0
     """Calls being answered, also of clients that are gone."""
@@ -72,6 +74,7 @@ class Api:
         self.refusals = Refusals(self.engine, self.limits.refusal_seconds, time.monotonic)
         self.places = Shares(self.limits.connections)
         self.archives = Shares(self.limits.uploads)
+        self.programs = Shares(self.engine.settings.code_runs)
 
     def open(self, head: Head, peer: Peer) -> Exchange:
         """Take or refuse a request by its headers; what is refused keeps no body."""

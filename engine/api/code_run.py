@@ -30,17 +30,17 @@ _ACCEPTED = 202
 
 async def run(api: Api, exchange: Exchange) -> Response:
     """One run, to its end; a client that hangs up does not end it."""
-    if exchange.refusal is not None and not exchange.identified:
-        return respond(await api.refuse(exchange, exchange.operation.point or "", exchange.refusal), exchange)
-    if exchange.refusal is None and api.engine.code_machine().running.full:
+    refusal = exchange.refusal
+    if refusal is not None and not exchange.identified:
+        return respond(await api.refuse(exchange, exchange.operation.point or "", refusal), exchange)
+    if refusal is not None:
+        return await _run(api, exchange, refusal)
+    if not api.programs.take(exchange.account):
         return problem(overloaded(), exchange)
-    asked: Any = exchange.refusal
-    if asked is None:
-        try:
-            asked = await read_json(exchange.body, api.limits)
-        except EngineError as error:
-            asked = error
-    return _respond(await api.engine.run_code(asked, context_of(exchange)), exchange)
+    try:
+        return await _run(api, exchange, await _read(api, exchange))
+    finally:
+        api.programs.give(exchange.account)
 
 
 async def show(api: Api, exchange: Exchange) -> Response:
@@ -54,6 +54,17 @@ async def cancel(api: Api, exchange: Exchange) -> Response:
     ticket = _find(api, exchange)
     ticket.cancel.set()
     return _json(_ACCEPTED, {"run_id": ticket.run_id, "status": "cancelling", "phase": ticket.phase})
+
+
+async def _run(api: Api, exchange: Exchange, asked: Any) -> Response:
+    return _respond(await api.engine.run_code(asked, context_of(exchange)), exchange)
+
+
+async def _read(api: Api, exchange: Exchange) -> Any:
+    try:
+        return await read_json(exchange.body, api.limits)
+    except EngineError as error:
+        return error
 
 
 def _find(api: Api, exchange: Exchange) -> Ticket:

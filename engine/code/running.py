@@ -68,11 +68,6 @@ class Running:
         with self._lock:
             return self._tickets.get((*_owner(caller), run_id))
 
-    @property
-    def full(self) -> bool:
-        """Whether there is no place left."""
-        return len(self._tickets) >= self._most
-
 
 def overloaded() -> EngineError:
     """The refusal of one run too many."""
