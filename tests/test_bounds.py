@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from engine.code.request import CodeRunRequest
 from engine.drive import Call, Step, run_all_async, run_async
@@ -23,7 +24,8 @@ from engine.points.registry import POINTS
 from engine.settings import ReadLimits, Settings
 from tests.api.serving import ALLOWED
 
-MODELS = {**{name: point.request for name, point in POINTS.items()}, "code run": CodeRunRequest}
+MODELS: dict[str, type[BaseModel]] = {name: point.request for name, point in POINTS.items()}
+MODELS["code run"] = CodeRunRequest
 LIMITS = ReadLimits()
 
 

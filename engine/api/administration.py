@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from engine.api.body import read_json
-from engine.api.decide import context_of
+from engine.api.decide import asked_of, context_of, respond
 from engine.api.messages import Response
 from engine.api.problems import problem
 from engine.canonical import RawJson
-from engine.errors import EngineError, GatherError
+from engine.errors import GatherError
 
 if TYPE_CHECKING:
     from engine.api.app import Api
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
 
 async def act(api: Api, exchange: Exchange) -> Response:
     """One act as the body states it."""
-    return await _respond(api, exchange, _body(api, exchange))
+    return await _respond(api, exchange, await asked_of(api, exchange))
 
 
 async def resolve(api: Api, exchange: Exchange) -> Response:
     """Grant or refuse the approval of the path; the body is `{"reason": "…"}`, or `{}`."""
     id_, verb = exchange.head.path.split("/")[-2:]
-    asked: Any = _body(api, exchange)
+    asked: Any = await asked_of(api, exchange)
     if isinstance(asked, RawJson):
         stated = json.loads(asked.data)
         if isinstance(stated, dict) and stated.keys() <= {"reason"}:
@@ -39,22 +38,15 @@ async def resolve(api: Api, exchange: Exchange) -> Response:
     return await _respond(api, exchange, asked)
 
 
-def _body(api: Api, exchange: Exchange) -> RawJson | EngineError:
-    if exchange.refusal is not None:
-        return exchange.refusal
-    try:
-        return read_json(exchange.body, api.limits)
-    except EngineError as error:
-        return error
-
-
 async def _respond(api: Api, exchange: Exchange, asked: Any) -> Response:
     """The decision, and under `done` what the act made or changed; a deny is an answer (200)."""
-    await api.load.enter()
+    if exchange.refusal is not None and not exchange.identified:
+        return respond(await api.refuse(exchange, exchange.operation.point or "", exchange.refusal), exchange)
+    await api.load.enter(exchange.account)
     try:
         administered = await api.engine.administer(asked, context_of(exchange))
     finally:
-        api.load.leave()
+        api.load.leave(exchange.account)
     answer = administered.answer
     if answer.fault is not None:
         return problem(answer.fault, exchange, answer.decision)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from engine.api.body import read_json
-from engine.api.decide import context_of, respond
+from engine.api.decide import asked_of, context_of, respond
 from engine.api.messages import Response
 from engine.api.problems import problem
 from engine.code.running import overloaded
-from engine.errors import EngineError, Exit, GatherError
+from engine.errors import Exit, GatherError
 from engine.files import shown
 from engine.model import Outcome
 
@@ -38,7 +37,7 @@ async def run(api: Api, exchange: Exchange) -> Response:
     if not api.programs.take(exchange.account):
         return problem(overloaded(), exchange)
     try:
-        return await _run(api, exchange, await _read(api, exchange))
+        return await _run(api, exchange, await asked_of(api, exchange))
     finally:
         api.programs.give(exchange.account)
 
@@ -58,13 +57,6 @@ async def cancel(api: Api, exchange: Exchange) -> Response:
 
 async def _run(api: Api, exchange: Exchange, asked: Any) -> Response:
     return _respond(await api.engine.run_code(asked, context_of(exchange)), exchange)
-
-
-async def _read(api: Api, exchange: Exchange) -> Any:
-    try:
-        return await read_json(exchange.body, api.limits)
-    except EngineError as error:
-        return error
 
 
 def _find(api: Api, exchange: Exchange) -> Ticket:

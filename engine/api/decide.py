@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from engine.api.body import read_json
 from engine.api.messages import Response
 from engine.api.problems import problem
+from engine.canonical import RawJson
 from engine.errors import EngineError
 from engine.flow import Context
 from engine.model import Mode
@@ -58,13 +59,20 @@ async def _ask(api: Api, exchange: Exchange, point: str, mode: Mode | EngineErro
         except EngineError as error:
             request = error
     if request is None:
-        try:
-            request = await read_json(exchange.body, api.limits)
-        except EngineError as error:
-            request = error
+        request = await asked_of(api, exchange)
     if mode is Mode.CHECK:
         return await engine.check(point, request, context)
     return await engine.decide(point, request, context=context)
+
+
+async def asked_of(api: Api, exchange: Exchange) -> RawJson | EngineError:
+    """What the body asks, or why that cannot be read."""
+    if exchange.refusal is not None:
+        return exchange.refusal
+    try:
+        return await read_json(exchange.body, api.limits)
+    except EngineError as error:
+        return error
 
 
 def context_of(exchange: Exchange) -> Context:

@@ -13,7 +13,11 @@ from tests.api.serving import ALLOWED, Serving, serving, until
 from tests.api.test_access import SHARED
 from tests.api.test_connection import status
 
-ROUTES = [(method, path.replace("{run_id}", "x")) for path, methods in routes().items() for method in methods]
+ROUTES = [
+    (method, path.replace("{run_id}", "x").replace("{id}", "x"))
+    for path, methods in routes().items()
+    for method in methods
+]
 CHANGING = [(method, path) for method, path in ROUTES if method != "GET"]
 PROXIED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via")
 
