@@ -94,6 +94,14 @@ class Policy(Model):
     principals: Literal["any"] | Items[Text] = Field(description="Who may ask under it: names of principals, or `any`.")
 
 
+class WordsWithoutHosts(Model):
+    """Beginnings of commands of which words that may be a host or something else are no hosts."""
+
+    all: Items[Items[str]] = Field(description="None of the words that follow is a host.")
+    plain: Items[Items[str]] = Field(description="None that follow is one unless it has a colon or an `@`.")
+    next: Items[Items[str]] = Field(description="The word that follows is none; the ones behind it may be hosts.")
+
+
 class Arguments(Model):
     """How large the arguments of one call may be."""
 
@@ -125,6 +133,9 @@ class Tools(Model):
     )
     rulesets: Mapping[Word, Ruleset] = Field(description="Rules by the name under which policies use them.")
     policies: Mapping[Word, Policy] = Field(description="The tool policies that calls may name. No row: deny_all.")
+    words_without_hosts: WordsWithoutHosts = Field(
+        description="Commands that read no hosts from words that may be hosts or something else. What no row names does."
+    )
     limits: ToolLimits = Field(description="Ceilings for every call.")
 
     @model_validator(mode="after")
