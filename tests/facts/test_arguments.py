@@ -177,7 +177,9 @@ def test_what_a_lenient_reader_takes_for_json_is_searched(text: str) -> None:
 
 
 def test_a_path_has_links_and_its_folder() -> None:
-    linked = walk({"path": "a"}, TYPES, "/work", Look(SECRET, is_secret_name, links=lambda _: "linked"))
+    linked = walk(
+        {"path": "a"}, TYPES, "/work", Look(SECRET, is_secret_name, lead=lambda _: Lead("linked", "/elsewhere"))
+    )
     assert linked.paths[0].model_dump() == {
         "id": "arguments/path",
         "canonical": True,

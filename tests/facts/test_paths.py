@@ -97,6 +97,30 @@ def test_links_are_seen_and_not_followed(tmp_path: Path) -> None:
         assert lead(f"{real}/{name}").links == "linked", name
 
 
+@pytest.mark.parametrize(
+    ("path", "target", "end"),
+    [
+        ("link", "/etc", "/etc"),
+        ("link/a/b", "/etc", "/etc/a/b"),
+        ("folder/link/a", "../x", "{here}/x/a"),
+        ("folder/link", "./x//y/.", "{here}/folder/x/y"),
+        ("link", "../" * 99 + "etc", "/etc"),
+        ("link", "x/../y", None),
+        ("link", "/x/../y", None),
+    ],
+)
+def test_the_first_link_is_replaced_by_its_text(tmp_path: Path, path: str, target: str, end: str | None) -> None:
+    real = Path(os.path.realpath(tmp_path))
+    (real / "folder").mkdir()
+    (real / path.partition("link")[0] / "link").symlink_to(target)
+    assert lead(f"{real}/{path}").path == (None if end is None else end.replace("{here}", str(real)))
+
+
+@pytest.mark.parametrize("text", ["a//b", "a/./b", "./a/b", "a/b/.", "a/././/b", "./a//b/."])
+def test_what_changes_nothing_of_a_path_is_left_out(text: str) -> None:
+    assert collapsed(text) == "a/b"
+
+
 def test_what_cannot_be_looked_at_is_unknown() -> None:
     assert lead("/" + "x" * 300).links == "unknown"
     assert lead("/a\0").links == "unknown"

@@ -1,4 +1,4 @@
-"""What a word of a command, or a value of `data`, may be besides what it looks like: a host, a path, what a link leads to.
+"""What a word of a command, or a value of `data`, may be besides what it looks like: a host, a path, the end of a link.
 
 Each ambiguous word is refused where the rules cover one of its readings only; the same call beside it is allowed.
 """
@@ -107,8 +107,8 @@ def test_one_label_may_be_a_host(runner: Runner, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["python script.py", "sh build.sh", "cat notes.pl", "git status", "ls -la src/", "grep -r TODO .",
-     "tar xf a.tar.gz", "git commit -m fixed", "git show HEAD:notes.md", "cat 127.1:80/x", "ls 2026/11", "git add src/a.py",
-     "cp a.py b.py", "ls", "cat -n notes.txt"],
+     "tar xf a.tar.gz", "git commit -m fixed", "git show HEAD:notes.md", "cat 127.1:80/x", "ls 2026/11",
+     "git add src/a.py", "cp a.py b.py", "ls", "cat -n notes.txt"],
 )  # fmt: skip
 def test_what_is_known_to_read_no_hosts_needs_none(runner: Runner, text: str) -> None:
     assert command(runner, BY_COMMAND, text) == []
@@ -134,8 +134,8 @@ def test_a_rule_on_a_host_covers_and_refuses_it_in_every_spelling(runner: Runner
 # covers: B07 B10
 @pytest.mark.parametrize(
     "word",
-    ["secrets/key", "secrets//key", "secrets/./key", "./secrets//key", "--output=secrets//x", "-osecrets/x", "of=secrets//x",
-     "@secrets/x", "-d@secrets/./x", "secrets", "SECRETS//key", "f=@secrets//x", "-vosecrets//x", "secrets///key"],
+    ["secrets/key", "secrets//key", "secrets/./key", "./secrets//key", "--output=secrets//x", "-osecrets/x",
+     "of=secrets//x", "@secrets/x", "-d@secrets/./x", "secrets", "SECRETS//key", "f=@secrets//x", "-vosecrets//x", "secrets///key"],
 )  # fmt: skip
 def test_a_deny_rule_on_a_folder_covers_every_spelling_of_it(runner: Runner, word: str) -> None:
     assert "denied_by_rule" in command(runner, NO_SECRETS, f"cat {word}")
@@ -208,8 +208,9 @@ def test_data_counts_as_what_a_link_leads_to(runner: Runner, cloned: str) -> Non
 
 @pytest.mark.parametrize(
     "body",
-    ["a plain sentence.", "notes.txt", "12:30", "key:value", "3/4 of it", "1.5", "2026/11/21", "docs/notes.txt", "and/or",
-     "find contacts by name", "make a call", "bob@example.com", {"id": "20261121", "n": 5}, "see (a, b) = c", "text/html"],
+    ["a plain sentence.", "notes.txt", "12:30", "key:value", "3/4 of it", "1.5", "2026/11/21", "docs/notes.txt",
+     "and/or", "find contacts by name", "make a call", "bob@example.com", {"id": "20261121", "n": 5}, "see (a, b) = c",
+     "text/html"],
 )  # fmt: skip
 def test_ordinary_data_needs_no_rule_on_anything(runner: Runner, body: Any) -> None:
     assert decided(runner, values({}), {"body": body}) == []

@@ -47,6 +47,7 @@ _undisputed if {
 # custom:
 #   proof: what is not canonical is left out here, and refused by requirements of its own
 _found := ((({"always"} | hosts) | paths) | commands) | touched if {
+	is_array(words.counted)
 	is_array(input.paths)
 	is_array(input.commands)
 	is_array(input.call.touches)
@@ -62,6 +63,7 @@ _found := ((({"always"} | hosts) | paths) | commands) | touched if {
 # custom:
 #   proof: what is not canonical is left out, and then the counts differ
 held := {"hosts": hosts, "paths": paths, "commands": commands} if {
+	is_array(words.counted)
 	is_array(input.paths)
 	is_array(input.commands)
 	hosts := [words.allowed(one) | some one in words.counted]

@@ -30,7 +30,7 @@ _request := {
 	"now": 100,
 	"asked": {"policy": "p", "profile": "all", "cwd": "/work"},
 	"caller": {"principal": "agent"},
-	"call": {"tool": "web"},
+	"call": {"tool": "web", "touches": []},
 	"destinations": [_host("a")],
 	"paths": [],
 	"commands": [],
@@ -105,7 +105,7 @@ _differences := {
 		{"visible": false, "in_profile": false, "needs": ["profile"]},
 	],
 	"unknown policy": [{"asked": {"policy": "q"}}, _unknown_policy],
-	"unknown tool": [{"call": {"tool": "other"}}, _unknown_tool],
+	"unknown tool": [{"call": {"tool": "other", "touches": []}}, _unknown_tool],
 }
 
 test_told if {
