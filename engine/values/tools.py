@@ -134,7 +134,7 @@ class Tools(Model):
     rulesets: Mapping[Word, Ruleset] = Field(description="Rules by the name under which policies use them.")
     policies: Mapping[Word, Policy] = Field(description="The tool policies that calls may name. No row: deny_all.")
     words_without_hosts: WordsWithoutHosts = Field(
-        description="Commands whose words are no hosts where they may be hosts or something else; all others count as both."
+        description="Commands whose words are no hosts where they might be. All other words count as both."
     )
     limits: ToolLimits = Field(description="Ceilings for every call.")
 

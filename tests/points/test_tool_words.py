@@ -135,7 +135,8 @@ def test_a_rule_on_a_host_covers_and_refuses_it_in_every_spelling(runner: Runner
 @pytest.mark.parametrize(
     "word",
     ["secrets/key", "secrets//key", "secrets/./key", "./secrets//key", "--output=secrets//x", "-osecrets/x",
-     "of=secrets//x", "@secrets/x", "-d@secrets/./x", "secrets", "SECRETS//key", "f=@secrets//x", "-vosecrets//x", "secrets///key"],
+     "of=secrets//x", "@secrets/x", "-d@secrets/./x", "secrets", "SECRETS//key", "f=@secrets//x",
+     "-vosecrets//x", "secrets///key"],
 )  # fmt: skip
 def test_a_deny_rule_on_a_folder_covers_every_spelling_of_it(runner: Runner, word: str) -> None:
     assert "denied_by_rule" in command(runner, NO_SECRETS, f"cat {word}")
