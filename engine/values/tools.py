@@ -39,11 +39,12 @@ class Tool(Model):
     )
     arguments: Mapping[Annotated[str, StringConstraints(min_length=1, max_length=128)], ArgumentType] = Field(
         description="Every argument and how it is read; a call with an argument that is not here is refused. `text`: "
-        "only secrets are looked for. `data`: addresses, paths, commands and secrets are. The others: exactly that."
+        "only secrets are looked for. `data`: URLs, hosts, paths, commands and secrets are. The others: exactly that."
     )
     secrets: bool = Field(description="Whether arguments may hold what looks like a password, token or key.")
     paths_on: Literal["this_machine", "elsewhere"] = Field(
-        description="Where its paths lead. On `this_machine` they are looked at, and a path over a link is refused."
+        description="Where its paths lead. On `this_machine` they are looked at: a path over a link is refused, and a "
+        "word of a command counts as what a link leads to too."
     )
     environments: Items[Word] = Field(description="The environments in which it may be registered.")
     curated: Items[Digest] = Field(description="Digests of the implementations that may be registered.")
