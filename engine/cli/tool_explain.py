@@ -119,7 +119,7 @@ def _uncovered(case: Case) -> Iterator[str]:
             text = " ".join(value) if isinstance(value, list) else value
             told = "in no form that a rule could cover" if text is None else f"`{shown(text, 300)}`"
             by = f"`{_NAMES[kind]}`"
-            if id_ in words:
+            if kind == "destinations" and id_ in words:
                 told, by = f"{told}, a word that may be a host", f"{by} or `commands`"
             yield _row("uncovered", f"{shown(id_, 300)}: {told}, by {by} of no allow rule", None)
 
