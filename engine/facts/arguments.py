@@ -93,7 +93,8 @@ class Look:
 class Walked:
     """Everything that was found; `complete` is false when there was more than anybody looks at.
 
-    `touches` are the absolute paths that words of texts of `data` would be: for rules that refuse or ask.
+    `touches` are the absolute paths that words of texts of `data` would be: for rules that refuse or ask. `unplaced`:
+    some would be paths below a working folder, and none is known.
     """
 
     arguments: tuple[Argument, ...]
@@ -101,6 +102,7 @@ class Walked:
     paths: tuple[FoundPath, ...]
     commands: tuple[Command, ...]
     touches: tuple[str, ...]
+    unplaced: bool
     secrets: tuple[Place, ...]
     unreadable: tuple[Place, ...]
     depth: int
@@ -120,6 +122,7 @@ def walk(arguments: Mapping[str, Any], types: Mapping[str, str], cwd: str | None
         paths=tuple(walking.paths),
         commands=tuple(walking.commands),
         touches=tuple(walking.touches),
+        unplaced=walking.unplaced,
         secrets=tuple(walking.secrets),
         unreadable=tuple(walking.unreadable),
         depth=walking.depth,
@@ -161,7 +164,7 @@ class _Walk:
         self.touches: dict[str, None] = {}
         self.secrets: list[Place] = []
         self.unreadable: list[Place] = []
-        self.depth, self.count, self.complete, self.handed = 1, 0, True, False
+        self.depth, self.count, self.complete, self.handed, self.unplaced = 1, 0, True, False, False
 
     def top(self, arguments: Mapping[str, Any], types: Mapping[str, str]) -> None:
         """Walk every argument by its declared type."""
@@ -287,8 +290,12 @@ class _Walk:
                 self._command(text_facts(line.strip()), "text", at)
         if not self._look.secret(text):
             plain = without_urls(text).strip()
+            whole = (plain,) if "/" in plain or plain.split() == [plain] else ()
             words = (piece for word in plain.split() if "/" in word for piece in pieces(word))
-            self._touched(dict.fromkeys((plain, *(word.rstrip(_STOPS) for word in words))), self.touches, at)
+            found = dict.fromkeys((*whole, *(word.rstrip(_STOPS) for word in words)))
+            self._touched(found, self.touches, at)
+            relative = (collapsed(one) for one in found if not one.startswith("/"))
+            self.unplaced = self.unplaced or (self._cwd is None and any(path_facts(one, "/").below for one in relative))
 
     def _undeclared_path(self, text: str, at: _At) -> None:
         """A path that nobody declared; one that shows only without its disguise is not canonical."""

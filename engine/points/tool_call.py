@@ -64,12 +64,14 @@ class CallFacts(Model):
     """The call as a whole. `readable`: there are arguments, in one reading; `complete`: all of them were walked.
 
     `touches` are absolute paths that texts of `data` may mean: they count only for rules that refuse or ask.
+    `unplaced`: some texts may mean paths below a working folder, and none was named.
     `bytes` and `digest` are those of the arguments as canonical JSON, or of the text that has no reading.
     """
 
     tool: str
     arguments: tuple[Argument, ...]
     touches: tuple[str, ...]
+    unplaced: bool
     readable: bool
     complete: bool
     bytes: int
@@ -160,6 +162,7 @@ def _call(call: Call, walked: Walked) -> CallFacts:
         tool=call.tool,
         arguments=walked.arguments,
         touches=walked.touches,
+        unplaced=walked.unplaced,
         readable=call.arguments is not None,
         complete=call.arguments is not None and walked.complete,
         bytes=len(call.data),

@@ -202,6 +202,13 @@ def test_data_holds_paths(runner: Runner, body: Any) -> None:
     assert "denied_by_rule" in decided(runner, NO_SECRETS, {"body": body})
 
 
+def test_data_may_hold_paths_below_a_folder_that_nobody_named(runner: Runner) -> None:
+    for body in ("secrets/key", "other/key", "key", "a note on secrets/key"):
+        assert decided(runner, NO_SECRETS, {"body": body}, None) == ["denied_by_rule"]
+    for body in ("a plain sentence", "", {"n": 5}):
+        assert decided(runner, NO_SECRETS, {"body": body}, None) == []
+
+
 def test_data_counts_as_what_a_link_leads_to(runner: Runner, cloned: str) -> None:
     assert decided(runner, values({"hosts": "any"}), {"body": "link_etc/hostname"}, cloned) == ["denied_by_default"]
     assert "denied_by_rule" in decided(runner, NO_SECRETS, {"body": {"a": "name"}}, cloned)

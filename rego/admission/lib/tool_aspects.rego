@@ -98,6 +98,15 @@ _in_no_folder(asked) := set() if {
 	startswith(asked.cwd, "/")
 } else := {"any path without cwd"}
 
+# Of texts that may be paths below a working folder that the call does not name: each path that a rule names below it.
+#
+# METADATA
+# custom:
+#   proof: only a fact that says so leaves the aspect out
+unplaced(call) := set() if {
+	call.unplaced == false
+} else := {"any path without cwd"}
+
 _bare(path) := trim_suffix(path, "/")
 
 _slashed(path) := concat("", [_bare(path), "/"])

@@ -54,7 +54,7 @@ _found := ((({"always"} | hosts) | paths) | commands) | touched if {
 	hosts := {aspect | some one in words.counted; some aspect in words.refused(one)}
 	paths := {aspect | some one in input.paths; some aspect in aspects.path_refused(one, input.asked)}
 	commands := {aspect | some one in input.commands; some aspect in aspects.command_refused(one, input.asked)}
-	touched := aspects.touched(input.call.touches, input.asked)
+	touched := aspects.touched(input.call.touches, input.asked) | aspects.unplaced(input.call)
 }
 
 # Everything the call holds, each with what a rule that allows may cover of it.

@@ -45,14 +45,14 @@ _paths(paths) := [{"id": path, "canonical": true, "path": path} | some path in p
 
 _commands(commands) := [command |
 	some words in commands
-	command := {"id": concat(" ", words), "canonical": true, "words": words, "touches": []}
+	command := {"id": concat(" ", words), "canonical": true, "words": words, "touches": [], "unplaced": false}
 ]
 
 _call(tool, hosts, paths, commands) := {
 	"now": 100,
 	"asked": {"policy": "p", "cwd": "/work"},
 	"caller": {"principal": "agent"},
-	"call": {"tool": tool, "touches": []},
+	"call": {"tool": tool, "touches": [], "unplaced": false},
 	"destinations": _hosts(hosts),
 	"paths": _paths(paths),
 	"commands": _commands(commands),
@@ -91,7 +91,7 @@ _with_word(program, index) := object.union(_call("shell", [], [], [[program, "x"
 	"word": {"command": concat(" ", [program, "x"]), "index": index, "label": true, "remote": false},
 }]})
 
-_touching(path) := object.union(_call("web", [], [], []), {"call": {"tool": "web", "touches": [path]}})
+_touching(path) := object.union(_call("web", [], [], []), {"call": {"tool": "web", "touches": [path], "unplaced": false}})
 
 _allow(rule) := {"section": "allow", "rule": rule, "basis": "rule"}
 
