@@ -205,8 +205,8 @@ def test_data_holds_paths(runner: Runner, body: Any) -> None:
 def test_data_may_hold_paths_below_a_folder_that_nobody_named(runner: Runner) -> None:
     for body in ("secrets/key", "other/key", "key", "a note on secrets/key"):
         assert decided(runner, NO_SECRETS, {"body": body}, None) == ["denied_by_rule"]
-    for body in ("a plain sentence", "", {"n": 5}):
-        assert decided(runner, NO_SECRETS, {"body": body}, None) == []
+    for other in ("a plain sentence", "", {"n": 5}):
+        assert decided(runner, NO_SECRETS, {"body": other}, None) == []
 
 
 def test_data_counts_as_what_a_link_leads_to(runner: Runner, cloned: str) -> None:

@@ -22,6 +22,10 @@ for_commands := found if {
 }
 
 # Whether an approved beginning of its command names this word, which may be a host.
+#
+# METADATA
+# custom:
+#   proof: a word stands in one command, the one that has its id
 names(one) if {
 	some command in input.commands
 	command.id == one.word.command

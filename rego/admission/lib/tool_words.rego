@@ -51,6 +51,10 @@ _reaching(one, length) := aspects.beginnings(words) - aspects.beginnings(array.s
 }
 
 # The first words of the command that a word stands in.
+#
+# METADATA
+# custom:
+#   proof: a word stands in one command, the one that has its id
 _words(one) := command.words if {
 	some command in input.commands
 	command.canonical == true
