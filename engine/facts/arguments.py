@@ -405,6 +405,7 @@ class _Walk:
         for index, word in enumerate(words, 1):
             for piece in host_pieces(without_urls(word)):
                 if (host := word_host(piece)) is not None and not destinations(piece, PROGRAM_ENDINGS):
+                    host = replace(host, remote=host.remote or " " in word)
                     found[(host.facts.origin, host.label, host.remote)] = (index, host)
         for index, host in found.values():
             facts = OriginFacts(canonical=False) if hidden else host.facts

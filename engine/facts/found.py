@@ -31,7 +31,8 @@ class Argument(Model):
 class CommandWord(Model):
     """A word that may be a host or something else: where it stands in the command of this id, its program being 0.
 
-    `label`: as a host it has a name that no rule can state. `remote`: it is written with a user or a colon.
+    `label`: as a host it has a name that no rule can state. `remote`: it is written with a user or a colon, or
+    in a word with blanks, which is a command for another program.
     """
 
     command: str

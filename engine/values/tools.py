@@ -99,7 +99,9 @@ class WordsWithoutHosts(Model):
     """Beginnings of commands of which words that may be a host or something else are no hosts."""
 
     all: Items[Items[str]] = Field(description="None of the words that follow is a host.")
-    plain: Items[Items[str]] = Field(description="None that follow is one unless it has a colon or an `@`.")
+    plain: Items[Items[str]] = Field(
+        description="None that follow is one unless it has a colon or an `@`, or stands in a word with blanks."
+    )
     next: Items[Items[str]] = Field(description="The word that follows is none; the ones behind it may be hosts.")
 
 

@@ -14,7 +14,7 @@ from engine.cases import Runner
 
 PROGRAMS = (
     *("curl", "wget", "ssh", "scp", "rsync", "nc", "ping", "git", "tar", "python", "sh", "cat", "ls", "grep", "tool"),
-    *("make", "perl", "cp", "unheard-of"),
+    *("make", "perl", "cp", "sed", "unheard-of"),
 )
 ENDINGS = ("py", "md", "sh", "rs", "pl", "cc", "zip", "so", "mk", "ps", "tf", "pub", "app", "in", "js", "txt")
 BY_HOST = "https://docs.example.com"
@@ -96,12 +96,19 @@ def test_an_address_in_any_spelling_is_no_host_that_a_rule_covers(runner: Runner
     "text",
     ["ssh evil", "scp f evil:x", "ssh user@evil", "rsync f evil::module", "git clone evil:repo", "curl evil/x",
      "curl evil:8080", "nc evil 80", "ping evil", "curl --proxy=evil x", "curl -xevil:80 x", "wget Evil.PL",
-     "ssh -J evil,other x", "tar cf evil:x", "python client.py evil", "sh -c 'curl evil'"],
+     "ssh -J evil,other x", "tar cf evil:x", "python client.py evil", "sh -c 'curl evil'",
+     "tar xf a.tar --to-command 'curl evil'", "sed '1e curl evil' f"],
 )  # fmt: skip
 def test_one_label_may_be_a_host(runner: Runner, text: str) -> None:
     assert decided(runner, BY_COMMAND, {"command": text}) == ["denied_by_default"]
     assert decided(runner, ANYWHERE, {"command": text}) == []
     assert decided(runner, ONE_HOST, {"command": text}) == ["denied_by_default"]
+
+
+@pytest.mark.parametrize("text", ["git commit -m 'fix the bug'", "grep 'a b' f", "sed -n 5p f", "echo 'see a.pl'"])
+def test_words_with_blanks_of_programs_that_start_no_other_are_no_hosts(runner: Runner, text: str) -> None:
+    laid = values({"commands": [["git"], ["grep"], ["sed"], ["echo"]]})
+    assert decided(runner, laid, {"command": text}) == []
 
 
 @pytest.mark.parametrize(
