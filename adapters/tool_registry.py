@@ -1,8 +1,9 @@
 """The active tools of a process: for each name a callable, and what is said about it.
 
 What is said is kept as JSON text, so nothing that a caller stored or read is shared with the registry
-(D49). `admit` takes a tool in under a permit of point `tool_contract` only (A75); `add` is for programs
-that answer for their own tools. Neither says what may be called: each call is decided on by itself.
+(D49). A tool enters under a permit of point `tool_contract` for exactly this implementation and definition (A75).
+`UncuratedToolRegistry` is the way round: a program answers for its own tools there, and no policy was asked about them.
+Neither says what may be called: each call is decided on by itself.
 """
 
 from __future__ import annotations
@@ -53,14 +54,10 @@ class ToolContractGrant(Protocol):
 
 
 class ToolRegistry:
-    """Callables by name; threads may share it. Raises WorkError only.
+    """Callables by name, each admitted by its permit; threads may share it. Raises WorkError only."""
 
-    With `admitted_only`, nothing gets in without a permit.
-    """
-
-    def __init__(self, *, admitted_only: bool = False) -> None:
+    def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
-        self._admitted_only = admitted_only
 
     def admit(
         self,
@@ -73,7 +70,8 @@ class ToolRegistry:
         """Put in the tool that the permit names, which has to be this implementation with this definition.
 
         `limits` is the limits type of point `tool_contract`. Raises WorkError: `engine.permit_missing`;
-        `engine.tool_not_local`; `engine.tool_changed` when it is not what was decided on; and as `add` does.
+        `engine.tool_not_local`; `engine.tool_changed` when it is not what was decided on; and
+        `engine.tool_not_registered` for a name that is taken: a name is taken once and for all.
         """
         grant = permit.demand("tool_contract", input_digest, limits)
         if not isinstance(grant, ToolContractGrant) or grant.registers is not True or grant.name is None:
@@ -88,19 +86,6 @@ class ToolRegistry:
             raise _changed(grant.name, "definition")
         self._put(grant.name, implementation, definition)
         return Result("registered", {"tool": grant.name})
-
-    def add(self, name: str, implementation: Callable[..., Any], definition: dict[str, Any]) -> None:
-        """Put a tool in. `definition` is plain JSON in any shape; a name is taken once and for all.
-
-        Raises WorkError `engine.tool_not_registered`, and `engine.permit_missing` where a permit is needed.
-        """
-        if self._admitted_only:
-            raise WorkError(
-                "this registry takes tools in under a permit only",
-                remedy="ask the engine about the tool at point `tool_contract`, and admit it",
-                code="engine.permit_missing",
-            )
-        self._put(name, implementation, definition)
 
     def _put(self, name: str, implementation: Callable[..., Any], definition: dict[str, Any]) -> None:
         if not _is_name(name):
@@ -132,6 +117,14 @@ class ToolRegistry:
                 code="engine.tool_missing",
             )
         return entry
+
+
+class UncuratedToolRegistry(ToolRegistry):
+    """A registry that also takes tools without a permit: no policy says what their code is or does."""
+
+    def add(self, name: str, implementation: Callable[..., Any], definition: dict[str, Any]) -> None:
+        """Put a tool in. `definition` is plain JSON in any shape. Raises WorkError `engine.tool_not_registered`."""
+        self._put(name, implementation, definition)
 
 
 def _is_name(name: object) -> bool:

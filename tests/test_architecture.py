@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine.files": {"engine.errors", "engine.settings"},
     "engine.parsing": {"engine.canonical", "engine.errors", "engine.files", "engine.settings"},
     "engine.values": BASE
-    | {"engine.values", "engine.facts.boundaries", "engine.facts.licenses", "engine.facts.origins"},
+    | {"engine.values", "engine.facts.boundaries", "engine.facts.commands", "engine.facts.licenses"}
+    | {"engine.facts.origins"},
     "engine.facts": BASE | {"engine.facts"},
     "engine.opa": BASE | {"engine.opa"},
     "engine.record": BASE | RECORD,

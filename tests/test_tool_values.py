@@ -132,6 +132,12 @@ def test_one_of_two_conditions_would_admit_more_when_removed(section: str) -> No
                 "//work",
                 "/work//a",
                 "/work/*\\",
+                "/work/*",
+                "/work/**/key",
+                "{cwd}/src/*.py",
+                "/work/?",
+                "/work/[a]/",
+                "/work/{a,b}/",
                 "~/a",
                 "/a~b",
                 "/work/%2e",
@@ -146,11 +152,25 @@ def test_one_of_two_conditions_would_admit_more_when_removed(section: str) -> No
             )
         ],
         *[("commands", command) for command in ([], [""], ["git status"], ["git\n"], ["ls"] * 17)],
+        *[("commands", command) for command in (["*"], ["git", "*"], ["git", "a;b"], ["ls", "$HOME"], ["../ls"])],
     ],
 )
 def test_what_no_call_could_match_is_refused(condition: str, value: Any) -> None:
     [(place, _)] = errors(("rulesets/workspace/allow", rule(**{condition: [value]})))
     assert place == f"rulesets.workspace.allow.0.{condition}.0"
+
+
+def test_a_pattern_in_a_path_is_told_what_to_write() -> None:
+    [(_, told)] = errors(("rulesets/workspace/deny", rule(paths=["{cwd}/secrets/*"])))
+    assert "there are no patterns such as `*`, `?` or `[a]`: a folder covers all that is in it" in told
+
+
+@pytest.mark.parametrize("which", ["all", "plain", "next"])
+def test_words_without_hosts_are_beginnings_of_commands(which: str) -> None:
+    for words in ([], ["git *"], ["cat", "*"], ["cat;"]):
+        assert errors((f"words_without_hosts/{which}", [words]))[0][0] == f"words_without_hosts.{which}.0"
+    lookup = looked_up((f"words_without_hosts/{which}", [["cat"], ["git", "log"]]))
+    assert lookup["words_without_hosts"][which] == {"command 1 cat": True, "command 2 git log": True}
 
 
 @pytest.mark.parametrize(
@@ -165,6 +185,7 @@ def test_what_no_call_could_match_is_refused(condition: str, value: Any) -> None
         ("paths", "{cwd}/a b/c.txt"),
         ("commands", ["git", "status"]),
         ("commands", ["ls"] * 16),
+        ("commands", ["find", "-name", "*.py"]),
     ],
 )
 def test_what_calls_can_match_is_taken(condition: str, value: Any) -> None:

@@ -1,8 +1,9 @@
 """An agent with real tools behind the gate: files, a database, an HTTP server; a scripted model calls them.
 
-What the policy hides is not in its prompt, one call is refused, one waits until a person grants it with
-`engine approvals grant`, the others run. Run it with `.venv/bin/python docs/examples/tool_gate.py`;
-the records of all of it go to the usual state folder.
+Tools enter the registry by a permit only: their code is this file, whose digest is curated for each of them, and
+one that the policy does not know stays outside. What the policy hides is not in the prompt, one call is refused, one
+waits until a person grants it with `engine approvals grant`, the others run. Run it with
+`.venv/bin/python docs/examples/tool_gate.py`; the records of all of it go to the usual state folder.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
+from adapters.implementations import implementation_digest
 from adapters.prompt_view import prompt_view
 from adapters.tool_registry import ToolRegistry
 from adapters.tools import ToolGate, ToolResult, ToolValidationError, record_side_effect
 from engine import Caller, Context, Engine, Settings, Via
+from engine.points.tool_contract import ToolContractLimits
+from engine.work import Hand
 
 
 class Office:
@@ -70,10 +74,17 @@ class Office:
         """Read the calendar; policy/tools.yaml has never heard of it."""
         return f"nothing on {day}"
 
-    def registry(self) -> ToolRegistry:
-        """All of it, with what a model is told about each."""
+    def registry(self, engine: Engine, context: Context) -> ToolRegistry:
+        """The tools that the engine admits, each with what a model is told about it."""
         registry = ToolRegistry()
-        for tool in (self.files_read, self.contacts_list, self.contacts_add, self.http_get, self.calendar_read):
+        effects: dict[Callable[..., Any], list[str]] = {
+            self.files_read: ["read"],
+            self.contacts_list: ["read"],
+            self.contacts_add: ["write"],
+            self.http_get: ["read", "network"],
+            self.calendar_read: ["read"],
+        }
+        for tool, side_effects in effects.items():
             names = [name for name in tool.__annotations__ if name != "return"]
             schema = {
                 "type": "object",
@@ -82,8 +93,28 @@ class Office:
                 "additionalProperties": False,
             }
             definition = {"name": tool.__name__, "description": tool.__doc__, "input_schema": schema}
-            registry.add(tool.__name__, tool, definition)
+            candidate = {
+                "definition": definition,
+                "implementation": {"local": True, "digest": implementation_digest(tool)},
+                "environment": "workspace",
+                "side_effects": side_effects,
+            }
+            answer = engine.decide("tool_contract", {"tool": candidate}, entering(registry, tool, definition), context)
+            if answer.result is None:
+                print(f"{tool.__name__}: not admitted: {answer.decision.findings[0].code}")
         return registry
+
+
+def entering(registry: ToolRegistry, tool: Callable[..., Any], definition: dict[str, Any]) -> Hand:
+    """The work that a permit allows: putting exactly this tool in."""
+    return lambda permit, job: registry.admit(permit, job.input_digest, ToolContractLimits, tool, definition)
+
+
+def curated() -> tuple[str, ...]:
+    """What a person who has read this file writes into policy/tools.yaml: `curated` of the tools it holds."""
+    digest = implementation_digest(Office.files_read)
+    names = ("files_read", "contacts_list", "contacts_add", "http_get")
+    return tuple(f'tools.tools.{name}.curated=["{digest}"]' for name in names)
 
 
 class Page(BaseHTTPRequestHandler):
@@ -160,12 +191,11 @@ def main() -> None:
     """The loop, then what the record says of it."""
     settings = Settings()
     context = Context(caller=Caller(via=Via.PROCESS, principal="assistant-7"), run="run-7")
-    with tempfile.TemporaryDirectory() as scratch, serving() as page, Engine(settings) as engine:
+    with tempfile.TemporaryDirectory() as scratch, serving() as page, Engine(settings, values=curated()) as engine:
         office = Office(Path(scratch).resolve(), page)
-        print(f"without a policy, tools: {ToolGate(engine, office.registry(), context).visible()}")
-        gate = ToolGate(
-            engine, office.registry(), context, policy="assistant", profile="coding", cwd=str(office.folder)
-        )
+        registry = office.registry(engine, context)
+        print(f"without a policy, tools: {ToolGate(engine, registry, context).visible()}")
+        gate = ToolGate(engine, registry, context, policy="assistant", profile="coding", cwd=str(office.folder))
         last = loop(gate, office, settings.state)[-1]
     story = ["show", "--point", "tool_call", "--principal", "assistant-7"]
     for words in (["verify"], story, ["show", "--decision-id", str(last.decision_id)]):

@@ -69,11 +69,11 @@ class Case:
 
     @property
     def found(self) -> dict[str, list[Any]]:
-        """What an allow rule has to cover, as its conditions are written."""
+        """What an allow rule has to cover, as its conditions are written; words of a command are named with it."""
         paths = [one for one in self.document["paths"] if "path" in one]
         below = [f"{_CWD}{one['below_cwd']}" if "below_cwd" in one else one["path"] for one in paths]
         return {
-            "hosts": [one["origin"] for one in self.document["destinations"] if "origin" in one],
+            "hosts": [one["origin"] for one in self.document["destinations"] if "origin" in one and "word" not in one],
             "paths": list(dict.fromkeys(below)),
             "commands": [list(one["words"]) for one in self.document["commands"] if "words" in one],
         }
@@ -199,7 +199,9 @@ def _prefix(case: Case) -> Iterator[Change]:
     if cwd is None or case.principal is None or not commands or not runs or case.explanation.get("base") == "deny_all":
         return
     head = f"engine tools prefixes approve --principal {shlex.quote(case.principal)} --cwd {shlex.quote(cwd)}"
-    command = f"{head} --tool {case.tool} -- {shlex.join(commands[0][:2])}"
+    open_ = (case.explanation.get("uncovered") or {}).get("destinations", ())
+    words = [one["word"]["index"] for one in case.document["destinations"] if "word" in one and one["id"] in open_]
+    command = f"{head} --tool {case.tool} -- {shlex.join(commands[0][: max([1, *words]) + 1])}"
     yield Change(f"let somebody else approve the beginning of the command, for this principal and folder:\n{command}")
 
 

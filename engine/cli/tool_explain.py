@@ -111,13 +111,25 @@ def _rules(case: Case) -> Iterator[str]:
 
 def _uncovered(case: Case) -> Iterator[str]:
     left: Mapping[str, Any] = (case.explanation.get("uncovered") or {}) if case.explanation.get("needs") else {}
+    words = {one["id"] for one in case.document["destinations"] if "word" in one}
     for kind, fact in _FACTS.items():
-        facts = {one["id"]: one.get(fact) for one in case.document[kind]}
+        facts = {one["id"]: _word(case, one) if "word" in one else one.get(fact) for one in case.document[kind]}
         for id_ in left.get(kind, ()):
             value = facts.get(id_)
             text = " ".join(value) if isinstance(value, list) else value
             told = "in no form that a rule could cover" if text is None else f"`{shown(text, 300)}`"
-            yield _row("uncovered", f"{shown(id_, 300)}: {told}, by `{_NAMES[kind]}` of no allow rule", None)
+            by = f"`{_NAMES[kind]}`"
+            if kind == "destinations" and id_ in words:
+                told, by = f"{told}, a word that may be a host", f"{by} or `commands`"
+            yield _row("uncovered", f"{shown(id_, 300)}: {told}, by {by} of no allow rule", None)
+
+
+def _word(case: Case, one: Mapping[str, Any]) -> str | None:
+    """The word of a command that may be a host, where it is among the words that are compared."""
+    for command in case.document["commands"]:
+        if command["id"] == one["word"]["command"] and one["word"]["index"] < len(command.get("words", ())):
+            return str(command["words"][one["word"]["index"]])
+    return None
 
 
 def _row(name: str, text: str, where: Location | None) -> str:

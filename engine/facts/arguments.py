@@ -4,7 +4,7 @@ The declared type of an argument says how everything below it is read:
 
     text                       only secrets are looked for
     url, host, path, command   every value is read as exactly that; what is none is not canonical
-    data, or no type           everything is looked for: URLs and hosts, paths, JSON inside strings, keys
+    data, or no type           everything is looked for: URLs and hosts, paths, commands, JSON inside strings, keys
 
 What was declared as something else than a URL is still searched for URLs, as far as a URL can stand there.
 """
@@ -17,13 +17,33 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
-from engine.facts.commands import CommandFacts, argv_facts, hands_secret, parts, pieces, text_facts
+from engine.facts.command_text import is_command
+from engine.facts.commands import (
+    CommandFacts,
+    argv_facts,
+    hands_secret,
+    host_pieces,
+    parts,
+    path_pieces,
+    pieces,
+    text_facts,
+)
 from engine.facts.destinations import destinations, url_destinations, urls, without_urls
 from engine.facts.disguises import undisguised
-from engine.facts.found import Argument, ArgumentType, Command, Destination, Form, FoundPath, Links, Place
-from engine.facts.hosts import PROGRAM_ENDINGS, host_origin
+from engine.facts.found import (
+    Argument,
+    ArgumentType,
+    Command,
+    CommandWord,
+    Destination,
+    Form,
+    FoundPath,
+    Links,
+    Place,
+)
+from engine.facts.hosts import PROGRAM_ENDINGS, WordHost, host_origin, word_host
 from engine.facts.origins import OriginFacts
-from engine.facts.paths import looks_like_path, path_facts
+from engine.facts.paths import LONGEST, Lead, collapsed, looks_like_path, path_facts
 from engine.facts.strict_json import LARGEST, AmbiguousJsonError, NotJsonError, read_strict
 
 LEVELS = 64
@@ -44,6 +64,9 @@ ARGUMENTS = 256
 WRAPPINGS = 3
 """JSON inside a string inside JSON: so often, and not once more."""
 
+MOST_LINKS = 40
+"""Links on one path, as in Linux (`MAXSYMLINKS`)."""
+
 _LONGEST_PLACE = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _NO_READING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\$[({]|`")
@@ -51,6 +74,7 @@ _NO_READING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u20
 
 _BLANK = f"{string.whitespace}\ufeff\u200b\xa0\u2028\u2029"
 _JSON_BEGINS = frozenset(("{", "[", '"', " ", "\t", "\r", "\n"))
+_STOPS = ".,;:!?>"
 _QUOTE = re.compile("[\"']")
 _PATTERN = re.compile(r"[*?\[{]")
 _TYPES = frozenset(get_args(ArgumentType))
@@ -58,21 +82,27 @@ _TYPES = frozenset(get_args(ArgumentType))
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a walk finds out about secrets in texts, secrets by their name, and links on this machine."""
+    """How a walk finds out about secrets in texts, secrets by their name, and where paths lead on this machine."""
 
     secret: Callable[[str], bool]
     secret_name: Callable[[str], bool]
-    links: Callable[[str], Links]
+    lead: Callable[[str], Lead]
 
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """Everything that was found; `complete` is false when there was more than anybody looks at."""
+    """Everything that was found; `complete` is false when there was more than anybody looks at.
+
+    `touches` are the absolute paths that words of texts of `data` would be: for rules that refuse or ask. `unplaced`:
+    some would be paths below a working folder, and none is known.
+    """
 
     arguments: tuple[Argument, ...]
     destinations: tuple[Destination, ...]
     paths: tuple[FoundPath, ...]
     commands: tuple[Command, ...]
+    touches: tuple[str, ...]
+    unplaced: bool
     secrets: tuple[Place, ...]
     unreadable: tuple[Place, ...]
     depth: int
@@ -91,6 +121,8 @@ def walk(arguments: Mapping[str, Any], types: Mapping[str, str], cwd: str | None
         destinations=tuple(walking.destinations),
         paths=tuple(walking.paths),
         commands=tuple(walking.commands),
+        touches=tuple(walking.touches),
+        unplaced=walking.unplaced,
         secrets=tuple(walking.secrets),
         unreadable=tuple(walking.unreadable),
         depth=walking.depth,
@@ -124,13 +156,15 @@ class _Walk:
         self._ids: dict[str, int] = {}
         self._secret_names: dict[str, bool] = {"": False}
         self._characters = 0
+        self._leads: dict[str, Lead] = {}
         self.arguments: list[Argument] = []
         self.destinations: list[Destination] = []
         self.paths: list[FoundPath] = []
         self.commands: list[Command] = []
+        self.touches: dict[str, None] = {}
         self.secrets: list[Place] = []
         self.unreadable: list[Place] = []
-        self.depth, self.count, self.complete, self.handed = 1, 0, True, False
+        self.depth, self.count, self.complete, self.handed, self.unplaced = 1, 0, True, False, False
 
     def top(self, arguments: Mapping[str, Any], types: Mapping[str, str]) -> None:
         """Walk every argument by its declared type."""
@@ -177,7 +211,8 @@ class _Walk:
         if isinstance(value, str):
             self._characters += len(value)
         found = len(self.destinations) + len(self.paths) + len(self.commands) + len(self.unreadable) + len(self.secrets)
-        room = level <= LEVELS and self.count < VALUES and self._characters <= CHARACTERS and found < FACTS
+        few = found + len(self.touches) < FACTS and len(self._leads) < VALUES
+        room = level <= LEVELS and self.count < VALUES and self._characters <= CHARACTERS and few
         self.complete = self.complete and room
         return self.complete
 
@@ -189,6 +224,8 @@ class _Walk:
                 self._value(item, kind, at.below(str(number)))
                 if not self.complete:
                     return
+            if kind == "data" and all(isinstance(item, str) for item in items) and is_command(" ".join(items)):
+                self._command(argv_facts(items), "argv", at)
             return
         words = [item for item in items if isinstance(item, str)]
         self.count += len(items)
@@ -200,7 +237,7 @@ class _Walk:
     def _scalar(self, value: Any, kind: ArgumentType, at: _At) -> None:
         """A number, truth value or nothing: never what is declared, and read alike only where it is not too large."""
         if kind in {"url", "host"}:
-            self._leads([OriginFacts(canonical=False)], at)
+            self._found([OriginFacts(canonical=False)], at)
         elif kind == "path":
             self._path("", at)
         elif kind == "command":
@@ -215,12 +252,12 @@ class _Walk:
         if kind == "data":
             self._data(text, at)
         elif kind == "url":
-            self._leads(url_destinations(text), at)
+            self._found(url_destinations(text), at)
         elif kind == "host":
-            self._leads([host_origin(text)], at)
+            self._found([host_origin(text)], at)
         elif kind == "path":
             self._path(text, at)
-            self._leads(urls(text), at)
+            self._found(urls(text), at)
         elif kind == "command":
             self._command(text_facts(text), "text", at)
 
@@ -229,8 +266,9 @@ class _Walk:
             return
         if _NO_READING.search(text) is not None:
             self._unreadable(at)
-        self._leads(destinations(text), at)
+        self._found(destinations(text), at)
         self._undeclared_path(text, at)
+        self._mentioned(text, at)
         if text.strip(_BLANK)[:1] in {"{", "["}:
             self._almost_json(text, at)
 
@@ -240,8 +278,24 @@ class _Walk:
             if not self._room(None, at.level):
                 return
             known = urls(piece)
-            self._leads([one for one in destinations(piece) if one not in known], at)
+            self._found([one for one in destinations(piece) if one not in known], at)
             self._undeclared_path(piece, at)
+
+    def _mentioned(self, text: str, at: _At) -> None:
+        """The commands on the lines of a text, and the paths that its words would be."""
+        for line in text.splitlines():
+            if not self._room(None, at.level):
+                return
+            if " " in line.strip() and is_command(line.strip()):
+                self._command(text_facts(line.strip()), "text", at)
+        if not self._look.secret(text):
+            plain = without_urls(text).strip()
+            whole = (plain,) if "/" in plain or plain.split() == [plain] else ()
+            words = (piece for word in plain.split() if "/" in word for piece in pieces(word))
+            found = dict.fromkeys((*whole, *(word.rstrip(_STOPS) for word in words)))
+            self._touched(found, self.touches, at)
+            relative = (collapsed(one) for one in found if not one.startswith("/"))
+            self.unplaced = self.unplaced or (self._cwd is None and any(path_facts(one, "/").below for one in relative))
 
     def _undeclared_path(self, text: str, at: _At) -> None:
         """A path that nobody declared; one that shows only without its disguise is not canonical."""
@@ -281,17 +335,22 @@ class _Walk:
     def _unreadable(self, at: _At) -> None:
         self.unreadable.append(Place(id=self._id("unreadable", at)))
 
-    def _leads(self, found: list[OriginFacts], at: _At) -> None:
+    def _found(self, found: list[OriginFacts], at: _At, word: CommandWord | None = None) -> None:
         for facts in found:
             name = self._id("destinations", at)
-            self.destinations.append(Destination(id=name, canonical=facts.canonical, origin=facts.origin))
+            self.destinations.append(Destination(id=name, canonical=facts.canonical, origin=facts.origin, word=word))
 
     def _path(self, text: str, at: _At) -> None:
         facts = path_facts(text, self._cwd)
         name, path = self._id("paths", at), facts.path
-        links: Links = "unknown" if path is None else self._look.links(path)
+        links: Links = "unknown" if path is None else self._lead(path).links
         found = FoundPath(id=name, canonical=facts.canonical, path=path, below_cwd=facts.below, links=links)
         self.paths.append(found)
+
+    def _lead(self, path: str) -> Lead:
+        if path not in self._leads:
+            self._leads[path] = self._look.lead(path)
+        return self._leads[path]
 
     def _command(self, facts: CommandFacts, form: Form, at: _At) -> None:
         touches: dict[str, None] = {}
@@ -302,24 +361,36 @@ class _Walk:
             facts = replace(facts, canonical=False, words=None)
         hidden = facts.canonical and self._look.secret(text)
         name = self._id("commands", at)
-        self._touched((one for one in (facts.words or ())[:1] if "/" in one), touches)
+        self._touched((one for one in (facts.words or ())[:1] if "/" in one), touches, None)
+        looked = facts.canonical and (self._cwd is not None or not facts.rest)
+        if looked and self._cwd is not None:
+            looked = self._followed(self._cwd, touches, at)
         for word in facts.rest:
             if not self._room(None, at.level):
                 break
             self.count += 1
             self._word(word, at)
             if facts.canonical and not hidden:
-                self._touched((word, *pieces(word)), touches)
-            elif facts.canonical and "/" in word and not self._look.secret(word):  # no piece of a secret is shown
-                self._touched((word,), touches)
-        found = Command(id=name, canonical=facts.canonical, words=facts.words, form=form, touches=tuple(touches))
+                looked = self._touched(path_pieces(without_urls(word)), touches, at) and looked
+            elif facts.canonical and not self._look.secret(word):  # no piece of a secret is shown
+                looked = self._touched((word,), touches, at) and looked
+        if facts.canonical:
+            self._words(facts.rest, name, at, hidden=hidden)
+        found = Command(
+            id=name,
+            canonical=facts.canonical,
+            words=facts.words,
+            form=form,
+            touches=tuple(touches),
+            links="none" if looked else "unknown",
+        )
         self.commands.append(found)
 
     def _word(self, word: str, at: _At) -> None:
         """The hosts in a word, and the paths that show in one of its parts, each once."""
         found = parts(word)
         for part in found:
-            self._leads(destinations(part, PROGRAM_ENDINGS), at)
+            self._found(destinations(part, PROGRAM_ENDINGS), at)
         for part in dict.fromkeys((*found, *pieces(without_urls(word)))):
             if not self._room(None, at.level):
                 return
@@ -328,13 +399,55 @@ class _Walk:
             else:
                 self._undeclared_path(part, at)
 
-    def _touched(self, words: Iterable[str], touches: dict[str, None]) -> None:
-        """What words may name below the working folder, or as a program: for rules that refuse or ask."""
+    def _words(self, words: tuple[str, ...], command: str, at: _At, *, hidden: bool) -> None:
+        """The hosts that words may be, each once at its last place; of those that no rule can state, the last."""
+        found: dict[tuple[str | None, bool, bool], tuple[int, WordHost]] = {}
+        for index, word in enumerate(words, 1):
+            for piece in host_pieces(without_urls(word)):
+                if (host := word_host(piece)) is not None and not destinations(piece, PROGRAM_ENDINGS):
+                    host = replace(host, remote=host.remote or " " in word)
+                    found[(host.facts.origin, host.label, host.remote)] = (index, host)
+        for index, host in found.values():
+            facts = OriginFacts(canonical=False) if hidden else host.facts
+            place = CommandWord(command=command, index=index, label=host.label, remote=host.remote)
+            self._found([facts], at, place)
+
+    def _touched(self, words: Iterable[str], touches: dict[str, None], at: _At | None) -> bool:
+        """What words may name, and what these paths lead to; whether that could be looked at."""
+        looked = True
         for word in words:
-            facts = path_facts(word, self._cwd)
-            if facts.path is not None and not word.startswith("-"):
+            if word.startswith("-") or len(word) > LONGEST:
+                continue
+            facts = path_facts(collapsed(word), self._cwd)
+            if facts.path is not None and facts.path not in touches:
                 touches[facts.path] = None
                 self._characters += len(facts.path)
+                looked = self._followed(facts.path, touches, at) and looked
+            if not self._room(None, 1):
+                break
+        return looked
+
+    def _followed(self, path: str, touches: dict[str, None], at: _At | None) -> bool:
+        """What a path that nobody declared leads to, link by link; whether that could be looked at.
+
+        Outside of the working folder it counts like a declared one, at a place `at`; inside as if nobody had said it.
+        """
+        for _ in range(MOST_LINKS):
+            found = self._lead(path)
+            if found.links != "linked":
+                return found.links == "none"
+            if found.path is None or not path_facts(found.path, None).canonical:
+                break
+            path = found.path
+            touches[path] = None
+            below = self._cwd is not None and f"{path}/".startswith(f"{self._cwd.rstrip('/')}/")
+            if not below:
+                if at is not None and all(path != one.path for one in self.paths):
+                    self._path(path, at)
+                return True
+        if at is not None:
+            self._path("", at)
+        return True
 
     def _id(self, kind: str, at: _At) -> str:
         """The place, with a number behind it when the same was found there before."""

@@ -27,7 +27,12 @@ _SPACES = re.compile(" +")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _OPERATOR = re.compile(r"[;&|<>$`]")
 _OPTION = re.compile(r"\A-[A-Za-z]+(?=[/~.\\])")
-_VALUE = re.compile(r"\A-[A-Za-z](?=\w[\w-]*\.)")
+_VALUE = re.compile(r"\A-[A-Za-z](?=\w[\w-]*[.:@])")
+_LETTERS = re.compile(r"\A-([A-Za-z]{1,32})")
+_ASSIGNED = re.compile(r"(?:\w+=\S*\s+)*")
+_LIST = re.compile(r"[=,]")
+_BRACES = re.compile(r"[(){}\[\]]")
+_QUOTES = re.compile(r"[\"'\\]")
 _BORDER = re.compile(r"[=,:;@(){}\[\]\"'+\s]+")
 _PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
 _HANDED = re.compile(
@@ -76,6 +81,31 @@ def pieces(word: str) -> tuple[str, ...]:
     """Where a path may begin inside of a word: behind `@`, `=`, a comma, a colon, a quote or the letters of options."""
     found = [part for part in _BORDER.split(word) if part]
     return tuple(dict.fromkeys((*found, *(_OPTION.sub("", part) for part in found))))
+
+
+def path_pieces(word: str) -> tuple[str, ...]:
+    """What of a word may be a path: all of it, its parts and pieces, and what follows letters of options (`-vofile`).
+
+    Each also without quotes and backslashes, which a shell that joins the words takes away.
+    """
+    letters = _LETTERS.match(word)
+    glued = () if letters is None else (word[length:] for length in range(2, len(letters[0]) + 1))
+    found = dict.fromkeys((word, *parts(word), *pieces(word), *glued))
+    return tuple(dict.fromkeys(part for one in found for part in (one, _QUOTES.sub("", one)) if part))
+
+
+def host_pieces(word: str) -> tuple[str, ...]:
+    """What of a word may be a host: all of it, its parts, what stands between commas and braces.
+
+    A word with blanks is none, but a command for another program, when it begins with the name of one.
+    """
+    if any(character.isspace() for character in word):
+        words = _ASSIGNED.sub("", word.strip(), count=1).split()
+        inner = words if words and _is_program(words[0]) else ()
+        return tuple(dict.fromkeys(part for one in inner for part in host_pieces(one)))
+    plain = _QUOTES.sub("", word)
+    braced = () if plain != word else _BRACES.split(word)
+    return tuple(dict.fromkeys(part for part in (*parts(plain), *_LIST.split(plain), *braced) if part))
 
 
 def _facts(words: tuple[str, ...]) -> CommandFacts:

@@ -28,12 +28,26 @@ class Argument(Model):
     type: ArgumentType | None = None
 
 
+class CommandWord(Model):
+    """A word that may be a host or something else: where it stands in the command of this id, its program being 0.
+
+    `label`: as a host it has a name that no rule can state. `remote`: it is written with a user or a colon, or
+    in a word with blanks, which is a command for another program.
+    """
+
+    command: str
+    index: int
+    label: bool
+    remote: bool
+
+
 class Destination(Model):
-    """Where a call would lead; `origin` only when it is canonical."""
+    """Where a call would lead; `origin` only when it is canonical, `word` when it may be something else than a host."""
 
     id: str
     canonical: bool
     origin: str | None = None
+    word: CommandWord | None = None
 
 
 class FoundPath(Model):
@@ -50,13 +64,14 @@ class Command(Model):
     """The words of a command, the first of them its program; none when the text could mean more.
 
     `touches` are the absolute paths that its words would be, its program among them. Most are none, so they count
-    only for rules that refuse or ask.
+    only for rules that refuse or ask. `links`: whether these paths were looked at; what a link leads to is among them.
     """
 
     id: str
     canonical: bool
     words: tuple[str, ...] | None = None
     touches: tuple[str, ...]
+    links: Literal["none", "unknown"]
     form: Form
 
 

@@ -11,6 +11,7 @@ import re
 import stat
 import unicodedata
 from dataclasses import dataclass
+from pathlib import Path
 
 from engine.facts.found import Links
 
@@ -21,6 +22,7 @@ LONGEST_PART = 255
 """Bytes of one part of a path (NAME_MAX of Linux)."""
 
 _ESCAPED = re.compile(r"%(?:2[eEfF]|5[cC]|25|00)")
+_NOTHING = re.compile(r"/(?:\.?/)+")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _LIKE_A_PATH = re.compile(
     r"\A\s*(?:/|\\|~(?:[/\\A-Za-z]|\Z)|\.{1,2}[/\\]|[A-Za-z]:[/\\])"
@@ -74,23 +76,44 @@ def canonical_folder(text: str) -> str:
     return text
 
 
-def links(path: str) -> Links:
-    """Whether one of the parts of a canonical path is a symbolic link, on this machine, now. Never raises.
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Whether a path passes a symbolic link, and the path with the first one replaced where that can be read."""
+
+    links: Links
+    path: str | None = None
+
+
+def lead(path: str) -> Lead:
+    """Where a canonical path leads on this machine, now, over its first link. Never raises.
 
     No link is followed. What is not there cannot be a link, and nothing below it can.
     """
-    place = ""
-    for part in path.strip("/").split("/"):
-        place += f"/{part}"
+    place, parts = "", path.strip("/").split("/")
+    for index, part in enumerate(parts, 1):
+        folder, place = place, f"{place}/{part}"
         try:
-            mode = os.lstat(place).st_mode
+            if stat.S_ISLNK(os.lstat(place).st_mode):
+                return Lead("linked", _replaced(folder, str(Path(place).readlink()), parts[index:]))
         except (FileNotFoundError, NotADirectoryError):
-            return "none"
+            return Lead("none")
         except (OSError, ValueError):
-            return "unknown"
-        if stat.S_ISLNK(mode):
-            return "linked"
-    return "none"
+            return Lead("unknown")
+    return Lead("none")
+
+
+def _replaced(folder: str, target: str, rest: list[str]) -> str | None:
+    """The path over a link; none where `..` behind a name could lead elsewhere than it says."""
+    base = [] if target.startswith("/") else folder.split("/")[1:]
+    steps = [step for step in target.split("/") if step not in {"", "."}]
+    while steps[:1] == [".."]:
+        del steps[0], base[-1:]
+    return None if ".." in steps else "/" + "/".join((*base, *steps, *rest))
+
+
+def collapsed(text: str) -> str:
+    """A path without what changes nothing: doubled slashes and `.` in it, at its beginning and at its end."""
+    return _NOTHING.sub("/", text).removeprefix("./").removesuffix("/.")
 
 
 def _plain(text: str) -> bool:

@@ -68,7 +68,11 @@ class UrlFacts(Model):
 
 
 class MediaFacts(Model):
-    """The media. `readable` and `digest` are those of content that was brought, `url` of an address."""
+    """The media. `readable`, `digest` and `types` are those of content that was brought, `url` of an address.
+
+    `types` are the media types that the content has by its bytes; `text/*` stands for every text. `inside` and
+    `names` are those of a file: whether it is below the folder that the engine serves, and its hard links.
+    """
 
     kind: str
     source: Literal["url", "base64", "file"]
@@ -76,6 +80,9 @@ class MediaFacts(Model):
     size: SizeFacts
     readable: bool | None = None
     digest: Digest | None = None
+    types: tuple[str, ...] | None = None
+    inside: bool | None = None
+    names: int | None = None
     url: UrlFacts | None = None
 
 
@@ -124,7 +131,9 @@ def gather(request: MediaRequest, world: World) -> Gathered:
     else:
         content = _content(request, world)
         size = SizeFacts(stated=True, bytes=content.bytes)
-        facts = _facts(request, size, readable=content.readable, digest=content.digest)
+        measured = asdict(content)
+        del measured["bytes"]
+        facts = _facts(request, size, **measured)
     gathered = MediaInput(point="media", now=world.clock(), media=facts, addresses=addresses)
     return Gathered(gathered, f"media by {request.source_type}")
 

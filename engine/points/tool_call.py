@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field
 
 from engine.canonical import digest
 from engine.facts.arguments import Look, Walked, walk
-from engine.facts.found import Argument, Command, Destination, FoundPath, Links, Place
-from engine.facts.paths import canonical_folder, links
+from engine.facts.found import Argument, Command, Destination, FoundPath, Place
+from engine.facts.paths import Lead, canonical_folder, lead
 from engine.facts.previews import preview
 from engine.facts.schemas import fits, schema_valid
 from engine.facts.tool_calls import Call, ToolCall, call_of
@@ -63,11 +63,15 @@ class Asked(Model):
 class CallFacts(Model):
     """The call as a whole. `readable`: there are arguments, in one reading; `complete`: all of them were walked.
 
+    `touches` are absolute paths that texts of `data` may mean: they count only for rules that refuse or ask.
+    `unplaced`: some texts may mean paths below a working folder, and none was named.
     `bytes` and `digest` are those of the arguments as canonical JSON, or of the text that has no reading.
     """
 
     tool: str
     arguments: tuple[Argument, ...]
+    touches: tuple[str, ...]
+    unplaced: bool
     readable: bool
     complete: bool
     bytes: int
@@ -123,7 +127,7 @@ def gather(request: ToolCallRequest, world: World) -> Gathered:
         call.arguments or {},
         world.argument_types(call.tool),
         request.cwd,
-        Look(secret=partial(is_secret, forms=world.forms), secret_name=is_secret_name, links=_links(world)),
+        Look(secret=partial(is_secret, forms=world.forms), secret_name=is_secret_name, lead=_lead(world)),
     )
     hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), world.forms)
     gathered = ToolCallInput(
@@ -143,12 +147,12 @@ def gather(request: ToolCallRequest, world: World) -> Gathered:
     return Gathered(gathered, f"call of {shown(call.tool)}", opened=call, state=approved)
 
 
-def _links(world: World) -> Callable[[str], Links]:
+def _lead(world: World) -> Callable[[str], Lead]:
     """How links are found: on this machine, and only below the folder that requests may name paths in."""
     if world.root is None:
-        return links
+        return lead
     below = f"{str(world.root).rstrip('/')}/"
-    return lambda path: links(path) if path.startswith(below) else "unknown"
+    return lambda path: lead(path) if path.startswith(below) or f"{path}/" == below else Lead("unknown")
 
 
 def _call(call: Call, walked: Walked) -> CallFacts:
@@ -157,6 +161,8 @@ def _call(call: Call, walked: Walked) -> CallFacts:
     return CallFacts(
         tool=call.tool,
         arguments=walked.arguments,
+        touches=walked.touches,
+        unplaced=walked.unplaced,
         readable=call.arguments is not None,
         complete=call.arguments is not None and walked.complete,
         bytes=len(call.data),

@@ -43,4 +43,7 @@ class Media(Model):
     allow_url_media_sources: bool = Field(
         description="Whether media may be given by its address; without a complete `url` it may not."
     )
+    max_names: Annotated[StrictInt, Field(ge=1, le=1_000)] = Field(
+        description="Names (hard links) that a file may have."
+    )
     url: UrlMedia = Field(description="From where media may be fetched.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import InitErrorDetails
 
+from engine.facts.commands import argv_facts
 from engine.facts.origins import origin_facts
 from engine.files import shown
 from engine.values.fields import value_error
@@ -44,6 +45,10 @@ def errors(tools: Tools) -> Iterator[InitErrorDetails]:
     yield from _doubled(tools)
     for path, rule in rules(tools):
         yield from _conditions(path, rule)
+    for which, beginnings in tools.words_without_hosts:
+        for index, words in enumerate(beginnings):
+            if (told := _command_problem(words)) is not None:
+                yield value_error(told, ("words_without_hosts", which, index), words)
 
 
 def rules(tools: Tools) -> Iterator[tuple[Row, Rule]]:
@@ -120,19 +125,24 @@ def _path_problem(path: str) -> str | None:
     rest = path.removeprefix(FOLDER)
     rooted = rest != path or path.startswith("/")
     segments = (rest if rest != path else path[1:]).split("/")
-    plain = len(path) <= LONGEST and _PATH.fullmatch(path) is not None and not set(rest) & set("\\%~{}")
+    plain = len(path) <= LONGEST and _PATH.fullmatch(path) is not None and not set(rest) & set("\\%~{}*?[]")
     if rooted and plain and all(segments[:-1]) and len(segments) <= PARTS and not {".", ".."} & set(segments):
         return None
     return (
         f"`{shown(path)}` is no absolute path in its only spelling: begin with `/` or `{FOLDER}`, end folders with "
-        f"`/`, at most {PARTS} parts, none empty, `.` or `..`, no `\\`, `%`, `~`, braces or letters beyond ASCII"
+        f"`/`, at most {PARTS} parts, none empty, `.` or `..`, no `\\`, `%`, `~`, braces or letters beyond ASCII; "
+        "there are no patterns such as `*`, `?` or `[a]`: a folder covers all that is in it"
     )
 
 
 def _command_problem(words: Sequence[str]) -> str | None:
-    if 1 <= len(words) <= WORDS and all(_WORD.fullmatch(word) for word in words):
+    plain = 1 <= len(words) <= WORDS and all(_WORD.fullmatch(word) for word in words) and "*" not in words
+    if plain and argv_facts(words).canonical:
         return None
-    return f"a command is 1 to {WORDS} words without blanks, such as [git, status]"
+    return (
+        f"a command is 1 to {WORDS} words without blanks and without `;`, `&`, `|`, `<`, `>`, `$` or backticks, "
+        "such as [git, status]; it covers whatever follows, so there is no `*`"
+    )
 
 
 _PROBLEMS: dict[str, Callable[[Any], str | None]] = {

@@ -6,6 +6,7 @@ knows the selectors that mean it; so the size grows with the rules and not with 
 
     tools.<tool>.selectors            those selectors that rules and profiles use and that mean the tool
     profiles.<profile>.<selector>     true
+    words_without_hosts.<which>       aspects of commands, each true
     policies.<policy>.<section>       its `size`, the `names` of its rules in the order in which they are asked, and
                                       `selectors` with, for each, an aspect of a call to rules by number
 
@@ -40,6 +41,10 @@ def tool_lookup(tools: Mapping[str, Any]) -> dict[str, Any]:
             for name in tools["tools"]
         },
         "profiles": {name: dict.fromkeys(held, True) for name, held in tools["profiles"].items()},
+        "words_without_hosts": {
+            which: dict.fromkeys(_aspects("commands", beginnings), True)
+            for which, beginnings in tools["words_without_hosts"].items()
+        },
         "policies": {name: _policy(policy, rulesets) for name, policy in tools["policies"].items()},
     }
 

@@ -39,11 +39,12 @@ class Tool(Model):
     )
     arguments: Mapping[Annotated[str, StringConstraints(min_length=1, max_length=128)], ArgumentType] = Field(
         description="Every argument and how it is read; a call with an argument that is not here is refused. `text`: "
-        "only secrets are looked for. `data`: addresses, paths, commands and secrets are. The others: exactly that."
+        "only secrets are looked for. `data`: URLs, hosts, paths, commands and secrets are. The others: exactly that."
     )
     secrets: bool = Field(description="Whether arguments may hold what looks like a password, token or key.")
     paths_on: Literal["this_machine", "elsewhere"] = Field(
-        description="Where its paths lead. On `this_machine` they are looked at, and a path over a link is refused."
+        description="Where its paths lead. On `this_machine` they are looked at: a path over a link is refused, and a "
+        "word of a command counts as what a link leads to too."
     )
     environments: Items[Word] = Field(description="The environments in which it may be registered.")
     curated: Items[Digest] = Field(description="Digests of the implementations that may be registered.")
@@ -94,6 +95,16 @@ class Policy(Model):
     principals: Literal["any"] | Items[Text] = Field(description="Who may ask under it: names of principals, or `any`.")
 
 
+class WordsWithoutHosts(Model):
+    """Beginnings of commands of which words that may be a host or something else are no hosts."""
+
+    all: Items[Items[str]] = Field(description="None of the words that follow is a host.")
+    plain: Items[Items[str]] = Field(
+        description="None that follow is one unless it has a colon or an `@`, or stands in a word with blanks."
+    )
+    next: Items[Items[str]] = Field(description="The word that follows is none; the ones behind it may be hosts.")
+
+
 class Arguments(Model):
     """How large the arguments of one call may be."""
 
@@ -125,6 +136,9 @@ class Tools(Model):
     )
     rulesets: Mapping[Word, Ruleset] = Field(description="Rules by the name under which policies use them.")
     policies: Mapping[Word, Policy] = Field(description="The tool policies that calls may name. No row: deny_all.")
+    words_without_hosts: WordsWithoutHosts = Field(
+        description="Commands whose words are no hosts where they might be. All other words count as both."
+    )
     limits: ToolLimits = Field(description="Ceilings for every call.")
 
     @model_validator(mode="after")

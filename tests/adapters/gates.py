@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from adapters.tool_registry import ToolRegistry
+from adapters.tool_registry import UncuratedToolRegistry
 from engine.flow import Context
 from engine.model import Caller, Via
 from engine.settings import Settings
@@ -22,9 +22,9 @@ ASK = "contacts_add"
 """A tool for which the shipped policy asks a person."""
 
 
-def registry(**tools: Callable[..., Any]) -> ToolRegistry:
+def registry(**tools: Callable[..., Any]) -> UncuratedToolRegistry:
     """These callables, each with a definition that takes any arguments."""
-    found = ToolRegistry()
+    found = UncuratedToolRegistry()
     for name, tool in tools.items():
         found.add(name, tool, {"name": name, "description": f"the tool {name}", "input_schema": {"type": "object"}})
     return found

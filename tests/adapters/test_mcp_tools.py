@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.tool_registry import ToolRegistry
+from adapters.tool_registry import UncuratedToolRegistry
 from adapters.tools import ToolGate
 from engine.cases import Runner
 from engine.facts.mcp_names import local_name
@@ -69,7 +69,7 @@ FAILURES = {
 # covers: B38.1
 @pytest.mark.parametrize("name", FAILURES)
 def test_an_exception_in_an_mcp_tool_gives_an_error_result_and_the_run_goes_on(name: str, runner: Runner) -> None:
-    registry, session = ToolRegistry(), Session(FAILURES[name])
+    registry, session = UncuratedToolRegistry(), Session(FAILURES[name])
     registry.add(SEARCH, session.call_tool, {"name": SEARCH, "input_schema": {"type": "object"}})
     gate = ToolGate(runner.engine(VALUES), registry, AGENT, policy="assistant", profile="coding", cwd="/work")
     call = shapes(SEARCH, {"query": "tea"})["mcp"]
@@ -81,7 +81,7 @@ def test_an_exception_in_an_mcp_tool_gives_an_error_result_and_the_run_goes_on(n
 
 # covers: B37
 def test_a_tool_of_a_server_is_called_by_its_local_name_only(runner: Runner) -> None:
-    registry = ToolRegistry()
+    registry = UncuratedToolRegistry()
     registry.add(SEARCH, Session(lambda: "found").call_tool, {"name": SEARCH})
     gate = ToolGate(runner.engine(VALUES), registry, AGENT, policy="assistant", profile="coding", cwd="/work")
     assert gate.call(shapes("search", {"query": "tea"})["mcp"]).status == "refused"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adapters.implementations import implementation_digest
-from adapters.tool_registry import ToolRegistry
+from adapters.tool_registry import ToolRegistry, UncuratedToolRegistry
 from engine.cases import Runner
 from engine.errors import WorkError
 from engine.model import Outcome, Permit
@@ -33,7 +33,7 @@ def wrapped(search: str) -> list[str]:
 
 # covers: D49.1
 def test_changing_a_nested_value_after_storing_does_not_change_the_registry() -> None:
-    registry, given = ToolRegistry(), definition()
+    registry, given = UncuratedToolRegistry(), definition()
     registry.add("files_read", read_file, given)
     given["input_schema"]["properties"]["path"]["enum"].append("b")
     assert given != definition()  # the control: it was changed
@@ -42,7 +42,7 @@ def test_changing_a_nested_value_after_storing_does_not_change_the_registry() ->
 
 # covers: D49.1
 def test_changing_a_nested_value_in_a_read_copy_does_not_change_the_registry() -> None:
-    registry = ToolRegistry()
+    registry = UncuratedToolRegistry()
     registry.add("files_read", read_file, definition())
     copy = registry.definition("files_read")
     copy["input_schema"]["properties"].clear()
@@ -51,7 +51,7 @@ def test_changing_a_nested_value_in_a_read_copy_does_not_change_the_registry() -
 
 
 def test_a_tool_is_found_by_its_exact_name() -> None:
-    registry = ToolRegistry()
+    registry = UncuratedToolRegistry()
     registry.add("b", read_file, {})
     registry.add("a", len, {})
     assert registry.names() == ("a", "b")
@@ -63,7 +63,7 @@ def test_a_tool_is_found_by_its_exact_name() -> None:
 
 
 def test_a_name_is_never_taken_over() -> None:
-    registry = ToolRegistry()
+    registry = UncuratedToolRegistry()
     registry.add("a", read_file, definition())
     with pytest.raises(WorkError) as caught:
         registry.add("a", len, {})
@@ -74,7 +74,7 @@ def test_a_name_is_never_taken_over() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "ä", "a\n", "x" * 129, None, 1])
 def test_a_name_that_no_tool_may_have_is_refused(name: Any) -> None:
-    registry = ToolRegistry()
+    registry = UncuratedToolRegistry()
     with pytest.raises(WorkError, match="characters"):
         registry.add(name, read_file, {})
     assert registry.names() == ()
@@ -82,7 +82,7 @@ def test_a_name_that_no_tool_may_have_is_refused(name: Any) -> None:
 
 @pytest.mark.parametrize("given", [None, [], "{}", {"a": float("nan")}, {"a": {1}}, {"a": object()}])
 def test_a_definition_that_is_no_json_is_refused(given: Any) -> None:
-    registry = ToolRegistry()
+    registry = UncuratedToolRegistry()
     with pytest.raises(WorkError, match="no JSON object"):
         registry.add("a", read_file, given)
     with pytest.raises(WorkError, match="no callable"):
@@ -115,7 +115,7 @@ def admitting(registry: ToolRegistry, implementation: Any, definition: Any = DEF
 
 # covers: A75
 def test_a_curated_local_tool_enters_the_registry_by_its_permit(runner: Runner) -> None:
-    registry = ToolRegistry(admitted_only=True)
+    registry = ToolRegistry()
     answer = runner.engine(CURATE).decide("tool_contract", candidate(), admitting(registry, contacts_list))
     assert answer.decision.outcome is Outcome.ALLOW
     assert answer.result is not None
@@ -137,7 +137,7 @@ def test_a_curated_local_tool_enters_the_registry_by_its_permit(runner: Runner) 
     ],
 )
 def test_what_is_refused_registers_nothing(changes: dict[str, Any], code: str, runner: Runner) -> None:
-    registry = ToolRegistry(admitted_only=True)
+    registry = ToolRegistry()
     answer = runner.engine(CURATE).decide("tool_contract", candidate(**changes), admitting(registry, contacts_list))
     assert [finding.code for finding in answer.decision.findings] == [code]
     assert registry.names() == ()
@@ -145,7 +145,7 @@ def test_what_is_refused_registers_nothing(changes: dict[str, Any], code: str, r
 
 # covers: A69.1
 def test_an_accepted_proposal_registers_nothing(runner: Runner) -> None:
-    registry = ToolRegistry(admitted_only=True)
+    registry = ToolRegistry()
     contract = {"name": "contacts_list", "description": "List the contacts"}
     asked = {"proposal": {"role": "tool_generation", "contract": contract}}
     answer = runner.engine({}).decide("tool_contract", asked, admitting(registry, contacts_list))
@@ -170,7 +170,7 @@ def test_an_accepted_proposal_registers_nothing(runner: Runner) -> None:
 def test_another_tool_than_the_permit_names_is_refused(
     implementation: Any, definition: Any, code: str, runner: Runner
 ) -> None:
-    registry = ToolRegistry(admitted_only=True)
+    registry = ToolRegistry()
     hand = admitting(registry, implementation, definition)
     answer = runner.engine(CURATE).decide("tool_contract", candidate(), hand)
     assert answer.decision.outcome is Outcome.ALLOW  # the control: the tool that was asked about may enter
@@ -192,13 +192,22 @@ def test_a_function_whose_code_was_replaced_is_not_what_its_file_says() -> None:
 
 
 # covers: A75
-def test_a_registry_of_admitted_tools_takes_no_other() -> None:
-    registry = ToolRegistry(admitted_only=True)
-    with pytest.raises(WorkError) as caught:
-        registry.add("contacts_list", contacts_list, DEFINITION)
-    assert caught.value.code == "engine.permit_missing"
+def test_a_registry_takes_no_tool_without_a_permit_unless_its_name_says_so() -> None:
+    registry = ToolRegistry()
+    assert not hasattr(registry, "add")
     forged = Permit("d", "tool_contract", "sha256:" + "0" * 64, ToolContractLimits(registers=False), b"")
-    with pytest.raises(WorkError) as caught:
-        registry.admit(forged, forged.input_digest, ToolContractLimits, contacts_list, DEFINITION)
-    assert caught.value.code == "engine.permit_missing"
-    assert registry.names() == ()
+    for one in (registry, UncuratedToolRegistry()):
+        with pytest.raises(WorkError) as caught:
+            one.admit(forged, forged.input_digest, ToolContractLimits, contacts_list, DEFINITION)
+        assert caught.value.code == "engine.permit_missing"
+        assert one.names() == ()
+
+
+# covers: A75
+def test_an_admitted_name_is_never_taken_over(runner: Runner) -> None:
+    registry = UncuratedToolRegistry()
+    registry.add("contacts_list", read_file, DEFINITION)
+    answer = runner.engine(CURATE).decide("tool_contract", candidate(), admitting(registry, contacts_list))
+    assert answer.fault is not None
+    assert answer.fault.code == "engine.tool_not_registered"
+    assert registry.get("contacts_list") is read_file

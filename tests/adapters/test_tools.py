@@ -16,7 +16,7 @@ import pytest
 
 from adapters.tool_gate import hand as tool_hand
 from adapters.tool_gate.hand import Apart, CallHand
-from adapters.tool_registry import ToolRegistry
+from adapters.tool_registry import UncuratedToolRegistry
 from adapters.tools import AsyncToolGate, ToolGate, ToolResult, record_side_effect
 from engine.drive import SLOW_CALLS
 from engine.engine import AsyncEngine, Engine
@@ -368,7 +368,7 @@ def test_whatever_stops_the_wait_the_side_effects_so_far_are_recorded(
 
 
 def test_a_registry_that_fails_gives_a_result_that_is_recorded(engine: Engine, own_settings: Settings) -> None:
-    class Broken(ToolRegistry):
+    class Broken(UncuratedToolRegistry):
         def names(self) -> NoReturn:
             raise ZeroDivisionError
 

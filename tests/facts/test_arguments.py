@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from engine.facts import arguments as walking
 from engine.facts.arguments import Look, Walked, walk
 from engine.facts.disguises import undisguised
+from engine.facts.paths import Lead
 from engine.record.patterns import is_secret
 from engine.record.redaction import is_secret_name
 from tests.conftest import FORMS
 
 A, EVIL = "https://a.example.com/", "https://evil.org/"
 SECRET = partial(is_secret, forms=FORMS)
-LOOK = Look(secret=SECRET, secret_name=is_secret_name, links=lambda _: "none")
+LOOK = Look(secret=SECRET, secret_name=is_secret_name, lead=lambda _: Lead("none"))
 TYPES = {"text": "text", "url": "url", "host": "host", "path": "path", "command": "command", "data": "data"}
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -141,8 +142,8 @@ def test_a_command_may_touch_what_its_words_name() -> None:
         "/work/keys/a",
         "/work/.env",
         "/work/f=x",
-        "/work/f",
         "/work/x",
+        "/work/f",
     )
     assert walked({"command": "/etc/run a"}, cwd=None).commands[0].touches == ("/etc/run",)
     assert walked({"command": "ls; rm a"}).commands[0].touches == ()
@@ -176,7 +177,9 @@ def test_what_a_lenient_reader_takes_for_json_is_searched(text: str) -> None:
 
 
 def test_a_path_has_links_and_its_folder() -> None:
-    linked = walk({"path": "a"}, TYPES, "/work", Look(SECRET, is_secret_name, links=lambda _: "linked"))
+    linked = walk(
+        {"path": "a"}, TYPES, "/work", Look(SECRET, is_secret_name, lead=lambda _: Lead("linked", "/elsewhere"))
+    )
     assert linked.paths[0].model_dump() == {
         "id": "arguments/path",
         "canonical": True,

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.facts.commands import LONGEST, MOST_WORDS, argv_facts, hands_secret, parts, text_facts
+from engine.facts.commands import (
+    LONGEST,
+    MOST_WORDS,
+    argv_facts,
+    hands_secret,
+    host_pieces,
+    parts,
+    path_pieces,
+    text_facts,
+)
 
 
 # covers: B10
@@ -85,6 +94,24 @@ def test_the_parts_of_a_word() -> None:
     assert parts("a") == ("a",)
 
 
+def test_what_of_a_word_may_be_a_path() -> None:
+    assert path_pieces("a/b") == ("a/b",)
+    assert set(path_pieces("-vofile")) >= {"ofile", "file"}
+    assert set(path_pieces("--f=@a,b")) >= {"a", "b"}
+    assert "secret/key" in path_pieces("se'cre't\\/key")
+    assert len(path_pieces("-" + "a" * 10_000)) < 50
+
+
+def test_what_of_a_word_may_be_a_host() -> None:
+    assert host_pieces("evil") == ("evil",)
+    assert set(host_pieces("--to=a,b")) >= {"a", "b"}
+    assert "evil:80" in host_pieces("-xevil:80")
+    assert "evil" in host_pieces("e'v'il")
+    assert set(host_pieces("{a,b}.pl")) >= {"a,b"}
+    assert host_pieces("A=1 curl evil") == ("curl", "evil")
+    assert host_pieces("Accept: text/html") == host_pieces("  ") == ()
+
+
 @given(st.text(max_size=40) | st.text(alphabet="ls ab'\"\\$;|&/.=-~#\n", max_size=40))
 def test_words_are_those_of_a_shell(text: str) -> None:
     facts = text_facts(text)
@@ -92,6 +119,7 @@ def test_words_are_those_of_a_shell(text: str) -> None:
     if facts.words is not None:
         assert shlex.split(text)[:MOST_WORDS] == list(facts.words)
     argv_facts([text])
+    host_pieces(text), path_pieces(text)
 
 
 @pytest.mark.parametrize(

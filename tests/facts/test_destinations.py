@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.facts.destinations import MOST, destinations, url_destinations, url_origin, urls, without_urls
 from engine.facts.disguises import undisguised
-from engine.facts.hosts import PROGRAM_ENDINGS, host_origin
+from engine.facts.hosts import PROGRAM_ENDINGS, host_origin, word_host
 
 A, B = "https://a.example.com", "https://b.example.com"
 
@@ -113,6 +113,17 @@ HIDDEN = [
     "LOCALHOST",
     "localhost.",
     "evil.org/" + "a" * 3_000,
+    "2852039166",
+    "2852039166/x",
+    "3232235521",
+    "127.1:80/x",
+    "0:80",
+    "1.5/x",
+    "::1/x",
+    "root@::1",
+    "build:8080",
+    "build:80/x",
+    "git@build:repository",
 ]
 
 NOWHERE = [
@@ -127,6 +138,13 @@ NOWHERE = [
     "key:value",
     "std::string",
     "12:30:45",
+    "12:30",
+    "2026/11/22",
+    "3/4",
+    "page:1",
+    "10.1",
+    "172.16",
+    "secrets/key",
     "aa:bb:cc:dd:ee:ff",
     "1.5",
     "3.11",
@@ -212,6 +230,70 @@ def test_a_declared_host_is_one_host(text: str, origin: str | None) -> None:
     assert (host_origin(text).origin, host_origin(text).canonical) == (origin, origin is not None)
 
 
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("notes.pl", "https://notes.pl"),
+        ("Notes.PL.", "https://notes.pl"),
+        ("notes.txt:8443/x", "https://notes.txt:8443"),
+        ("user@notes.pl:folder/file", "https://notes.pl"),
+        ("notes.pl:443", "https://notes.pl"),
+        ("docs.example.com", "https://docs.example.com"),
+    ],
+)
+def test_a_word_may_be_a_host_with_an_origin(text: str, origin: str) -> None:
+    found = word_host(text)
+    assert found is not None
+    assert (found.facts.origin, found.label, found.remote) == (origin, False, ":" in text or "@" in text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["evil", "EVIL", "evil:x", "evil::module", "user@evil", "@evil", "evil/x", "a_b.c", "v1.2", "1.5", "20261122",
+     "3.11", "evil:99999", "user:word@evil"],
+)  # fmt: skip
+def test_a_word_may_be_a_host_that_no_rule_can_state(text: str) -> None:
+    found = word_host(text)
+    assert found is not None
+    assert (found.facts.canonical, found.label) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0", "0/x", "0:80", "127.1", "127.1:80/x", "2852039166", "2852039166/x", "0x7f.1", "10.1", "1.5/x", "1.5:80",
+     "a@1.5", "::1", "::1/x", "root@fe80::1", "[::1]:80/x", "[::ffff:1.2.3.4]", "b\u00fccher.pl", "017700000001"],
+)  # fmt: skip
+def test_an_address_in_a_word_is_not_canonical(text: str) -> None:
+    found = word_host(text)
+    assert found is not None
+    assert (found.facts.canonical, found.label) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-x",
+        "--all",
+        ".",
+        "..",
+        "./x",
+        "/etc",
+        "~",
+        "*.py",
+        "HEAD~1",
+        "5",
+        "12:30",
+        "2026/11",
+        "a b",
+        '{"a":1}',
+        "+",
+    ],
+)
+def test_other_words_are_no_hosts(text: str) -> None:
+    assert word_host(text) is None
+
+
 def test_words_of_commands_are_seldom_hosts() -> None:
     assert destinations("setup.py", PROGRAM_ENDINGS) == []
     assert destinations("setup.py") != []
@@ -235,6 +317,8 @@ def test_there_is_an_end_to_what_is_found(unit: str) -> None:
 def test_nothing_raises_and_nothing_is_half_canonical(text: str) -> None:
     for found in (*destinations(text), *destinations(text, PROGRAM_ENDINGS), url_origin(text), host_origin(text)):
         assert found.canonical is (found.origin is not None)
+    found_word = word_host(text)
+    assert found_word is None or found_word.facts.canonical is (found_word.facts.origin is not None)
     assert undisguised(undisguised(undisguised(text))) is not None
 
 

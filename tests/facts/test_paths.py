@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.facts.paths import canonical_folder, links, looks_like_path, path_facts
+from engine.facts.paths import canonical_folder, collapsed, lead, looks_like_path, path_facts
 
 
 # covers: B07
@@ -89,17 +89,41 @@ def test_links_are_seen_and_not_followed(tmp_path: Path) -> None:
     (real / "to_nothing").symlink_to("/nowhere/at/all")
     (real / "folder" / "to_file").symlink_to("file")
     (real / "loop").symlink_to("loop")
-    assert links(f"{real}/folder/file") == "none"
-    assert links(f"{real}/folder/") == "none"
-    assert links(f"{real}/missing/../../x") == "none"
-    assert links(f"{real}/folder/file/below") == "none"
+    assert lead(f"{real}/folder/file").links == "none"
+    assert lead(f"{real}/folder/").links == "none"
+    assert lead(f"{real}/missing/../../x").links == "none"
+    assert lead(f"{real}/folder/file/below").links == "none"
     for name in ("to_folder", "to_folder/file", "to_nothing", "to_nothing/x", "folder/to_file", "loop/x"):
-        assert links(f"{real}/{name}") == "linked", name
+        assert lead(f"{real}/{name}").links == "linked", name
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "end"),
+    [
+        ("link", "/etc", "/etc"),
+        ("link/a/b", "/etc", "/etc/a/b"),
+        ("folder/link/a", "../x", "{here}/x/a"),
+        ("folder/link", "./x//y/.", "{here}/folder/x/y"),
+        ("link", "../" * 99 + "etc", "/etc"),
+        ("link", "x/../y", None),
+        ("link", "/x/../y", None),
+    ],
+)
+def test_the_first_link_is_replaced_by_its_text(tmp_path: Path, path: str, target: str, end: str | None) -> None:
+    real = Path(os.path.realpath(tmp_path))
+    (real / "folder").mkdir()
+    (real / path.partition("link")[0] / "link").symlink_to(target)
+    assert lead(f"{real}/{path}").path == (None if end is None else end.replace("{here}", str(real)))
+
+
+@pytest.mark.parametrize("text", ["a//b", "a/./b", "./a/b", "a/b/.", "a/././/b", "./a//b/."])
+def test_what_changes_nothing_of_a_path_is_left_out(text: str) -> None:
+    assert collapsed(text) == "a/b"
 
 
 def test_what_cannot_be_looked_at_is_unknown() -> None:
-    assert links("/" + "x" * 300) == "unknown"
-    assert links("/a\0") == "unknown"
+    assert lead("/" + "x" * 300).links == "unknown"
+    assert lead("/a\0").links == "unknown"
 
 
 @given(st.text(max_size=40) | st.text(alphabet="./\\~%2eaé\u0301\u200b\n:", max_size=40))

@@ -145,6 +145,43 @@ def test_base64_is_measured() -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "types"),
+    [
+        (b"\x89PNG\r\n\x1a\n....", ("image/png",)),
+        (b"\xff\xd8\xff\xe0", ("image/jpeg",)),
+        (b"GIF89a..", ("image/gif",)),
+        (b"RIFF\n\n\n\nWEBPVP8 ", ("image/webp",)),
+        (b"RIFF\x00\x00\x00\x00WAVEfmt ", ("audio/wav",)),
+        (b"%PDF-1.7\n", ("application/pdf",)),
+        (b"fLaC\x00", ("audio/flac",)),
+        (b"OggS\x00", ("audio/ogg", "video/ogg")),
+        (b"ID3\x03", ("audio/mpeg",)),
+        (b"\xff\xfb\x90", ("audio/mpeg",)),
+        (b"\x00\x00\x00\x20ftypM4A ", ("audio/mp4", "video/mp4")),
+        (b"\x1aE\xdf\xa3", ("audio/webm", "video/webm")),
+        ("text, größer\r\n\tand more\f".encode(), ("text/*",)),
+        (b"GIF", ("text/*",)),
+        (b"\xff\xfeh\x00i\x00", ()),
+        (b"cut \xc3", ()),
+        (b"nul \x00", ()),
+        (b"\x7fELF", ()),
+        (b" \x89PNG\r\n\x1a\n", ()),
+    ],
+)
+def test_content_has_the_types_of_its_bytes(tmp_path: Path, data: bytes, types: tuple[str, ...]) -> None:
+    (tmp_path / "a").write_bytes(data)
+    assert _facts(_base64(base64.b64encode(data).decode())).media.types == types
+    assert _facts(_file("a"), replace(WORLD, root=tmp_path)).media.types == types
+
+
+def test_all_of_a_text_is_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes("ü".encode() * (1 << 20) + b"\x00")
+    (tmp_path / "b").write_bytes(b"x" + "ü".encode() * (1 << 20))  # letters over the borders of chunks
+    assert _facts(_file("a"), replace(WORLD, root=tmp_path)).media.types == ()
+    assert _facts(_file("b"), replace(WORLD, root=tmp_path)).media.types == ("text/*",)
+
+
+@pytest.mark.parametrize(
     "text",
     ["YQ", "YQ=", "YR==", "YQ==YQ==", "YQ==\n", " YQ==", "Y-_=", "YQ=\u200b=", "é", "====", "data:,YQ=="],
 )
@@ -163,17 +200,33 @@ def test_a_file_is_measured(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_of_the_folder_is_not_readable(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    (tmp_path / "secret").write_text("secret")
+    (root / "plain").write_text("plain")
+    (root / "out").symlink_to("../secret")
+    (root / "sub/up").symlink_to("../../secret")
+    (root / "sub/in").symlink_to("../plain")
+    (root / "all").symlink_to("/")
+    os.mkfifo(root / "pipe")
+
+    def seen(path: str, root: Path = root) -> tuple[bool | None, bool | None]:
+        media = _facts(_file(path), replace(WORLD, root=root)).media
+        return media.readable, media.inside
+
+    for path in ("out", "../secret", str(tmp_path / "secret"), "/", "sub/up", "all/etc/passwd", "sub/../../secret"):
+        assert seen(path) == (False, False), path
+    for path in ("pipe", "none", "sub", "sub/none/x"):
+        assert seen(path) == (False, True), path
+    assert seen("sub/in") == seen("plain") == (True, True)
+    assert seen("plain", Path(os.devnull)) == (False, False)
+
+
+def test_a_second_name_is_counted(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "secret").write_text("secret")
-    (tmp_path / "root/out").symlink_to("../secret")
-    os.mkfifo(tmp_path / "root/pipe")
-    for path in ("out", "pipe", "none", "../secret", str(tmp_path / "secret"), "/", "a/"):
-        root = tmp_path / "root"
-        try:
-            media = _facts(_file(path), replace(WORLD, root=root)).media
-        except GatherError:
-            continue
-        assert media.readable is False, path
+    (tmp_path / "root/copy").hardlink_to(tmp_path / "secret")
+    assert _facts(_file("copy"), replace(WORLD, root=tmp_path / "root")).media.names == 2
 
 
 def test_a_file_beyond_what_is_ever_read_is_an_error(tmp_path: Path) -> None:

@@ -61,6 +61,11 @@ def test_the_input_as_a_whole() -> None:
         "asked": {"policy": "assistant", "cwd": "/nowhere"},
         "destinations": (
             {"id": "arguments/body/to/0", "canonical": True, "origin": "http://127.0.0.1:8080"},
+            {
+                "id": "arguments/command",
+                "canonical": False,
+                "word": {"command": "arguments/command", "index": 1, "label": True, "remote": False},
+            },
             {"id": "arguments/url", "canonical": True, "origin": "https://docs.example.com"},
         ),
         "paths": (
@@ -79,6 +84,7 @@ def test_the_input_as_a_whole() -> None:
                 "canonical": True,
                 "words": ("git", "status"),
                 "touches": ("/nowhere/status",),
+                "links": "none",
                 "form": "argv",
             },
         ),

@@ -48,7 +48,7 @@ _over_cwd(slashed, asked) := _over(concat("", ["{cwd}/", trim_prefix(slashed, cw
 _over(path) := {_slashed(path)} | _ways(_bare(path))
 
 # Of a command, for rules that allow: its first word, its first two words, and so on.
-command(one) := {"any command"} | _beginnings(one.words) if {
+command(one) := {"any command"} | beginnings(one.words) if {
 	one.canonical == true
 	is_array(one.words)
 }
@@ -57,7 +57,7 @@ command(one) := {"any command"} | _beginnings(one.words) if {
 # METADATA
 # custom:
 #   proof: the words of a command are there before the program is put in front of them; more aspects only refuse more
-command_refused(one, asked) := (({"any command"} | _beginnings(full)) | _beginnings(short)) | _touched(one, asked) if {
+command_refused(one, asked) := (({"any command"} | beginnings(full)) | beginnings(short)) | _touched(one, asked) if {
 	one.canonical == true
 	is_array(one.words)
 	program := lower(one.words[0])
@@ -67,15 +67,22 @@ command_refused(one, asked) := (({"any command"} | _beginnings(full)) | _beginni
 	short := array.concat([parts[count(parts) - 1]], others)
 }
 
-# A word is a path only perhaps, so it is not `any path`; the command runs in its working folder for certain.
+# The command runs in its working folder for certain.
 #
 # METADATA
 # custom:
 #   proof: it collects parts of texts that are there; a command without its paths is refused by a requirement of its own
-_touched(one, asked) := {aspect |
-	some path in array.concat(one.touches, _own_folder(asked))
+_touched(one, asked) := touched(array.concat(one.touches, _own_folder(asked)), asked) | _in_no_folder(asked)
+
+# Of paths that words may be, for rules that refuse or ask. A word is a path only perhaps, so it is not `any path`.
+#
+# METADATA
+# custom:
+#   proof: it collects parts of texts that are there
+touched(paths, asked) := {aspect |
+	some path in paths
 	some aspect in (path_refused({"canonical": true, "path": path}, asked) - {"any path"})
-} | _in_no_folder(asked)
+}
 
 # METADATA
 # custom:
@@ -89,6 +96,15 @@ _own_folder(asked) := [asked.cwd] if {
 #   proof: without a working folder a command may touch every path that a rule names below it
 _in_no_folder(asked) := set() if {
 	startswith(asked.cwd, "/")
+} else := {"any path without cwd"}
+
+# Of texts that may be paths below a working folder that the call does not name: each path that a rule names below it.
+#
+# METADATA
+# custom:
+#   proof: only a fact that says so leaves the aspect out
+unplaced(call) := set() if {
+	call.unplaced == false
 } else := {"any path without cwd"}
 
 _bare(path) := trim_suffix(path, "/")
@@ -121,10 +137,12 @@ _folders(folder) := {concat("/", array.concat(array.slice(parts, 0, length), [""
 	parts := split(folder, "/")
 }
 
+# Of a command: its first word, its first two words, and so on.
+#
 # METADATA
 # custom:
 #   proof: a command without words has no beginning, and is refused by a requirement of its own
-_beginnings(words) := {concat(" ", array.concat(["command", format_int(length, 10)], array.slice(words, 0, length))) |
+beginnings(words) := {concat(" ", array.concat(["command", format_int(length, 10)], array.slice(words, 0, length))) |
 	some index, _ in words
 	length := index + 1
 	length <= _most_words

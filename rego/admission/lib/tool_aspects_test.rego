@@ -3,6 +3,13 @@ package admission.lib.tool_aspects_test
 import data.admission.lib.tool_aspects
 import future.keywords.not
 
+test_unplaced if {
+	tool_aspects.unplaced({"unplaced": false}) == set()
+	every call in [{"unplaced": true}, {"unplaced": null}, {}] {
+		tool_aspects.unplaced(call) == {"any path without cwd"}
+	}
+}
+
 _host := {"id": "a", "canonical": true, "origin": "https://a.example.com"}
 
 _path := {"id": "a", "canonical": true, "path": "/Work/Notes/a.txt", "below_cwd": "Notes/a.txt"}

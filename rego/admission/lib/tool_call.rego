@@ -4,6 +4,7 @@ package admission.lib.tool_call
 import data.admission.lib.tool_aspects as aspects
 import data.admission.lib.tool_prefixes as prefixes
 import data.admission.lib.tool_rules as rules
+import data.admission.lib.tool_words as words
 import data.admission.lib.tools
 import future.keywords.not
 
@@ -45,13 +46,15 @@ _undisputed if {
 # METADATA
 # custom:
 #   proof: what is not canonical is left out here, and refused by requirements of its own
-_found := (({"always"} | hosts) | paths) | commands if {
-	is_array(input.destinations)
+_found := ((({"always"} | hosts) | paths) | commands) | touched if {
+	is_array(words.counted)
 	is_array(input.paths)
 	is_array(input.commands)
-	hosts := {aspect | some one in input.destinations; some aspect in aspects.destination(one)}
+	is_array(input.call.touches)
+	hosts := {aspect | some one in words.counted; some aspect in words.refused(one)}
 	paths := {aspect | some one in input.paths; some aspect in aspects.path_refused(one, input.asked)}
 	commands := {aspect | some one in input.commands; some aspect in aspects.command_refused(one, input.asked)}
+	touched := aspects.touched(input.call.touches, input.asked) | aspects.unplaced(input.call)
 }
 
 # Everything the call holds, each with what a rule that allows may cover of it.
@@ -60,24 +63,31 @@ _found := (({"always"} | hosts) | paths) | commands if {
 # custom:
 #   proof: what is not canonical is left out, and then the counts differ
 held := {"hosts": hosts, "paths": paths, "commands": commands} if {
-	is_array(input.destinations)
+	is_array(words.counted)
 	is_array(input.paths)
 	is_array(input.commands)
-	hosts := [aspects.destination(one) | some one in input.destinations]
+	hosts := [words.allowed(one) | some one in words.counted]
 	paths := [aspects.path(one) | some one in input.paths]
 	commands := [aspects.command(one) | some one in input.commands]
-	count(hosts) == count(input.destinations)
+	count(hosts) == count(words.counted)
 	count(paths) == count(input.paths)
 	count(commands) == count(input.commands)
 }
 
 _besides_commands_allowed if {
-	count(held.hosts) == 0
+	count(_other_hosts) == 0
 	count(held.paths) == 0
 }
 
 _besides_commands_allowed if {
-	count(held.hosts) + count(held.paths) > 0
-	besides := {"hosts": held.hosts, "paths": held.paths, "commands": []}
+	count(_other_hosts) + count(held.paths) > 0
+	besides := {"hosts": _other_hosts, "paths": held.paths, "commands": []}
 	is_number(rules.first_allowing(input.asked.policy, input.call.tool, besides))
 }
+
+# The hosts that no approved beginning names as a word of its command.
+#
+# METADATA
+# custom:
+#   proof: each counts unless a beginning in force reaches it, and `held` says that all of them could be looked at
+_other_hosts := [words.allowed(one) | some one in words.counted; not prefixes.names(one)] if is_array(held.hosts)

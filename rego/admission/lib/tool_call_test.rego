@@ -6,7 +6,7 @@ import future.keywords.not
 _lookup := {
 	"tools": {"web": {"selectors": ["web"]}, "shell": {"selectors": ["shell"]}},
 	"policies": {"p": {
-		"deny": {"size": 1, "names": ["s/never"], "selectors": {"web": {"host https://x.example.com": 0}}},
+		"deny": {"size": 1, "names": ["s/never"], "selectors": {"web": {"host https://x.example.com": 0, "/work/keys/": 0}}},
 		"confirm": {"size": 1, "names": ["s/ask"], "selectors": {"web": {"/work/drafts/": 0}}},
 		"allow": {
 			"size": 2,
@@ -45,14 +45,14 @@ _paths(paths) := [{"id": path, "canonical": true, "path": path} | some path in p
 
 _commands(commands) := [command |
 	some words in commands
-	command := {"id": concat(" ", words), "canonical": true, "words": words, "touches": []}
+	command := {"id": concat(" ", words), "canonical": true, "words": words, "touches": [], "unplaced": false}
 ]
 
 _call(tool, hosts, paths, commands) := {
 	"now": 100,
 	"asked": {"policy": "p", "cwd": "/work"},
 	"caller": {"principal": "agent"},
-	"call": {"tool": tool},
+	"call": {"tool": tool, "touches": [], "unplaced": false},
 	"destinations": _hosts(hosts),
 	"paths": _paths(paths),
 	"commands": _commands(commands),
@@ -74,10 +74,24 @@ _calls := {
 	"approved": _call("shell", [], [], [["git", "log"]]),
 	"approved with host": _call("shell", ["a"], [], [["git", "log"]]),
 	"approved with another host": _call("shell", ["b"], [], [["git", "log"]]),
+	"a word that an approved beginning names": _with_word("git", 0),
+	"a word behind an approved beginning": _with_word("git", 1),
+	"a word that a rule names": _with_word("ls", 0),
+	"a word behind those that a rule names": _with_word("ls", 1),
+	"text that means a refused path": _touching("/work/keys/a"),
+	"text that means a path": _touching("/work/a"),
 	"approved with path": _call("shell", [], ["/work/a"], [["git", "log"]]),
 	"another command": _call("shell", [], [], [["rm"]]),
 	"unknown tool": _call("other", [], [], []),
 }
+
+_with_word(program, index) := object.union(_call("shell", [], [], [[program, "x"]]), {"destinations": [{
+	"id": "w",
+	"canonical": false,
+	"word": {"command": concat(" ", [program, "x"]), "index": index, "label": true, "remote": false},
+}]})
+
+_touching(path) := object.union(_call("web", [], [], []), {"call": {"tool": "web", "touches": [path], "unplaced": false}})
 
 _allow(rule) := {"section": "allow", "rule": rule, "basis": "rule"}
 
@@ -92,6 +106,10 @@ _decided := {
 	"command with host": _allow("s/shell"),
 	"approved": _prefix,
 	"approved with host": _prefix,
+	"a word that an approved beginning names": _prefix,
+	"a word that a rule names": _allow("s/shell"),
+	"text that means a refused path": {"section": "deny", "rule": "s/never"},
+	"text that means a path": _allow("s/web"),
 }
 
 test_decided if {
@@ -121,6 +139,11 @@ test_lists_missing if {
 			not tool_call.denying with input as call with data.policy as _policy
 			not tool_call.held with input as call with data.policy as _policy
 		}
+	}
+	every call in [{"tool": "web"}, {"tool": "web", "touches": null}] {
+		untouched := object.union(object.remove(_calls.free, ["call"]), {"call": call})
+		not tool_call.denying with input as untouched with data.policy as _policy
+		not tool_call.decided with input as untouched with data.policy as _policy
 	}
 }
 

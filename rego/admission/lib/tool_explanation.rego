@@ -4,6 +4,7 @@ package admission.lib.tool_explanation
 import data.admission.lib.tool_aspects as aspects
 import data.admission.lib.tool_call
 import data.admission.lib.tool_rules as rules
+import data.admission.lib.tool_words as words
 import data.admission.lib.tools
 import future.keywords.not
 
@@ -19,7 +20,7 @@ explanation := {
 	"rule": _decided.rule,
 	"basis": _decided.basis,
 	"uncovered": {
-		"destinations": [one.id | some one in input.destinations; not _covered(aspects.destination(one))],
+		"destinations": [one.id | some one in words.counted; not _covered(words.allowed(one))],
 		"paths": [one.id | some one in input.paths; not _covered(aspects.path(one))],
 		"commands": [one.id | some one in input.commands; not _covered(aspects.command(one))],
 	},

@@ -30,7 +30,7 @@ _request := {
 	"now": 100,
 	"asked": {"policy": "p", "profile": "all", "cwd": "/work"},
 	"caller": {"principal": "agent"},
-	"call": {"tool": "web"},
+	"call": {"tool": "web", "touches": [], "unplaced": false},
 	"destinations": [_host("a")],
 	"paths": [],
 	"commands": [],
@@ -58,7 +58,7 @@ _prefix := {
 	"expires_at": 200, "revoked": false,
 }
 
-_command(words) := {"id": "c", "canonical": true, "words": words, "touches": []}
+_command(words) := {"id": "c", "canonical": true, "words": words, "touches": [], "unplaced": false}
 
 _unknown_policy := object.union(_undecided, {
 	"visible": false,
@@ -105,7 +105,7 @@ _differences := {
 		{"visible": false, "in_profile": false, "needs": ["profile"]},
 	],
 	"unknown policy": [{"asked": {"policy": "q"}}, _unknown_policy],
-	"unknown tool": [{"call": {"tool": "other"}}, _unknown_tool],
+	"unknown tool": [{"call": {"tool": "other", "touches": [], "unplaced": false}}, _unknown_tool],
 }
 
 test_told if {

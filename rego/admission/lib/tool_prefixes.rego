@@ -21,6 +21,21 @@ for_commands := found if {
 	count(found) == count(input.commands)
 }
 
+# Whether an approved beginning of its command names this word, which may be a host.
+#
+# METADATA
+# custom:
+#   proof: a word stands in one command, the one that has its id
+names(one) if {
+	some command in input.commands
+	command.id == one.word.command
+	some prefix in _counting
+	_begins(command, prefix)
+	is_number(one.word.index)
+	is_array(prefix.words)
+	count(prefix.words) > one.word.index
+}
+
 # METADATA
 # custom:
 #   proof: a prefix that lacks a fact is left out, and what is left out allows nothing

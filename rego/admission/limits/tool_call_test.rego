@@ -34,7 +34,7 @@ _request := {
 	"now": 100,
 	"asked": {"policy": "p", "cwd": "/work"},
 	"caller": {"principal": "agent"},
-	"call": {"tool": "read"},
+	"call": {"tool": "read", "touches": [], "unplaced": false},
 	"destinations": [],
 	"paths": [],
 	"commands": [],
@@ -58,15 +58,15 @@ _limits := {
 _differences := {
 	"a rule": [{}, {}],
 	"a person whom a rule asks": [
-		{"call": {"tool": "write"}},
+		{"call": {"tool": "write", "touches": [], "unplaced": false}},
 		{"tool": "write", "side_effects": ["write"], "rule": "s/ask", "basis": "approval"},
 	],
 	"a person": [
-		{"call": {"tool": "run"}},
+		{"call": {"tool": "run", "touches": [], "unplaced": false}},
 		{"tool": "run", "side_effects": ["execute"], "rule": "base/confirm_all", "basis": "approval"},
 	],
 	"a prefix": [
-		{"call": {"tool": "run"}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"], "touches": []}]},
+		{"call": {"tool": "run", "touches": [], "unplaced": false}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"], "touches": [], "unplaced": false}]},
 		{"tool": "run", "side_effects": ["execute"], "rule": "prefix:p1", "basis": "argument_text_prefix"},
 	],
 }
@@ -81,7 +81,7 @@ test_complete if {
 
 test_none_for_what_is_refused if {
 	host := {"id": "x", "canonical": true, "origin": "https://x.example.com"}
-	refused := object.union(_request, {"call": {"tool": "run"}, "destinations": [host]})
+	refused := object.union(_request, {"call": {"tool": "run", "touches": [], "unplaced": false}, "destinations": [host]})
 	not tool_call.limits with input as refused with data.policy as _policy
 	hidden := object.union(_request, {"asked": {"policy": "q"}})
 	not tool_call.limits with input as hidden with data.policy as _policy

@@ -31,6 +31,7 @@ type_admitted if input.media.media_type in data.policy.media.kinds[input.media.k
 # description: Base64 in its one spelling, or a regular file; the engine measures it itself.
 # custom:
 #   code: media_unreadable
+#   after: [media_outside_root]
 #   remedy: Bring the whole content as padded base64 without line breaks, or name a regular file
 # labels:
 #   row: B40
@@ -40,6 +41,29 @@ readable if {
 }
 
 readable if media.by_url
+
+# METADATA
+# title: The content that was brought is of the type that is stated
+# description: The engine tells the type by the bytes of the content. What is stated decides how the content is shown
+#   and read, so a program that is called a picture is refused.
+# custom:
+#   code: media_type_mismatch
+#   after: [media_kind_not_admitted, media_type_not_admitted, media_unreadable, media_outside_root]
+#   remedy: State the type that the content has, or convert the content to the type that is stated
+# labels:
+#   row: B40
+as_stated if {
+	media.brought
+	input.media.media_type in input.media.types
+}
+
+as_stated if {
+	media.brought
+	startswith(input.media.media_type, "text/")
+	"text/*" in input.media.types
+}
+
+as_stated if media.by_url
 
 # METADATA
 # title: The media is not larger than its kind and its source may be

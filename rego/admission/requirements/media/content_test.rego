@@ -51,6 +51,22 @@ test_readable if {
 	}
 }
 
+test_as_stated if {
+	every pair in [["image/png", ["image/png"]], ["text/csv", ["text/*"]], ["audio/ogg", ["audio/ogg", "video/ogg"]]] {
+		media := {"source": "file", "media_type": pair[0], "types": pair[1]}
+		content.as_stated with input as {"media": media}
+	}
+	content.as_stated with input as {"media": {"source": "url"}}
+	every pair in [["image/png", ["text/*"]], ["image/png", []], ["text/plain", ["image/png"]], ["text/plain", null]] {
+		media := {"source": "base64", "media_type": pair[0], "types": pair[1]}
+		not content.as_stated with input as {"media": media}
+	}
+	every lost in ["source", "types", "media_type"] {
+		media := {"source": "base64", "media_type": "image/png", "types": ["image/png"]}
+		not content.as_stated with input as {"media": object.remove(media, [lost])}
+	}
+}
+
 test_small_enough if {
 	media := {
 		"brought": _brought,

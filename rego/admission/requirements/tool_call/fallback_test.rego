@@ -29,7 +29,7 @@ _policy := {
 
 _request(policy, tool) := {
 	"asked": {"policy": policy, "cwd": "/work"},
-	"call": {"tool": tool},
+	"call": {"tool": tool, "touches": [], "unplaced": false},
 	"destinations": [],
 	"paths": [],
 	"commands": [],

@@ -12,7 +12,7 @@ _policy := {"tool_lookup": {
 
 _request := {
 	"asked": {"policy": "p", "cwd": "/work"},
-	"call": {"tool": "web"},
+	"call": {"tool": "web", "touches": [], "unplaced": false},
 	"destinations": [{"id": "a", "canonical": true, "origin": "https://a.example.com"}],
 	"paths": [],
 	"commands": [],

@@ -1,15 +1,18 @@
 package admission.requirements.tool_call.spelling
 
+import data.admission.lib.tool_words as words
 import future.keywords.not
 
 # METADATA
 # title: Every host and address is written in its only spelling
-# description: Two readers of an odd address may see two hosts, and a rule would compare one of them.
+# description: Two readers of an odd address may see two hosts, and a rule would compare one of them. A word of a
+#   command that may be a host or something else counts as both, unless policy/tools.yaml says that it is no host.
 # custom:
 #   code: destination_not_canonical
 #   each: destinations
 #   empty: allowed
 #   remedy: Write it as https://host.example/path, in lower case, without user, escapes, trailing dot or address
+#   reads: [tools.words_without_hosts]
 #   after: [tool_unknown]
 # labels:
 #   row: B07
@@ -17,6 +20,10 @@ destination_canonical(one) if {
 	one.canonical == true
 	contains(one.origin, "://")
 }
+
+destination_canonical(one) if words.no_host(one)
+
+destination_canonical(one) if one.word.label == true
 
 # METADATA
 # title: Every path is written in its only spelling
@@ -60,6 +67,26 @@ unlinked(one) if one.links in {"none", "unknown"}
 looked_at(one) if one.links in {"none", "linked"}
 
 looked_at(one) if {
+	one.links == "unknown"
+	data.policy.tools.tools[input.call.tool].paths_on == "elsewhere"
+}
+
+# METADATA
+# title: Every word of a command that runs on this machine was looked at as a path
+# description: A word without a slash may be a link too. Words are looked at below the folder that the engine serves,
+#   and in process; without a working folder there is nothing to look at. Nobody can look at commands that run elsewhere.
+# custom:
+#   code: command_not_looked_at
+#   each: commands
+#   empty: allowed
+#   remedy: Name the working folder; ask an engine on the machine of the tool, with `--root` above that folder
+#   reads: ["tools.tools.{call.tool}.paths_on"]
+#   after: [tool_unknown, command_not_canonical]
+# labels:
+#   row: B07
+command_looked_at(one) if one.links == "none"
+
+command_looked_at(one) if {
 	one.links == "unknown"
 	data.policy.tools.tools[input.call.tool].paths_on == "elsewhere"
 }

@@ -15,6 +15,26 @@ test_destination_canonical if {
 	}
 }
 
+test_words if {
+	command := {"id": "c", "canonical": true, "words": ["cat", "0"]}
+	policy := {"tool_lookup": {"words_without_hosts": {"all": {"command 1 cat": true}}}}
+	word := {"id": "a", "canonical": false, "word": {"command": "c", "index": 1, "label": false, "remote": false}}
+	spelling.destination_canonical(word) with input as {"commands": [command]} with data.policy as policy
+	not spelling.destination_canonical(word) with input as {"commands": [command]} with data.policy as {}
+	spelling.destination_canonical({"canonical": false, "word": {"label": true}})
+}
+
+test_command_looked_at if {
+	found := {[tool, links] |
+		some tool in ["here", "there", "unheard of"]
+		some links in ["none", "unknown", "linked", null]
+		spelling.command_looked_at({"links": links}) with input as {"call": {"tool": tool}} with data.policy as _policy
+	}
+	found == {["here", "none"], ["there", "none"], ["unheard of", "none"], ["there", "unknown"]}
+	not spelling.command_looked_at({"id": "a"}) with input as {"call": {"tool": "there"}} with data.policy as _policy
+	not spelling.command_looked_at({"links": "unknown"}) with input as {"call": {"tool": "there"}} with data.policy as {}
+}
+
 test_path_canonical if {
 	spelling.path_canonical({"id": "a", "canonical": true, "path": "/work"})
 	every one in [

@@ -1,0 +1,85 @@
+package admission.lib.tool_words_test
+
+import data.admission.lib.tool_words
+import future.keywords.not
+
+_policy := {"tool_lookup": {"words_without_hosts": {
+	"all": {"command 1 cat": true, "command 2 git log": true},
+	"plain": {"command 1 tar": true},
+	"next": {"command 1 sh": true},
+}}}
+
+_command(words) := {"id": "c", "canonical": true, "words": words}
+
+_word(index, remote) := {
+	"id": "d", "canonical": true, "origin": "https://a.pl",
+	"word": {"command": "c", "index": index, "label": false, "remote": remote},
+}
+
+_label(index) := {
+	"id": "l", "canonical": false,
+	"word": {"command": "c", "index": index, "label": true, "remote": false},
+}
+
+_host := {"id": "h", "canonical": true, "origin": "https://h.example.com"}
+
+# Words of a command, which of them is meant, whether it is remote, and whether a value says that it is no host.
+_words := [
+	[["cat", "x", "a.pl"], 2, true, true],
+	[["git", "log", "a.pl"], 2, false, true],
+	[["git", "clone", "a.pl"], 2, false, false],
+	[["git", "a.pl"], 1, false, false],
+	[["tar", "xf", "a.pl"], 2, false, true],
+	[["tar", "xf", "a.pl:x"], 2, true, false],
+	[["sh", "a.pl"], 1, false, true],
+	[["sh", "a.sh", "a.pl"], 2, false, false],
+	[["/bin/cat", "a.pl"], 1, false, false],
+	[["curl", "a.pl"], 1, false, false],
+]
+
+test_no_host if {
+	every row in _words {
+		request := {"destinations": [_word(row[1], row[2])], "commands": [_command(row[0])]}
+		counted := tool_words.counted with input as request with data.policy as _policy
+		expected := {true: [], false: request.destinations}
+		counted == expected[row[3]]
+	}
+}
+
+test_facts_and_values_missing if {
+	one := _word(1, false)
+	held := {"commands": [_command(["cat", "a.pl"])]}
+	tool_words.no_host(one) with input as held with data.policy as _policy
+	not tool_words.no_host(one) with input as held with data.policy as {}
+	not tool_words.no_host(_host) with input as held with data.policy as _policy
+	not tool_words.no_host(json.remove(one, ["word/command"])) with input as held with data.policy as _policy
+	every lost in ["id", "words", "canonical"] {
+		less := {"commands": [json.remove(_command(["cat", "a.pl"]), [lost])]}
+		not tool_words.no_host(one) with input as less with data.policy as _policy
+	}
+	every lost in ["word/index", "word/remote"] {
+		less := {"commands": [_command(["sh", "tar", "a.pl"])]}
+		not tool_words.no_host(json.remove(_word(1, false), [lost])) with input as less with data.policy as {}
+	}
+	not tool_words.counted with input as {"destinations": {"a": _host}}
+}
+
+test_allowed if {
+	held := {"commands": [_command(["ssh", "a.pl", "x"])]}
+	tool_words.allowed(_host) == {"any host", "host https://h.example.com"} with input as held
+	tool_words.allowed(_word(1, false)) == {
+		"any host", "host https://a.pl", "command 2 ssh a.pl", "command 3 ssh a.pl x",
+	} with input as held
+	tool_words.allowed(_label(2)) == {"any host", "command 3 ssh a.pl x"} with input as held
+	tool_words.allowed(_label(20)) == {"any host"} with input as held
+	tool_words.allowed(_word(1, false)) == {"any host", "host https://a.pl"} with input as {"commands": []}
+	not tool_words.allowed(_label(1)) with input as {"commands": []}
+	not tool_words.allowed(json.remove(_label(1), ["word/label"])) with input as held
+}
+
+test_refused if {
+	tool_words.refused(_host) == {"any host", "host https://h.example.com"}
+	tool_words.refused(_word(1, false)) == {"any host", "host https://a.pl"}
+	tool_words.refused(_label(1)) == {"any host"}
+	not tool_words.refused({"id": "x", "canonical": false})
+}
