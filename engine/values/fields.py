@@ -16,6 +16,9 @@ Items = Annotated[tuple[T, ...], Strict(strict=False)]
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 """A name of ours: lower case, digits, underscores."""
 
+Host = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$", max_length=253)]
+"""An exact host name in lower case; no wildcard."""
+
 Text = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 

@@ -39,3 +39,21 @@ hash_matches(record) if {
 	is_string(record.sha256)
 	record.sha256 == record.content.sha256
 }
+
+# METADATA
+# title: Every file of the source bundle is the content of a record
+# description: What no record names has no license decision. What may stand beside the content, such as a license
+#   text, is a value in policy/sources.yaml.
+# custom:
+#   code: content_not_declared
+#   each: undeclared
+#   empty: allowed
+#   after: [bundle_missing]
+#   remedy: Remove the file or folder, or describe it in a record; policy/sources.yaml names what may stand beside
+#   reads: [sources.beside_content]
+# labels:
+#   row: A100
+declared(member) if {
+	member.regular == true
+	member.id in data.policy.sources.beside_content
+}
