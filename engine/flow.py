@@ -21,9 +21,9 @@ from pydantic import ValidationError
 
 from engine.canonical import RawJson, canonical, digest
 from engine.decide import Verdict, read
-from engine.drive import Append, Ask, Call, Log, Opa, Steps, Work
+from engine.drive import Append, Ask, Call, Log, Opa, Reply, Steps, Work
 from engine.enforce import enforceable, permit
-from engine.errors import EnforceError, EngineError, Exit, GatherError
+from engine.errors import DecideError, EnforceError, EngineError, Exit, GatherError, Location
 from engine.files import shown
 from engine.model import Approval, Boundary, Caller, Decision, Finding, Level, Mode, Outcome, Result, Revisions, Via
 from engine.points import STATE_FACTS, Gathered, Point, World
@@ -112,6 +112,10 @@ class Serving(Protocol):
 
     def looks_up(self, host: str) -> bool:
         """Whether a value names this host; the name of any other one is not told to a resolver."""
+        ...
+
+    def authored(self, served: Location) -> Location:
+        """Where the author of a served rule finds the line."""
         ...
 
     def release(self) -> None:
@@ -219,7 +223,7 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
         started = _lap(case, "gather", started)
         yield from _take(case, serving, parts)
         parts.world.progress("deciding", 0, 0)
-        verdict = read(case.point, (yield Ask(serving.opa, case.document or {})), serving.catalogue)
+        verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
         if verdict.limits is not None:
             enforceable(verdict.limits, _shown(_world(parts.world, serving), verdict.limits.on_backend()))
         yield from _approve(case, verdict, parts)
@@ -227,6 +231,18 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
     finally:
         serving.release()
         _lap(case, "decide" if "gather" in case.durations else "gather", started)
+
+
+def _ask(case: _Case, serving: Serving) -> Steps[Reply]:
+    """OPA's answer; where a rule failed, the error has the file and line of its author. Raises DecideError."""
+    try:
+        reply: Reply = yield Ask(serving.opa, case.document or {})
+    except DecideError as error:
+        if error.where is None:
+            raise
+        where = serving.authored(error.where)
+        raise DecideError(error.message, remedy=error.remedy, where=where, code=error.code) from error
+    return reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,8 +474,9 @@ def _decision(case: _Case) -> Decision:
     verdict = case.verdict
     if case.fault is not None or verdict is None:
         fault = case.fault or _internal(None)
+        rule = str(fault.where) if isinstance(fault, DecideError) and fault.where is not None else None
         finding = Finding(
-            code=fault.code, level=Level.DENY, message=fault.one_line(), subject=None, remedy=fault.remedy
+            code=fault.code, level=Level.DENY, message=fault.one_line(), subject=rule, remedy=fault.remedy
         )
         verdict = Verdict(Outcome.DENY, (finding,), None)
     return Decision(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from engine.errors import EngineError
+from engine.errors import EngineError, Location
 from engine.model import Revisions
 from engine.opa.generation import Generation
 from engine.opa.supervisor import Supervisor
@@ -76,6 +76,12 @@ class Served:
         """The forms of policy/secrets.yaml."""
         return self.opa.policy.secret_forms
 
+    def authored(self, served: Location) -> Location:
+        """Where the author of a served rule finds the line."""
+        from engine.policy_bundle.authored import authored
+
+        return authored(self.opa.policy, served)
+
     def release(self) -> None:
         """Let go of the generation."""
         self.supervisor.release(self.opa)
@@ -139,6 +145,10 @@ class Down:
     def secret_forms(self) -> SecretForms:
         """None is known: whatever may be a secret counts as one."""
         return UNKNOWN_FORMS
+
+    def authored(self, served: Location) -> Location:
+        """No rule is served."""
+        return served
 
     def release(self) -> None:
         """Nothing was held."""
