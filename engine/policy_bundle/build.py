@@ -22,7 +22,8 @@ from engine.opa.binary import Binary
 from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, revision, unpacked
 from engine.policy_bundle import archives
-from engine.policy_bundle.catalogue import Catalogue, level_problems
+from engine.policy_bundle.catalogue import Catalogue
+from engine.policy_bundle.levels import level_problems
 from engine.policy_bundle.sources import PolicySources, Snapshot, snapshot
 from engine.policy_bundle.store import keep, kept
 from engine.report import PolicyRow
@@ -69,7 +70,8 @@ class PolicyBundle:
     def level(self, point: str, code: str) -> str:
         """What a finding with this code does, for people; OPA applies it."""
         found = self.data.get("levels", {}).get("levels", {}).get(point, {}).get(code)
-        return found if isinstance(found, str) else "deny"
+        level = found.get("level") if isinstance(found, dict) else found
+        return level if isinstance(level, str) else "deny"
 
     def row(self, path: tuple[str | int, ...]) -> PolicyRow:
         """The value at a path below `policy/`, such as `("licenses", "licenses", "MIT")`, and where it stands."""

@@ -8,6 +8,7 @@ import future.keywords.not
 #   in policy/operations.yaml.
 # custom:
 #   code: payload_detail_not_admitted
+#   fixed: true
 #   remedy: Write summaries, or run in a profile whose payload_detail is true
 #   reads: [operations.profile, operations.profiles]
 # labels:
@@ -24,6 +25,7 @@ detail_admitted if {
 # description: The fewest days are a value of the profile in policy/operations.yaml.
 # custom:
 #   code: retention_below_floor
+#   fixed: true
 #   remedy: Keep it for at least the days that the profile in force states
 #   reads: [operations.profile, operations.profiles]
 # labels:

@@ -8,6 +8,7 @@ import future.keywords.not
 # description: What is not there cannot be hashed, and what cannot be hashed cannot be admitted.
 # custom:
 #   code: content_missing
+#   fixed: true
 #   each: bundle.records
 #   remedy: Put the file at the record's path inside the source bundle
 # labels:
@@ -19,6 +20,7 @@ content_present(record) if digest.sha256(record.content.sha256)
 # description: The hash ties license decision, record and content together.
 # custom:
 #   code: content_hash_missing
+#   fixed: true
 #   each: bundle.records
 #   remedy: Write the SHA-256 of the content file into the record, as 64 lower-case hex digits
 # labels:
@@ -30,6 +32,7 @@ hash_stated(record) if digest.sha256(record.sha256)
 # description: The engine hashes the content itself, every time.
 # custom:
 #   code: content_hash_mismatch
+#   fixed: true
 #   each: bundle.records
 #   after: [content_missing, content_hash_missing]
 #   remedy: Restore the content that was described, or describe this content and have it decided anew
