@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -168,6 +168,7 @@ class _Open:
                 progress=self._progress,
                 gate=self._gate,
                 addresses=self._resolver.addresses,
+                last_policy=self._last_policy,
                 root=self.settings.root,
             ),
             clock=lambda: datetime.now(UTC),
@@ -348,6 +349,11 @@ class _Open:
     def _seconds(self) -> int:
         return int(self._now().timestamp())
 
+    def _last_policy(self) -> Revisions | None:
+        from engine.record.retention import last_policy
+
+        return last_policy(self.settings.state)
+
     def _probe(self) -> tuple[Boundary, ...]:
         if self._boundaries is None:
             with tempfile.TemporaryDirectory(prefix="admission-probe-") as folder:
@@ -399,6 +405,27 @@ class Engine(_Open):
             return artifacts.stage_source(permit, job.input_digest, SourceLimits, job.opened.content)
 
         return self.decide("source", {"path": str(path), "digest": digest}, stage, context)
+
+    def retain(self, keep_days: int, context: Context = _ANYBODY) -> Answer:
+        """Decide how long the record is kept and, on an allow, remove whole segments that are older."""
+        from engine.points.observation import MOST_DAYS, ObservationLimits
+        from engine.record.retention import RETENTION_POINT, begin, retain
+
+        log, request = self._log, {"detail": "decisions", "retention_days": keep_days}
+        if self.parts is None or not isinstance(log, RecordLog):
+            return self.decide(RETENTION_POINT, request, context=context)
+        now = self.parts.clock()
+
+        def shorten(permit: Permit, job: Job) -> Result:
+            days = permit.demand(RETENTION_POINT, job.input_digest, ObservationLimits).retention_days
+            done = retain(log, days, permit.decision_id, now)
+            return Result(
+                status="nothing_old" if done is None else "removed", facts={} if done is None else asdict(done)
+            )
+
+        if 0 <= keep_days <= MOST_DAYS:
+            begin(log, keep_days, now)
+        return self.decide(RETENTION_POINT, request, shorten, context)
 
     def run_code(self, asked: Any, context: Context = _ANYBODY, watch: Watch | None = None) -> CodeRun:
         """Run generated code: decide, run in a sandbox, validate, record. `asked` is a CodeRunRequest as JSON.

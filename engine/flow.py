@@ -301,6 +301,7 @@ def _world(world: World, serving: Serving) -> World:
         probe_seconds=serving.probe_seconds(),
         addresses=addresses,
         forms=serving.secret_forms(),
+        policy_in_force=lambda: world.last_policy() in (None, serving.revisions),
     )
 
 

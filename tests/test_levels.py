@@ -27,7 +27,7 @@ FIXED = {
         *("probe_foreign", "probe_missing", "probe_stale"),
     },
     "mcp": {"definition_changed"},
-    "record": {"payload_detail_not_admitted", "retention_below_floor"},
+    "record": {"payload_detail_not_admitted", "policy_not_in_force", "retention_below_floor"},
     "runner_bind": {"bind_without_token"},
     "runner_request": {
         *("FILESYSTEM_UNSUPPORTED_MESSAGE", "LOCAL_NETWORK_UNSUPPORTED_MESSAGE", "egress_not_proven"),

@@ -57,8 +57,6 @@ def _tell(api: Api, activated: Activated) -> None:
 
 def tell_lowered(api: Api) -> None:
     """Every refusal that the policy being served has lowered, at its start and at each change."""
-    from engine.policy_bundle.levels import lowered
-
-    for one in () if api.engine.policy is None else lowered(api.engine.policy):
+    for one in () if api.engine.policy is None else api.engine.policy.lowered:
         fields = {"point": one.point, "code": one.code, "owner": one.owner, "until": one.until}
         api.log.event("refusal_lowered", Level.WARNING, **fields, detail=shown(str(one), 1_500))

@@ -122,9 +122,7 @@ def tell_recovered(engine: Engine) -> None:
 
 def tell_lowered(engine: Engine, point: str) -> None:
     """Say on standard error which refusals of a point the policy being served has lowered."""
-    from engine.policy_bundle.levels import lowered
-
-    for one in () if engine.policy is None else lowered(engine.policy):
+    for one in () if engine.policy is None else engine.policy.lowered:
         if one.point == point:
             typer.echo(f"engine: {shown(str(one), 1_500)}", err=True)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import Location
-from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Probe
 from engine.secret_forms import UNKNOWN_FORMS, SecretForms
+from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Probe, Revisions
 from engine.settings import ReadLimits
 from engine.state.store import Store
 
@@ -76,6 +76,10 @@ class World:
     """The fields of a request that answers under the contract of this name repeat, in their order."""
     forms: SecretForms = UNKNOWN_FORMS
     """The forms of secrets that the policy being served states."""
+    policy_in_force: Callable[[], bool] = lambda: True
+    """Whether the policy being served is the one under which the record's last enforced decision was taken."""
+    last_policy: Callable[[], Revisions | None] = lambda: None
+    """The policy of that decision; None where nothing was ever enforced."""
     root: Path | None = None
     """The only folder below which requests may name paths; None where the caller is this process."""
 

@@ -23,7 +23,7 @@ from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, revision, unpacked
 from engine.policy_bundle import archives
 from engine.policy_bundle.catalogue import Catalogue
-from engine.policy_bundle.levels import level_problems
+from engine.policy_bundle.levels import Lowered, level_problems, lowered_in
 from engine.policy_bundle.sources import PolicySources, Snapshot, snapshot
 from engine.policy_bundle.store import keep, kept
 from engine.report import PolicyRow
@@ -72,6 +72,11 @@ class PolicyBundle:
         found = self.data.get("levels", {}).get("levels", {}).get(point, {}).get(code)
         level = found.get("level") if isinstance(found, dict) else found
         return level if isinstance(level, str) else "deny"
+
+    @property
+    def lowered(self) -> tuple[Lowered, ...]:
+        """The refusals that policy/levels.yaml lowers for some time."""
+        return lowered_in(self)
 
     def row(self, path: tuple[str | int, ...]) -> PolicyRow:
         """The value at a path below `policy/`, such as `("licenses", "licenses", "MIT")`, and where it stands."""

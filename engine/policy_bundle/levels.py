@@ -65,7 +65,7 @@ class Lowered:
         return f"{text} by {self.owner}: {self.reason}"
 
 
-def lowered(policy: PolicyBundle) -> tuple[Lowered, ...]:
+def lowered_in(policy: PolicyBundle) -> tuple[Lowered, ...]:
     """Every row of policy/levels.yaml with an owner, in its order; past their last day they deny again."""
     return tuple(
         Lowered(point, code, **row, where=policy.row(("levels", "levels", point, code)).where)
