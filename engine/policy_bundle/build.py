@@ -165,27 +165,10 @@ class PolicyBundle:
         return found
 
     @cached_property
-    def profile_backends(self) -> dict[str, str]:
-        """The sandbox backend of each profile."""
-        profiles = self.data.get("sandbox", {}).get("profiles", {})
-        return {name: profile["backend"] for name, profile in profiles.items()}
-
-    @cached_property
-    def language_profiles(self) -> dict[str, str]:
-        """The profile in which each language is executed."""
-        found: dict[str, str] = self.data.get("code", {}).get("execution", {})
-        return found
-
-    @cached_property
     def probe_seconds(self) -> int:
         """How old the result of a sandbox's probe may be."""
         found: int = self.data.get("sandbox", {}).get("probe_max_age_seconds", 0)
         return found
-
-    @cached_property
-    def hosts(self) -> frozenset[str]:
-        """The hosts that may be fetched from. A lookup tells a name to others, so these are the ones looked up."""
-        return frozenset(self.data.get("media", {}).get("url", {}).get("hosts", ()))
 
     @cached_property
     def secret_forms(self) -> SecretForms:

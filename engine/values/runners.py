@@ -74,7 +74,9 @@ class Runners(Model):
     tool_delivery: Items[Literal["native", "mcp"]] = Field(
         description="Ways by which the runner can get custom tools to a harness."
     )
-    mcp_transports: Items[Literal["stdio", "http"]] = Field(description="Transports of MCP servers that may be used.")
+    mcp_transports: Items[Literal["http"]] = Field(
+        description="Transports of MCP servers that may be used; none starts a command."
+    )
     tools: Mapping[Literal["gateway", "callback", "client"], ToolKind] = Field(
         description="Kinds of custom tools that may be used. No row: refused. Code tools cannot have one."
     )
