@@ -26,7 +26,7 @@ from engine.cases import CaseFile, Runner, changed
 from engine.decide import read
 from engine.drive import run
 from engine.engine import Engine
-from engine.errors import DecideError, GatherError, WorkError
+from engine.errors import DecideError, GatherError, Location, WorkError
 from engine.facts.boundaries import BOUND_NAMES
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load
