@@ -1,5 +1,6 @@
 package admission.requirements.runner_uri.allowlist
 
+import data.admission.lib.runner
 import future.keywords.not
 
 # METADATA
@@ -19,3 +20,18 @@ allowlisted if {
 }
 
 allowlisted if input.uri.source == "default"
+
+# METADATA
+# title: A run leaves this machine over TLS only
+# description: It carries secrets. Hosts that may be reached over plain HTTP are values in policy/runners.yaml, and
+#   those shipped are this machine itself.
+# custom:
+#   code: uri_unencrypted
+#   after: [uri_not_allowlisted]
+#   remedy: Use an https address, or ask for the host under unencrypted_hosts in policy/runners.yaml
+#   reads: [runners.uri.unencrypted_hosts, runners.uri.default]
+# labels:
+#   row: D41
+confidential if runner.encrypted
+
+confidential if runner.plain
