@@ -64,7 +64,9 @@ class Served:
     def backend_of(self, profile: str | None, language: str | None) -> str | None:
         """The sandbox of a profile, else of the profile for a language; the policy says it."""
         stated = {"stated": False} if profile is None else {"stated": True, "value": profile}
-        said = self.opa.ask(f"{_GATHERING}/backend", {"profile": stated, "language": language or ""})
+        said = self.opa.ask(
+            f"{_GATHERING}/backend", {"profile": stated, "action": {"language": {"value": language or ""}}}
+        )
         return said.result if said.defined and isinstance(said.result, str) else None
 
     def probe_seconds(self) -> int:
@@ -73,7 +75,7 @@ class Served:
 
     def looks_up(self, host: str) -> bool:
         """Whether the policy lets the name of this host be told to a resolver."""
-        said = self.opa.ask(f"{_GATHERING}/host_looked_up", {"host": host})
+        said = self.opa.ask(f"{_GATHERING}/host_looked_up", {"media": {"url": {"host": host}}})
         return said.defined and said.result is True
 
     def secret_forms(self) -> SecretForms:

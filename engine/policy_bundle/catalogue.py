@@ -6,7 +6,7 @@ OPA answers with codes only; labels and texts inside served rules would cost it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
 from engine.model import Model

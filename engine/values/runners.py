@@ -62,9 +62,7 @@ class RunnerUri(Model):
     default: Annotated[str, StringConstraints(pattern=r"^https?://[^?#@\s]+$", max_length=2_048)] = Field(
         description="The address of the runner that is used when no other one is asked for."
     )
-    unencrypted_hosts: Items[Annotated[str, StringConstraints(pattern=r"^[a-z0-9.:\[\]-]+$", max_length=253)]] = Field(
-        description="Hosts that may be reached over plain HTTP."
-    )
+    unencrypted: Items[Literal["loopback"]] = Field(description="Where a run may go over plain HTTP.")
     allowlist: Items[Origin] = Field(description="Origins of the runners that may be asked for.")
 
 

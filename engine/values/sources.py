@@ -24,9 +24,6 @@ class Sources(Model):
         description="Kinds of records that are admitted."
     )
     retention_bases: Items[Word] = Field(description="Grounds on which a record may be kept.")
-    admitted_deviations: Items[Literal["unknown_field"]] = Field(
-        description="How a source bundle may deviate from format 1; `unknown_field`: by a field that is not read."
-    )
     beside_content: Items[Member] = Field(
         description="Files, and folders with a `/` at the end, that a source bundle may hold without a record."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 from dataclasses import replace
 from pathlib import Path
 

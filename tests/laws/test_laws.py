@@ -467,7 +467,7 @@ class _Faulty:
         return SecretForms()
 
     def looks_up(self, host: str) -> bool:
-        return bool(self._real.ask("lib/gathering/host_looked_up", {"host": host}).defined)
+        return bool(self._real.ask("lib/gathering/host_looked_up", {"media": {"url": {"host": host}}}).defined)
 
     def authored(self, served: Location) -> Location:
         return served

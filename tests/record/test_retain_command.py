@@ -65,7 +65,6 @@ def floor(policy: Path, days: int) -> None:
     path.write_text(text.replace("retention_days_min: 30", f"retention_days_min: {days}"), encoding="utf-8")
 
 
-# covers: B42
 def test_what_is_old_is_removed_under_the_policy_that_was_in_force(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,7 +85,6 @@ def test_what_is_old_is_removed_under_the_policy_that_was_in_force(
     assert "retention: segments 1 to 1 removed" in shown.stdout
 
 
-# covers: B42
 def test_below_the_fewest_days_nothing_is_removed(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +96,6 @@ def test_below_the_fewest_days_nothing_is_removed(
     assert "retention_below_floor: must hold: " in retain(state, policy, 29).stderr
 
 
-# covers: B42
 def test_a_folder_of_values_that_was_not_in_force_decides_nothing(
     settings: Settings, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,7 +110,6 @@ def test_a_folder_of_values_that_was_not_in_force_decides_nothing(
     assert retain(state, policy, 30).stdout.startswith("removed ")
 
 
-# covers: B42
 def test_a_changed_policy_counts_once_it_is_enforced(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,11 +34,14 @@ address := data.policy.runners.uri.default if input.uri.source == "default"
 # It is reached over TLS.
 encrypted if startswith(address, "https://")
 
-# It is reached over plain HTTP, at a host for which policy/runners.yaml admits that.
+# It is reached over plain HTTP, where policy/runners.yaml admits that.
 plain if {
 	startswith(address, "http://")
 	authority := split(address, "/")[2]
-	some host in data.policy.runners.uri.unencrypted_hosts
+	some place in data.policy.runners.uri.unencrypted
+	some host in _hosts[place]
 	startswith(authority, host)
 	regex.match(`^(:[0-9]{1,5})?$`, substring(authority, count(host), -1))
 }
+
+_hosts := {"loopback": ["127.0.0.1", "localhost", "[::1]"]}

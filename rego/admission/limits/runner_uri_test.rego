@@ -30,10 +30,10 @@ test_values_missing if {
 }
 
 test_plain if {
-	policy := {"runners": {"uri": {"default": "http://127.0.0.1:8765/", "unencrypted_hosts": ["127.0.0.1"]}}}
+	policy := {"runners": {"uri": {"default": "http://127.0.0.1:8765/", "unencrypted": ["loopback"]}}}
 	limits := runner_uri.limits with input as {"uri": {"source": "default"}} with data.policy as policy
 	limits == {"uri": "http://127.0.0.1:8765/", "encrypted": false}
-	every gone in ["runners/uri/unencrypted_hosts", "runners/uri/unencrypted_hosts/0", "runners/uri/default"] {
+	every gone in ["runners/uri/unencrypted", "runners/uri/unencrypted/0", "runners/uri/default"] {
 		not runner_uri.limits with input as {"uri": {"source": "default"}} with data.policy as json.remove(policy, [gone])
 	}
 }

@@ -23,13 +23,13 @@ allowlisted if input.uri.source == "default"
 
 # METADATA
 # title: A run leaves this machine over TLS only
-# description: It carries secrets. Hosts that may be reached over plain HTTP are values in policy/runners.yaml, and
-#   those shipped are this machine itself.
+# description: It carries secrets. Whether plain HTTP to this machine itself is admitted is a value in
+#   policy/runners.yaml.
 # custom:
 #   code: uri_unencrypted
 #   after: [uri_not_allowlisted]
-#   remedy: Use an https address, or ask for the host under unencrypted_hosts in policy/runners.yaml
-#   reads: [runners.uri.unencrypted_hosts, runners.uri.default]
+#   remedy: Use an https address
+#   reads: [runners.uri.unencrypted, runners.uri.default]
 # labels:
 #   row: D41
 confidential if runner.encrypted

@@ -37,8 +37,7 @@ test_values_missing if {
 }
 
 test_confidential if {
-	hosts := ["127.0.0.1", "localhost", "[::1]"]
-	policy := {"runners": {"uri": {"default": "http://127.0.0.1:8765/", "unencrypted_hosts": hosts}}}
+	policy := {"runners": {"uri": {"default": "http://127.0.0.1:8765/", "unencrypted": ["loopback"]}}}
 	held := {text |
 		some text in [
 			"https://b.example.com/", "http://127.0.0.1/", "http://localhost:8765/a", "http://[::1]:1/",
@@ -49,7 +48,7 @@ test_confidential if {
 	}
 	held == {"https://b.example.com/", "http://127.0.0.1/", "http://localhost:8765/a", "http://[::1]:1/"}
 	allowlist.confidential with input as _requests["default"] with data.policy as policy
-	every gone in ["runners", "runners/uri", "runners/uri/default", "runners/uri/unencrypted_hosts"] {
+	every gone in ["runners", "runners/uri", "runners/uri/default", "runners/uri/unencrypted"] {
 		not allowlist.confidential with input as _requests["default"] with data.policy as json.remove(policy, [gone])
 	}
 	not allowlist.confidential with input as {"uri": {"source": "override"}} with data.policy as policy

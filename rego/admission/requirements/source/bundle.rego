@@ -17,18 +17,17 @@ submitted if {
 }
 
 # METADATA
-# title: The source bundle keeps to format 1, but for deviations that we admit
-# description: A field that is missing, unknown or of the wrong type is not guessed. Deviations that are admitted
-#   are values in policy/sources.yaml, and none is shipped.
+# title: Every field of the source bundle fits format 1
+# description: A field that is missing, unknown or of the wrong type is not guessed. The list holds
+#   only what does not fit; an empty one is the good case.
 # custom:
 #   code: bundle_invalid
 #   each: errors
 #   empty: allowed
 #   remedy: Correct the field in bundle.yaml; the subject names its path
-#   reads: [sources.admitted_deviations]
 # labels:
 #   row: A96, A09
-keeps_to_format(deviation) if deviation.kind in data.policy.sources.admitted_deviations
+fits(problem) if problem.kind == "fits"
 
 # METADATA
 # title: The source bundle is the one that was validated before

@@ -55,18 +55,13 @@ test_purposes_missing if {
 	}
 }
 
-test_keeps_to_format if {
+test_fits if {
 	problems := {
 		"missing": {"id": "records.2.sha256", "kind": "missing"},
 		"none": {"id": "records.2.sha256"},
 		"null": {"id": "records.2.sha256", "kind": null},
 		"nothing": {},
-		"unknown": {"id": "records.2", "kind": "unknown_field"},
+		"fits": {"id": "", "kind": "fits"},
 	}
-	policy := {"sources": {"admitted_deviations": ["unknown_field"]}}
-	held := {name | some name, problem in problems; bundle.keeps_to_format(problem) with data.policy as policy}
-	held == {"unknown"}
-	every gone in ["sources", "sources/admitted_deviations", "sources/admitted_deviations/0"] {
-		not bundle.keeps_to_format(problems.unknown) with data.policy as json.remove(policy, [gone])
-	}
+	{name | some name, problem in problems; bundle.fits(problem)} == {"fits"}
 }
