@@ -38,10 +38,10 @@ known if {
 CONFLICT = HEAD + '_held if input.bundle.purpose == "train"\n\n_held := false if input.bundle.purpose == "train"\n'
 """Line 19 gives another value than line 17."""
 
-BUILTIN = HEAD.strip().replace("\t_held # this line", '\tregex.match(concat("", ["(", input.bundle.id]), "x")') + "\n"
+BUILTIN = HEAD.strip().replace("\t_held # this line", "\ttime.parse_rfc3339_ns(input.bundle.id) > 0") + "\n"
 """Written out into what is generated; the author's line is 14."""
 
-ONE_LINE = HEAD.partition("known if")[0] + 'known if regex.match(concat("", ["(", input.bundle.id]), "x")\n'
+ONE_LINE = HEAD.partition("known if")[0] + "known if time.parse_rfc3339_ns(input.bundle.id) > 0\n"
 
 SETS = """package main
 
@@ -52,7 +52,7 @@ import rego.v1
 #   code: own_word
 #   remedy: None
 deny contains message if {
-	regex.match(concat("", ["(", input.bundle.id]), "x")
+	time.parse_rfc3339_ns(input.bundle.id) > 0
 	message := "never"
 }
 """
@@ -71,6 +71,7 @@ def house(folder: Path, text: str) -> Path:
     shutil.copytree(Settings().recipe, recipe)
     (recipe / "rules" / "source").mkdir(parents=True)
     (recipe / "rules" / "source" / "own.rego").write_text(text, encoding="utf-8")
+    (recipe / "inventory.yaml").write_text("source:\n  - own_word\n", encoding="utf-8")
     return recipe
 
 
