@@ -20,7 +20,7 @@ from adapters.artifacts import ArtifactDirectory
 from adapters.resolver import Resolver
 from engine import __version__
 from engine.drive import Steps, own_thread, run, run_all, run_all_async, run_async
-from engine.errors import EngineError, Location, StateError
+from engine.errors import EngineError, Location, RecordError, StateError
 from engine.flow import Answer, Context, Parts
 from engine.look import Look
 from engine.model import Boundary, Decision, Gate, Mode, Permit, Result, Revisions
@@ -411,21 +411,19 @@ class Engine(_Open):
         from engine.points.observation import MOST_DAYS, ObservationLimits
         from engine.record.retention import RETENTION_POINT, begin, retain
 
-        log, request = self._log, {"detail": "decisions", "retention_days": keep_days}
-        if self.parts is None or not isinstance(log, RecordLog):
-            return self.decide(RETENTION_POINT, request, context=context)
-        now = self.parts.clock()
+        if self.parts is None:
+            raise _not_open()
+        log, now = self._log, self.parts.clock()
 
         def shorten(permit: Permit, job: Job) -> Result:
             days = permit.demand(RETENTION_POINT, job.input_digest, ObservationLimits).retention_days
-            done = retain(log, days, permit.decision_id, now)
-            return Result(
-                status="nothing_old" if done is None else "removed", facts={} if done is None else asdict(done)
-            )
+            done = retain(log.usable_log(), days, permit.decision_id, now)
+            return Result("nothing_old", {}) if done is None else Result("removed", asdict(done))
 
         if 0 <= keep_days <= MOST_DAYS:
-            begin(log, keep_days, now)
-        return self.decide(RETENTION_POINT, request, shorten, context)
+            with suppress(RecordError):  # then the decision cannot be recorded either
+                begin(log.usable_log(), keep_days, now)
+        return self.decide(RETENTION_POINT, {"detail": "decisions", "retention_days": keep_days}, shorten, context)
 
     def run_code(self, asked: Any, context: Context = _ANYBODY, watch: Watch | None = None) -> CodeRun:
         """Run generated code: decide, run in a sandbox, validate, record. `asked` is a CodeRunRequest as JSON.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import Location
-from engine.secret_forms import UNKNOWN_FORMS, SecretForms
 from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Probe, Revisions
+from engine.secret_forms import UNKNOWN_FORMS, SecretForms
 from engine.settings import ReadLimits
 from engine.state.store import Store
 
