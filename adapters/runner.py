@@ -22,7 +22,6 @@ _HEADERS = {
     "content-type": "application/json",
     "user-agent": "admission-engine",
 }
-_THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
 _MOVED = range(300, 400)
 
 
@@ -42,6 +41,11 @@ class UriGrant(Protocol):
     @property
     def uri(self) -> str:
         """The address of the runner; the run is posted to `run` below it."""
+        ...
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether it has to be reached over TLS."""
         ...
 
 
@@ -68,14 +72,14 @@ class Runner:
         """Post `body`, the JSON of the run that was decided on, to the runner; blocks until it has answered.
 
         The result has facts without content. Raises WorkError: `engine.permit_missing`;
-        `engine.limit_unenforceable` for an address that is neither HTTPS nor HTTP on this machine;
+        `engine.limit_unenforceable` for an address of another scheme than the permit says;
         `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`.
         """
         run.demand("runner_request")
         granted = address.demand("runner_uri")
         if not isinstance(granted, UriGrant):
             raise _unenforceable()
-        status, data = asyncio.run(self._post(_target(granted.uri), body))
+        status, data = asyncio.run(self._post(_target(granted), body))
         answer = read_answer(status, data, body)
         went_well = answer.error is None
         facts = {"http_status": status, "bytes": len(data), "ok": went_well}
@@ -110,21 +114,21 @@ class Runner:
             ) from error
 
 
-def _target(address: str) -> httpx.URL:
-    """Where to post. What is sent is secret: it leaves this machine over TLS only."""
+def _target(granted: UriGrant) -> httpx.URL:
+    """Where to post, over TLS unless the permit says otherwise."""
     try:
-        url = httpx.URL(address)
+        url = httpx.URL(granted.uri)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
         raise _unenforceable() from error
-    private = url.scheme == "https" or (url.scheme == "http" and url.host in _THIS_MACHINE)
-    if not private or not url.host or url.userinfo or url.query or url.fragment:
+    scheme = "https" if granted.encrypted else "http"
+    if url.scheme != scheme or not url.host or url.userinfo or url.query or url.fragment:
         raise _unenforceable()
     return url.copy_with(raw_path=url.raw_path.rstrip(b"/") + b"/run")
 
 
 def _unenforceable() -> WorkError:
     return WorkError(
-        "a run is taken to an https address, or over http to this machine, and to nothing else",
+        "a run is taken to an https address, or where the permit says so to an http one, and to nothing else",
         remedy="give the runner such an address in policy/runners.yaml",
         code="engine.limit_unenforceable",
     )

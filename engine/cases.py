@@ -23,7 +23,7 @@ from engine.errors import GatherError, Location
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load, read_bytes
 from engine.flow import Answer, Context
-from engine.model import Boundary, Caller, Gate, Mode, Model, Outcome, Probe, Via
+from engine.model import Boundary, Caller, Gate, Mode, Model, Outcome, Probe, Revisions, Via
 from engine.points import Probed, SandboxFacts, World
 from engine.settings import ReadLimits, Settings
 from engine.state import Store, open_store
@@ -49,8 +49,8 @@ class CaseWorld(Model):
 
     `boundaries` are those of sandboxes too, tried as `probes` say.
 
-    `approvals` are those of the state, `addresses` those of each host, and no other host has any. `root` is the
-    folder that requests are held to, beside the case file.
+    `approvals` are those of the state, `addresses` those of each host, and no other host has any. `last_policy` is
+    that of the record's last enforced decision. `root` is the folder that requests are held to, beside the case file.
     """
 
     boundaries: tuple[Boundary, ...] | None = None
@@ -59,6 +59,7 @@ class CaseWorld(Model):
     capabilities: dict[str, ProbedHarness] = Field(default_factory=dict)
     addresses: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     approvals: tuple[CaseApproval, ...] = ()
+    last_policy: Revisions | None = None
     root: str | None = None
 
     @field_validator("root")
@@ -80,6 +81,7 @@ class CaseWorld(Model):
             capabilities=harnesses.get,
             addresses=self.addresses.get,
             approval={one.id: one.row() for one in self.approvals}.get,
+            last_policy=lambda: self.last_policy,
             root=own.root if self.root is None else Path(self.root),
         )
 

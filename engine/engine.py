@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -177,6 +177,7 @@ class _Open:
                 gate=self._gate,
                 addresses=self._resolver.addresses,
                 approval=lambda id_: self._open_store().approval(id_),
+                last_policy=self._last_policy,
                 root=self.settings.root,
             ),
             clock=lambda: datetime.now(UTC),
@@ -417,6 +418,11 @@ class _Open:
     def _seconds(self) -> int:
         return int(self._now().timestamp())
 
+    def _last_policy(self) -> Revisions | None:
+        from engine.record.retention import last_policy
+
+        return last_policy(self.settings.state)
+
     def _probe(self) -> tuple[Boundary, ...]:
         if self._boundaries is None:
             with tempfile.TemporaryDirectory(prefix="admission-probe-") as folder:
@@ -468,6 +474,28 @@ class Engine(_Open):
             return artifacts.stage_source(permit, job.input_digest, SourceLimits, job.opened.content)
 
         return self.decide("source", {"path": str(path), "digest": digest}, stage, context)
+
+    def retain(self, keep_days: int, reason: str | None = None, context: Context = _ANYBODY) -> Answer:
+        """Decide how long the record is kept and, on an allow, remove whole segments that are older.
+
+        The record names who removed them, and `reason`.
+        """
+        from engine.points.observation import MOST_DAYS, ObservationLimits
+        from engine.record.retention import RETENTION_POINT, begin, retain
+
+        if self.parts is None:
+            raise _not_open()
+        log, now = self._log, self.parts.clock()
+
+        def shorten(permit: Permit, job: Job) -> Result:
+            days = permit.demand(RETENTION_POINT, job.input_digest, ObservationLimits).retention_days
+            done = retain(log.usable_log(), days, permit.decision_id, now, context.caller.principal, reason)
+            return Result("nothing_old", {}) if done is None else Result("removed", asdict(done))
+
+        if 0 <= keep_days <= MOST_DAYS:
+            with suppress(RecordError):  # then the decision cannot be recorded either
+                begin(log.usable_log(), keep_days, now)
+        return self.decide(RETENTION_POINT, {"detail": "decisions", "retention_days": keep_days}, shorten, context)
 
     def run_code(self, asked: Any, context: Context = _ANYBODY, watch: Watch | None = None) -> CodeRun:
         """Run generated code: decide, run in a sandbox, validate, record. `asked` is a CodeRunRequest as JSON.

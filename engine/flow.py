@@ -19,9 +19,9 @@ from typing import Any, Protocol
 
 from engine.canonical import RawJson, canonical, digest
 from engine.decide import Verdict, read
-from engine.drive import Append, Ask, Call, Log, Opa, Pace, Steps, Work
+from engine.drive import Append, Ask, Call, Log, Opa, Pace, Reply, Steps, Work
 from engine.enforce import enforceable, permit
-from engine.errors import EnforceError, EngineError, Exit, GatherError
+from engine.errors import DecideError, EnforceError, EngineError, Exit, GatherError, Location
 from engine.model import Approval, Boundary, Caller, Decision, Finding, Level, Mode, Outcome, Result, Revisions, Via
 from engine.parsing import validate
 from engine.points import STATE_FACTS, Gathered, Point, World
@@ -113,6 +113,10 @@ class Serving(Protocol):
 
     def looks_up(self, host: str) -> bool:
         """Whether a value names this host; the name of any other one is not told to a resolver."""
+        ...
+
+    def authored(self, served: Location) -> Location:
+        """Where the author of a served rule finds the line."""
         ...
 
     def release(self) -> None:
@@ -218,7 +222,7 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
         started = _lap(case, "gather", started)
         yield from _take(case, serving, parts)
         parts.world.progress("deciding", 0, 0)
-        verdict = read(case.point, (yield Ask(serving.opa, case.document or {})), serving.catalogue)
+        verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
         if verdict.limits is not None:
             enforceable(verdict.limits, _shown(_world(parts.world, serving), verdict.limits.on_backend()))
         yield from _approve(case, verdict, parts)
@@ -226,6 +230,18 @@ def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
     finally:
         serving.release()
         _lap(case, "decide" if "gather" in case.durations else "gather", started)
+
+
+def _ask(case: _Case, serving: Serving) -> Steps[Reply]:
+    """OPA's answer; where a rule failed, the error has the file and line of its author. Raises DecideError."""
+    try:
+        reply: Reply = yield Ask(serving.opa, case.document or {})
+    except DecideError as error:
+        if error.where is None:
+            raise
+        where = serving.authored(error.where)
+        raise DecideError(error.message, remedy=error.remedy, where=where, code=error.code) from error
+    return reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +316,7 @@ def _world(world: World, serving: Serving) -> World:
         probe_seconds=serving.probe_seconds(),
         addresses=addresses,
         forms=serving.secret_forms(),
+        policy_in_force=lambda: world.last_policy() in (None, serving.revisions),
     )
 
 
@@ -485,8 +502,9 @@ def _decision(case: _Case) -> Decision:
     verdict = case.verdict
     if case.fault is not None or verdict is None:
         fault = case.fault or _internal(None)
+        rule = str(fault.where) if isinstance(fault, DecideError) and fault.where is not None else None
         finding = Finding(
-            code=fault.code, level=Level.DENY, message=fault.one_line(), subject=None, remedy=fault.remedy
+            code=fault.code, level=Level.DENY, message=fault.one_line(), subject=rule, remedy=fault.remedy
         )
         verdict = Verdict(Outcome.DENY, (finding,), None)
     return Decision(

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from engine.errors import EngineError
+from engine.errors import EngineError, Location
 from engine.model import Revisions
 from engine.opa.generation import Generation
 from engine.opa.supervisor import Supervisor
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.catalogue import Catalogue
 from engine.secret_forms import UNKNOWN_FORMS, SecretForms
+
+_GATHERING = "lib/gathering"
+"""The rules that say what facts are to be gathered from."""
 
 _NOTHING = Catalogue(points={})
 
@@ -59,22 +62,31 @@ class Served:
         return self.opa.policy.contracts.get(role, "")
 
     def backend_of(self, profile: str | None, language: str | None) -> str | None:
-        """The sandbox of a profile of policy/sandbox.yaml, else of the profile for a language of policy/code.yaml."""
-        policy = self.opa.policy
-        named = policy.language_profiles.get(language or "") if profile is None else profile
-        return policy.profile_backends.get(named or "")
+        """The sandbox of a profile, else of the profile for a language; the policy says it."""
+        stated = {"stated": False} if profile is None else {"stated": True, "value": profile}
+        said = self.opa.ask(
+            f"{_GATHERING}/backend", {"profile": stated, "action": {"language": {"value": language or ""}}}
+        )
+        return said.result if said.defined and isinstance(said.result, str) else None
 
     def probe_seconds(self) -> int:
         """How old the result of a probe may be, by policy/sandbox.yaml."""
         return self.opa.policy.probe_seconds
 
     def looks_up(self, host: str) -> bool:
-        """Whether a value names this host as one to fetch from."""
-        return host in self.opa.policy.hosts
+        """Whether the policy lets the name of this host be told to a resolver."""
+        said = self.opa.ask(f"{_GATHERING}/host_looked_up", {"media": {"url": {"host": host}}})
+        return said.defined and said.result is True
 
     def secret_forms(self) -> SecretForms:
         """The forms of policy/secrets.yaml."""
         return self.opa.policy.secret_forms
+
+    def authored(self, served: Location) -> Location:
+        """Where the author of a served rule finds the line."""
+        from engine.policy_bundle.authored import authored
+
+        return authored(self.opa.policy, served)
 
     def release(self) -> None:
         """Let go of the generation."""
@@ -139,6 +151,10 @@ class Down:
     def secret_forms(self) -> SecretForms:
         """None is known: whatever may be a secret counts as one."""
         return UNKNOWN_FORMS
+
+    def authored(self, served: Location) -> Location:
+        """No rule is served."""
+        return served
 
     def release(self) -> None:
         """Nothing was held."""

@@ -29,6 +29,11 @@ know(FORMS)  # as an engine does when it starts: the record is tested with them
 NOW = "2026-11-21T00:00:00Z"
 
 
+def lowered(level: str) -> str:
+    """A row of policy/levels.yaml that lowers any refusal to this level."""
+    return f'{{level: {level}, owner: owner@example.org, reason: a test, until: "2100-01-01"}}'
+
+
 def case_id(file: CaseFile) -> str:
     return f"{file.path.parent.name}/{file.path.stem}"
 

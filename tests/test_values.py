@@ -186,7 +186,7 @@ def test_every_mistake_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("name", "path", "value", "where"),
     [
-        ("levels", "levels/source", {"license_review_required": "allow"}, "levels.source.license_review_required"),
+        ("levels", "levels/source", {"license_review_required": "allow"}, "levels.source.license_review_required.word"),
         ("levels", "levels/source", {"engine.internal": "warn"}, "levels.source.engine.internal.[key]"),
         ("levels", "levels/Source", {}, "levels.Source.[key]"),
         ("levels", "levels", ["source"], "levels"),

@@ -1,4 +1,4 @@
-"""What only the control socket takes: activating a changed policy."""
+"""What only the control socket takes: activating a changed policy; and what is told of the one in force."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from engine.api.messages import Response
 from engine.api.oplog import Level
 from engine.api.problems import problem
 from engine.errors import EngineError, GatherError, PolicyError
+from engine.files import shown
 from engine.flow import Context
 from engine.model import Caller, Model, Via
 from engine.points.administration import Reason as ReasonText
@@ -78,3 +79,11 @@ def _tell(api: Api, activated: Activated) -> None:
     revisions, gone = activated.revisions, activated.gone
     level = Level.WARNING if gone else Level.INFO
     api.log.event("policy_activated", level, rules=revisions.rules, values=revisions.values, gone=gone)
+    tell_lowered(api)
+
+
+def tell_lowered(api: Api) -> None:
+    """Every refusal that the policy being served has lowered, at its start and at each change."""
+    for one in () if api.engine.policy is None else api.engine.policy.lowered:
+        fields = {"point": one.point, "code": one.code, "owner": one.owner, "until": one.until}
+        api.log.event("refusal_lowered", Level.WARNING, **fields, detail=shown(str(one), 1_500))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.api.app import Api
 from engine.api.connection import Connection, PeerOf
-from engine.api.control import reload
+from engine.api.control import reload, tell_lowered
 from engine.api.failures import Failures
 from engine.api.identity import Identity, shared_token
 from engine.api.limits import ApiLimits
@@ -142,6 +142,7 @@ async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], 
             tracing=tracing,
         )
         remove_left_over(api.uploads)
+        tell_lowered(api)
         return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, told).serve()
 
 

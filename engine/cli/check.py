@@ -89,6 +89,7 @@ def _decide(
     reports = []
     with Engine(settings, values=values, now=lambda: moment, progress=progress.part) as engine:
         options.tell_recovered(engine)
+        options.tell_lowered(engine, "source")
         for path in found:
             progress.bundle(str(path))
             answer = engine.check("source", _request(path, digest))

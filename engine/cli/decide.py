@@ -49,6 +49,7 @@ def decide(
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
     with Engine(chosen, values=tuple(values or ()), now=lambda: moment) as engine:
         options.tell_recovered(engine)
+        options.tell_lowered(engine, point)
         context = options.context(principal, run, approval)
         answer = (engine.check if values or now else engine.decide)(point, content, context=context)
     typer.echo(json.dumps(answer.decision.model_dump(mode="json"), indent=2, ensure_ascii=False))

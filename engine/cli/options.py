@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.errors import GatherError
+from engine.files import shown
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -129,6 +130,13 @@ def tell_recovered(engine: Engine) -> None:
         typer.echo(
             f"engine: {cut.bytes} unfinished bytes were cut from the end of {cut.file} and kept in {cut.kept}", err=True
         )
+
+
+def tell_lowered(engine: Engine, point: str) -> None:
+    """Say on standard error which refusals of a point the policy being served has lowered."""
+    for one in () if engine.policy is None else engine.policy.lowered:
+        if one.point == point:
+            typer.echo(f"engine: {shown(str(one), 1_500)}", err=True)
 
 
 def moment(given: str | None) -> datetime:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import ExitStack, closing, nullcontext
 from datetime import UTC, datetime, timedelta
@@ -240,27 +239,42 @@ def retain_record(
     reason: acts.Reason = None,
     state: options.State = None,
     policy: options.Policy = None,
+    rego: options.Rego = None,
+    bundle: options.Recipe = None,
+    release: options.Release = None,
+    release_key: options.ReleaseKey = None,
     how: How = Format.TEXT,
 ) -> None:
-    """Remove whole old segments of the record, and record that. Policy says how long is too short."""
-    from engine.policy_bundle.sources import retention_floor
-    from engine.record.retention import By, retain
-    from engine.users import user_of
+    """Remove whole old segments of the record, where point `record` allows it, and record that.
 
-    chosen = options.settings(state, policy)
-    floor = retention_floor(chosen.policy)
-    by = By(user_of(os.getuid()), reason)
-    folder, seconds = state_folder(state), chosen.record_lock_seconds
-    done = retain(folder, keep_days, floor, datetime.now(UTC), by, lock_seconds=seconds)
+    It has to be decided under the policy that was in force last: the one of the last enforced decision.
+    """
+    from engine.engine import Engine
+    from engine.record.layout import LOCK
+
+    chosen = options.settings(state_folder(state), policy, rego, bundle, (release, release_key))
+    if not (chosen.state / LOCK).exists():
+        typer.echo("nothing to remove: nothing is recorded here yet", err=True)
+        return
+    with Engine(chosen) as engine:
+        options.tell_recovered(engine)
+        answer = engine.retain(keep_days, reason, options.context(None))
+    done = None if answer.result is None or answer.fault is not None else answer.result.facts
     if how is Format.JSON:
-        removed = None if done is None else {"first_segment": done.first, "last_segment": done.last}
-        counts = {} if done is None else {"lines": done.lines, "bytes": done.size}
-        typer.echo(_json({"keep_days": keep_days, "floor_days": floor, "removed": removed, **counts}))
-    elif done is None:
+        decision = answer.decision.model_dump(mode="json")
+        typer.echo(_json({"keep_days": keep_days, "decision": decision, "removed": done or None}))
+    elif answer.decision.findings:
+        for finding in answer.decision.findings:
+            typer.echo(f"{finding.code}: must hold: {shown(finding.message)}\n  {finding.remedy}", err=True)
+    elif answer.fault is not None:
+        raise answer.fault
+    elif not done:
         typer.echo(f"nothing to remove: no whole segment is older than {keep_days} days")
     else:
-        segments = f"segment {done.first}" if done.first == done.last else f"segments {done.first} to {done.last}"
-        typer.echo(f"removed {segments}: {done.lines:,} lines, {done.size:,} bytes; the record tells of it")
+        first, last = done["first"], done["last"]
+        segments = f"segment {first}" if first == last else f"segments {first} to {last}"
+        typer.echo(f"removed {segments}: {done['lines']:,} lines, {done['size']:,} bytes; the record tells of it")
+    raise typer.Exit(answer.exit)
 
 
 def state_folder(state: Path | None) -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from engine.errors import GatherError, Location
-from engine.facts.members import Budget, Format, hashed, refusal
+from engine.facts.members import Budget, Format, Names, hashed, refusal
 from engine.facts.source_bundle import DOCUMENT
 from engine.facts.tar_members import TarMembers
 from engine.facts.zip_members import ZipMembers
@@ -44,6 +44,14 @@ class Tree(ABC):
     @abstractmethod
     def read_document(self, relative: str, limit: int) -> bytes:
         """All bytes of a file of at most `limit` bytes. Raises GatherError, also when it is not there."""
+
+    @abstractmethod
+    def members(self) -> dict[str, bool]:
+        """Every file below the folder or in the archive, in order, and whether it is a regular one.
+
+        Links, devices and the like are none and have no hash. What an archive holds beside the folder of
+        its `bundle.yaml` has the name `../…`. Raises GatherError past a limit, or for an odd name.
+        """
 
     @abstractmethod
     def hash(self, relative: str) -> tuple[str, int] | None:
@@ -129,9 +137,18 @@ class _Folder(Tree):
             raise refusal(self.place(relative), f"the file is larger than {limit} bytes", "split it")
         return data
 
+    def members(self) -> dict[str, bool]:
+        names, found = Names(self.name), dict[str, bool]()
+        try:
+            for raw, plain in _walked(self._descriptor, "", self._budget):
+                found[names.file(raw)] = plain
+        except OSError as error:
+            remedy = "check the permissions of the folders in it, and that they are not nested too deeply"
+            raise refusal(self.name, "a folder of the source bundle cannot be listed", remedy) from error
+        return dict(sorted(found.items()))
+
     def hash(self, relative: str) -> tuple[str, int] | None:
         if relative not in self._hashes:
-            self._budget.member()
             self._hashes[relative] = self._hash(relative)
         return self._hashes[relative]
 
@@ -188,7 +205,14 @@ class _Archive(Tree):
             raise refusal(self.place(relative), f"the file is larger than {limit} bytes", "split it")
         return self._format.read(member)
 
+    def members(self) -> dict[str, bool]:
+        inside = len(self._top)
+        return {name[inside:] if name.startswith(self._top) else f"../{name}": True for name in sorted(self._members)}
+
     def hash(self, relative: str) -> tuple[str, int] | None:
+        if relative.startswith("../"):
+            member = self._members.get(relative.removeprefix("../"))
+            return None if member is None else (member.sha256, member.bytes)
         member = self._members.get(self._top + relative)
         return None if member is None else (member.sha256, member.bytes)
 
@@ -214,6 +238,22 @@ def _top(names: set[str]) -> str:
     tops = {name.split("/")[0] for name in names if not name.startswith(("__MACOSX/", "._"))}
     top = tops.pop() if len(tops) == 1 else ""
     return f"{top}/" if DOCUMENT not in names and f"{top}/{DOCUMENT}" in names else ""
+
+
+def _walked(folder: int, below: str, budget: Budget) -> Iterator[tuple[str, bool]]:
+    """Every file below a folder descriptor and whether it is a regular one; no link is followed."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            budget.member()
+            name = f"{below}{entry.name}"
+            if not entry.is_dir(follow_symlinks=False):
+                yield name, entry.is_file(follow_symlinks=False)
+                continue
+            deeper = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                yield from _walked(deeper, f"{name}/", budget)
+            finally:
+                os.close(deeper)
 
 
 def _has_entries(folder: int) -> bool:

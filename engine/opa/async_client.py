@@ -228,7 +228,7 @@ class _Connection(asyncio.Protocol):
 
     def _answer(self, call: _Call) -> None:
         if self._parser.get_status_code() != _OK:
-            self._refuse(failed())
+            self._refuse(failed(b"".join(self._body)))
             return
         self.call = None
         call.connection = None

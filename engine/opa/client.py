@@ -69,7 +69,7 @@ class Client:
             try:
                 body = client.query_rule(document, "admission", rule, _PARAMETERS)
             except (requests.HTTPError, requests.TooManyRedirects) as error:
-                raise failed() from error
+                raise failed(b"" if error.response is None else error.response.content) from error
             except (requests.RequestException, HTTPError, OSError, ValueError, TypeError, RecursionError) as error:
                 raise _failure(budget, error) from error
         return accept(body)

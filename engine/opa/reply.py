@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from engine.canonical import parse
-from engine.errors import DecideError
+from engine.errors import DecideError, Location
 from engine.model import Revisions
 
 RULES, VALUES = "rules.tar.gz", "values.tar.gz"
 """The archives as OPA is given them, and the names under which it tells their revisions."""
 
+_ERROR = re.compile(r"[a-z_]{1,60}")
+_FILE = re.compile(r"[a-z0-9_]{1,100}(/[a-z0-9_]{1,100}){0,8}\.rego")
 _RETRY = "ask again; if it stays, run `engine doctor`"
 DOCTOR = "run `engine doctor` to see what this machine lacks"
 
@@ -85,9 +88,34 @@ def malformed(what: str) -> DecideError:
     return DecideError(f"OPA's answer {what}", remedy=_RETRY, code="engine.answer_malformed")
 
 
-def failed() -> DecideError:
-    """OPA answered with another status than 200."""
+def failed(body: bytes = b"") -> DecideError:
+    """OPA answered with another status than 200; `body` is what it said.
+
+    Where a rule failed, `where` is its file in the archive of rules and the line. Nothing else of what
+    OPA says is taken but the error's code: its message may hold a part of the input.
+    """
+    match _failure(body):
+        case {"code": str(code), "location": {"file": str(file), "row": int(row)}} if (
+            _ERROR.fullmatch(code) and _FILE.fullmatch(file) and row > 0
+        ):
+            return DecideError(
+                f"OPA could not evaluate a rule: {code}",
+                remedy="have the rule corrected; until then each such request is denied",
+                where=Location(file, row),
+                code="engine.opa_error",
+            )
     return DecideError("OPA refused or failed the evaluation", remedy=_RETRY, code="engine.opa_error")
+
+
+def _failure(body: bytes) -> Any:
+    """The first error of an answer that tells of errors."""
+    try:
+        match parse(body):
+            case {"errors": [first, *_]}:
+                return first
+    except (ValueError, RecursionError):
+        pass
+    return None
 
 
 def unwritable() -> DecideError:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import Location
-from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Probe
+from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Probe, Revisions
 from engine.secret_forms import UNKNOWN_FORMS, SecretForms
 from engine.settings import ReadLimits
 from engine.state.store import ApprovalRow, Store
@@ -78,6 +78,10 @@ class World:
     """The forms of secrets that the policy being served states."""
     approval: Callable[[str], ApprovalRow | None] = lambda _: None
     """The request for approval of this id, as the state has it. Blocks. Raises StateError."""
+    policy_in_force: Callable[[], bool] = lambda: True
+    """Whether the policy being served is the one under which the record's last enforced decision was taken."""
+    last_policy: Callable[[], Revisions | None] = lambda: None
+    """The policy of that decision; None where nothing was ever enforced."""
     root: Path | None = None
     """The only folder below which requests may name paths; None where the caller is this process."""
 

@@ -1,4 +1,4 @@
-"""Point `record`: how much of a payload an observer may write down, and how long it is kept."""
+"""Point `record`: how much of a payload an observer may write down, and how long it, or the record, is kept."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from pydantic import Field
 from engine.model import Limits, Model
 from engine.points import Gathered, Input, Point, World
 
-Detail = Literal["summary", "payload"]
-"""`summary`: names, counts, digests; `payload`: arguments and results, redacted."""
+Detail = Literal["summary", "payload", "decisions"]
+"""`summary`: names, counts, digests; `payload`: arguments and results, redacted; `decisions`: our own record."""
 
-Days = Annotated[int, Field(ge=0, le=36_500)]
+MOST_DAYS = 36_500
+"""A hundred years."""
+
+Days = Annotated[int, Field(ge=0, le=MOST_DAYS)]
 
 
 class ObservationRequest(Model):
@@ -23,10 +26,15 @@ class ObservationRequest(Model):
 
 
 class ObservationInput(Input):
-    """What OPA sees; which profile is in force is a value of the policy, not of the request."""
+    """What OPA sees; which profile is in force is a value of the policy, not of the request.
+
+    `policy_in_force`: of the engine's own record only; no enforced decision in it was taken last under
+    another policy than the one that decides now.
+    """
 
     detail: Detail
     retention_days: int
+    policy_in_force: bool | None = None
 
 
 class ObservationLimits(Limits):
@@ -37,10 +45,14 @@ class ObservationLimits(Limits):
 
 
 def gather(request: ObservationRequest, world: World) -> Gathered:
-    """Nothing to compute."""
+    """Compare the policy that decides with that of the record, where it is about the record itself."""
     return Gathered(
         ObservationInput(
-            point="record", now=world.clock(), detail=request.detail, retention_days=request.retention_days
+            point="record",
+            now=world.clock(),
+            detail=request.detail,
+            retention_days=request.retention_days,
+            policy_in_force=world.policy_in_force() if request.detail == "decisions" else None,
         ),
         f"recording of {request.detail} for {request.retention_days} days",
     )

@@ -40,9 +40,10 @@ class UriInput(Input):
 
 
 class UriLimits(Limits):
-    """The runner to use."""
+    """The runner to use. `encrypted`: over TLS and nothing else."""
 
     uri: str
+    encrypted: bool
 
 
 def gather(request: UriRequest, world: World) -> Gathered:

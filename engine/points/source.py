@@ -9,7 +9,7 @@ Longer than other files because it is the whole of one point: request, input, li
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,13 +21,17 @@ from engine.facts.archive import Tree, open_bundle
 from engine.facts.licenses import license_facts
 from engine.facts.source_bundle import DOCUMENT, Reading, last_second, read, seconds
 from engine.facts.urls import url_facts
-from engine.files import load
+from engine.files import load, shown
 from engine.model import Boundary, Decision, Digest, Limits, Line, Mode, Model, Outcome, Sha256, is_reserved
 from engine.points import Gathered, Input, Point, World
 from engine.record.source_events import EventName, Hashes, SourceEvent
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
+
+
+_MOST_UNDECLARED = 1_000
+"""Undeclared files and folders named one by one."""
 
 
 class SourceRequest(Model):
@@ -155,13 +159,25 @@ class BundleFacts(Model):
     records: tuple[SourceRecord, ...] | None = None
 
 
+class Undeclared(Model):
+    """Content that no record names: a file, or a folder (with `/`) in which no record names anything.
+
+    `regular`: it is a file, or holds nothing but files; no link, device or the like.
+    """
+
+    id: str
+    regular: bool
+
+
 class SourceInput(Input):
     """What OPA sees; `bundle` is absent for material that comes without one.
 
-    `errors` are the fields of the source bundle that do not fit its format; none is the good case.
+    `errors` are the fields of the source bundle that do not fit its format, `undeclared` what it holds
+    and no record names; none is the good case.
     """
 
     errors: tuple[Problem, ...]
+    undeclared: tuple[Undeclared, ...]
     bundle: BundleFacts | None = None
     boundaries: tuple[Boundary, ...]
 
@@ -219,21 +235,28 @@ def gather(request: SourceRequest, world: World) -> Gathered:
     now, boundaries = world.clock(), world.boundaries()
     if request.path is None:
         return Gathered(
-            SourceInput(point="source", now=now, boundaries=boundaries, errors=()), "material without a source bundle"
+            SourceInput(point="source", now=now, boundaries=boundaries, errors=(), undeclared=()),
+            "material without a source bundle",
         )
     with ExitStack() as stack:
         tree = stack.enter_context(open_bundle(_beneath(request.path, world.root), world.read))
         text = tree.read_document(DOCUMENT, world.read.document_bytes)
         world.progress("reading", 0, 0)
         reading = read(load(text, tree.place(DOCUMENT), world.read))
-        contents = _contents(tree, reading, world)
+        members = tree.members()
+        contents = _contents(tree, reading, members, world)
         facts = _bundle(reading, contents, _digest(text, contents), request.digest)
         stack.pop_all()
     opened = OpenedSource(tree, {record.get("id", ""): record.get("path", "") for record in _records(reading)})
     errors = tuple(Problem(id=error.id, kind=error.kind) for error in reading.errors)
-    gathered = SourceInput(point="source", now=now, boundaries=boundaries, errors=errors, bundle=facts)
-    places = _places(facts, reading, tree)
-    return Gathered(gathered, _title(facts, contents), places, _subjects(facts), opened)
+    declared = dict.fromkeys(_paths(reading))
+    undeclared = _undeclared(members, declared)
+    gathered = SourceInput(
+        point="source", now=now, boundaries=boundaries, errors=errors, undeclared=undeclared, bundle=facts
+    )
+    places = _places(facts, reading, tree, undeclared)
+    title = _title(facts, [contents[path] for path in declared])
+    return Gathered(gathered, title, places, _subjects(facts), opened)
 
 
 def _beneath(path: str, root: Path | None) -> Path:
@@ -270,19 +293,42 @@ class OpenedSource:
 
 
 def _digest(text: bytes, contents: dict[str, Content | None]) -> str:
-    """One digest over the document and every content: whatever changes in the bundle, this changes."""
+    """One digest over the document and every member: whatever changes in the bundle, this changes."""
     hashes = {path: None if content is None else content.sha256 for path, content in contents.items()}
     return digest(canonical({"document": digest(text), "content": hashes}))
 
 
-def _contents(tree: Tree, reading: Reading, world: World) -> dict[str, Content | None]:
-    paths = list(dict.fromkeys(record["path"] for record in _records(reading) if "path" in record))
+def _contents(tree: Tree, reading: Reading, members: Mapping[str, bool], world: World) -> dict[str, Content | None]:
+    """Everything that records name and everything that is there; None for what has no content."""
+    paths = dict.fromkeys([*_paths(reading), *members])
     contents: dict[str, Content | None] = {}
     for done, path in enumerate(paths):
         world.progress("hashing", done, len(paths))
-        hashed = tree.hash(path)
+        hashed = tree.hash(path) if members.get(path, True) else None
         contents[path] = None if hashed is None else Content(sha256=hashed[0], bytes=hashed[1])
     return contents
+
+
+def _paths(reading: Reading) -> Iterator[str]:
+    return (record["path"] for record in _records(reading) if "path" in record)
+
+
+def _undeclared(members: Mapping[str, bool], declared: Collection[str]) -> tuple[Undeclared, ...]:
+    """What no record names, a whole folder as one; beyond `_MOST_UNDECLARED` the rest is one more."""
+    named = {"/".join(parts[:end]) for path in declared for parts in [path.split("/")] for end in range(len(parts))}
+    found: dict[str, bool] = {}
+    for path, regular in members.items():
+        if path == DOCUMENT or path in declared:
+            continue
+        parts = path.removeprefix("../").split("/")
+        outside = path.startswith("../")
+        folders = ("/".join(parts[:end]) for end in range(1, len(parts)))
+        top = next((f"{folder}/" for folder in folders if outside or folder not in named), "/".join(parts))
+        if top not in found and len(found) == _MOST_UNDECLARED:
+            found["…"] = False
+            break
+        found[top] = found.get(top, True) and regular
+    return tuple(Undeclared(id=shown(path), regular=regular) for path, regular in found.items())
 
 
 def _records(reading: Reading) -> list[dict[str, Any]]:
@@ -388,8 +434,8 @@ def _network(raw: Any) -> Network | None:
     )
 
 
-def _title(facts: BundleFacts, contents: dict[str, Content | None]) -> str:
-    size = sum(content.bytes for content in contents.values() if content is not None)
+def _title(facts: BundleFacts, contents: Iterable[Content | None]) -> str:
+    size = sum(content.bytes for content in contents if content is not None)
     count = len(facts.records or ())
     use = f"purpose {facts.purpose or 'not stated'}"
     return f"{facts.id or 'no id'} · {use} · {count} record{'' if count == 1 else 's'} · {size} bytes"
@@ -402,13 +448,17 @@ def _subjects(facts: BundleFacts) -> tuple[str, ...]:
     )
 
 
-def _places(facts: BundleFacts, reading: Reading, tree: Tree) -> dict[str | None, Location]:
+def _places(
+    facts: BundleFacts, reading: Reading, tree: Tree, undeclared: Iterable[Undeclared]
+) -> dict[str | None, Location]:
     places: dict[str | None, Location] = {None: Location(tree.place(DOCUMENT), 1)}
     for index, subject in enumerate(_subjects(facts)):
         places[subject] = reading.record_place(index)
     for error in reading.errors:
         place = reading.places[error.id]
         places[f"errors/{error.id}"] = replace(place, field=f"{error.id}: {error.kind.replace('_', ' ')}")
+    for item in undeclared:
+        places[f"undeclared/{item.id}"] = Location(tree.place(item.id))
     return places
 
 

@@ -53,7 +53,8 @@ def sets(module: Module, place: Place, owner: str, found: list[Problem]) -> list
         where = Location(module.name, definitions[0].line)
         if _IGNORED.match(name):
             message = f"`{name}` would not be read: only `deny` and `violation` are"
-            remedy = "rename it to `deny_…` and give its code the level warn in policy/levels.yaml, or remove it"
+            remedy = "rename it to `deny_…`, with `standing: warn` in its METADATA and warn in policy/levels.yaml; "
+            remedy += "or remove it"
             found.append(Problem(where, message, remedy))
         if not _SET.match(name):
             continue
@@ -111,5 +112,6 @@ def _set(
         line=rule.line,
         added=True,
         rules=len(rules),
+        standing=note.custom.standing or "deny",
     )
     return AddedSet(requirement, place.package)

@@ -22,7 +22,8 @@ from engine.opa.binary import Binary
 from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, revision, unpacked
 from engine.policy_bundle import archives
-from engine.policy_bundle.catalogue import Catalogue, level_problems
+from engine.policy_bundle.catalogue import Catalogue
+from engine.policy_bundle.levels import Lowered, level_problems, lowered_in
 from engine.policy_bundle.sources import PolicySources, Snapshot, snapshot
 from engine.policy_bundle.store import keep, kept
 from engine.report import PolicyRow
@@ -69,7 +70,13 @@ class PolicyBundle:
     def level(self, point: str, code: str) -> str:
         """What a finding with this code does, for people; OPA applies it."""
         found = self.data.get("levels", {}).get("levels", {}).get(point, {}).get(code)
-        return found if isinstance(found, str) else "deny"
+        level = found.get("level") if isinstance(found, dict) else found
+        return level if isinstance(level, str) else "deny"
+
+    @property
+    def lowered(self) -> tuple[Lowered, ...]:
+        """The refusals that policy/levels.yaml lowers for some time."""
+        return lowered_in(self)
 
     def row(self, path: tuple[str | int, ...]) -> PolicyRow:
         """The value at a path below `policy/`, such as `("licenses", "licenses", "MIT")`, and where it stands."""
@@ -158,27 +165,10 @@ class PolicyBundle:
         return found
 
     @cached_property
-    def profile_backends(self) -> dict[str, str]:
-        """The sandbox backend of each profile."""
-        profiles = self.data.get("sandbox", {}).get("profiles", {})
-        return {name: profile["backend"] for name, profile in profiles.items()}
-
-    @cached_property
-    def language_profiles(self) -> dict[str, str]:
-        """The profile in which each language is executed."""
-        found: dict[str, str] = self.data.get("code", {}).get("execution", {})
-        return found
-
-    @cached_property
     def probe_seconds(self) -> int:
         """How old the result of a sandbox's probe may be."""
         found: int = self.data.get("sandbox", {}).get("probe_max_age_seconds", 0)
         return found
-
-    @cached_property
-    def hosts(self) -> frozenset[str]:
-        """The hosts that may be fetched from. A lookup tells a name to others, so these are the ones looked up."""
-        return frozenset(self.data.get("media", {}).get("url", {}).get("hosts", ()))
 
     @cached_property
     def secret_forms(self) -> SecretForms:

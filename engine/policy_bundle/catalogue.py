@@ -6,7 +6,8 @@ OPA answers with codes only; labels and texts inside served rules would cost it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
+from typing import Literal
 
 from engine.model import Model
 
@@ -26,6 +27,8 @@ class Requirement(Words):
     `file` is named from the folder the rules are in, such as `rego/admission/…`; see
     PolicyBundle.where for a path that opens. `added` tells rules of `bundles/<name>/rules/`.
     `rules` are the rules of a `deny` or `violation` set, each of which refuses on its own; else 1.
+    `standing` is the mildest level that policy/levels.yaml may give it without owner and end date;
+    with `fixed` it gives none but deny.
     """
 
     point: str
@@ -42,6 +45,8 @@ class Requirement(Words):
     added: bool
     rules: int = 1
     proof: str | None = None
+    standing: Literal["deny", "confirm", "warn"] = "deny"
+    fixed: bool = False
 
     @property
     def entry(self) -> str:
@@ -113,23 +118,6 @@ class Catalogue(Model):
         entries = self.points.get(point)
         found = () if entries is None else entries.requirements.values()
         return frozenset(one.code for one in found if topic is None or one.topic == topic)
-
-
-def level_problems(
-    levels: Mapping[str, Mapping[str, str]], entries: Mapping[str, Entries]
-) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Rows of policy/levels.yaml that mean nothing: path, message, remedy."""
-    for point, codes in levels.items():
-        if point not in entries:
-            yield ("levels", point), f"there is no decision point `{point}`", f"use one of {quoted(entries)}"
-            continue
-        for code in codes:
-            if code in entries[point].generated:
-                message = f"`{code}` always denies: without it no requirement could be asked"
-                yield ("levels", point, code), message, "remove the row"
-            elif code not in entries[point].requirements:
-                message = f"no requirement of `{point}` has the code `{code}`"
-                yield ("levels", point, code), message, "correct the code, or remove the row"
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -85,6 +85,13 @@ _WORDS = """finding(code, about) := {"code": code, "level": level(code), "subjec
 level(code) := found if {
 	found := data.policy.levels.levels%(point)s[code]
 	found in {"confirm", "warn"}
+} else := row.level if {
+	row := data.policy.levels.levels%(point)s[code]
+	row.level in {"confirm", "warn"}
+	is_string(row.owner)
+	is_string(row.reason)
+	is_number(input.now)
+	input.now * 1000000000 <= time.parse_rfc3339_ns(concat("", [row.until, "T23:59:59Z"]))
 } else := "deny"
 
 subject(list, index, item) := concat("/", [list, item.id]) if {

@@ -39,6 +39,8 @@ REMEDIES = {
     "custom.empty": "write `empty: allowed`, or leave it out",
     "custom.reads": "write dotted paths below policy/, such as `licenses.licenses.{license.alternatives}`",
     "custom.proof": "write in a sentence why no missing fact can make it hold",
+    "custom.standing": "write confirm or warn, or leave it out: what policy/levels.yaml may say without an end date",
+    "custom.fixed": "write `fixed: true`, or leave it out",
     "custom.level": "remove it: levels are values and live in policy/levels.yaml",
 }
 
@@ -62,9 +64,12 @@ class _RequirementCustom(_Proof):
     empty: Literal["allowed"] | None = None
     after: tuple[Code, ...] = ()
     reads: tuple[Row, ...] = ()
+    standing: Literal["confirm", "warn"] | None = None
+    fixed: Literal[True] | None = None
 
 
 class _SetCustom(Model):
+    standing: Literal["confirm", "warn"] | None = None
     code: Code | None = None
     remedy: Text | None = None
 

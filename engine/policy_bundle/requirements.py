@@ -111,6 +111,8 @@ def _requirement(
         line=rule.line,
         added=place.kind is Kind.ADDED,
         proof=note.custom.proof,
+        standing=note.custom.standing or "deny",
+        fixed=note.custom.fixed is not None,
     )
     found.extend(_words(requirement, rule, where))
     found.extend(_known(requirement, where, facts, values))
@@ -134,6 +136,8 @@ def _words(requirement: Requirement, rule: Rule, where: Location) -> Iterator[Pr
                 f"`{rule.name}` takes {_count(rule)}, but is asked of each item of `{requirement.each}`",
                 "take exactly one argument, the item",
             )
+    if requirement.fixed and requirement.standing != "deny":
+        yield Problem(where, "`fixed` and `standing` contradict each other", "keep one of them")
     if requirement.empty_allowed and requirement.each is None:
         yield Problem(where, "`empty: allowed` speaks of a list, but METADATA names none", "add `each`, or remove it")
 

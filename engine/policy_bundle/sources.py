@@ -87,24 +87,6 @@ class Snapshot:
         return _digest(self.values)
 
 
-def retention_floor(policy: Path) -> int:
-    """Days that the profile in force keeps a record. Raises GatherError where the values do not say it."""
-    path = policy / "operations.yaml"
-    limits = ReadLimits()
-    document = load(read_bytes(path, limits.document_bytes), str(path), limits).value
-    try:
-        days = document["profiles"][document["profile"]]["retention_days_min"]
-    except (KeyError, TypeError):
-        days = None
-    if type(days) is not int or days < 0:
-        raise GatherError(
-            "the values do not say how long records are kept",
-            remedy="state `retention_days_min` of the profile in force",
-            where=Location(str(path)),
-        )
-    return days
-
-
 def snapshot(sources: PolicySources) -> Snapshot:
     """Read all sources. Raises PolicyError for folders and files that are missing or unreadable."""
     found: list[Problem] = []

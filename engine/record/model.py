@@ -216,14 +216,15 @@ class RecoveryRecord(Model):
 class RetentionRecord(_Redacted):
     """Whole segments removed for their age, by whom and why; written before the first of them goes.
 
-    Every line of the segments `first_segment` to `last_segment` was from before `before`; `last_seq` and
-    `last_hash` are of the last of these lines, so that what remains goes on from there.
+    `decision_id` is the decision that allowed it. Every line of the segments `first_segment` to `last_segment`
+    was from before `before`; `last_seq` and `last_hash` are of the last of these lines, so that what remains
+    goes on from there.
     """
 
     kind: Literal["retention"] = "retention"
     time: Time
     keep_days: Count
-    floor_days: Count
+    decision_id: str
     before: Time
     first_segment: Annotated[int, Field(ge=1)]
     last_segment: Annotated[int, Field(ge=1)]

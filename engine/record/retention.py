@@ -13,20 +13,25 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
-from engine.errors import Exit, Location, RecordError
+from engine.errors import Location, RecordError
+from engine.model import Mode, Revisions
+from engine.record.chain import Entry
 from engine.record.checkpoint import Events, write_anchor
 from engine.record.events_file import last_line
-from engine.record.layout import EVENTS, LOCK, SEGMENT_BYTES, segment_file
+from engine.record.layout import EVENTS, segment_file
 from engine.record.lines import Lines
 from engine.record.log import RecordLog
-from engine.record.model import RetentionRecord, timestamp
-from engine.record.reader import line_time
+from engine.record.model import DecisionRecord, RetentionRecord, timestamp
+from engine.record.reader import Filter, entries, line_time
 from engine.record.recovery import remove_segments
 from engine.record.storage import Storage
 from engine.record.verify import SegmentEnd, verify_storage
 from engine.record.writer import Writer
 
 _CHUNK = 1 << 20
+
+RETENTION_POINT = "record"
+"""The decision point that is asked how long a record is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,38 +44,29 @@ class Retained:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class By:
-    """Who removes, and why."""
+def last_policy(state: Path) -> Revisions | None:
+    """The policy of the last enforced decision, but for those on retention itself; None where there is none."""
+    found = None
+    for entry in entries(state, Filter(mode=Mode.ENFORCE)):
+        if isinstance(entry, Entry) and isinstance(entry.body, DecisionRecord) and entry.body.point != RETENTION_POINT:
+            found = entry.body.policy or found
+    return found
 
-    principal: str | None = None
-    reason: str | None = None
 
-
-NOBODY = By()
+def begin(log: RecordLog, keep_days: int, now: datetime) -> None:
+    """End a segment that holds old lines, so that the decision to remove them does not stand in it."""
+    log.between_batches(lambda writer: _close_old_segment(writer, _before(keep_days, now)))
 
 
 def retain(
-    state: Path, keep_days: int, floor_days: int, now: datetime, by: By = NOBODY, *, lock_seconds: float = 10.0
+    log: RecordLog, keep_days: int, decision_id: str, now: datetime, principal: str | None, reason: str | None
 ) -> Retained | None:
     """Remove segments in which every line is older than `keep_days`; None where there is none.
 
-    Raises RecordError: `engine.record_retention` where `keep_days` is less than `floor_days`, which policy says;
-    `engine.record_locked` while an engine writes (it can call `retain_in` itself); `engine.record_broken`.
+    Others may append to the record all the while. `decision_id` is the decision that allowed it, `principal`
+    who removes and `reason` why. Raises RecordError: `engine.record_broken` where the record does not verify.
     """
-    _demand_floor(keep_days, floor_days)
-    if not (state / LOCK).exists():
-        return None  # nothing was ever recorded here
-    with RecordLog.open(
-        state / LOCK.partition("/")[0], lock_seconds=lock_seconds, clock=lambda: now, segment_bytes=SEGMENT_BYTES
-    ) as log:
-        return retain_in(log, keep_days, floor_days, now, by)
-
-
-def retain_in(log: RecordLog, keep_days: int, floor_days: int, now: datetime, by: By = NOBODY) -> Retained | None:
-    """`retain` on an open record; others may append to it all the while."""
-    _demand_floor(keep_days, floor_days)
-    before = timestamp(now - timedelta(days=keep_days))
+    before = _before(keep_days, now)
     storage = log.storage
     log.between_batches(lambda writer: _close_old_segment(writer, before))
     found = verify_storage(storage)
@@ -93,29 +89,22 @@ def retain_in(log: RecordLog, keep_days: int, floor_days: int, now: datetime, by
     line = RetentionRecord(
         time=timestamp(now),
         keep_days=keep_days,
-        floor_days=floor_days,
+        decision_id=decision_id,
         before=before,
         first_segment=first,
         last_segment=last.segment,
         last_seq=last.seq,
         last_hash=last.hash,
-        principal=by.principal,
-        reason=by.reason,
+        principal=principal,
+        reason=reason,
     )
     told = log.append(line)
     log.between_batches(lambda writer: _remove(writer, old, told, timestamp(now)))
     return Retained(first, last.segment, last.seq - found.removed, size)
 
 
-def _demand_floor(keep_days: int, floor_days: int) -> None:
-    if keep_days < max(floor_days, 0):
-        error = RecordError(
-            f"records are kept for at least {floor_days} days; {keep_days} is less",
-            remedy="keep them for longer, or have the retention floor in policy/ changed",
-            code="engine.record_retention",
-        )
-        error.exit = Exit.UNREADABLE
-        raise error
+def _before(keep_days: int, now: datetime) -> str:
+    return timestamp(now - timedelta(days=keep_days))
 
 
 def _close_old_segment(writer: Writer, before: str) -> None:

@@ -88,15 +88,15 @@ class StandingLog:
 
     def append(self, body: Body, events: Sequence[SourceEvent] = ()) -> int:
         """`RecordLog.append`."""
-        return self._usable_log().append(body, events)
+        return self.usable_log().append(body, events)
 
     def append_many(self, bodies: Sequence[tuple[Body, Sequence[SourceEvent]]]) -> list[int | RecordError]:
         """`RecordLog.append_many`."""
-        return self._usable_log().append_many(bodies)
+        return self.usable_log().append_many(bodies)
 
     async def append_async(self, body: Body, events: Sequence[SourceEvent] = ()) -> int:
         """`RecordLog.append_async`."""
-        return await self._usable_log().append_async(body, events)
+        return await self.usable_log().append_async(body, events)
 
     def close(self) -> None:
         """Write a last checkpoint, have it remembered, let go of the lock; nothing in a forked process.
@@ -115,7 +115,8 @@ class StandingLog:
         finally:
             self._storage.close()
 
-    def _usable_log(self) -> RecordLog:
+    def usable_log(self) -> RecordLog:
+        """The log that is written now. Raises RecordError where there is none."""
         log = self._log
         if log is None:
             raise self._fault or RecordError("the record is closed", remedy="open another engine")

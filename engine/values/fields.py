@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, TypeVar
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, StringConstraints
 from pydantic.types import Strict
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
@@ -15,6 +16,19 @@ Items = Annotated[tuple[T, ...], Strict(strict=False)]
 
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 """A name of ours: lower case, digits, underscores."""
+
+Host = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$", max_length=253)]
+"""An exact host name in lower case; no wildcard."""
+
+
+def _day(text: str) -> str:
+    if date.fromisoformat(text).isoformat() != text:
+        raise ValueError("not a day such as 2027-03-31")
+    return text
+
+
+Day = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), AfterValidator(_day)]
+"""A day as `YYYY-MM-DD`."""
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 

@@ -8,13 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictInt, StringConstraints
 
 from engine.model import Model
-from engine.values.fields import Items
+from engine.values.fields import Host, Items
 
 MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[a-z0-9][a-z0-9.+-]*$", max_length=200)]
 """Type and subtype in lower case, without parameters."""
-
-Host = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$", max_length=253)]
-"""An exact host name in lower case; no wildcard."""
 
 Bytes = Annotated[StrictInt, Field(ge=0, le=1 << 40)]
 

@@ -5,16 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, ValidationError, model_validator
+from pydantic import Discriminator, Field, StrictInt, Tag, ValidationError, model_validator
 
 from engine.model import Model
-from engine.values.fields import Items, Word, value_error
+from engine.values.fields import Day, Items, Text, Word, value_error
+
+
+class Lowered(Model):
+    """A refusal that is lowered for some time, with who answers for it."""
+
+    level: Literal["confirm", "warn"] = Field(description="What the finding does until then.")
+    owner: Text = Field(description="Who answers for it, such as compliance@example.org.")
+    reason: Text = Field(description="Why it is lowered.")
+    until: Day = Field(description="The last day, in UTC, such as 2027-03-31; afterwards it denies again.")
+
+
+_Row = Annotated[
+    Annotated[Literal["deny", "confirm", "warn"], Tag("word")] | Annotated[Lowered, Tag("lowered")],
+    Discriminator(lambda row: "word" if isinstance(row, str) else "lowered"),
+]
 
 
 class Levels(Model):
     """policy/levels.yaml: what a finding does to the outcome; a code without a row denies."""
 
-    levels: Mapping[Word, Mapping[Word, Literal["deny", "confirm", "warn"]]] = Field(
+    levels: Mapping[Word, Mapping[Word, _Row]] = Field(
         description="By decision point, then by code. `confirm`: a person must approve; `warn`: only told."
     )
 

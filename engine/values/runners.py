@@ -62,6 +62,7 @@ class RunnerUri(Model):
     default: Annotated[str, StringConstraints(pattern=r"^https?://[^?#@\s]+$", max_length=2_048)] = Field(
         description="The address of the runner that is used when no other one is asked for."
     )
+    unencrypted: Items[Literal["loopback"]] = Field(description="Where a run may go over plain HTTP.")
     allowlist: Items[Origin] = Field(description="Origins of the runners that may be asked for.")
 
 
@@ -74,7 +75,9 @@ class Runners(Model):
     tool_delivery: Items[Literal["native", "mcp"]] = Field(
         description="Ways by which the runner can get custom tools to a harness."
     )
-    mcp_transports: Items[Literal["stdio", "http"]] = Field(description="Transports of MCP servers that may be used.")
+    mcp_transports: Items[Literal["http"]] = Field(
+        description="Transports of MCP servers that may be used; none starts a command."
+    )
     tools: Mapping[Literal["gateway", "callback", "client"], ToolKind] = Field(
         description="Kinds of custom tools that may be used. No row: refused. Code tools cannot have one."
     )

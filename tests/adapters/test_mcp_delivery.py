@@ -8,7 +8,7 @@ import pytest
 
 from adapters.mcp_delivery import Delivered, deliver
 from adapters.mcp_server import McpServerProcess
-from adapters.runner_errors import McpUnsupportedError
+from adapters.runner_errors import McpUnsupportedError, raise_unsupported
 from engine.cases import Runner
 from engine.engine import Engine
 from engine.errors import WorkError
@@ -109,7 +109,9 @@ def test_a_stdio_server_is_refused_at_delivery(runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, STDIO)
     finding = answer.decision.findings[0]
     assert (finding.code, finding.subject) == ("MCP_UNSUPPORTED_MESSAGE", "servers/local")
-    assert finding.message == "MCP servers are not supported by the sidecar."
+    assert finding.message == "No MCP server is started by a command"
+    with pytest.raises(McpUnsupportedError, match=r"^MCP servers are not supported by the sidecar\.$"):
+        raise_unsupported(answer.decision)
     assert harness.delivered == ()
 
 

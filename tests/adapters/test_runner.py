@@ -35,6 +35,7 @@ class RunLimits(Limits):
 
 class AddressLimits(Limits):
     uri: str
+    encrypted: bool
 
 
 class OtherLimits(Limits):
@@ -56,7 +57,8 @@ def run_grant() -> Grant:
 
 
 def address_grant(uri: str) -> Grant:
-    return Grant(sealed("runner_uri", ADDRESS, AddressLimits(uri=uri)), ADDRESS, AddressLimits)
+    limits = AddressLimits(uri=uri, encrypted=not uri.startswith("http://127.0.0.1:"))
+    return Grant(sealed("runner_uri", ADDRESS, limits), ADDRESS, AddressLimits)
 
 
 def forward(uri: str, limits: ForwardLimits = SOON, body: bytes = BODY) -> tuple[Result, RunAnswer]:
@@ -95,7 +97,7 @@ def test_a_run_is_posted_below_the_address(runner: LoopbackRunner, below: str, p
 
 
 def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(runner: LoopbackRunner) -> None:
-    uri, own = AddressLimits(uri=runner.address), RunLimits(harness="pi_core")
+    uri, own = AddressLimits(uri=runner.address, encrypted=False), RunLimits(harness="pi_core")
     good, to = run_grant(), address_grant(runner.address)
     wrong_runs = (
         Grant(sealed("runner_uri", RUN, own), RUN, RunLimits),
@@ -134,7 +136,7 @@ def test_limits_without_an_address_are_not_enforced_somehow() -> None:
         *("http://me:secret@127.0.0.1:1/", "http://127.0.0.1:1/?to=x", "http://127.0.0.1:1/#x", "http://127.0.0.1:x/"),
     ],
 )
-def test_a_run_leaves_this_machine_over_tls_only(uri: str) -> None:
+def test_an_address_is_of_the_scheme_that_the_permit_says_and_nothing_odd(uri: str) -> None:
     assert refusal(uri).code == "engine.limit_unenforceable"
 
 

@@ -18,6 +18,7 @@ from adapters.skills import SkillFile, read_skill_file, read_skill_file_async
 from engine.engine import AsyncEngine, Engine
 from engine.model import Limits, Permit
 from engine.settings import Settings
+from tests.conftest import lowered
 
 TEXT = "Grüße from the canary\n"
 
@@ -190,7 +191,9 @@ def test_everything_wrong_with_the_request_or_the_engine_is_an_error_result(
 
 def test_an_approval_is_asked_for_where_the_policy_says_so(settings: Settings, skill: Path) -> None:
     os.link(skill / "scripts/run.sh", skill / "second")
-    with Engine(settings, values=("levels.levels.skill_file={hard_link_not_admitted: confirm}",)) as engine:
+    with Engine(
+        settings, values=(f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('confirm')}}}",)
+    ) as engine:
         got = read(engine, skill)
     assert (got.error, got.codes) == (True, ("hard_link_not_admitted",))
     assert got.approval is not None

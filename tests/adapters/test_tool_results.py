@@ -19,6 +19,7 @@ from engine.record.verify import verify
 from engine.settings import Settings
 from tests.adapters.gates import AGENT, OPTIONS, READ, last, reading, registry, results
 from tests.command import lines
+from tests.conftest import lowered
 from tests.test_secrets import SHAPES
 
 LIMIT = 300
@@ -296,6 +297,6 @@ def test_the_record_has_a_short_preview_of_the_arguments(engine: Engine, own_set
 
 def test_a_result_that_a_person_would_have_to_approve_is_withheld(own_settings: Settings, tmp_path: Path) -> None:
     settings = replace(own_settings, state=tmp_path / "state")
-    with Engine(settings, values=('levels.levels.tool_result={"result_not_text": "confirm"}',)) as engine:
+    with Engine(settings, values=(f"levels.levels.tool_result={{result_not_text: {lowered('confirm')}}}",)) as engine:
         result = give(engine, lambda: b"x")
     assert (result.status, result.code, result.approval) == ("error", "result_not_text", None)

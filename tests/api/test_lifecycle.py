@@ -148,6 +148,26 @@ def test_sighup_activates_and_tells_how_it_went(own: Serving) -> None:
     assert own.decide("license", ALLOWED).json["outcome"] == "deny"
 
 
+def test_lowered_refusals_are_told_at_the_start_and_at_a_change(tmp_path: Path, cache: Path) -> None:
+    policy = tmp_path / "policy"
+    shutil.copytree(ROOT / "policy", policy)
+    text = (policy / "levels.yaml").read_text(encoding="utf-8")
+
+    def lower(code: str) -> None:
+        row = "{level: warn, owner: data@example.org, reason: new terms, until: '2036-12-31'}"
+        (policy / "levels.yaml").write_text(f"{text}  media: {{{code}: {row}}}\n", encoding="utf-8")
+
+    def told(running: Serving) -> list[str]:
+        return [line["code"] for line in running.log_lines() if line["event"] == "refusal_lowered"]
+
+    lower("media_too_large")
+    with serving(tmp_path, cache, "--policy", policy) as running:
+        until(lambda: told(running) == ["media_too_large"])
+        lower("media_type_not_admitted")
+        assert running.ask("POST", "/v1/policy/activate", control=True).status == 200
+        until(lambda: told(running) == ["media_too_large", "media_type_not_admitted"])
+
+
 def test_watching_activates_a_change_by_itself(tmp_path: Path, cache: Path) -> None:
     policy = tmp_path / "policy"
     shutil.copytree(ROOT / "policy", policy)

@@ -36,13 +36,14 @@ from engine.api.run import MOST_RUNS
 from engine.api.server import _Tokens
 from engine.engine import AsyncEngine
 from engine.errors import WorkError
+from engine.flow import Context
 from engine.model import Decision
 from engine.model import Gate as ListenerGate
 from engine.settings import Settings
 from engine.state import open_store
 from tests.api.serving import Reply, Serving, _listening, environment, serving, until
 from tests.command import lines
-from tests.conftest import ROOT
+from tests.conftest import ROOT, lowered
 from tests.runners import (
     OUTPUT,
     Behavior,
@@ -563,7 +564,9 @@ def test_an_engine_that_is_told_to_stop_does_not_wait_for_a_run_for_ever(tmp_pat
 def test_a_run_that_a_person_must_approve_is_forwarded_once_it_is(tmp_path: Path, cache: Path) -> None:
     with gate(tmp_path, cache) as found:
         levels = tmp_path / "policy" / "levels.yaml"
-        text = levels.read_text(encoding="utf-8") + "  runner_request: {harness_not_admitted: confirm}\n"
+        text = (
+            levels.read_text(encoding="utf-8") + f"  runner_request: {{harness_not_admitted: {lowered('confirm')}}}\n"
+        )
         levels.write_text(text, encoding="utf-8")
         assert found.engine.ask("POST", "/v1/policy/activate", control=True).status == 200
         run, token = {**RUN, "agent": {"harness": "nobody"}}, issued(found, "runner_uri", "runner_request")
@@ -645,7 +648,7 @@ def test_a_run_is_forwarded_only_under_the_policy_that_gave_its_address(
             )
             file.write_text(text, encoding="utf-8")
             if changes:
-                engine._activate()
+                engine._activate(Context(), None)
 
         response = asyncio.run(answered(tmp_path, cache, policy, between))
         assert len(runner.received) == (0 if changes else 1)

@@ -272,6 +272,42 @@ def test_the_digest_of_an_earlier_check_admits_exactly_that_source_bundle(comman
     assert (report["exit"], codes(report)) == (1, ["bundle_changed"])
 
 
+# covers: A96
+def test_the_digest_covers_every_member_also_what_no_record_names(command: Command, tmp_path: Path) -> None:
+    bundle = edited("license_text_beside", tmp_path / "bundle")
+    digest = command.reports(bundle)[0]["decision"]["limits"]["bundle_digest"]
+    packed = shutil.make_archive(str(tmp_path / "packed"), "gztar", bundle)
+    assert command.reports(Path(packed))[0]["decision"]["limits"]["bundle_digest"] == digest
+    (bundle / "LICENSE").write_text("CC0-1.0, changed\n", encoding="utf-8")
+    report = one(command.check(bundle, "--digest", digest, "--format", "json"))
+    assert (report["exit"], codes(report)) == (1, ["bundle_changed"])
+
+
+def test_what_no_record_names_is_told_by_its_path(command: Command, tmp_path: Path) -> None:
+    """Whole folders once, links and what stands beside the folder in an archive too; nothing of it is read out."""
+    bundle = edited("offline_fixture", tmp_path / "bundle")
+    for name in (".git/config", ".git/objects/aa/bb", "content/old.csv", "content/old/a.csv", "LICENSE/inside"):
+        (bundle / name).parent.mkdir(parents=True, exist_ok=True)
+        (bundle / name).write_text("x", encoding="utf-8")
+    (bundle / "README.md").symlink_to("/etc/hostname")
+    report = one(command.check(bundle, "--format", "json"))
+    told: dict[str, set[str]] = {finding["code"]: set() for finding in report["decision"]["findings"]}
+    for finding in report["decision"]["findings"]:
+        told[finding["code"]].add(finding["subject"])
+    names = {".git/", "content/old.csv", "content/old/", "LICENSE/", "README.md"}
+    assert told == {"content_not_declared": {f"undeclared/{name}" for name in names}}
+    assert "undeclared/content/old.csv" in json.dumps(decisions(command.state)[0]["findings"])
+
+
+def test_as_many_as_there_may_be_are_named_one_by_one(command: Command, tmp_path: Path) -> None:
+    bundle = edited("offline_fixture", tmp_path / "bundle")
+    for index in range(1_002):
+        (bundle / f"{index:04}").touch()
+    report = one(command.check(bundle, "--format", "json"))
+    subjects = [finding["subject"] for finding in report["decision"]["findings"]]
+    assert (len(subjects), subjects[-1]) == (1_001, "undeclared/…")
+
+
 def test_text_for_people(command: Command, snapshot: SnapshotAssertion) -> None:
     """A good source bundle and three bad ones; no decision id, time or absolute path is in it."""
     names = ("offline_fixture", "hash_mismatch", "unknown_license", "no_network_section")

@@ -15,7 +15,7 @@ import pytest
 from tests.api.serving import until
 from tests.code.conftest import CODE, golden, printing, probed
 from tests.command import Command, lines
-from tests.conftest import ROOT
+from tests.conftest import ROOT, lowered
 
 __all__ = ["probed"]
 
@@ -146,7 +146,8 @@ def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(command
     policy = tmp_path / "policy"
     shutil.copytree(ROOT / "policy", policy)
     levels = policy / "levels.yaml"
-    added = "  code_scan: {import_not_allowed: warn}\n  code_execution: {static_policy_violation: confirm}\n"
+    added = f"  code_scan: {{import_not_allowed: {lowered('warn')}}}\n"
+    added += f"  code_execution: {{static_policy_violation: {lowered('confirm')}}}\n"
     levels.write_text(levels.read_text().replace("levels:\n", f"levels:\n{added}", 1), encoding="utf-8")
     path = write(tmp_path, golden("import abc\n" + CODE))
     asked = command("code", "run", path, "--policy", policy, "--principal", "pipeline")

@@ -21,14 +21,15 @@ from engine.errors import RecordError
 from engine.opa.generation import Generation
 from engine.state import Store
 from tests.code.conftest import CODE, GOLDEN, SOMEBODY, Bench, golden, printing
+from tests.conftest import lowered
 from tests.facilities import needs
 
 pytestmark = needs("bubblewrap")
 
 SLOW = "while True: pass"
 ASKING = (
-    "levels.levels.code_scan={import_not_allowed: warn}",
-    "levels.levels.code_execution={static_policy_violation: confirm}",
+    f"levels.levels.code_scan={{import_not_allowed: {lowered('warn')}}}",
+    f"levels.levels.code_execution={{static_policy_violation: {lowered('confirm')}}}",
 )
 
 
@@ -86,7 +87,7 @@ def test_nothing_runs_before_a_person_has_approved_and_the_retry_is_decided_anew
 )
 def test_a_confirm_at_any_point_ends_the_run(opening: Callable[..., Any], name: str, phase: str, steps: int) -> None:
     spent = f"budgets.budgets.{name}.all={{limit: 1, window_seconds: 0}}"
-    with opening(values=(spent, f"levels.levels.{name}={{budget_exhausted: confirm}}")) as bench:
+    with opening(values=(spent, f"levels.levels.{name}={{budget_exhausted: {lowered('confirm')}}}")) as bench:
         assert bench.run(golden()).ok
         done = bench.run(golden())
         assert (done.stop_reason, done.document["phase"]) == ("approval_required", phase)
@@ -99,7 +100,7 @@ def test_a_confirm_at_any_point_ends_the_run(opening: Callable[..., Any], name: 
 # covers: C63
 def test_a_try_that_ran_counts_although_a_person_is_asked_about_its_output(opening: Callable[..., Any]) -> None:
     spent = "budgets.budgets.code_output.all={limit: 1, window_seconds: 0}"
-    with opening(values=(spent, "levels.levels.code_output={budget_exhausted: confirm}")) as bench:
+    with opening(values=(spent, f"levels.levels.code_output={{budget_exhausted: {lowered('confirm')}}}")) as bench:
         assert bench.run(golden()).ok
         done = bench.run(golden(task="t"))
         assert (done.stop_reason, ran(bench, done)) == ("approval_required", ["ok"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,8 @@ def test_every_form_reads_the_same(form: str, tmp_path: Path) -> None:
             with tree.open(name) as first, tree.open(name) as second:
                 assert (first.read(3), second.read(), first.read()) == (data[:3], data, data[3:])
         assert tree.hash("content/other.json") is None
+        assert {name for name in tree.members() if not name.startswith("../")} == set(FILES)
+        assert all(tree.hash(name) is not None for name in tree.members())
         assert tree.place("bundle.yaml").startswith(str(path))
 
 
@@ -97,6 +100,22 @@ def test_a_folder_follows_no_link(tmp_path: Path) -> None:
             assert refused.value.where is not None
 
 
+def test_the_members_of_a_folder_are_told_without_opening_what_is_no_file(tmp_path: Path) -> None:
+    root = folder(tmp_path / "bundle", FILES)
+    (root / "link").symlink_to(tmp_path)
+    os.mkfifo(root / "content" / "pipe")
+    with open_bundle(root, LIMITS) as tree:
+        members = tree.members()
+    assert {name for name, regular in members.items() if not regular} == {"link", "content/pipe"}
+    assert {name for name, regular in members.items() if regular} == set(FILES)
+
+
+def test_a_member_of_a_folder_has_a_plain_name(tmp_path: Path) -> None:
+    root = folder(tmp_path / "bundle", {**FILES, "a\nb.txt": b""})
+    with open_bundle(root, LIMITS) as tree, pytest.raises(GatherError, match="line breaks"):
+        tree.members()
+
+
 @needs("not_root")
 def test_what_may_not_be_read(tmp_path: Path) -> None:
     path = folder(tmp_path / "bundle", FILES)
@@ -111,7 +130,7 @@ def test_limits_hold_for_every_form(form: str, tmp_path: Path) -> None:
 
     def read_all(limits: ReadLimits) -> None:
         with open_bundle(path, limits) as tree:
-            for name in FILES:
+            for name in tree.members():
                 tree.hash(name)
 
     read_all(LIMITS)

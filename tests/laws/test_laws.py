@@ -26,7 +26,7 @@ from engine.cases import CaseFile, Runner, changed
 from engine.decide import read
 from engine.drive import run
 from engine.engine import Engine
-from engine.errors import DecideError, GatherError, WorkError
+from engine.errors import DecideError, GatherError, Location, WorkError
 from engine.facts.boundaries import BOUND_NAMES
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load
@@ -431,7 +431,6 @@ class _Faulty:
         assert engine.policy is not None
         self.catalogue = engine.policy.catalogue
         self._arguments = engine.policy.argument_types
-        self._hosts = engine.policy.hosts
         self._fields = engine.policy.output_fields
         self._carried = engine.policy.carried_fields
         self._contracts = engine.policy.contracts
@@ -468,7 +467,10 @@ class _Faulty:
         return SecretForms()
 
     def looks_up(self, host: str) -> bool:
-        return host in self._hosts
+        return bool(self._real.ask("lib/gathering/host_looked_up", {"media": {"url": {"host": host}}}).defined)
+
+    def authored(self, served: Location) -> Location:
+        return served
 
     def release(self) -> None:
         """Nothing is held."""

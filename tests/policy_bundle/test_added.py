@@ -31,6 +31,9 @@ deny contains {"msg": "closed", "details": {"x": 1}} if input.bundle.closed == t
 
 deny contains 7 if input.bundle.seven == true
 
+# METADATA
+# custom:
+#   standing: warn
 deny_silent contains "no" if _quiet
 
 _quiet if input.bundle.quiet == true
@@ -45,6 +48,9 @@ violation[{"msg": msg, "details": {"missing": missing}}] {
   msg := sprintf("labels are missing: %v", [missing])
 }
 
+# METADATA
+# custom:
+#   standing: confirm
 deny[msg] { input.bundle.long; msg := concat("", [x | x := "y"; _ := numbers.range(1, 900)[_]]) }
 """
 TREE: dict[str, str | bytes | None] = {

@@ -13,6 +13,7 @@ from engine.cli.policy import app
 from engine.errors import Exit, GatherError
 from engine.points.registry import POINTS
 from engine.settings import Settings
+from tests.policy_bundle.trees import LOWERED
 
 
 def run(*arguments: str) -> Result:
@@ -96,7 +97,7 @@ def test_show_as_text() -> None:
 
 
 def test_show_as_json_follows_overrides() -> None:
-    result = run("show", "--format", "json", "--values", "levels.levels.license.license_unknown=warn")
+    result = run("show", "--format", "json", "--values", f"levels.levels.license.license_unknown={LOWERED}")
     shown = json.loads(result.stdout)
     assert set(shown["points"]) == set(POINTS)
     levels = {one["code"]: one["level"] for one in shown["points"]["license"]["requirements"]}

@@ -23,7 +23,7 @@ TREE: dict[str, str | bytes | None] = {
             "admitted(record)",
             "words.admitted(record.license)",
             code="license_refused",
-            more="after: [license_missing, id_unique]",
+            more="after: [license_missing, id_unique]\nstanding: confirm",
         ),
         imports="import data.admission.lib.words\n",
     ),
@@ -33,7 +33,11 @@ TREE: dict[str, str | bytes | None] = {
         name="record",
     ),
     f"{REQUIREMENTS}/purpose.rego": topic(
-        requirement("purpose_known", 'input.bundle.purpose in {"train", "eval"}', more="after: [records_missing]"),
+        requirement(
+            "purpose_known",
+            'input.bundle.purpose in {"train", "eval"}',
+            more="after: [records_missing]\nstanding: warn",
+        ),
         requirement("notes_short(note)", "note.short == true", each="bundle.notes", more="empty: allowed"),
         name="purpose",
     ),

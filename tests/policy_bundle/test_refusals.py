@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import PolicyError
-from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, built, requirement, topic, write
+from tests.policy_bundle.trees import LIMITS, LOWERED, REQUIREMENTS, RULES, built, requirement, topic, write
 
 FILE = f"{REQUIREMENTS}/license.rego"
 LIB = "rego/admission/lib/words.rego"
@@ -308,6 +308,49 @@ REFUSED = {
         "remove",
         "policy/levels.yaml",
     ),
+    "level_lowered_for_good": Refused(
+        {"policy/levels.yaml": "levels:\n  source:\n    admitted: warn\n"},
+        3,
+        "from deny without an owner and a last day",
+        "owner, reason and until",
+        "policy/levels.yaml",
+    ),
+    "level_below_the_standing_one": Refused(
+        {
+            f"{REQUIREMENTS}/license.rego": topic(requirement(more="standing: confirm")),
+            "policy/levels.yaml": "levels:\n  source:\n    admitted: warn\n",
+        },
+        3,
+        "from confirm without an owner and a last day",
+        "owner, reason and until",
+        "policy/levels.yaml",
+    ),
+    "level_of_a_fixed_code": Refused(
+        {
+            f"{REQUIREMENTS}/license.rego": topic(requirement(more="fixed: true")),
+            "policy/levels.yaml": f"levels:\n  source:\n    admitted: {LOWERED}\n",
+        },
+        3,
+        "`admitted` cannot be lowered",
+        "remove the row",
+        "policy/levels.yaml",
+    ),
+    "level_lowered_without_owner": Refused(
+        {"policy/levels.yaml": f"levels:\n  source:\n    admitted: {LOWERED.replace('owner', 'author')}\n"},
+        3,
+        "`levels.source.admitted.owner` is missing",
+        "write",
+        "policy/levels.yaml",
+    ),
+    "level_lowered_until_no_day": Refused(
+        {"policy/levels.yaml": f"levels:\n  source:\n    admitted: {LOWERED.replace('03-31', '02-30')}\n"},
+        3,
+        "day is out of range",
+        "correct",
+        "policy/levels.yaml",
+    ),
+    "fixed_and_standing": metadata(EACH + "  fixed: true\n  standing: warn\n", 14, "contradict", "keep one of them"),
+    "standing_deny": metadata(EACH + "  standing: deny\n", 12, "`custom.standing` must be", "confirm or warn"),
     "level_other_word": Refused(
         {"policy/levels.yaml": "levels:\n  source:\n    admitted: ignore\n"},
         3,

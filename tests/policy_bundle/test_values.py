@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import PolicyError
 from engine.policy_bundle.build import PolicyBundle
-from tests.policy_bundle.trees import built, write
+from tests.policy_bundle.trees import LOWERED, built, write
 
 
 def bundle(tmp_path: Path, *values: str, **files: str) -> PolicyBundle:
@@ -31,7 +31,7 @@ def bundle(tmp_path: Path, *values: str, **files: str) -> PolicyBundle:
         ("licenses.licenses={ISC: admit}", ("licenses", "licenses"), {"ISC": "admit"}),
         ('licenses.licenses={"ISC": "admit"}', ("licenses", "licenses"), {"ISC": "admit"}),
         ("licenses.licenses={}", ("licenses", "licenses"), {}),
-        ("levels.levels={source: {admitted: warn}}", ("levels", "levels", "source", "admitted"), "warn"),
+        ("levels.levels={source: {admitted: deny}}", ("levels", "levels", "source", "admitted"), "deny"),
     ],
 )
 def test_override(override: str, path: tuple[str, ...], value: Any, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_place_opens_from_the_current_folder(tmp_path: Path, monkeypatch: pyte
 
 
 def test_levels_for_people(tmp_path: Path) -> None:
-    policy = bundle(tmp_path, levels="levels:\n  source:\n    admitted: warn\n")
+    policy = bundle(tmp_path, levels=f"levels:\n  source:\n    admitted: {LOWERED}\n")
     assert policy.level("source", "admitted") == "warn"
     assert policy.level("source", "records_missing") == "deny"
     assert policy.level("other", "admitted") == "deny"

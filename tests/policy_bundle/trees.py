@@ -9,15 +9,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from engine.model import Model
 from engine.opa.binary import Binary, find_binary
 from engine.opa.command import OpaCommand
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
+from engine.values.operations import Levels
 
 REQUIREMENTS = "rego/admission/requirements/source"
+LOWERED = '{level: warn, owner: a@example.org, reason: new terms, until: "2027-03-31"}'
+"""A row of policy/levels.yaml that lowers a refusal for some time."""
+
 LIMITS = "rego/admission/limits/source.rego"
 RULES = "bundles/house/rules/source"
 
@@ -30,12 +34,6 @@ class Point:
 
 
 POINTS = {"source": Point({})}
-
-
-class Levels(Model):
-    """What a finding does, by point and code."""
-
-    levels: Mapping[str, Mapping[str, Literal["deny", "confirm", "warn"]]]
 
 
 class Licenses(Model):

@@ -23,7 +23,7 @@ from engine.record.checkpoint import read_anchor
 from engine.record.layout import ANCHOR, EVENTS, segment_file, segment_numbers
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, RetentionRecord
-from engine.record.retention import retain_in
+from engine.record.retention import retain
 from engine.record.storage import Storage
 from engine.record.verify import verify_storage
 from engine.record.writer import Writer
@@ -102,7 +102,7 @@ class Session:
         self.made += 100
         try:
             with opened(self.disk) as log:
-                retain_in(log, 200, 180, self.now)
+                retain(log, 200, "d-1", self.now, "user:lee", "disk full")
                 body = decision(self.made)
                 log.append(body)
                 self.acknowledged.append(body.decision_id)
@@ -328,7 +328,7 @@ def test_planted_bug_of_removing_without_a_line_is_found(monkeypatch: pytest.Mon
     monkeypatch.setattr(RecordLog, "append", lambda log, *_: log.seq)
     session = segmented_before_patching()
     with opened(session.disk) as log:
-        retain_in(log, 200, 180, LATER)
+        retain(log, 200, "d-1", LATER, "user:lee", "disk full")
     assert read_anchor(session.disk, None) is not None
     assert [broken.kind.value for broken in verify_storage(session.disk).breaks] == ["retention_mismatch"]
 

@@ -18,7 +18,7 @@ from engine.record.layout import ANCHOR, CHECKPOINT, EVENTS, BreakKind, segment_
 from engine.record.log import RecordLog
 from engine.record.model import RetentionRecord
 from engine.record.reader import Filter, select
-from engine.record.retention import Retained, retain, retain_in
+from engine.record.retention import Retained, retain
 from engine.record.segments import open_segments
 from engine.record.verify import Verification, verify, verify_storage
 from tests.record.disk import SimulatedDisk, Tree
@@ -58,9 +58,15 @@ def removed(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A record from which retention has removed the first segments, and that went on."""
     state = tmp_path_factory.mktemp("removed") / "state"
     shutil.copytree(original, state)
-    retain(state, 200, 180, YEAR_LATER)
+    shortened(state, 200, YEAR_LATER)
     write(state, 40, first=500)
     return state
+
+
+def shortened(state: Path, keep_days: int, now: datetime) -> Retained | None:
+    """What retention removes from a record that nobody writes."""
+    with opened(state) as log:
+        return retain(log, keep_days, "d-1", now, "user:lee", "disk full")
 
 
 def tree_of(state: Path) -> Tree:
@@ -193,7 +199,7 @@ def test_a_verifier_that_stops_at_the_first_segment_does_not_call_the_record_who
 
 def test_retention_removes_whole_old_segments_and_tells(state: Path) -> None:
     before = segments(tree_of(state))
-    told = retain(state, 200, 180, YEAR_LATER)
+    told = shortened(state, 200, YEAR_LATER)
     assert told == Retained(1, len(before), MADE, told.size if told else 0)
     found = verify(state)
     assert (found.ok, found.removed, found.records) == (True, MADE, 1)
@@ -201,7 +207,7 @@ def test_retention_removes_whole_old_segments_and_tells(state: Path) -> None:
     (entry,) = select(state, Filter(), 10).entries
     assert isinstance(entry.body, RetentionRecord)
     assert (entry.body.first_segment, entry.body.last_segment, entry.body.last_seq) == (1, len(before), MADE)
-    assert (entry.body.keep_days, entry.body.floor_days) == (200, 180)
+    assert (entry.body.keep_days, entry.body.decision_id) == (200, "d-1")
     write(state, 50, first=300)
     again = verify(state)
     assert (again.ok, again.records) == (True, 51)
@@ -209,9 +215,9 @@ def test_retention_removes_whole_old_segments_and_tells(state: Path) -> None:
 
 def test_retention_keeps_what_is_not_old_enough(state: Path) -> None:
     before = tree_of(state)
-    assert retain(state, 366, 180, YEAR_LATER) is None
+    assert shortened(state, 366, YEAR_LATER) is None
     assert tree_of(state) == before
-    assert retain(state, 364, 180, YEAR_LATER) is not None
+    assert shortened(state, 364, YEAR_LATER) is not None
 
 
 def test_one_young_line_keeps_its_segment(state: Path) -> None:
@@ -220,20 +226,11 @@ def test_one_young_line_keeps_its_segment(state: Path) -> None:
         for number in range(201, 230):
             log.append(decision(number))
     young = segments(tree_of(state))
-    told = retain(state, 200, 180, YEAR_LATER)
+    told = shortened(state, 200, YEAR_LATER)
     assert told is not None
     assert told.last < len(young) - 1
     assert "2027-11-20" in (state / segment_file(told.last + 1)).read_text()
     assert verify(state).ok
-
-
-def test_retention_refuses_below_the_floor(state: Path) -> None:
-    before = tree_of(state)
-    for keep, floor in ((179, 180), (0, 1), (-1, 0)):
-        with pytest.raises(RecordError) as caught:
-            retain(state, keep, floor, YEAR_LATER)
-        assert caught.value.code == "engine.record_retention"
-    assert tree_of(state) == before
 
 
 def test_retention_removes_nothing_from_a_broken_record(state: Path) -> None:
@@ -241,7 +238,7 @@ def test_retention_removes_nothing_from_a_broken_record(state: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"contacts", b"kontacts", 1))
     before = segments(tree_of(state))
     with pytest.raises(RecordError) as caught:
-        retain(state, 200, 180, YEAR_LATER)
+        shortened(state, 200, YEAR_LATER)
     assert caught.value.code == "engine.record_broken"
     assert set(before) <= set(segments(tree_of(state)))
 
@@ -249,17 +246,9 @@ def test_retention_removes_nothing_from_a_broken_record(state: Path) -> None:
 def test_retention_of_a_record_in_use_goes_through_its_own_log(state: Path) -> None:
     with opened(state) as log:
         log.append(decision(200))
-        with pytest.raises(RecordError) as caught:
-            retain(state, 200, 180, YEAR_LATER, lock_seconds=0.1)
-        assert caught.value.code == "engine.record_locked"
-        assert retain_in(log, 200, 180, YEAR_LATER) is not None
+        assert retain(log, 200, "d-1", YEAR_LATER, "user:lee", "disk full") is not None
         log.append(decision(201))
     assert verify(state).ok
-
-
-def test_nothing_recorded_has_nothing_to_remove(tmp_path: Path) -> None:
-    assert retain(tmp_path / "nowhere", 200, 180, YEAR_LATER) is None
-    assert not (tmp_path / "nowhere").exists()
 
 
 def test_removal_by_anybody_else_is_tampering(original: Path, removed: Path) -> None:
@@ -305,7 +294,7 @@ def test_an_older_anchor_put_back_is_found(removed: Path, tmp_path: Path) -> Non
     state = tmp_path / "state"
     shutil.copytree(removed, state)
     before = (state / ANCHOR).read_bytes()
-    assert retain(state, 200, 180, datetime(2029, 1, 1, tzinfo=UTC)) is not None
+    assert shortened(state, 200, datetime(2029, 1, 1, tzinfo=UTC)) is not None
     assert verify(state).ok
     (state / ANCHOR).write_bytes(before)
     assert verify(state).breaks[0].kind is BreakKind.MISSING_SEGMENT
@@ -326,6 +315,6 @@ def test_a_record_written_to_seldom_ends_its_segment_when_it_is_old(tmp_path: Pa
     state = tmp_path / "state"
     with open_log(state) as log:
         log.append(decision(1))
-    assert retain(state, 200, 180, YEAR_LATER) is not None
+    assert shortened(state, 200, YEAR_LATER) is not None
     assert json.loads((state / segment_file(2)).read_bytes().splitlines()[0])["kind"] == "retention"
     assert verify(state).ok

@@ -12,6 +12,12 @@ offline(record) if {
 	record.remote == false
 }
 
+# METADATA
+# description: The hosts that this organisation admits sources from, as a set, so that a host is looked up.
+# custom:
+#   proof: hosts are only looked up in it, so an empty set refuses every host
+hosts contains host if some host in data.policy.networks.hosts
+
 # The record was or will be retrieved from one address.
 external(record) if {
 	record.kind == "external"

@@ -25,3 +25,23 @@ proven(request, kind) if {
 
 # A kind of tool whose calls are never carried out on the runner's own machine.
 off_runner(kind) if data.policy.runners.tools[kind].runs_on in {"sandbox", "client"}
+
+# The address that a run is taken to: the one that counts of the request, else the one in policy/runners.yaml.
+address := input.uri.text if input.uri.source in {"override", "inherited"}
+
+address := data.policy.runners.uri.default if input.uri.source == "default"
+
+# It is reached over TLS.
+encrypted if startswith(address, "https://")
+
+# It is reached over plain HTTP, where policy/runners.yaml admits that.
+plain if {
+	startswith(address, "http://")
+	authority := split(address, "/")[2]
+	some place in data.policy.runners.uri.unencrypted
+	some host in _hosts[place]
+	startswith(authority, host)
+	regex.match(`^(:[0-9]{1,5})?$`, substring(authority, count(host), -1))
+}
+
+_hosts := {"loopback": ["127.0.0.1", "localhost", "[::1]"]}

@@ -1,11 +1,15 @@
-# The runner to use.
+# The runner to use, and whether it has to be reached over TLS.
 package admission.limits.runner_uri
 
+import data.admission.lib.runner
 import future.keywords.not
 
-limits := {"uri": input.uri.text} if {
-	input.uri.source in {"override", "inherited"}
-	is_string(input.uri.text)
+limits := {"uri": runner.address, "encrypted": true} if {
+	is_string(runner.address)
+	runner.encrypted
 }
 
-limits := {"uri": data.policy.runners.uri.default} if input.uri.source == "default"
+limits := {"uri": runner.address, "encrypted": false} if {
+	is_string(runner.address)
+	runner.plain
+}

@@ -9,10 +9,10 @@ test_complete if {
 	every source in ["override", "inherited"] {
 		request := {"uri": {"source": source, "text": "https://b.example.com/"}}
 		limits := runner_uri.limits with input as request with data.policy as _policy
-		limits == {"uri": "https://b.example.com/"}
+		limits == {"uri": "https://b.example.com/", "encrypted": true}
 	}
 	default_limits := runner_uri.limits with input as {"uri": {"source": "default"}} with data.policy as _policy
-	default_limits == {"uri": "https://a.example.com/"}
+	default_limits == {"uri": "https://a.example.com/", "encrypted": true}
 }
 
 test_incomplete if {
@@ -27,4 +27,13 @@ test_incomplete if {
 
 test_values_missing if {
 	not runner_uri.limits with input as {"uri": {"source": "default"}} with data.policy as {}
+}
+
+test_plain if {
+	policy := {"runners": {"uri": {"default": "http://127.0.0.1:8765/", "unencrypted": ["loopback"]}}}
+	limits := runner_uri.limits with input as {"uri": {"source": "default"}} with data.policy as policy
+	limits == {"uri": "http://127.0.0.1:8765/", "encrypted": false}
+	every gone in ["runners/uri/unencrypted", "runners/uri/unencrypted/0", "runners/uri/default"] {
+		not runner_uri.limits with input as {"uri": {"source": "default"}} with data.policy as json.remove(policy, [gone])
+	}
 }

@@ -1,11 +1,13 @@
 # What environment construction may use: exactly these records, for this purpose, in this sandbox.
 package admission.limits.source
 
+import data.admission.lib.origin
 import future.keywords.not
 
 # METADATA
 # custom:
-#   proof: the comprehension drops a record that is not complete, and then the two counts differ
+#   proof: hosts that are not in both lists are only left out; the comprehension of records drops a record that is
+#     not complete, and then the two counts differ
 limits := {
 	"purpose": input.bundle.purpose,
 	"environment": input.bundle.environment,
@@ -14,7 +16,7 @@ limits := {
 	"export": {"allowed": input.bundle.exported},
 	"network": {
 		"enabled": input.bundle.network.enabled,
-		"allowed_hosts": input.bundle.network.allowed_hosts,
+		"allowed_hosts": allowed_hosts,
 		"max_requests": input.bundle.network.budget.max_requests,
 	},
 	"sandbox": {
@@ -30,6 +32,8 @@ limits := {
 	is_boolean(input.bundle.exported)
 	is_boolean(input.bundle.network.enabled)
 	is_array(input.bundle.network.allowed_hosts)
+	is_array(data.policy.networks.hosts)
+	allowed_hosts := [host | some host in input.bundle.network.allowed_hosts; host in origin.hosts]
 	is_number(input.bundle.network.budget.max_requests)
 	is_array(input.bundle.records)
 	records := [{"id": record.id, "sha256": record.content.sha256, "bytes": record.content.bytes} |

@@ -5,6 +5,8 @@ import future.keywords.not
 
 _hash := "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
+_policy := {"networks": {"hosts": []}}
+
 _clean := {"bundle": {
 	"purpose": "train",
 	"environment": "contacts_sqlite",
@@ -24,7 +26,7 @@ _clean := {"bundle": {
 }}
 
 test_complete if {
-	limits := source.limits with input as _clean
+	limits := source.limits with input as _clean with data.policy as _policy
 	limits == {
 		"purpose": "train",
 		"environment": "contacts_sqlite",
@@ -68,7 +70,7 @@ test_incomplete if {
 		"bundle/records/1/content/sha256",
 		"bundle/records/1/content/bytes",
 	] {
-		not source.limits with input as json.remove(_clean, [gone])
+		not source.limits with input as json.remove(_clean, [gone]) with data.policy as _policy
 	}
 }
 
@@ -89,7 +91,7 @@ test_wrong_type if {
 	] {
 		every wrong in [null, {}] {
 			changed := json.patch(_clean, [{"op": "replace", "path": concat("/", ["/bundle", path]), "value": wrong}])
-			not source.limits with input as changed
+			not source.limits with input as changed with data.policy as _policy
 		}
 	}
 }
@@ -97,10 +99,26 @@ test_wrong_type if {
 test_records_are_a_filled_list if {
 	record := _clean.bundle.records[0]
 	filled := json.patch(_clean, [{"op": "replace", "path": "/bundle/records", "value": [record]}])
-	limits := source.limits with input as filled
+	limits := source.limits with input as filled with data.policy as _policy
 	limits.records == [{"id": "contacts-1", "sha256": _hash, "bytes": 12}]
 	every wrong in [[], {"0": record}, [record, null]] {
 		changed := json.patch(_clean, [{"op": "replace", "path": "/bundle/records", "value": wrong}])
-		not source.limits with input as changed
+		not source.limits with input as changed with data.policy as _policy
+	}
+}
+
+_allowing(hosts) := json.patch(
+	_clean,
+	[{"op": "replace", "path": "/bundle/network/allowed_hosts", "value": hosts}],
+)
+
+test_hosts_stand_in_both_lists if {
+	limits := source.limits with input as _allowing(["b.example.org", "a.example.org", null])
+		with data.policy as {"networks": {"hosts": ["a.example.org", "c.example.org"]}}
+	limits.network.allowed_hosts == ["a.example.org"]
+	none := source.limits with input as _allowing(["a.example.org"]) with data.policy as _policy
+	none.network.allowed_hosts == []
+	every gone in ["networks", "networks/hosts"] {
+		not source.limits with input as _clean with data.policy as json.remove(_policy, [gone])
 	}
 }

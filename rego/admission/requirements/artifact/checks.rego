@@ -24,6 +24,7 @@ validated if {
 #   run as WebAssembly.
 # custom:
 #   code: artifact_not_isolated
+#   fixed: true
 #   remedy: Run it again in a profile of policy/sandbox.yaml whose backend is a restricted process or a container
 #   after: [artifact_not_validated]
 # labels:

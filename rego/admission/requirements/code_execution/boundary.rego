@@ -9,6 +9,7 @@ import future.keywords.not
 # description: The engine asks for all boundaries, whatever the request says.
 # custom:
 #   code: boundaries_incomplete
+#   fixed: true
 #   remedy: Report this with the decision id, it is a fault of the engine
 #   after:
 #     - "invalid_request:network_access_must_be_denied"
@@ -27,6 +28,7 @@ complete if boundary.all_needed
 # description: A boundary that is only declared is none. Who may hold each is a value in policy/sandbox.yaml.
 # custom:
 #   code: boundary_not_enforced
+#   fixed: true
 #   each: required.boundaries
 #   remedy: Run `engine doctor --sandbox`, and install or switch on what it names
 #   reads: [sandbox.profiles, sandbox.floor.boundaries]

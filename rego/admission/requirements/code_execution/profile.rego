@@ -58,6 +58,7 @@ admitted if {
 # description: The build refuses such a profile; this refuses its use.
 # custom:
 #   code: profile_below_floor
+#   fixed: true
 #   remedy: Bring limits and boundaries of the profile within the floor of policy/sandbox.yaml
 #   reads: [sandbox.profiles, sandbox.floor]
 #   after:

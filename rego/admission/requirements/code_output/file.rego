@@ -9,6 +9,7 @@ import future.keywords.not
 #   kept. What a secret of a vendor looks like is a value in policy/secrets.yaml.
 # custom:
 #   code: artifact_secret
+#   standing: warn
 #   each: artifacts
 #   empty: allowed
 #   after:

@@ -8,6 +8,7 @@ import future.keywords.not
 # description: An approval is known by the id that a confirm gave; what else a caller states about it does not count.
 # custom:
 #   code: approval_unknown
+#   fixed: true
 #   each: approvals
 #   empty: allowed
 #   remedy: Use the approval id of a decision of this engine, or ask without one to get a new one
@@ -20,6 +21,7 @@ known(given) if given.state in {"requested", "granted", "refused", "used"}
 # description: Until then nothing runs.
 # custom:
 #   code: approval_pending
+#   fixed: true
 #   each: approvals
 #   empty: allowed
 #   remedy: Wait until it is granted with `engine approvals grant`, then ask again
@@ -31,6 +33,7 @@ decided(given) if given.state in {"granted", "refused", "used"}
 # description: A person who refuses ends the matter for this request.
 # custom:
 #   code: approval_refused
+#   fixed: true
 #   each: approvals
 #   empty: allowed
 #   remedy: Read the reason with `engine approvals show`, and change the request
@@ -42,6 +45,7 @@ not_refused(given) if given.state in {"requested", "granted", "used"}
 # description: An approval is for one decision; a replayed one is none.
 # custom:
 #   code: approval_used
+#   fixed: true
 #   each: approvals
 #   empty: allowed
 #   remedy: Ask without an approval to get a new one
@@ -53,6 +57,7 @@ unused(given) if given.state in {"requested", "granted", "refused"}
 # description: It is bound to the digest of the input, which covers the caller and every argument.
 # custom:
 #   code: approval_input_changed
+#   fixed: true
 #   each: approvals
 #   empty: allowed
 #   remedy: Send the request that was approved, or ask for an approval of this one
@@ -64,6 +69,7 @@ same_input(given) if approval.for_this_input(given)
 # description: Whoever approved did so knowing other rules or values.
 # custom:
 #   code: approval_policy_changed
+#   fixed: true
 #   each: approvals
 #   empty: allowed
 #   remedy: Ask without an approval to get a new one under the policy in force
@@ -75,6 +81,7 @@ same_policy(given) if approval.under_this_policy(given)
 # description: How long it holds is a value in policy/approvals.yaml.
 # custom:
 #   code: approval_expired
+#   fixed: true
 #   each: approvals
 #   empty: allowed
 #   remedy: Ask without an approval to get a new one
@@ -86,6 +93,7 @@ in_time(given) if approval.in_time(given)
 # description: Names are compared exactly. A caller without a name needs its way of asking in policy/approvals.yaml.
 # custom:
 #   code: approval_by_requester
+#   fixed: true
 #   each: approvals
 #   empty: allowed
 #   remedy: Let another person approve; a caller without a name asks with a token of `engine tokens issue`

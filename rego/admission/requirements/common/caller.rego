@@ -8,6 +8,7 @@ import future.keywords.not
 #   asking that need no such list are named there.
 # custom:
 #   code: caller_out_of_scope
+#   fixed: true
 #   remedy: Use a token whose scope has this point, or ask whoever decides on policy/callers.yaml
 #   reads: [callers.unscoped, callers.certificates]
 # labels:

@@ -53,6 +53,7 @@ compatible if {
 # description: Both the license decision and the table in policy/licenses.yaml accept it for this purpose and export.
 # custom:
 #   code: license_review_required
+#   standing: confirm
 #   after: [license_incompatible]
 #   proof: a license that offers alternatives may be taken under any one of them; each word of that one is asked for
 #   remedy: Have a person review the license; a reviewed decision is replaced by a new one that accepts this content

@@ -35,6 +35,7 @@ pinned(tool) if is_string(mcp.pinned(tool).definition)
 # description: A definition is pinned by the digest of all of it; any change needs a new admission.
 # custom:
 #   code: definition_changed
+#   fixed: true
 #   each: tools
 #   empty: allowed
 #   after: [definition_unknown, server_not_admitted]

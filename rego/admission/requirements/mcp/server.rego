@@ -4,7 +4,7 @@ import data.admission.lib.mcp
 import future.keywords.not
 
 # METADATA
-# title: MCP servers are not supported by the sidecar.
+# title: No MCP server is started by a command
 # description: A server that is started by a command would run on the runner's machine, outside of every sandbox.
 #   Transports are values in policy/runners.yaml.
 # custom:

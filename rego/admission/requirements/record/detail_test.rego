@@ -19,12 +19,17 @@ _requests := {
 	"no detail": {"retention_days": 30},
 	"no days": {"detail": "summary"},
 	"days are text": {"detail": "summary", "retention_days": "30"},
+	"decisions": {"detail": "decisions", "retention_days": 30, "policy_in_force": true},
+	"other policy": {"detail": "decisions", "retention_days": 30, "policy_in_force": false},
+	"policy not looked at": {"detail": "decisions", "retention_days": 30},
 	"days are null": {"detail": "summary", "retention_days": null},
 }
 
-_summaries := {"summary", "too short", "no days", "days are text", "days are null"}
+_record := {"decisions", "other policy", "policy not looked at"}
 
-_counted := {"summary", "payload", "other detail", "no detail"}
+_summaries := {"summary", "too short", "no days", "days are text", "days are null"} | _record
+
+_counted := {"summary", "payload", "other detail", "no detail"} | _record
 
 test_detail_admitted if {
 	held := {[profile, name] |
@@ -44,6 +49,11 @@ test_kept_long_enough if {
 	}
 	counted := {[profile, name] | some profile in ["closed", "debug"]; some name in _counted}
 	held == counted | {["debug", "too short"]}
+}
+
+test_policy_in_force if {
+	held := {name | some name, request in _requests; detail.policy_in_force with input as request}
+	held == (object.keys(_requests) - {"other detail", "no detail"}) - {"other policy", "policy not looked at"}
 }
 
 test_values_missing if {

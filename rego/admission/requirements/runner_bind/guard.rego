@@ -8,6 +8,7 @@ import future.keywords.not
 #   policy/runners.yaml.
 # custom:
 #   code: bind_without_token
+#   fixed: true
 #   remedy: Set a token for the listener, or bind it to 127.0.0.1
 #   reads: [runners.listeners.unguarded, runners.listeners.guards]
 # labels:

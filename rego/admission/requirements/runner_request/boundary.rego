@@ -22,6 +22,7 @@ enforcement_admitted if input.sandbox_permission.enforcement in data.policy.runn
 #   whatever enforcement is asked for.
 # custom:
 #   code: LOCAL_NETWORK_UNSUPPORTED_MESSAGE
+#   fixed: true
 #   after: [backend_not_admitted]
 #   remedy: Use a remote backend that was shown to control its network, or leave out the network
 #   reads: ["runners.backends.{agent.sandbox}", runners.default_backend]
@@ -39,6 +40,7 @@ network_open_on_runner if {
 # description: The proof is this engine's own, of this backend. What counts as one is a value in policy/runners.yaml.
 # custom:
 #   code: egress_not_proven
+#   fixed: true
 #   after: [backend_not_admitted, LOCAL_NETWORK_UNSUPPORTED_MESSAGE]
 #   proof: the proof of the backend of this run and of this boundary is asked for; others say nothing of it
 #   remedy: Use a backend that was shown to control its network, or leave out the network
@@ -57,6 +59,7 @@ network_held if {
 # description: The proof is this engine's own, of this backend, whatever enforcement is asked for.
 # custom:
 #   code: FILESYSTEM_UNSUPPORTED_MESSAGE
+#   fixed: true
 #   after: [backend_not_admitted]
 #   proof: the proof of the backend of this run and of this boundary is asked for; others say nothing of it
 #   remedy: Leave out the file system, or use a backend that was shown to hold a file system jail

@@ -1,5 +1,6 @@
 package admission.requirements.runner_uri.allowlist
 
+import data.admission.lib.runner
 import future.keywords.not
 
 # METADATA
@@ -19,3 +20,18 @@ allowlisted if {
 }
 
 allowlisted if input.uri.source == "default"
+
+# METADATA
+# title: A run leaves this machine over TLS only
+# description: It carries secrets. Whether plain HTTP to this machine itself is admitted is a value in
+#   policy/runners.yaml.
+# custom:
+#   code: uri_unencrypted
+#   after: [uri_not_allowlisted]
+#   remedy: Use an https address
+#   reads: [runners.uri.unencrypted, runners.uri.default]
+# labels:
+#   row: D41
+confidential if runner.encrypted
+
+confidential if runner.plain

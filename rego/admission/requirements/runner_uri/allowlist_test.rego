@@ -35,3 +35,21 @@ test_values_missing if {
 		not allowlist.allowlisted with input as _requests.inherited with data.policy as policy
 	}
 }
+
+test_confidential if {
+	policy := {"runners": {"uri": {"default": "http://127.0.0.1:8765/", "unencrypted": ["loopback"]}}}
+	held := {text |
+		some text in [
+			"https://b.example.com/", "http://127.0.0.1/", "http://localhost:8765/a", "http://[::1]:1/",
+			"http://b.example.com/", "http://127.0.0.1.example.com/", "http://127.0.0.10/", "http://127.0.0.1:1@b/",
+			"http://127.0.0.1:x/", "http://localhostess:1/", "ftp://127.0.0.1/", "127.0.0.1:8765", "",
+		]
+		allowlist.confidential with input as {"uri": {"source": "override", "text": text}} with data.policy as policy
+	}
+	held == {"https://b.example.com/", "http://127.0.0.1/", "http://localhost:8765/a", "http://[::1]:1/"}
+	allowlist.confidential with input as _requests["default"] with data.policy as policy
+	every gone in ["runners", "runners/uri", "runners/uri/default", "runners/uri/unencrypted"] {
+		not allowlist.confidential with input as _requests["default"] with data.policy as json.remove(policy, [gone])
+	}
+	not allowlist.confidential with input as {"uri": {"source": "override"}} with data.policy as policy
+}

@@ -8,6 +8,7 @@ import future.keywords.not
 # description: The engine asks for all boundaries, whatever the request says.
 # custom:
 #   code: boundaries_incomplete
+#   fixed: true
 #   remedy: Report this with the decision id, it is a fault of the engine
 complete if boundary.all_needed
 
@@ -16,6 +17,7 @@ complete if boundary.all_needed
 # description: A boundary that is only declared is none. Who may hold each is a value in policy/sandbox.yaml.
 # custom:
 #   code: boundary_not_enforced
+#   fixed: true
 #   each: required.boundaries
 #   remedy: Run `engine doctor --sandbox`, and install or switch on what it names
 #   reads: ["sandbox.profiles.{profile}", sandbox.floor.boundaries]
@@ -29,6 +31,7 @@ enforced(needed) if boundary.proven(input.profile, needed.id)
 # description: What stands behind each word is in the table of boundaries; all of it has to be held.
 # custom:
 #   code: declared_boundary_not_enforced
+#   fixed: true
 #   each: declared
 #   empty: allowed
 #   remedy: Run `engine doctor --sandbox`, and install or switch on what it names

@@ -8,6 +8,7 @@ import future.keywords.not
 # description: What was never tried is not known to hold anything.
 # custom:
 #   code: probe_missing
+#   fixed: true
 #   remedy: Run `engine doctor --sandbox` to see what is missing; then ask again
 #   reads: ["sandbox.profiles.{profile}"]
 #   after: [profile_unknown]
@@ -20,6 +21,7 @@ tried if boundary.tried(input.profile)
 # description: A result from elsewhere, from before something was changed, or that somebody edited counts for nothing.
 # custom:
 #   code: probe_foreign
+#   fixed: true
 #   remedy: Ask again in a minute, the engine tries the sandbox anew; `engine doctor --sandbox` tells what is missing
 #   after: [profile_unknown, probe_missing]
 # labels:
@@ -31,6 +33,7 @@ made_here if boundary.tried_here(input.profile)
 # description: For how long one counts is a value in policy/sandbox.yaml.
 # custom:
 #   code: probe_stale
+#   fixed: true
 #   remedy: Ask again in a minute, the engine tries the sandbox anew; `engine doctor --sandbox` tells what is missing
 #   reads: [sandbox.probe_max_age_seconds]
 #   after: [profile_unknown, probe_missing, probe_foreign]

@@ -19,6 +19,7 @@ known if is_string(sandbox.isolation(input.profile))
 # description: The build refuses such a profile; this refuses its use.
 # custom:
 #   code: profile_below_floor
+#   fixed: true
 #   remedy: Bring limits and boundaries of the profile within the floor of policy/sandbox.yaml
 #   reads: ["sandbox.profiles.{profile}", sandbox.floor]
 #   after: [profile_unknown]

@@ -25,6 +25,7 @@ path_allowed if {
 # description: Links are resolved one by one by the engine, and none is followed to the outside.
 # custom:
 #   code: symlink_escape
+#   fixed: true
 #   after: [path_not_allowed]
 #   remedy: Replace the link by the file itself
 # labels:

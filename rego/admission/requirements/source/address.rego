@@ -25,8 +25,8 @@ canonical(record) if {
 }
 
 # METADATA
-# title: The host of every external record is on the allowlist
-# description: The exact host name; a subdomain is another host.
+# title: The source bundle lists the host of every external record
+# description: The exact host name, in network.allowed_hosts of the source bundle; a subdomain is another host.
 # custom:
 #   code: host_not_allowlisted
 #   each: bundle.records
@@ -41,6 +41,26 @@ host_allowlisted(record) if {
 	is_string(record.url.host)
 	record.url.host != ""
 	record.url.host in _allowed_hosts
+}
+
+# METADATA
+# title: The organisation admits the host of every external record
+# description: The exact host name, in policy/networks.yaml; a subdomain is another host. The list of the source
+#   bundle cannot add to it.
+# custom:
+#   code: host_not_admitted
+#   each: bundle.records
+#   after: [record_kind_not_admitted, record_kind_contradicted, url_not_canonical]
+#   remedy: Use a source that policy/networks.yaml lists under `hosts`, or ask compliance to add this host there
+#   reads: [networks.hosts]
+# labels:
+#   row: A20
+host_admitted(record) if origin.offline(record)
+
+host_admitted(record) if {
+	origin.external(record)
+	is_string(record.url.host)
+	record.url.host in origin.hosts
 }
 
 # METADATA

@@ -59,6 +59,26 @@ test_host_allowlisted if {
 	held == {"external", "fixture"}
 }
 
+test_host_admitted if {
+	policy := {"networks": {"hosts": ["other.example.org", "data.example.org"]}}
+	records := {
+		"external": _clean,
+		"fixture": _fixture,
+		"subdomain": _with({"host": "www.data.example.org"}),
+		"parent": _with({"host": "example.org"}),
+		"upper case": _with({"host": "DATA.example.org"}),
+		"host is null": _with({"host": null}),
+		"host missing": json.remove(_clean, ["url/host"]),
+		"no kind": json.remove(_clean, ["kind"]),
+	}
+	held := {name | some name, record in records; address.host_admitted(record) with data.policy as policy}
+	held == {"external", "fixture"}
+	every gone in ["networks", "networks/hosts", "networks/hosts/1"] {
+		not address.host_admitted(_clean) with data.policy as json.remove(policy, [gone])
+		address.host_admitted(_fixture) with data.policy as json.remove(policy, [gone])
+	}
+}
+
 test_empty_allowlist if {
 	every request in [_request([]), _request(null), _request({}), _request("data.example.org"), {}] {
 		not address.host_allowlisted(_clean) with input as request

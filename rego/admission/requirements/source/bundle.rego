@@ -34,6 +34,7 @@ fits(problem) if problem.kind == "fits"
 # description: A digest that an earlier check gave was stated, and the bundle has another one now.
 # custom:
 #   code: bundle_changed
+#   fixed: true
 #   after: [bundle_missing]
 #   remedy: Check the source bundle again and use the digest of that check
 # labels:

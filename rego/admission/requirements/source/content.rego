@@ -8,6 +8,7 @@ import future.keywords.not
 # description: What is not there cannot be hashed, and what cannot be hashed cannot be admitted.
 # custom:
 #   code: content_missing
+#   fixed: true
 #   each: bundle.records
 #   remedy: Put the file at the record's path inside the source bundle
 # labels:
@@ -19,6 +20,7 @@ content_present(record) if digest.sha256(record.content.sha256)
 # description: The hash ties license decision, record and content together.
 # custom:
 #   code: content_hash_missing
+#   fixed: true
 #   each: bundle.records
 #   remedy: Write the SHA-256 of the content file into the record, as 64 lower-case hex digits
 # labels:
@@ -30,6 +32,7 @@ hash_stated(record) if digest.sha256(record.sha256)
 # description: The engine hashes the content itself, every time.
 # custom:
 #   code: content_hash_mismatch
+#   fixed: true
 #   each: bundle.records
 #   after: [content_missing, content_hash_missing]
 #   remedy: Restore the content that was described, or describe this content and have it decided anew
@@ -38,4 +41,22 @@ hash_stated(record) if digest.sha256(record.sha256)
 hash_matches(record) if {
 	is_string(record.sha256)
 	record.sha256 == record.content.sha256
+}
+
+# METADATA
+# title: Every file of the source bundle is the content of a record
+# description: What no record names has no license decision. What may stand beside the content, such as a license
+#   text, is a value in policy/sources.yaml.
+# custom:
+#   code: content_not_declared
+#   each: undeclared
+#   empty: allowed
+#   after: [bundle_missing]
+#   remedy: Remove the file or folder, or describe it in a record; policy/sources.yaml names what may stand beside
+#   reads: [sources.beside_content]
+# labels:
+#   row: A100
+declared(member) if {
+	member.regular == true
+	member.id in data.policy.sources.beside_content
 }

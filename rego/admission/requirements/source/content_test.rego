@@ -45,3 +45,20 @@ test_hash_stated if {
 test_hash_matches if {
 	{name | some name, record in _records; content.hash_matches(record)} == {"clean", "both hashes are empty"}
 }
+
+test_declared if {
+	policy := {"sources": {"beside_content": ["LICENSE", "docs/"]}}
+	members := {
+		"file": {"id": "LICENSE", "regular": true},
+		"folder": {"id": "docs/", "regular": true},
+		"link": {"id": "LICENSE", "regular": false},
+		"kind missing": {"id": "LICENSE"},
+		"other file": {"id": "content/LICENSE", "regular": true},
+		"below": {"id": "docs/a", "regular": true},
+		"path missing": {"regular": true},
+	}
+	{name | some name, member in members; content.declared(member) with data.policy as policy} == {"file", "folder"}
+	every gone in ["sources", "sources/beside_content", "sources/beside_content/0"] {
+		not content.declared(members.file) with data.policy as json.remove(policy, [gone])
+	}
+}

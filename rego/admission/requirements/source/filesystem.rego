@@ -7,6 +7,7 @@ import future.keywords.not
 # description: The boundaries that may stand there are values in policy/sandbox.yaml.
 # custom:
 #   code: filesystem_not_isolated
+#   fixed: true
 #   after: [bundle_missing]
 #   remedy: Set sandbox.filesystem to artifact_subdir
 #   reads: [sandbox.filesystem]
@@ -19,6 +20,7 @@ isolated if is_array(data.policy.sandbox.filesystem[input.bundle.sandbox.filesys
 # description: Some backend holds the stated boundary, in a way that policy/sandbox.yaml accepts for it.
 # custom:
 #   code: boundary_not_enforced
+#   fixed: true
 #   after: [bundle_missing, filesystem_not_isolated]
 #   proof: one backend that was shown to hold the stated boundary is enough; the others are not used
 #   remedy: Run `engine doctor` to see what this machine can enforce, and use one that can hold this boundary

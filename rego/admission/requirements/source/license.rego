@@ -54,6 +54,7 @@ compatible(record) if {
 # description: Both the license decision and the table in policy/licenses.yaml accept it for this purpose and export.
 # custom:
 #   code: license_review_required
+#   standing: confirm
 #   each: bundle.records
 #   after: [license_incompatible]
 #   remedy: Have a person review the license; a reviewed decision is replaced by a new one that accepts this content

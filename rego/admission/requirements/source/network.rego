@@ -45,6 +45,7 @@ budget_left(record) if {
 # description: Demanded of every source bundle, also of one that needs no network.
 # custom:
 #   code: source_audit_off
+#   fixed: true
 #   after: [bundle_missing]
 #   remedy: Set network.audit_required to true
 # labels:

@@ -19,6 +19,7 @@ generated_code_disabled if input.bundle.sandbox.generated_code in data.policy.sa
 # description: Both the source bundle and policy/sandbox.yaml say so.
 # custom:
 #   code: redaction_off
+#   fixed: true
 #   after: [bundle_missing]
 #   remedy: Set sandbox.redaction to true
 #   reads: [sandbox.redaction]

@@ -48,6 +48,7 @@ not_nested(known) if {
 # description: The engine's own state says who started it; a subagent that it does not know has no parent.
 # custom:
 #   code: not_parent
+#   fixed: true
 #   after: [invalid_child_id]
 #   proof: the child that this request names is asked for; the engine knows one of each id
 #   remedy: Ask from the conversation that started the subagent

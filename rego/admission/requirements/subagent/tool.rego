@@ -39,6 +39,7 @@ no_deny_rule if tools.outcome_by_name(input.asked, subagent.row(input.operation)
 # description: Where a rule or the base of the policy asks one, exactly this operation is approved or refused.
 # custom:
 #   code: confirmation_by_default
+#   standing: confirm
 #   after: [operation_not_admitted, tool_not_in_profile, denied_by_default, denied_by_rule]
 #   remedy: Let a person approve exactly this operation with `engine approvals grant`, then ask again with the approval
 #   reads: ["subagents.operations.{operation}", "tools.policies.{asked.policy}"]
@@ -76,6 +77,7 @@ policy_known if not input.asked.policy
 # description: A policy names the principals that may ask under it. For anybody else it is deny_all.
 # custom:
 #   code: tool_policy_principal
+#   fixed: true
 #   after: [tool_policy_unknown]
 #   remedy: Name a policy that this principal may use, or ask whoever decides on policy/tools.yaml
 #   reads: ["tools.policies.{asked.policy}.principals"]

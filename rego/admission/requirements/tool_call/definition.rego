@@ -8,6 +8,7 @@ import future.keywords.not
 # description: A server that changes the definition of a tool has another tool, which has to be looked at again.
 # custom:
 #   code: definition_changed
+#   fixed: true
 #   remedy: Send the definition with the call; when it changed, let somebody look at it and pin its digest
 #   reads: ["tools.tools.{call.tool}.definition"]
 #   after: [tool_unknown]

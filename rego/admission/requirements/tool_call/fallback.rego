@@ -27,6 +27,7 @@ decided if tools.base(input.asked) == "confirm_all"
 #   is no guarantee about the program that the system will run.
 # custom:
 #   code: confirmation_by_default
+#   standing: confirm
 #   remedy: Let a person approve this call with `engine approvals grant`, or ask for an allow rule that covers it
 #   reads: ["tools.policies.{asked.policy}"]
 #   after: [tool_unknown, denied_by_default, denied_by_rule, confirmation_by_rule]

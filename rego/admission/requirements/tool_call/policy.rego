@@ -21,6 +21,7 @@ policy_known if not input.asked.policy
 # description: A policy names the principals that may ask under it. For anybody else it is deny_all.
 # custom:
 #   code: tool_policy_principal
+#   fixed: true
 #   remedy: Name a policy that this principal may use, or ask whoever decides on policy/tools.yaml
 #   reads: ["tools.policies.{asked.policy}.principals"]
 #   after: [tool_policy_unknown]

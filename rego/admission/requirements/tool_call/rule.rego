@@ -21,6 +21,7 @@ no_deny_rule if count(tool_call.denying) == 0
 # description: Confirm rules come before allow rules, and match as deny rules do.
 # custom:
 #   code: confirmation_by_rule
+#   standing: confirm
 #   remedy: Let a person approve exactly this call with `engine approvals grant`, then ask again with the approval
 #   reads: ["tools.policies.{asked.policy}"]
 #   after: [tool_unknown, denied_by_rule, denied_by_default]

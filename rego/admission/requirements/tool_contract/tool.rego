@@ -67,6 +67,7 @@ schema_compatible(tool) if {
 # description: A definition may be pinned by its digest in policy/tools.yaml; any change needs a new admission.
 # custom:
 #   code: definition_changed
+#   fixed: true
 #   each: tools
 #   empty: allowed
 #   after: [tool_unknown]

@@ -8,6 +8,7 @@ import future.keywords.not
 # description: A request that names none is under deny_all; one that names an unknown one is too, and is told so.
 # custom:
 #   code: tool_policy_unknown
+#   standing: warn
 #   remedy: Name a policy that is listed in policy/tools.yaml
 #   proof: without a policy nothing is shown
 # labels:
@@ -21,6 +22,7 @@ policy_known if not input.asked.policy
 # description: A policy names the principals that may ask under it. For anybody else it is deny_all.
 # custom:
 #   code: tool_policy_principal
+#   standing: warn
 #   remedy: Name a policy that this principal may use, or ask whoever decides on policy/tools.yaml
 #   reads: ["tools.policies.{asked.policy}.principals"]
 #   after: [tool_policy_unknown]

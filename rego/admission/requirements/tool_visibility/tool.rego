@@ -9,6 +9,7 @@ import future.keywords.not
 # description: Tools are known by their exact name. One whose definition cannot be read has none.
 # custom:
 #   code: tool_unknown
+#   standing: warn
 #   each: tools
 #   empty: allowed
 #   remedy: List a tool of policy/tools.yaml, spelled as it is there, or ask for an entry for this one
@@ -21,6 +22,7 @@ tool_known(tool) if tools.known(tool.name)
 # description: Under deny_all, which is in force where no policy is named, a prompt holds no tool, whatever the profile.
 # custom:
 #   code: tool_hidden
+#   standing: warn
 #   each: tools
 #   empty: allowed
 #   remedy: Name a policy of policy/tools.yaml whose base shows tools, if this agent is meant to have any
@@ -36,6 +38,7 @@ tool_shown(tool) if tools.shown(input.asked, tool.name)
 #   know, no tool is shown.
 # custom:
 #   code: tool_not_in_profile
+#   standing: warn
 #   each: tools
 #   empty: allowed
 #   remedy: Name a profile that has the tool, or ask whoever decides on policy/tools.yaml to list it there
@@ -50,6 +53,7 @@ tool_in_profile(tool) if tools.in_profile(input.asked, tool.name)
 # description: A server that changes the definition of a tool has another tool, which has to be looked at again.
 # custom:
 #   code: definition_changed
+#   standing: warn
 #   each: tools
 #   empty: allowed
 #   remedy: List the tool with its definition; when that changed, let somebody look at it and pin its digest
@@ -62,6 +66,7 @@ as_pinned(tool) if tool_visibility.defined(tool)
 # description: Of two tools with one name nobody knows which would be called.
 # custom:
 #   code: tool_listed_twice
+#   standing: warn
 #   each: tools
 #   empty: allowed
 #   remedy: Leave out one of the two, or let it have a name of its own

@@ -1,0 +1,75 @@
+"""policy/levels.yaml beside the rules: rows that mean nothing or may not be, and the refusals that are lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import Location
+from engine.policy_bundle.catalogue import Entries, quoted
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.build import PolicyBundle
+
+_STRICTNESS = ("warn", "confirm", "deny")
+
+
+def level_problems(
+    levels: Mapping[str, Mapping[str, Any]], entries: Mapping[str, Entries]
+) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """What is wrong with the rows: path, message, remedy."""
+    for point, codes in levels.items():
+        if point not in entries:
+            yield ("levels", point), f"there is no decision point `{point}`", f"use one of {quoted(entries)}"
+            continue
+        for code, row in codes.items():
+            if (problem := _problem(point, code, row, entries[point])) is not None:
+                yield ("levels", point, code), *problem
+
+
+def _problem(point: str, code: str, row: Any, entries: Entries) -> tuple[str, str] | None:
+    if code in entries.generated:
+        return f"`{code}` always denies: without it no requirement could be asked", "remove the row"
+    requirement = entries.requirements.get(code)
+    if requirement is None:
+        return f"no requirement of `{point}` has the code `{code}`", "correct the code, or remove the row"
+    level = row if isinstance(row, str) else row["level"]
+    if requirement.fixed and level != "deny":
+        message = f"`{code}` cannot be lowered: {requirement.file}:{requirement.line} states `fixed: true`"
+        return message, "remove the row"
+    if isinstance(row, str) and _STRICTNESS.index(level) < _STRICTNESS.index(requirement.standing):
+        message = f"`{level}` lowers `{code}` from {requirement.standing} without an owner and a last day"
+        return (
+            message,
+            "write level, owner, reason and until, as the head of policy/levels.yaml shows, or remove the row",
+        )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A refusal that this organisation has lowered, with who answers for it, why, and its last day."""
+
+    point: str
+    code: str
+    level: str
+    owner: str
+    reason: str
+    until: str
+    where: Location | None
+
+    def __str__(self) -> str:
+        place = "policy/levels.yaml" if self.where is None else str(self.where)
+        text = f"{place}: `{self.code}` at point `{self.point}` is lowered to {self.level} until {self.until}"
+        return f"{text} by {self.owner}: {self.reason}"
+
+
+def lowered_in(policy: PolicyBundle) -> tuple[Lowered, ...]:
+    """Every row of policy/levels.yaml with an owner, in its order; past their last day they deny again."""
+    return tuple(
+        Lowered(point, code, **row, where=policy.row(("levels", "levels", point, code)).where)
+        for point, codes in policy.data.get("levels", {}).get("levels", {}).items()
+        for code, row in codes.items()
+        if isinstance(row, dict)
+    )

@@ -1,0 +1,37 @@
+package admission.lib.gathering_test
+
+import data.admission.lib.gathering
+import future.keywords.not
+
+_policy := {
+	"media": {"allow_url_media_sources": true, "url": {"hosts": ["a.example.org"]}},
+	"code": {"execution": {"python": "offline"}},
+	"sandbox": {"profiles": {"offline": {"backend": "bubblewrap"}, "strict": {"backend": "gvisor"}}},
+}
+
+test_host_looked_up if {
+	gathering.host_looked_up with input as _host("a.example.org") with data.policy as _policy
+	every host in ["b.example.org", "x.a.example.org", "", null] {
+		not gathering.host_looked_up with input as _host(host) with data.policy as _policy
+	}
+	every gone in ["media", "media/allow_url_media_sources", "media/url", "media/url/hosts", "media/url/hosts/0"] {
+		not gathering.host_looked_up with input as _host("a.example.org") with data.policy as json.remove(_policy, [gone])
+	}
+	off := object.union(_policy, {"media": {"allow_url_media_sources": false}})
+	not gathering.host_looked_up with input as _host("a.example.org") with data.policy as off
+}
+
+test_backend if {
+	gathering.backend == "gvisor" with input as _asked("strict") with data.policy as _policy
+	gathering.backend == "bubblewrap" with input as _unasked("python") with data.policy as _policy
+	every asked in [_asked("other"), _unasked("cobol"), {"action": {"language": {"value": "python"}}}, {"profile": {"stated": true}}] {
+		not gathering.backend with input as asked with data.policy as _policy
+	}
+	not gathering.backend with input as _asked("strict") with data.policy as json.remove(_policy, ["sandbox/profiles/strict"])
+}
+
+_asked(profile) := {"profile": {"stated": true, "value": profile}, "action": {"language": {"value": "python"}}}
+
+_unasked(language) := {"profile": {"stated": false}, "action": {"language": {"value": language}}}
+
+_host(name) := {"media": {"url": {"host": name}}}
