@@ -31,19 +31,25 @@ in_time(approval) if {
 	input.now < approval.expires_at
 }
 
+by_another(approval) if differ(approval.requester, approval.approver)
+
 by_another(approval) if {
-	is_string(approval.requester)
-	is_string(approval.approver)
-	plain_name(approval.requester)
+	unnamed_requester(approval)
 	plain_name(approval.approver)
-	approval.requester != approval.approver
+}
+
+differ(requester, approver) if {
+	is_string(requester)
+	is_string(approver)
+	plain_name(requester)
+	plain_name(approver)
+	requester != approver
 }
 
 # A caller without a name cannot be shown to differ from the approver; how it came in is what values list.
-by_another(approval) if {
+unnamed_requester(approval) if {
 	approval.requester_named == false
 	approval.requester_via in data.policy.approvals.unnamed_requesters
-	plain_name(approval.approver)
 }
 
 # Visible characters, with single spaces between them at most: two names that differ also look different in lists.

@@ -48,5 +48,11 @@ approver_differs if input.act == "refuse_approval"
 
 approver_differs if {
 	input.act == "grant_approval"
-	approval.by_another(object.union(input.approval, {"approver": input.caller.principal}))
+	approval.differ(input.approval.requester, input.caller.principal)
+}
+
+approver_differs if {
+	input.act == "grant_approval"
+	approval.unnamed_requester(input.approval)
+	approval.plain_name(input.caller.principal)
 }

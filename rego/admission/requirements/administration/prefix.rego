@@ -17,7 +17,7 @@ approver_differs if _approves_none
 
 approver_differs if {
 	input.act == "approve_prefix"
-	approval.by_another({"requester": input.prefix.principal, "approver": input.caller.principal})
+	approval.differ(input.prefix.principal, input.caller.principal)
 }
 
 # METADATA
