@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,37 @@ def test_a_source_bundle_that_changed_is_not_the_one_that_was_allowed(engine: En
     document.write_text(document.read_text().replace("audit_required: true", "audit_required: false"))
     got = engine.decide("source", request, context=KEY)
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
+
+
+# covers: H13
+def test_another_input_that_is_allowed_too_is_not_the_one_that_was_allowed(engine: Engine, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(BUNDLES / "offline_fixture", bundle)
+    request = {"path": str(bundle), "digest": None}
+    assert engine.decide("source", request, context=KEY).decision.outcome == "allow"
+    document = bundle / "bundle.yaml"
+    document.write_text(document.read_text().replace("acme-contacts", "acme-people"))
+    assert engine.decide("source", request).decision.outcome == "allow"  # the control: the digest alone has changed
+    got = engine.decide("source", request, context=KEY)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
+
+
+# covers: H13
+def test_the_same_input_that_is_no_longer_allowed_is_not_allowed_again(settings: Settings, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(BUNDLES / "offline_fixture", bundle)
+    document = bundle / "bundle.yaml"
+    document.write_text(document.read_text().replace("2035-11-02", "2026-11-21"))
+    request = {"path": str(bundle), "digest": None}
+    moment = [datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)]
+    with Engine(settings, now=lambda: moment[0]) as engine:
+        first = engine.decide("source", request, context=KEY)
+        assert engine.decide("source", request, context=KEY).decision == first.decision
+        moment[0] += timedelta(seconds=1)
+        got = engine.decide("source", request, context=KEY)
+        fresh = engine.decide("source", request, context=replace(KEY, idempotency_key=None))
+    assert (first.decision.outcome, got.decision.outcome, codes(got)) == ("allow", "deny", ["engine.idempotency_stale"])
+    assert (fresh.decision.input_digest, codes(fresh)) == (first.decision.input_digest, ["retention_expired"])
 
 
 def test_the_last_of_a_budget_is_given_again_to_whoever_took_it(settings: Settings) -> None:
