@@ -1,0 +1,80 @@
+"""One change of one condition, what became of it, and the results that need not be found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+WORK = ROOT / ".mutation"
+"""Where results and copies are kept; not committed."""
+
+
+class Verdict(StrEnum):
+    """What became of a mutant."""
+
+    KILLED = "killed"
+    SURVIVED = "survived"
+    INVALID = "invalid"  # it does not compile, so it could not be committed either: not counted
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """`file` (relative to the root) with the bytes from `start` to `end` replaced; `name` is stable when lines move."""
+
+    file: str
+    line: int
+    start: int
+    end: int
+    text: str
+    name: str
+
+    def applied(self, source: bytes) -> bytes:
+        """The source with this change."""
+        return source[: self.start] + self.text.encode() + source[self.end :]
+
+
+def named(mutants: Iterable[Mutant]) -> Iterator[Mutant]:
+    """The same mutants with a number behind each further one of a name."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for one in mutants:
+        seen[one.file, one.name] += 1
+        number = seen[one.file, one.name]
+        name = one.name if number == 1 else f"{one.name} ({number})"
+        yield Mutant(one.file, one.line, one.start, one.end, one.text, name)
+
+
+def short(text: str, most: int = 140) -> str:
+    """A piece of source on one line, without backticks and no longer than this."""
+    line = re.sub(r"\s+", " ", text).strip().replace("`", "'")
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def digest(*parts: bytes) -> str:
+    """One digest of many parts."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(hashlib.sha256(part).digest())
+    return found.hexdigest()
+
+
+class Results:
+    """Verdicts by what they depend on: the changed file and everything that judged it."""
+
+    def __init__(self, path: Path = WORK / "results.json") -> None:
+        self._path = path
+        self._known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+
+    def of(self, key: str, find: Callable[[], Verdict]) -> Verdict:
+        """The verdict under this key; found and kept where it is not known."""
+        if key not in self._known:
+            self._known[key] = find().value
+            self._path.parent.mkdir(exist_ok=True)
+            self._path.write_text(json.dumps(self._known), encoding="utf-8")
+        return Verdict(self._known[key])
