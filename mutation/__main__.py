@@ -10,13 +10,28 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mutation import rego
+from mutation import python, rego, tested
 from mutation.model import ROOT, Mutant, Results, Verdict
 
 ACCEPTED = ROOT / "docs" / "mutation.md"
 """Survivors that stay, each with its reason."""
 
-DEFAULT = ("rego/admission/requirements", "rego/admission/lib")
+DEFAULT = (
+    "rego/admission/requirements",
+    "rego/admission/lib",
+    "rego/admission/limits",
+    "engine/flow.py",
+    "engine/once.py",
+    "engine/decide.py",
+    "engine/enforce.py",
+    "engine/work.py",
+    "engine/drive.py",
+    "engine/record",
+    "engine/state",
+    "adapters",
+)
+"""The rules, the path, the record, the state and the hands."""
+
 _ENTRY = re.compile(r"^- ``(?P<name>.+)``$")
 
 
@@ -37,7 +52,7 @@ def files(chosen: list[str]) -> Iterator[Path]:
     for one in chosen:
         path = (ROOT / one).resolve()
         for file in [path] if path.is_file() else sorted((*path.rglob("*.rego"), *path.rglob("*.py"))):
-            if not file.stem.endswith("_test"):
+            if not file.stem.endswith("_test") and "sandbox/inside" not in file.as_posix():
                 yield file
 
 
@@ -48,14 +63,18 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print each survivor")
     chosen = parser.parse_args()
     results = Results()
-    judge = rego.Judge(results)
     judged: dict[str, list[tuple[Mutant, Verdict]]] = {}
-    for file in files(chosen.path):
-        name = file.relative_to(ROOT).as_posix()
-        started = time.perf_counter()
-        judged[name] = [(one, judge.verdict(one)) for one in rego.mutants(file)]
-        counts = Counter(verdict for _, verdict in judged[name])
-        print(f"{time.perf_counter() - started:6.1f} s  {dict(counts)}  {name}", file=sys.stderr, flush=True)
+    with tested.Judge(results) as by_pytest:
+        by_opa = rego.Judge(results)
+        for file in files(chosen.path):
+            name = file.relative_to(ROOT).as_posix()
+            started = time.perf_counter()
+            if file.suffix == ".rego":
+                judged[name] = [(one, by_opa.verdict(one)) for one in rego.mutants(file)]
+            else:
+                judged[name] = [(one, by_pytest.verdict(one)) for one in python.mutants(file)]
+            counts = Counter(verdict.value for _, verdict in judged[name])
+            print(f"{time.perf_counter() - started:7.1f} s  {name}  {dict(counts)}", file=sys.stderr, flush=True)
     return report(judged, accepted(ACCEPTED.read_text(encoding="utf-8")) if ACCEPTED.exists() else {}, chosen.list)
 
 

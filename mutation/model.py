@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -65,16 +65,20 @@ def digest(*parts: bytes) -> str:
 
 
 class Results:
-    """Verdicts by what they depend on: the changed file and everything that judged it."""
+    """What is known of mutants, by what that depends on."""
 
     def __init__(self, path: Path = WORK / "results.json") -> None:
         self._path = path
-        self._known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+        self._known: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
-    def of(self, key: str, find: Callable[[], Verdict]) -> Verdict:
-        """The verdict under this key; found and kept where it is not known."""
-        if key not in self._known:
-            self._known[key] = find().value
-            self._path.parent.mkdir(exist_ok=True)
-            self._path.write_text(json.dumps(self._known), encoding="utf-8")
-        return Verdict(self._known[key])
+    def get(self, key: str) -> list[str] | None:
+        """What was kept under this key."""
+        return self._known.get(key)
+
+    def put(self, key: str, found: list[str]) -> None:
+        """Keep it, at once: a run may be stopped at any time."""
+        self._known[key] = found
+        self._path.parent.mkdir(exist_ok=True)
+        with self._path.with_suffix(".new").open("w", encoding="utf-8") as file:
+            json.dump(self._known, file)
+        self._path.with_suffix(".new").replace(self._path)

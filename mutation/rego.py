@@ -54,12 +54,10 @@ class _File:
 
     def mutants(self, tree: dict[str, Any]) -> Iterator[Mutant]:
         rules = tree.get("rules", [])
-        heads = [json.dumps(rule["head"].get("ref", rule["head"].get("name")), default=str) for rule in rules]
         names = [_head(rule) for rule in rules]
-        for rule, name, head in zip(rules, names, heads, strict=True):
+        for rule, name in zip(rules, names, strict=True):
             if names.count(name) > 1 and not rule.get("default"):
                 yield from self._change(rule, name, "", "the alternative", "is left out")
-            del head
             seen: set[tuple[int, int, str]] = set()
             for expression in _expressions(rule):
                 place = expression["location"]
@@ -90,18 +88,12 @@ class _File:
     def _change(self, node: dict[str, Any], rule: str, new: str, old: str, what: str) -> Iterator[Mutant]:
         place = node["location"]
         text = _text(place).encode()
-        start = self.lines[place["row"] - 1] + _bytes(self.source, self.lines[place["row"] - 1], place["col"] - 1)
+        start = self.lines[place["row"] - 1] + place["col"] - 1  # OPA counts bytes
         if self.source[start : start + len(text)] != text:
             raise AssertionError(f"{self.path}:{place['row']}: OPA read something else there")
         name = f"{rule}: {short(old)} → {what}"
         file = self.path.relative_to(ROOT).as_posix()
         yield Mutant(file, place["row"], start, start + len(text), new, name)
-
-
-def _bytes(source: bytes, line: int, columns: int) -> int:
-    """OPA counts columns in bytes of the line."""
-    del source, line
-    return columns
 
 
 def _head(rule: dict[str, Any]) -> str:
@@ -155,7 +147,11 @@ class Judge:
         scope = self._reached(path)
         source = path.read_bytes()
         key = digest(mutant.name.encode(), mutant.applied(source), *(self._sources[one].encode() for one in scope))
-        return self._results.of(key, lambda: self._run(mutant.applied(source), path, scope))
+        if (known := self._results.get(key)) is not None:
+            return Verdict(known[0])
+        found = self._run(mutant.applied(source), path, scope)
+        self._results.put(key, [found])
+        return found
 
     def _run(self, source: bytes, path: Path, scope: list[Path]) -> Verdict:
         with tempfile.TemporaryDirectory(prefix="mutant-") as folder:

@@ -1,0 +1,263 @@
+"""Judges mutants of Python: by the tests that run the changed line, the cheapest files of tests first."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+from mutation.model import ROOT, WORK, Results, Verdict, digest
+from mutation.python import PythonMutant
+from mutation.warm import COLD, KILLED
+
+TESTS: Mapping[str, tuple[str, ...]] = {
+    "engine/record": ("tests/record", "tests/test_source_events.py"),
+    "engine/state": ("tests/state", "tests/test_approvals.py", "tests/test_budgets.py", "tests/test_once.py"),
+    "adapters/sandbox": ("tests/adapters/sandbox", "tests/sandboxes", "tests/adapters/test_code_hand.py"),
+    "adapters": ("tests/adapters/test_*.py", "tests/api/test_run.py"),
+    "engine": (
+        "tests/test_once.py",
+        "tests/test_approvals.py",
+        "tests/test_budgets.py",
+        "tests/test_engine.py",
+        "tests/test_faults.py",
+        "tests/adapters/test_tools.py",
+        "tests/points/test_sandbox.py",
+        "tests/points/test_tool_policy.py",
+    ),
+}
+"""Which tests judge a source, by the longest beginning of its path; those of other rooms seldom tell more."""
+
+_MOST_SECONDS = 60.0
+"""Of tests for one mutant; what they have not noticed by then counts as not noticed."""
+
+_IGNORED = (".git", ".venv", ".mutation", ".hypothesis", "__pycache__", ".*_cache", "dist", "node_modules")
+_PYTEST = ("-m", "pytest", "-p", "mutation.warm", "-n", "0", "-q", "-p", "no:cacheprovider")
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the tests of a group do without any change: their seconds, and which run each line of each file."""
+
+    seconds: Mapping[str, float]
+    lines: Mapping[str, Mapping[str, list[str]]]
+
+    def tests(self, mutant: PythonMutant) -> list[str]:
+        """The tests that reach a mutant, by the cost of their files, as many as there is time for."""
+        lines = self.lines.get(mutant.file, {})
+        found = {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
+        costs: dict[str, float] = {}
+        for test in found & self.seconds.keys():
+            file = test.partition("::")[0]
+            costs[file] = costs.get(file, 0.0) + self.seconds[test]
+        place = {test: number for number, test in enumerate(self.seconds)}
+        ordered = sorted(found & self.seconds.keys(), key=lambda one: (costs[one.partition("::")[0]], place[one]))
+        spent, chosen = 0.0, []
+        for test in ordered:
+            spent += self.seconds[test]
+            if spent > _MOST_SECONDS and chosen:
+                break
+            chosen.append(test)
+        return chosen
+
+
+class Judge:
+    """A copy of the tree and a warm pytest in it for one group of tests at a time."""
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        self._stack = ExitStack()
+        self._group = ""
+        self._baseline = Baseline({}, {})
+        self._stamp = 2_000_000_000
+        self._server: _Server | None = None
+        self._tests = b""
+
+    def __enter__(self) -> Self:
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mutation-"))
+        self._tree = Path(folder).resolve() / "tree"
+        shutil.copytree(ROOT, self._tree, symlinks=True, ignore=shutil.ignore_patterns(*_IGNORED))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        self._stack.close()
+
+    def verdict(self, mutant: PythonMutant) -> Verdict:
+        """Run the tests that reach it."""
+        group = max((one for one in TESTS if f"{mutant.file}/".startswith(f"{one}/")), key=len)
+        if group != self._group:
+            self._stop()
+            self._group, self._baseline = group, self._measured(group)
+        before = (ROOT / mutant.file).read_bytes()
+        after = mutant.applied(before)
+        key = digest(mutant.name.encode(), after)
+        tests = self._baseline.tests(mutant)
+        known = self._results.get(key)
+        if known is not None and known[0] == Verdict.KILLED and _same(known[1:]):
+            return Verdict.KILLED
+        if known is not None and known[0] == Verdict.SURVIVED and known[1:] == [digest(*_contents(tests))]:
+            return Verdict.SURVIVED
+        killer = self._killer(mutant, before, after, tests)
+        if killer is None:
+            self._results.put(key, [Verdict.SURVIVED, digest(*_contents(tests))])
+            return Verdict.SURVIVED
+        self._results.put(key, [Verdict.KILLED, killer, digest(*_contents([killer]))])
+        return Verdict.KILLED
+
+    def _killer(self, mutant: PythonMutant, before: bytes, after: bytes, tests: list[str]) -> str | None:
+        """A test that notices."""
+        if not tests:
+            return None
+        file = self._tree / mutant.file
+        seconds = 30 + 6 * sum(self._baseline.seconds[one] for one in tests)
+        try:
+            self._write(file, after)
+            if mutant.inner:
+                self._server = self._server or _Server(self._tree, _files(self._group))
+                job = {"file": str(file), "before": before.decode(), "after": after.decode(), "tests": tests}
+                told = self._server.ask({**job, "seconds": seconds})
+                if told["code"] != COLD:
+                    return (told["killer"] or tests[0]) if told["code"] == KILLED else None
+            arguments = ("-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider", *tests)
+            try:
+                done = subprocess.run(
+                    [sys.executable, *arguments],
+                    cwd=self._tree,
+                    env=_environment(self._tree),
+                    check=False,
+                    timeout=seconds,
+                    capture_output=True,
+                )
+            except subprocess.TimeoutExpired:
+                return tests[0]
+            return tests[0] if done.returncode else None
+        finally:
+            self._write(file, before)
+
+    def _write(self, file: Path, source: bytes) -> None:
+        """With a time of its own, so that no compiled file of another mutant is taken for it."""
+        file.write_bytes(source)
+        self._stamp += 10
+        os.utime(file, (self._stamp, self._stamp))
+
+    def _stop(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+    def _measured(self, group: str) -> Baseline:
+        """Run every file of tests once, unless it and the group's sources are as they were."""
+        sources = b"".join(path.read_bytes() for path in sorted((ROOT / group).rglob("*.py")))
+        seconds: dict[str, float] = {}
+        lines: dict[str, dict[str, list[str]]] = {}
+        for file in _files(group):
+            kept = WORK / "baseline" / f"{digest(sources, file.encode(), (ROOT / file).read_bytes())}.json"
+            if not kept.exists():
+                print(f"measuring {file}", file=sys.stderr, flush=True)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                kept.write_text(json.dumps(self._measure(file)), encoding="utf-8")
+            found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+            seconds |= {one: took for one, took in found["seconds"].items() if one not in found["failed"]}
+            for name, by_line in found["lines"].items():
+                own = lines.setdefault(name, {})
+                for line, tests in by_line.items():
+                    own.setdefault(line, []).extend(tests)
+        return Baseline(seconds, lines)
+
+    def _measure(self, file: str) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="baseline-") as folder:
+            (Path(folder) / "coveragerc").write_text(
+                f"[run]\nsource = {self._tree}/engine, {self._tree}/adapters\nparallel = true\nsigterm = true\n"
+                f"data_file = {folder}/data\ncontext = ${{COVERAGE_MUTATION_TEST-}}\n",
+                encoding="utf-8",
+            )
+            done = subprocess.run(
+                [sys.executable, *_PYTEST, file],
+                cwd=self._tree,
+                env={**_environment(self._tree), "MUTATION_BASELINE": folder},
+                check=False,
+                capture_output=True,
+                text=True,
+            )
+            answer = Path(folder) / "baseline.json"
+            if not answer.exists():
+                raise RuntimeError(f"{file} cannot be measured:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+        for test in found["failed"]:
+            print(f"fails or is skipped without any change: {test}", file=sys.stderr, flush=True)
+        names = {name: str(Path(name).relative_to(self._tree)) for name in found["lines"]}
+        found["lines"] = {names[name]: lines for name, lines in found["lines"].items()}
+        return found
+
+
+class _Server:
+    """A warm pytest, told what to do through two pipes."""
+
+    def __init__(self, tree: Path, files: list[str]) -> None:
+        jobs_read, jobs_write = os.pipe()
+        answers_read, answers_write = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, *_PYTEST, *files],
+            cwd=tree,
+            env={**_environment(tree), "MUTATION_SERVE": f"{jobs_read},{answers_write}"},
+            pass_fds=(jobs_read, answers_write),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(jobs_read)
+        os.close(answers_write)
+        self._jobs: TextIO = os.fdopen(jobs_write, "w")
+        self._answers: TextIO = os.fdopen(answers_read)
+        self._answer()
+
+    def ask(self, job: dict[str, Any]) -> dict[str, Any]:
+        self._jobs.write(json.dumps(job) + "\n")
+        self._jobs.flush()
+        return self._answer()
+
+    def stop(self) -> None:
+        self._jobs.close()
+        self._process.wait()
+        self._answers.close()
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._answers.readline()
+        if not line:
+            raise RuntimeError("pytest ended: run the group's tests by themselves to see why")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+def _files(group: str) -> list[str]:
+    return list(dict.fromkeys(_test_files(group)))
+
+
+def _test_files(group: str) -> Iterator[str]:
+    for one in TESTS[group]:
+        path = ROOT / one
+        found = sorted(path.rglob("test_*.py")) if path.is_dir() else sorted(ROOT.glob(one))
+        yield from (each.relative_to(ROOT).as_posix() for each in found)
+
+
+def _contents(tests: list[str]) -> list[bytes]:
+    """The tests and the text of their files."""
+    files = sorted({test.partition("::")[0] for test in tests})
+    return [*(test.encode() for test in sorted(tests)), *((ROOT / file).read_bytes() for file in files)]
+
+
+def _same(killer: list[str]) -> bool:
+    test, was = killer
+    return (ROOT / test.partition("::")[0]).exists() and digest(*_contents([test])) == was
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
