@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mutation import python, rego, tested
-from mutation.model import ROOT, Mutant, Results, Verdict
+from mutation.model import ROOT, WORK, Mutant, Results, Verdict
 
 ACCEPTED = ROOT / "docs" / "mutation.md"
 """Survivors that stay, each with its reason."""
@@ -62,10 +62,9 @@ def main() -> int:
     parser.add_argument("path", nargs="*", default=list(DEFAULT), help="files or folders; all that are held to it")
     parser.add_argument("--list", action="store_true", help="print each survivor")
     chosen = parser.parse_args()
-    results = Results()
     judged: dict[str, list[tuple[Mutant, Verdict]]] = {}
-    with tested.Judge(results) as by_pytest:
-        by_opa = rego.Judge(results)
+    by_opa = rego.Judge(Results(WORK / "rego.json"))
+    with tested.Judge(Results(WORK / "python.json")) as by_pytest:
         for file in files(chosen.path):
             name = file.relative_to(ROOT).as_posix()
             started = time.perf_counter()
@@ -75,10 +74,11 @@ def main() -> int:
                 judged[name] = [(one, by_pytest.verdict(one)) for one in python.mutants(file)]
             counts = Counter(verdict.value for _, verdict in judged[name])
             print(f"{time.perf_counter() - started:7.1f} s  {name}  {dict(counts)}", file=sys.stderr, flush=True)
-    return report(judged, accepted(ACCEPTED.read_text(encoding="utf-8")) if ACCEPTED.exists() else {}, chosen.list)
+    known = accepted(ACCEPTED.read_text(encoding="utf-8")) if ACCEPTED.exists() else {}
+    return report(judged, known, every=chosen.list)
 
 
-def report(judged: Mapping[str, list[tuple[Mutant, Verdict]]], known: Mapping[str, set[str]], every: bool) -> int:
+def report(judged: Mapping[str, list[tuple[Mutant, Verdict]]], known: Mapping[str, set[str]], *, every: bool) -> int:
     """Print the numbers of each folder and what is wrong; 0 where nothing is."""
     folders: dict[str, Counter[str]] = {}
     wrong: list[str] = []

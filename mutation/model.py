@@ -67,7 +67,7 @@ def digest(*parts: bytes) -> str:
 class Results:
     """What is known of mutants, by what that depends on."""
 
-    def __init__(self, path: Path = WORK / "results.json") -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._known: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 

@@ -45,9 +45,7 @@ def mutants(path: Path) -> Iterator[PythonMutant]:
     places = {(one.start, one.end, one.text): one for one in reversed(finder.found)}
     kept = [one for one in finder.found if places[one.start, one.end, one.text] is one]
     for one, plain in zip(kept, named(kept), strict=True):
-        yield PythonMutant(
-            one.file, one.line, one.start, one.end, one.text, plain.name, one.first, one.last, one.inner
-        )
+        yield PythonMutant(one.file, one.line, one.start, one.end, one.text, plain.name, one.first, one.last, one.inner)
 
 
 @dataclass
@@ -83,7 +81,7 @@ class _Finder(ast.NodeVisitor):
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _inside  # noqa: N815  (the names of ast)
 
-    def visit_If(self, node: ast.If | ast.IfExp | ast.While | ast.comprehension) -> None:  # noqa: N802
+    def visit_If(self, node: ast.If | ast.IfExp | ast.While | ast.comprehension) -> None:
         tests = node.ifs if isinstance(node, ast.comprehension) else [node.test]
         for test in tests:
             if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
@@ -96,7 +94,7 @@ class _Finder(ast.NodeVisitor):
 
     visit_IfExp = visit_While = visit_comprehension = visit_If  # noqa: N815
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> None:  # noqa: N802
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
         self._whole.update(node.values)
         for number, value in enumerate(node.values):
             if isinstance(value, ast.Constant):
@@ -106,12 +104,12 @@ class _Finder(ast.NodeVisitor):
             self._change(node, less, f"without {short(ast.unparse(value), 80)}")
         self.generic_visit(node)
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if isinstance(node.op, ast.Not):
             self._change(node, ast.Call(func=ast.Name("bool"), args=[node.operand], keywords=[]), "without not")
         self.generic_visit(node)
 
-    def visit_Compare(self, node: ast.Compare) -> None:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> None:
         for number, operator in enumerate(node.ops):
             if node in self._whole and not isinstance(operator, _BOUNDS):
                 continue  # a whole condition is made true and false, and a part of one is left out
@@ -123,21 +121,23 @@ class _Finder(ast.NodeVisitor):
         if all(isinstance(side, ast.Tuple) for side in sides):
             tuples = [side for side in sides if isinstance(side, ast.Tuple)]
             for number, part in enumerate(tuples[0].elts):
-                fewer = [ast.Tuple(elts=[*one.elts[:number], *one.elts[number + 1 :]], ctx=ast.Load()) for one in tuples]
+                fewer = [
+                    ast.Tuple(elts=[*one.elts[:number], *one.elts[number + 1 :]], ctx=ast.Load()) for one in tuples
+                ]
                 changed = ast.Compare(left=fewer[0], ops=node.ops, comparators=list(fewer[1:]))
                 self._change(node, changed, f"without {short(ast.unparse(part), 80)}")
         self.generic_visit(node)
 
-    def visit_Return(self, node: ast.Return) -> None:  # noqa: N802
+    def visit_Return(self, node: ast.Return) -> None:
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool):
             self._change(node.value, ast.Constant(value=not node.value.value), f"return {not node.value.value}")
         self.generic_visit(node)
 
-    def visit_Raise(self, node: ast.Raise) -> None:  # noqa: N802
+    def visit_Raise(self, node: ast.Raise) -> None:
         self._change(node, ast.Pass())
         self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "demand" and len(node.args) > 1:
             self._change(node, ast.Attribute(value=node.func.value, attr="limits", ctx=ast.Load()))
         self.generic_visit(node)

@@ -107,7 +107,7 @@ def _text(place: dict[str, Any]) -> str:
 def _operator(terms: list[Any]) -> str:
     ref = terms[0].get("value") if terms and terms[0].get("type") == "ref" else None
     named_ = ref[0].get("value") if ref and len(ref) == 1 else None
-    return _OPERATORS.get(named_, "")
+    return _OPERATORS.get(str(named_), "")
 
 
 def _expressions(node: Any) -> Iterator[dict[str, Any]]:
@@ -166,7 +166,9 @@ class Judge:
     def _reached(self, path: Path) -> list[Path]:
         """The tests that reach a file through whatever, and all that they need."""
         if path not in self._scope:
-            reaching = _closed({path}, {one: {by for by, uses in self._uses.items() if one in uses} for one in self._uses})
+            reaching = _closed(
+                {path}, {one: {by for by, uses in self._uses.items() if one in uses} for one in self._uses}
+            )
             tests = {one for one in reaching if one.stem.endswith("_test")}
             self._scope[path] = sorted(_closed(tests | {path}, self._uses))
         return self._scope[path]

@@ -8,9 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -39,6 +41,9 @@ TESTS: Mapping[str, tuple[str, ...]] = {
 _MOST_SECONDS = 60.0
 """Of tests for one mutant; what they have not noticed by then counts as not noticed."""
 
+_REMEMBERED = 6
+"""Tests that noticed the last mutants are asked first about the next one."""
+
 _IGNORED = (".git", ".venv", ".mutation", ".hypothesis", "__pycache__", ".*_cache", "dist", "node_modules")
 _PYTEST = ("-m", "pytest", "-p", "mutation.warm", "-n", "0", "-q", "-p", "no:cacheprovider")
 
@@ -60,7 +65,7 @@ class Baseline:
             costs[file] = costs.get(file, 0.0) + self.seconds[test]
         place = {test: number for number, test in enumerate(self.seconds)}
         ordered = sorted(found & self.seconds.keys(), key=lambda one: (costs[one.partition("::")[0]], place[one]))
-        spent, chosen = 0.0, []
+        spent, chosen = 0.0, list[str]()
         for test in ordered:
             spent += self.seconds[test]
             if spent > _MOST_SECONDS and chosen:
@@ -79,13 +84,19 @@ class Judge:
         self._baseline = Baseline({}, {})
         self._stamp = 2_000_000_000
         self._server: _Server | None = None
-        self._tests = b""
+        self._killers: deque[str] = deque(maxlen=_REMEMBERED)
+        self._sound: set[str] = set()  # tests that were seen to pass without any change where they noticed one
 
     def __enter__(self) -> Self:
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mutation-"))
-        self._tree = Path(folder).resolve() / "tree"
-        shutil.copytree(ROOT, self._tree, symlinks=True, ignore=shutil.ignore_patterns(*_IGNORED))
         return self
+
+    @cached_property
+    def _tree(self) -> Path:
+        """The copy; made when it is first needed, and what it has is what is judged."""
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mutation-"))
+        tree = Path(folder).resolve() / "tree"
+        shutil.copytree(ROOT, tree, symlinks=True, ignore=shutil.ignore_patterns(*_IGNORED))
+        return tree
 
     def __exit__(self, *_: object) -> None:
         self._stop()
@@ -97,51 +108,76 @@ class Judge:
         if group != self._group:
             self._stop()
             self._group, self._baseline = group, self._measured(group)
-        before = (ROOT / mutant.file).read_bytes()
+        before = (self._tree / mutant.file).read_bytes()
         after = mutant.applied(before)
         key = digest(mutant.name.encode(), after)
         tests = self._baseline.tests(mutant)
-        known = self._results.get(key)
-        if known is not None and known[0] == Verdict.KILLED and _same(known[1:]):
+        verdict, *by = self._results.get(key) or ["", ""]
+        if verdict == Verdict.KILLED and by == [by[0], self._digest([by[0]])]:
+            self._killers.appendleft(by[0])
             return Verdict.KILLED
-        if known is not None and known[0] == Verdict.SURVIVED and known[1:] == [digest(*_contents(tests))]:
+        if verdict == Verdict.SURVIVED and by == [self._digest(tests)]:
             return Verdict.SURVIVED
-        killer = self._killer(mutant, before, after, tests)
+        first = [one for one in dict.fromkeys(self._killers) if one in tests]
+        killer = self._killer(mutant, before, after, [*first, *(one for one in tests if one not in first)])
         if killer is None:
-            self._results.put(key, [Verdict.SURVIVED, digest(*_contents(tests))])
+            self._results.put(key, [Verdict.SURVIVED, self._digest(tests)])
             return Verdict.SURVIVED
-        self._results.put(key, [Verdict.KILLED, killer, digest(*_contents([killer]))])
+        self._killers.appendleft(killer)
+        self._results.put(key, [Verdict.KILLED, killer, self._digest([killer])])
         return Verdict.KILLED
+
+    def _digest(self, tests: list[str]) -> str:
+        """Of tests and the text of their files."""
+        files = (self._tree / file for file in sorted({test.partition("::")[0] for test in tests}))
+        texts = [file.read_bytes() for file in files if file.exists()]
+        return digest(*(test.encode() for test in sorted(tests)), *texts)
 
     def _killer(self, mutant: PythonMutant, before: bytes, after: bytes, tests: list[str]) -> str | None:
         """A test that notices."""
-        if not tests:
-            return None
         file = self._tree / mutant.file
-        seconds = 30 + 6 * sum(self._baseline.seconds[one] for one in tests)
-        try:
-            self._write(file, after)
-            if mutant.inner:
-                self._server = self._server or _Server(self._tree, _files(self._group))
-                job = {"file": str(file), "before": before.decode(), "after": after.decode(), "tests": tests}
-                told = self._server.ask({**job, "seconds": seconds})
-                if told["code"] != COLD:
-                    return (told["killer"] or tests[0]) if told["code"] == KILLED else None
-            arguments = ("-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider", *tests)
+        while tests:
+            seconds = 30 + 6 * sum(self._baseline.seconds[one] for one in tests)
             try:
-                done = subprocess.run(
-                    [sys.executable, *arguments],
-                    cwd=self._tree,
-                    env=_environment(self._tree),
-                    check=False,
-                    timeout=seconds,
-                    capture_output=True,
-                )
-            except subprocess.TimeoutExpired:
-                return tests[0]
+                self._write(file, after)
+                killer = self._warm(file, before, after, tests, seconds) if mutant.inner else ""
+                killer = self._cold(tests, seconds) if killer == "" else killer
+            finally:
+                self._write(file, before)
+            if killer is None or self._is_sound(killer, file, before):
+                return killer
+            print(f"fails without any change: {killer}", file=sys.stderr, flush=True)
+            tests = [one for one in tests if one != killer]
+        return None
+
+    def _warm(self, file: Path, before: bytes, after: bytes, tests: list[str], seconds: float) -> str | None:
+        """A test that notices in a fork of the warm process, None where none does, and "" where it cannot tell."""
+        self._server = self._server or _Server(self._tree, _files(self._group))
+        job = {"file": str(file), "before": before.decode(), "after": after.decode(), "tests": tests}
+        told = self._server.ask({**job, "seconds": seconds})
+        if told["code"] == COLD:
+            return ""
+        return (told["killer"] or tests[0]) if told["code"] == KILLED else None
+
+    def _cold(self, tests: list[str], seconds: float) -> str | None:
+        """The same in a process of its own."""
+        with suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider", *tests],
+                cwd=self._tree,
+                env=_environment(self._tree),
+                check=False,
+                timeout=seconds,
+                capture_output=True,
+            )
             return tests[0] if done.returncode else None
-        finally:
-            self._write(file, before)
+        return tests[0]
+
+    def _is_sound(self, test: str, file: Path, source: bytes) -> bool:
+        """Whether a test that noticed passes, in the same place, without any change."""
+        if test not in self._sound and self._warm(file, source, source, [test], 60) is None:
+            self._sound.add(test)
+        return test in self._sound
 
     def _write(self, file: Path, source: bytes) -> None:
         """With a time of its own, so that no compiled file of another mutant is taken for it."""
@@ -246,17 +282,6 @@ def _test_files(group: str) -> Iterator[str]:
         path = ROOT / one
         found = sorted(path.rglob("test_*.py")) if path.is_dir() else sorted(ROOT.glob(one))
         yield from (each.relative_to(ROOT).as_posix() for each in found)
-
-
-def _contents(tests: list[str]) -> list[bytes]:
-    """The tests and the text of their files."""
-    files = sorted({test.partition("::")[0] for test in tests})
-    return [*(test.encode() for test in sorted(tests)), *((ROOT / file).read_bytes() for file in files)]
-
-
-def _same(killer: list[str]) -> bool:
-    test, was = killer
-    return (ROOT / test.partition("::")[0]).exists() and digest(*_contents([test])) == was
 
 
 def _environment(tree: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A plugin of pytest that collects once: it notes what each test runs, or runs some of them on one mutant after another.
+"""A plugin of pytest that collects once: it notes what each test runs, or runs some of them on each mutant.
 
 Each mutant has a fork of the process, in which the code of the functions of the changed file is replaced.
 """
@@ -13,6 +13,7 @@ import sys
 import time
 import types
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -121,10 +122,8 @@ def _wait(pid: int, seconds: float) -> int | None:
         done, status = os.waitpid(pid, os.WNOHANG)
         if not done:
             time.sleep(0.01)
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     if not done:
         os.waitpid(pid, 0)
         return None
