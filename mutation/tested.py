@@ -41,6 +41,9 @@ TESTS: Mapping[str, tuple[str, ...]] = {
 _MOST_SECONDS = 60.0
 """Of tests for one mutant; what they have not noticed by then counts as not noticed."""
 
+_PATIENCE = 180.0
+"""Seconds for the slowest fixture on a machine that has other work."""
+
 _REMEMBERED = 6
 """Tests that noticed the last mutants are asked first about the next one."""
 
@@ -77,8 +80,7 @@ class Baseline:
 class Judge:
     """A copy of the tree and a warm pytest in it for one group of tests at a time."""
 
-    def __init__(self, results: Results) -> None:
-        self._results = results
+    def __init__(self) -> None:
         self._stack = ExitStack()
         self._group = ""
         self._baseline = Baseline({}, {})
@@ -108,6 +110,8 @@ class Judge:
         if group != self._group:
             self._stop()
             self._group, self._baseline = group, self._measured(group)
+            self._results = Results(WORK / f"{group.replace('/', '-')}.json")
+            self._server = _Server(self._tree, _files(group))  # before anything is changed
         before = (self._tree / mutant.file).read_bytes()
         after = mutant.applied(before)
         key = digest(mutant.name.encode(), after)
@@ -137,7 +141,7 @@ class Judge:
         """A test that notices."""
         file = self._tree / mutant.file
         while tests:
-            seconds = 30 + 6 * sum(self._baseline.seconds[one] for one in tests)
+            seconds = _PATIENCE + 6 * sum(self._baseline.seconds[one] for one in tests)
             try:
                 self._write(file, after)
                 killer = self._warm(file, before, after, tests, seconds) if mutant.inner else ""
@@ -146,16 +150,14 @@ class Judge:
                 self._write(file, before)
             if killer is None or self._is_sound(killer, file, before):
                 return killer
-            print(f"fails without any change: {killer}", file=sys.stderr, flush=True)
+            print(f"fails without any change, and is not asked again: {killer}", file=sys.stderr, flush=True)
             tests = [one for one in tests if one != killer]
         return None
 
     def _warm(self, file: Path, before: bytes, after: bytes, tests: list[str], seconds: float) -> str | None:
         """A test that notices in a fork of the warm process, None where none does, and "" where it cannot tell."""
-        self._server = self._server or _Server(self._tree, _files(self._group))
         job = {"file": str(file), "before": before.decode(), "after": after.decode(), "tests": tests}
-        told = self._server.ask({**job, "seconds": seconds})
-        if told["code"] == COLD:
+        if self._server is None or (told := self._server.ask({**job, "seconds": seconds}))["code"] == COLD:
             return ""
         return (told["killer"] or tests[0]) if told["code"] == KILLED else None
 
@@ -175,7 +177,7 @@ class Judge:
 
     def _is_sound(self, test: str, file: Path, source: bytes) -> bool:
         """Whether a test that noticed passes, in the same place, without any change."""
-        if test not in self._sound and self._warm(file, source, source, [test], 60) is None:
+        if test not in self._sound and self._warm(file, source, source, [test], _PATIENCE) is None:
             self._sound.add(test)
         return test in self._sound
 
