@@ -49,7 +49,8 @@ _REMEMBERED = 6
 """Tests that noticed the last mutants are asked first about the next one."""
 
 _IGNORED = (".git", ".venv", ".mutation", ".hypothesis", "__pycache__", ".*_cache", "dist", "node_modules")
-_PYTEST = ("-m", "pytest", "-p", "mutation.warm", "-n", "0", "-q", "-p", "no:cacheprovider")
+_PYTEST = ("-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", "--basetemp=../p/b")
+"""With a folder of its own, and so a policy cache of its own, which every fork finds filled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class Judge:
         """The copy; made when it is first needed, and what it has is what is judged."""
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mutation-"))
         tree = Path(folder).resolve() / "tree"
+        (tree.parent / "p").mkdir()
         shutil.copytree(ROOT, tree, symlinks=True, ignore=shutil.ignore_patterns(*_IGNORED))
         return tree
 
@@ -175,7 +177,7 @@ class Judge:
         """The same in a process of its own."""
         with suppress(subprocess.TimeoutExpired):
             done = subprocess.run(
-                [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider", *tests],
+                [sys.executable, *_PYTEST, "-x", *tests],
                 cwd=self._tree,
                 env=_environment(self._tree),
                 check=False,
@@ -229,7 +231,7 @@ class Judge:
                 encoding="utf-8",
             )
             done = subprocess.run(
-                [sys.executable, *_PYTEST, file],
+                [sys.executable, *_PYTEST, "-p", "mutation.warm", file],
                 cwd=self._tree,
                 env={**_environment(self._tree), "MUTATION_BASELINE": folder},
                 check=False,
@@ -254,7 +256,7 @@ class _Server:
         jobs_read, jobs_write = os.pipe()
         answers_read, answers_write = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, *_PYTEST, *files],
+            [sys.executable, *_PYTEST, "-p", "mutation.warm", *files],
             cwd=tree,
             env={**_environment(tree), "MUTATION_SERVE": f"{jobs_read},{answers_write}"},
             pass_fds=(jobs_read, answers_write),
