@@ -22,7 +22,7 @@ from mutation.warm import COLD, KILLED
 
 TESTS: Mapping[str, tuple[str, ...]] = {
     "engine/record": ("tests/record", "tests/test_source_events.py"),
-    "engine/state": ("tests/state", "tests/test_approvals.py", "tests/test_budgets.py", "tests/test_once.py"),
+    "engine/state": ("tests/state",),
     "adapters/sandbox": ("tests/adapters/sandbox", "tests/sandboxes", "tests/adapters/test_code_hand.py"),
     "adapters": ("tests/adapters/test_*.py", "tests/api/test_run.py"),
     "engine": (
