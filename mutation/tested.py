@@ -27,14 +27,12 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "adapters": ("tests/adapters/test_*.py", "tests/api/test_run.py"),
     "engine": (
         "tests/test_verbs.py",
+        "tests/test_path.py",
         "tests/test_once.py",
         "tests/test_approvals.py",
         "tests/test_budgets.py",
         "tests/test_engine.py",
-        "tests/test_faults.py",
         "tests/adapters/test_tools.py",
-        "tests/points/test_sandbox.py",
-        "tests/points/test_tool_policy.py",
     ),
 }
 """Which tests judge a source, by the longest beginning of its path; those of other rooms seldom tell more."""
