@@ -116,6 +116,14 @@ def test_what_is_not_exactly_a_decision_is_malformed(answer: Any) -> None:
     assert caught.value.code == "engine.answer_malformed"
 
 
+@pytest.mark.parametrize("code", ["engine.internal", "policy_stale"])
+def test_no_catalogue_makes_a_code_of_the_engine_one_of_the_policy(code: str) -> None:
+    words = {code: Words(code=code, title="holds", remedy="mend")}
+    catalogue = Catalogue(points={"license": Entries(requirements={}, generated=words)})
+    with pytest.raises(DecideError, match="only the engine"):
+        read(POINT, Answered({"outcome": "deny", "findings": [found(code, "deny")]}), catalogue)
+
+
 def test_no_decision_is_undefined_whatever_stands_beside_it() -> None:
     with pytest.raises(DecideError) as caught:
         read(POINT, Answered({"outcome": "allow", "findings": [], "limits": LIMITS}, defined=False), CATALOGUE)
