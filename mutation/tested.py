@@ -24,7 +24,12 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "engine/record": ("tests/record", "tests/test_source_events.py"),
     "engine/state": ("tests/state",),
     "adapters/sandbox": ("tests/adapters/sandbox", "tests/sandboxes", "tests/adapters/test_code_hand.py"),
-    "adapters": ("tests/adapters/test_*.py", "tests/api/test_run.py"),
+    "adapters/tool_gate": (
+        "tests/adapters/test_tool_run.py",
+        "tests/adapters/test_tool_results.py",
+        "tests/adapters/test_tools.py",
+    ),
+    "adapters": ("tests/adapters/test_*.py",),
     "engine": (
         "tests/test_verbs.py",
         "tests/test_path.py",
@@ -40,7 +45,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
 _MOST_SECONDS = 60.0
 """Of tests for one mutant; what they have not noticed by then counts as not noticed."""
 
-_PATIENCE = 180.0
+_PATIENCE = 60.0
 """Seconds for the slowest fixture on a machine that has other work."""
 
 _REMEMBERED = 6
@@ -151,7 +156,7 @@ class Judge:
         """A test that notices."""
         file = self._tree / mutant.file
         while tests:
-            seconds = _PATIENCE + 6 * sum(self._baseline.seconds[one] for one in tests)
+            seconds = 2 * _PATIENCE + 6 * sum(self._baseline.seconds[one] for one in tests)
             try:
                 self._write(file, after)
                 killer = self._warm(file, before, after, tests, seconds) if mutant.inner else ""
@@ -167,9 +172,10 @@ class Judge:
     def _warm(self, file: Path, before: bytes, after: bytes, tests: list[str], seconds: float) -> str | None:
         """A test that notices in a fork of the warm process, None where none does, and "" where it cannot tell."""
         job = {"file": str(file), "before": before.decode(), "after": after.decode(), "tests": tests}
-        if self._server is None or (told := self._server.ask({**job, "seconds": seconds}))["code"] == COLD:
+        times = {"seconds": seconds, "each": int(_PATIENCE + 6 * max(self._baseline.seconds[one] for one in tests))}
+        if self._server is None or (told := self._server.ask(job | times))["code"] == COLD:
             return ""
-        return (told["killer"] or tests[0]) if told["code"] == KILLED else None
+        return (told["last"] or tests[0]) if told["code"] == KILLED else None
 
     def _cold(self, tests: list[str], seconds: float) -> str | None:
         """The same in a process of its own."""
@@ -187,7 +193,7 @@ class Judge:
 
     def _is_sound(self, test: str, file: Path, source: bytes) -> bool:
         """Whether a test that noticed passes, in the same place, without any change."""
-        if test not in self._sound and self._warm(file, source, source, [test], _PATIENCE) is None:
+        if test not in self._sound and self._warm(file, source, source, [test], 4 * _PATIENCE) is None:
             self._sound.add(test)
         return test in self._sound
 

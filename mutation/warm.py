@@ -68,7 +68,7 @@ class Baseline:
 
 
 class Serve:
-    """Takes jobs, one a line: the changed file, its two sources, the tests, and the seconds they may take."""
+    """Takes jobs, one a line: the changed file, its two sources, the tests, and the seconds for all and for each."""
 
     def __init__(self, jobs: TextIO, answers: TextIO) -> None:
         self._jobs, self._answers = jobs, answers
@@ -98,18 +98,20 @@ class Serve:
         code = _wait(pid, job["seconds"])
         with os.fdopen(told) as read:
             os.set_blocking(read.fileno(), False)
-            killer = read.read() or ""
-        return {"code": KILLED if code is None else code, "killer": killer, "late": code is None}
+            begun = (read.read() or "").splitlines()
+        return {"code": KILLED if code is None else code, "last": begun[-1] if begun else ""}
 
 
 def _run(session: pytest.Session, job: dict[str, Any], chosen: list[pytest.Item], tell: int) -> int:
     if not _exchange(Path(job["file"]), job["before"], job["after"]):
         return COLD
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # a test that hangs ends the fork
     for number, item in enumerate(chosen):
+        os.write(tell, f"{item.nodeid}\n".encode())
+        signal.alarm(job["each"])
         following = chosen[number + 1] if number + 1 < len(chosen) else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
-            os.write(tell, item.nodeid.encode())
             return KILLED
     return SURVIVED
 
