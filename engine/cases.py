@@ -50,7 +50,8 @@ class CaseWorld(Model):
     `boundaries` are those of sandboxes too, tried as `probes` say.
 
     `approvals` are those of the state, `addresses` those of each host, and no other host has any. `last_policy` is
-    that of the record's last enforced decision. `root` is the folder that requests are held to, beside the case file.
+    that of the record's last enforced decision. `root` is the folder that requests are held to, beside the case file;
+    `links` are made in a copy of it, each path with where it leads.
     """
 
     boundaries: tuple[Boundary, ...] | None = None
@@ -61,6 +62,7 @@ class CaseWorld(Model):
     approvals: tuple[CaseApproval, ...] = ()
     last_policy: Revisions | None = None
     root: str | None = None
+    links: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("root")
     @classmethod
@@ -151,6 +153,7 @@ class Runner:
         self._engines: dict[tuple[str, ...], Engine] = {}
         self._own: dict[int, tuple[World, Callable[[], Store]]] = {}
         self._states: dict[Path, Store] = {}
+        self._roots: dict[Path, Path] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -187,11 +190,24 @@ class Runner:
         self._now = moment(file.case.now)
         engine = self.engine(file.case.values)
         if engine.parts is not None:
-            world, store = self._own.setdefault(id(engine), (engine.parts.world, engine.parts.store))
+            own, store = self._own.setdefault(id(engine), (engine.parts.world, engine.parts.store))
             if file.case.state != CaseState():
                 store = partial(self._state, file)
-            engine.parts = replace(engine.parts, world=file.case.world.over(world), store=store)
+            world = file.case.world.over(own)
+            if world.root is not None and file.case.world.links:
+                world = replace(world, root=self._linked(file, world.root))
+            engine.parts = replace(engine.parts, world=world, store=store)
         return engine
+
+    def _linked(self, file: CaseFile, root: Path) -> Path:
+        """A copy of the root with the links of a case; the same one however often the case runs."""
+        if file.path not in self._roots:
+            copy = self._scratch / f"root-of-case-{len(self._roots)}"
+            shutil.copytree(root, copy)
+            for path, target in file.case.world.links.items():
+                (copy / path).symlink_to(target)
+            self._roots[file.path] = copy
+        return self._roots[file.path]
 
     def _state(self, file: CaseFile) -> Store:
         """The store of a case that finds something there; the same one however often the case runs."""

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from engine.canonical import RawJson
 from engine.engine import AsyncEngine, Engine
+from engine.errors import GatherError, StateError
 from engine.flow import Answer, Context
 from engine.model import Caller, Permit, Result, Via
 from engine.record.verify import verify
-from engine.settings import Settings
+from engine.settings import OpaLimits, Settings
+from engine.state.store import Store
 from engine.work import Job
 from tests.command import decisions
 from tests.conftest import BUNDLES, CASES
@@ -135,6 +138,127 @@ def test_a_source_bundle_that_changed_is_not_the_one_that_was_allowed(engine: En
     document.write_text(document.read_text().replace("audit_required: true", "audit_required: false"))
     got = engine.decide("source", request, context=KEY)
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
+
+
+# covers: H13
+def test_another_input_that_is_allowed_too_is_not_the_one_that_was_allowed(engine: Engine, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(BUNDLES / "offline_fixture", bundle)
+    request = {"path": str(bundle), "digest": None}
+    assert engine.decide("source", request, context=KEY).decision.outcome == "allow"
+    document = bundle / "bundle.yaml"
+    document.write_text(document.read_text().replace("acme-contacts", "acme-people"))
+    assert engine.decide("source", request).decision.outcome == "allow"  # the control: the digest alone has changed
+    got = engine.decide("source", request, context=KEY)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
+
+
+# covers: H13
+def test_the_same_input_that_is_no_longer_allowed_is_not_allowed_again(settings: Settings, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(BUNDLES / "offline_fixture", bundle)
+    document = bundle / "bundle.yaml"
+    document.write_text(document.read_text().replace("2035-11-02", "2026-11-21"))
+    request = {"path": str(bundle), "digest": None}
+    moment = [datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)]
+    with Engine(settings, now=lambda: moment[0]) as engine:
+        first = engine.decide("source", request, context=KEY)
+        assert engine.decide("source", request, context=KEY).decision == first.decision
+        moment[0] += timedelta(seconds=1)
+        got = engine.decide("source", request, context=KEY)
+        fresh = engine.decide("source", request, context=replace(KEY, idempotency_key=None))
+    assert (first.decision.outcome, got.decision.outcome, codes(got)) == ("allow", "deny", ["engine.idempotency_stale"])
+    assert (fresh.decision.input_digest, codes(fresh)) == (first.decision.input_digest, ["retention_expired"])
+
+
+def test_a_dry_run_takes_no_key_and_is_not_given_again(engine: Engine) -> None:
+    first, second = (engine.check("license", ACCEPTED, KEY) for _ in range(2))
+    enforced = engine.decide("license", ACCEPTED, context=KEY)
+    assert [one.decision.outcome for one in (first, second, enforced)] == ["allow"] * 3
+    assert len({one.decision.decision_id for one in (first, second, enforced)}) == 3
+    assert enforced.decision.mode == "enforce"
+
+
+def test_a_deny_is_given_again_too(engine: Engine) -> None:
+    refused = {**ACCEPTED, "decisions": []}
+    first = engine.decide("license", refused, context=KEY)
+    assert first.decision.outcome == "deny"
+    assert engine.decide("license", refused, context=KEY).decision == first.decision
+
+
+def test_work_that_failed_is_not_done_again(engine: Engine) -> None:
+    ran: list[str] = []
+
+    def hand(permit: Permit, _: Job) -> Result:
+        ran.append(permit.decision_id)
+        raise ZeroDivisionError
+
+    first = engine.decide("license", ACCEPTED, hand, KEY)
+    assert first.fault is not None
+    engine.decide("license", ACCEPTED, hand, KEY)
+    assert ran == [first.decision.decision_id]
+
+
+def test_a_fault_before_any_work_leaves_the_key_to_the_next(settings: Settings) -> None:
+    with Engine(replace(settings, opa=OpaLimits(answer_seconds=1e-9))) as late:
+        got = late.decide("license", ACCEPTED, context=KEY)
+        assert (codes(got), got.decision.policy is None, got.document is None) == (["policy_unavailable"], False, False)
+    with Engine(settings) as mended:
+        assert mended.decide("license", ACCEPTED, context=KEY).decision.outcome == "allow"
+
+
+class Odd:
+    """The state, but for what it is told to do otherwise."""
+
+    def __init__(self, store: Store, **otherwise: Any) -> None:
+        self._store, self._otherwise = store, otherwise
+
+    def __getattr__(self, name: str) -> Any:
+        return self._otherwise.get(name) or getattr(self._store, name)
+
+
+def with_store(engine: Engine, change: Callable[[Store], dict[str, Any]]) -> None:
+    assert engine.parts is not None
+    store = engine.parts.store
+    engine.parts = replace(engine.parts, store=lambda: cast("Store", Odd(store(), **change(store()))))
+
+
+def test_an_answer_that_cannot_be_kept_has_a_fault_and_its_key_stays_taken(engine: Engine) -> None:
+    def finish(*_: object) -> None:
+        raise StateError("the disk is full", remedy="make room")
+
+    with_store(engine, lambda _: {"finish": finish})
+    first = engine.decide("license", ACCEPTED, context=KEY)
+    assert (first.decision.outcome, first.fault and first.fault.code) == ("allow", "engine.state_unavailable")
+
+    def hand(_permit: Permit, _job: Job) -> Result:
+        raise GatherError("of the work", remedy="none", code="engine.own")
+
+    other = engine.decide("license", ACCEPTED, hand, replace(KEY, idempotency_key="other"))
+    assert other.fault is not None
+    assert other.fault.code == "engine.own"  # the first of two
+    assert codes(engine.decide("license", ACCEPTED, context=KEY)) == ["engine.idempotency_pending"]
+
+
+@pytest.mark.parametrize("what", ["rules", "values"])
+def test_an_answer_of_other_rules_or_values_is_stale(what: str, engine: Engine) -> None:
+    assert engine.decide("license", ACCEPTED, context=KEY).decision.outcome == "allow"
+
+    def change(store: Store) -> dict[str, Any]:
+        other: dict[str, Any] = {what: "sha256:" + "0" * 64}
+        return {"begin": lambda *asked: replace(store.begin(*asked), **other)}
+
+    with_store(engine, change)
+    assert codes(engine.decide("license", ACCEPTED, context=KEY)) == ["engine.idempotency_stale"]
+
+
+def test_a_repetition_leaves_no_file_open(engine: Engine) -> None:
+    request = {"path": str(BUNDLES / "offline_fixture"), "digest": None}
+    for _ in range(2):
+        engine.decide("source", request, context=KEY)
+    before = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    engine.decide("source", request, context=KEY)
+    assert sum(1 for _ in Path("/proc/self/fd").iterdir()) == before
 
 
 def test_the_last_of_a_budget_is_given_again_to_whoever_took_it(settings: Settings) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import copy
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -266,23 +266,131 @@ class Other(Limits):
     """Limits of another point."""
 
 
-@pytest.mark.parametrize("limits", [Other(), None])
-def test_the_hand_demands_a_permit_for_exactly_this_call(limits: Any, tools: Tools) -> None:
-    digest = "sha256:" + "0" * 64
+class Wide(Limits):
+    """Limits that let READ be called."""
 
-    class Opened:
-        tool, arguments = READ, {"search": "x"}
+    tool: str = READ
+    seconds: int = 9
+    result_bytes: int = 9
+    side_effects: tuple[str, ...] = ()
+    record_side_effect: bool = False
 
+
+DIGEST = "sha256:" + "0" * 64
+SEALED = Permit.seal(decision_id="d", point="tool_call", input_digest=DIGEST, limits=Wide())
+FORGED = {
+    "seal": replace(SEALED, _seal=b"x" * 32),
+    "no seal": replace(SEALED, _seal=None),
+    "wider limits": replace(SEALED, limits=Wide(seconds=99)),
+    "another decision": replace(SEALED, decision_id="e"),
+    "another point": Permit.seal(decision_id="d", point="tool_result", input_digest=DIGEST, limits=Wide()),
+    "another input": Permit.seal(decision_id="d", point="tool_call", input_digest="sha256:" + "1" * 64, limits=Wide()),
+}
+
+
+class Opened:
+    """A call of READ as it was decided on."""
+
+    tool, arguments = READ, {"search": "x"}
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: str, tools: Tools) -> None:
     hand = CallHand(tools.registry, Apart(frozenset(), {}), READ)
-    sealed = Permit.seal(decision_id="d", point="tool_call", input_digest=digest, limits=limits)
-    forged = Permit("d", "tool_call", digest, limits, b"x" * 32)
-    for permit in (sealed, forged, replace(sealed, point="license")):
-        with pytest.raises(WorkError) as caught:
-            hand(permit, Job(digest, Opened()))
-        assert caught.value.code in {"engine.permit_missing", "engine.limit_unenforceable"}
-    with pytest.raises(WorkError):
-        hand(sealed, Job("sha256:" + "1" * 64, Opened()))
-    assert (tools.calls, hand.outcome) == ([], None)
+    with pytest.raises(WorkError) as caught:
+        hand(FORGED[what], Job(DIGEST, Opened()))
+    assert (caught.value.code, tools.calls, hand.outcome) == ("engine.permit_missing", [], None)
+    assert hand(SEALED, Job(DIGEST, Opened())).status == "done"  # the control
+    assert tools.calls == [{"search": "x"}]
+
+
+@pytest.mark.parametrize("limits", [Other(), None])
+def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools: Tools) -> None:
+    hand = CallHand(tools.registry, Apart(frozenset(), {}), READ)
+    sealed = Permit.seal(decision_id="d", point="tool_call", input_digest=DIGEST, limits=limits)
+    with pytest.raises(WorkError) as caught:
+        hand(sealed, Job(DIGEST, Opened()))
+    assert (caught.value.code, tools.calls) == ("engine.limit_unenforceable", [])
+
+
+@pytest.mark.parametrize(("granted", "looked_up"), [(ASK, READ), (READ, ASK), (READ, None), (ASK, ASK)])
+def test_the_hand_calls_no_tool_but_the_one_decided_on_and_looked_up(
+    granted: str, looked_up: str | None, tools: Tools
+) -> None:
+    hand = CallHand(tools.registry, Apart(frozenset(), {}), looked_up)
+    sealed = Permit.seal(decision_id="d", point="tool_call", input_digest=DIGEST, limits=Wide(tool=granted))
+    with pytest.raises(WorkError) as caught:
+        hand(sealed, Job(DIGEST, Opened()))
+    assert (caught.value.code, tools.calls) == ("engine.permit_missing", [])
+
+
+def test_a_permit_is_for_one_call(tools: Tools) -> None:
+    hand = CallHand(tools.registry, Apart(frozenset(), {}), READ)
+    hand(SEALED, Job(DIGEST, Opened()))
+    with pytest.raises(WorkError) as caught:
+        hand(SEALED, Job(DIGEST, Opened()))
+    assert (caught.value.code, len(tools.calls)) == ("engine.permit_missing", 1)
+
+
+class Between:
+    """An engine whose hand at one point gets another permit, or whose answer there gets a fault."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        at: str,
+        permit: Callable[[Permit], Permit] = lambda own: own,
+        fault: EngineError | None = None,
+    ) -> None:
+        self._engine, self._at, self._permit, self._fault = engine, at, permit, fault
+
+    def decide(self, point: str, request: Any, hand: Any, context: Any) -> Any:
+        if point != self._at:
+            return self._engine.decide(point, request, hand, context)
+        answer = self._engine.decide(point, request, lambda own, job: hand(self._permit(own), job), context)
+        return answer if self._fault is None else replace(answer, fault=self._fault)
+
+
+@pytest.mark.parametrize(
+    "permit",
+    [
+        lambda own: replace(own, _seal=b"x" * 32),
+        lambda own: Permit.seal(decision_id="d", point="license", input_digest=own.input_digest, limits=own.limits),
+        lambda own: Permit.seal(decision_id="d", point=own.point, input_digest=DIGEST, limits=own.limits),
+    ],
+    ids=["forged", "another point", "another input"],
+)
+def test_each_hand_of_the_gate_demands_its_own_permit(
+    permit: Callable[[Permit], Permit], engine: Engine, tools: Tools
+) -> None:
+    def meddled(at: str, permit: Callable[[Permit], Permit] = permit) -> ToolGate:
+        return ToolGate(Between(engine, at, permit), tools.registry, AGENT, **OPTIONS)
+
+    assert meddled("tool_visibility").visible() == []
+    result = meddled("tool_call").call(reading())
+    assert (result.status, result.code, tools.calls) == ("refused", "engine.permit_missing", [])
+    result = meddled("tool_result").call(reading("secret text"))
+    assert (result.status, result.code, len(tools.calls)) == ("error", "engine.permit_missing", 1)
+    assert "secret text" not in result.content
+    for point in ("tool_visibility", "tool_call", "tool_result"):  # the control: the permit as it was given
+        own = meddled(point, lambda given: given)
+        assert (names(own.visible()), own.call(reading()).status) == (sorted([READ, ASK, "shell"]), "ok")
+
+
+@pytest.mark.parametrize("at", ["tool_call", "tool_result"])
+def test_a_fault_after_the_call_withholds_its_result_at_whichever_point(at: str, engine: Engine, tools: Tools) -> None:
+    fault = EngineError("disk full", remedy="none", code="engine.record_unavailable")
+    result = ToolGate(Between(engine, at, fault=fault), tools.registry, AGENT, **OPTIONS).call(reading("secret text"))
+    assert (result.status, result.code, len(tools.calls)) == ("error", "engine.record_unavailable", 1)
+    assert "secret text" not in result.content
+
+
+def test_a_fault_of_the_visibility_shows_nothing(engine: Engine, tools: Tools) -> None:
+    fault = EngineError("disk full", remedy="none", code="engine.record_unavailable")
+    assert ToolGate(Between(engine, "tool_visibility", fault=fault), tools.registry, AGENT, **OPTIONS).visible() == []
 
 
 def test_a_gate_whose_engine_fails_gives_results_all_the_same(

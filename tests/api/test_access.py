@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from engine.state import open_store
 from tests.api.serving import ALLOWED, Serving, refused, serving, until
-from tests.conftest import ROOT
+from tests.conftest import BUNDLES, ROOT
 
 SHARED = "correct-horse-battery-staple"
 
@@ -251,8 +251,8 @@ def test_with_mutual_tls_the_subject_of_the_certificate_is_who_asks(tmp_path: Pa
     callers = policy / "callers.yaml"
     named = callers.read_text().replace("certificates: {}", "certificates: {'CN=pipeline-7,O=Acme\\, Inc.': [license]}")
     callers.write_text(named)
-    arguments = ("--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.path, "--policy", policy)
-    with serving(tmp_path, cache, *arguments) as running:
+    tls = ("--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.path)
+    with serving(tmp_path, cache, *tls, "--policy", policy, "--root", BUNDLES) as running:
         running.context = context
         for chain in (None, other):
             if chain is not None:
@@ -267,11 +267,19 @@ def test_with_mutual_tls_the_subject_of_the_certificate_is_who_asks(tmp_path: Pa
         assert (found["trust_level"], found["trust"]["mutual_tls"]) == (2, True)
         reply = running.ask("POST", "/v1/decide/license", ALLOWED, context=good)
         assert reply.json["outcome"] == "allow"
-        reply = running.ask("POST", "/v1/decide/source", {"path": None, "digest": None}, context=good)
-        assert reply.json["outcome"] == "deny"
+        bundle = {"path": "offline_fixture", "digest": None}
+        reply = running.ask("POST", "/v1/decide/source", bundle, context=good)
+        assert (reply.json["outcome"], [finding["code"] for finding in reply.json["findings"]]) == (
+            "deny",
+            ["caller_out_of_scope"],
+        )
+        unlisted = ssl.create_default_context(cafile=str(authority.path))
+        unlisted.load_cert_chain(*authority.issue("unlisted", (NameOID.COMMON_NAME, "pipeline-7")))
+        reply = running.ask("POST", "/v1/decide/license", ALLOWED, context=unlisted)
+        assert [finding["code"] for finding in reply.json["findings"]] == ["caller_out_of_scope"]
         assert running.stop() == 0
     recorded = [line for line in running.records() if line.get("point") == "license"]
-    assert [line["principal"] for line in recorded] == ["CN=pipeline-7,O=Acme\\, Inc."]
+    assert [line["principal"] for line in recorded] == ["CN=pipeline-7,O=Acme\\, Inc.", "CN=pipeline-7"]
 
 
 def test_files_that_are_no_certificates_do_not_start(tmp_path: Path, cache: Path) -> None:

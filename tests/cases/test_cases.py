@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from engine.cases import CaseFile, Runner, read_case
 from engine.errors import GatherError
 from engine.model import Outcome, is_reserved
 from engine.points.registry import POINTS
-from tests.conftest import CASES, case_id
+from tests.conftest import CASES, ROOT, case_id
 
 
 @pytest.mark.parametrize("file", CASES, ids=case_id)
@@ -49,6 +50,14 @@ def test_every_refusal_names_a_code_that_the_catalogue_explains(runner: Runner) 
         for code in case.want.codes:
             words = policy.catalogue.words(case.point, code)
             assert is_reserved(code) or (words is not None and words.title and words.remedy), (file.path, code)
+
+
+def test_no_fixture_is_a_link_or_anything_else_that_a_tool_could_be_caught_in() -> None:
+    """Cases state the links they want, and the runner makes them in a copy."""
+    for entry in (ROOT / "fixtures").rglob("*"):
+        kind = entry.lstat().st_mode
+        assert stat.S_ISREG(kind) or stat.S_ISDIR(kind), entry
+        assert entry.lstat().st_size < 1 << 20, entry
 
 
 WITH_STATE = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,16 @@ def test_unreadable_fixtures_say_where(folder: Path) -> None:
     assert refused.value.where is not None
     assert refused.value.where.file == str(folder / DOCUMENT)
     assert refused.value.where.line is not None
+
+
+def test_a_document_whose_aliases_grow_is_refused_where_they_begin(tmp_path: Path) -> None:
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]" for before, name in pairwise("abcdefghi")]
+    (tmp_path / DOCUMENT).write_text("\n".join(lines), encoding="utf-8")
+    with open_bundle(tmp_path, LIMITS) as tree, pytest.raises(GatherError, match="alias") as refused:
+        load(tree.read_document(DOCUMENT, LIMITS.document_bytes), tree.place(DOCUMENT), LIMITS)
+    assert refused.value.where is not None
+    assert refused.value.where.line == 1
 
 
 def put(value: Any, *path: str | int) -> Callable[[dict[str, Any]], None]:

@@ -71,6 +71,15 @@ def test_a_request_is_decided_once(tmp_path: Path, state: Literal["granted", "re
         assert store.approval(row.id) == done
 
 
+def test_a_reason_is_a_sentence_or_two(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        row = store.request_approval(asked())
+        with pytest.raises(ValueError, match="at most 4000 characters"):
+            store.resolve(row.id, "granted", "user:lee", "x" * 4_001, NOW)
+        assert store.approval(row.id) == row
+        assert store.resolve(row.id, "granted", "user:lee", "x" * 4_000, NOW).reason == "x" * 4_000
+
+
 def test_an_expired_request_is_not_decided(tmp_path: Path) -> None:
     with opened(tmp_path / "state") as store:
         row = store.request_approval(asked())

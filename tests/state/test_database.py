@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import stat
 import subprocess
+import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,35 @@ def _use(store: Store) -> None:
     child = store.add_child(NewChild(str(uuid.uuid4()), tag, NOW))
     store.end_child(child.id, "ended", NOW)
     store.children(None, 100)
+
+
+def test_a_closed_store_is_closed_for_whoever_was_just_coming(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(state) as store:
+        store.reserve("before", (ONE,), NOW)
+    with pytest.raises(StateError, match="it is closed"):
+        store.reserve("after", (ONE,), NOW)
+    with pytest.raises(StateError, match="it is closed"):
+        store.used(ONE, NOW)
+    monkeypatch.setattr(Database, "_check", lambda _: None)  # who had been let through before it was closed
+    with pytest.raises(StateError, match="it is closed"):
+        store.reserve("after", (ONE,), NOW)
+
+
+def test_a_store_whose_thread_cannot_start_is_refused_and_leaves_nothing_open(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir()))
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", full)
+        with pytest.raises(StateError, match="no thread can be started"):
+            open_store(state)
+    assert len(list(descriptors.iterdir())) == before
+    with opened(state) as store:
+        assert store.used(ONE, NOW) >= 3
 
 
 def refusal(folder: Path) -> StateError:

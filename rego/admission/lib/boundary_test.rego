@@ -94,6 +94,13 @@ test_all_needed if {
 	not boundary.all_needed with input as {}
 }
 
+test_an_age_is_a_number_of_seconds if {
+	every age in ["100", null, {}] {
+		policy := json.patch(_policy, [{"op": "replace", "path": "/sandbox/probe_max_age_seconds", "value": age}])
+		not boundary.proven("here", "files") with input as _clean with data.policy as policy
+	}
+}
+
 test_every_word_stands_for_boundaries_there_are if {
 	object.keys(boundary.behind) == {"network", "filesystem", "cpu", "memory", "processes"}
 	every names in boundary.behind {

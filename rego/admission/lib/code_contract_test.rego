@@ -78,6 +78,14 @@ test_bounds if {
 		code_contract.code_short_enough with input as request with data.policy as _policy
 	}
 	held == {1, 300}
+	every chars in [1, "1"] {
+		request := json.patch(_input, [
+			{"op": "replace", "path": "/action/code/chars", "value": chars},
+			{"op": "replace", "path": "/hints/max_code_chars", "value": {"readable": false}},
+		])
+		policy := {"code": {"hints": {"max_code_chars": {"default": "many"}}}}
+		not code_contract.code_short_enough with input as request with data.policy as policy
+	}
 }
 
 test_values_missing if {

@@ -74,12 +74,16 @@ test_profile if {
 	every change in [
 		{"profile": {"stated": true, "value": null}},
 		{"profile": {"stated": null}},
+		{"profile": {"stated": null, "value": "strict"}},
 		{"action": {"language": {"value": "cobol"}}},
 		{"action": {"language": {"value": "lua"}}},
 		{"action": {"language": {"value": null}}},
 	] {
 		not code_execution.profile with input as object.union(run, change) with data.policy as policy
 	}
+	unused := object.union(run, {"profile": {"stated": false, "value": "strict"}})
+	code_execution.profile == "here" with input as unused with data.policy as policy
+	not code_execution.usual with input as run with data.policy as {"code": {"execution": {"python": 7}}}
 	not code_execution.profile with input as run with data.policy as {}
 }
 

@@ -147,6 +147,84 @@ test_position if {
 	not code_output.position(null) with input as _input with data.policy as _policy
 }
 
+_contract(change) := json.patch(_policy, [object.union(change, {"path": $"/code/contracts/m/fields/{change.path}"})])
+
+test_a_contract_names_at_least_one_field_and_all_of_them if {
+	code_output.named with input as _input with data.policy as _policy
+	none := {"code": {"contracts": {"m": {"fields": []}}}}
+	not code_output.named with input as _set("/output/fields", []) with data.policy as none
+	nameless := _contract({"op": "add", "path": "-", "value": {"type": "number"}})
+	not code_output.named with input as _input with data.policy as nameless
+}
+
+test_a_type_that_is_none_fits_nothing if {
+	odd := [{"op": "replace", "path": $"/code/contracts/m/fields/{number}/type", "value": "odd"} |
+		some number in numbers.range(0, 6)
+	]
+	not_fitting := {field.id |
+		some field in _input.output.fields
+		not code_output.fits(field) with input as _input with data.policy as json.patch(_policy, odd)
+	}
+	count(not_fitting) == 7
+}
+
+_flagged(must_be) := {"code": {"contracts": {"m": {"fields": [{"name": "ok", "type": "flag", "must_be": must_be}]}}}}
+
+test_a_flag_is_a_flag if {
+	field := {"id": "ok", "present": true, "kind": "boolean"}
+	held := {[flag, must_be] |
+		some flag in [true, false, null, "true"]
+		some must_be in [true, false, null, "true"]
+		code_output.fits(object.union(field, {"flag": flag})) with input as {"contract": "m"}
+			with data.policy as _flagged(must_be)
+	}
+	held == {[true, true], [false, false]}
+	odd := json.patch(_flagged(true), [{"op": "replace", "path": "/code/contracts/m/fields/0/type", "value": "odd"}])
+	not code_output.fits(object.union(field, {"flag": true})) with input as {"contract": "m"} with data.policy as odd
+}
+
+test_bounds_and_what_they_bound_are_numbers if {
+	rate := _input.output.fields[0]
+	fits := {[least, number, most] |
+		some least in [0, "any", null, "0"]
+		some number in [0.5, null, "0.5"]
+		some most in [1, "any", null, "many"]
+		policy := json.patch(_policy, [
+			{"op": "replace", "path": "/code/contracts/m/fields/0/minimum", "value": least},
+			{"op": "replace", "path": "/code/contracts/m/fields/0/maximum", "value": most},
+		])
+		code_output.fits(object.union(rate, {"number": number})) with input as _input with data.policy as policy
+	}
+	fits == {[0, 0.5, 1], [0, 0.5, "any"], ["any", 0.5, 1], ["any", 0.5, "any"]}
+}
+
+test_what_is_carried_has_the_letter_case_of_its_row if {
+	upper_only := json.patch(_input, [
+		{"op": "replace", "path": "/output/fields/6/sha256", "value": crypto.sha256("US")},
+		{"op": "replace", "path": "/output/fields/6/upper_sha256", "value": "x"},
+	])
+	not code_output.fits(upper_only.output.fields[6]) with input as upper_only with data.policy as _policy
+	as_is_only := json.patch(_input, [
+		{"op": "replace", "path": "/output/fields/5/sha256", "value": "x"},
+		{"op": "replace", "path": "/output/fields/5/upper_sha256", "value": crypto.sha256("inc-1")},
+	])
+	not code_output.fits(as_is_only.output.fields[5]) with input as as_is_only with data.policy as _policy
+}
+
+test_only_text_is_carried if {
+	code_output.carried("incident") == "inc-1" with input as _input with data.policy as _policy
+	code_output.carried("region") == "US" with input as _input with data.policy as _policy
+	every value in [null, 7] {
+		not code_output.carried("incident") with input as _set("/carried/2/text", value) with data.policy as _policy
+		not code_output.carried("region") with input as _set("/carried/1/upper", value) with data.policy as _policy
+	}
+}
+
+test_no_name_has_no_position if {
+	nameless := _contract({"op": "replace", "path": "0/name", "value": null})
+	not code_output.position(null) with input as _input with data.policy as nameless
+}
+
 test_values_missing if {
 	every path in ["fields/0/minimum", "fields/0/maximum", "fields/0/type", "fields/0/name"] {
 		policy := json.remove(_policy, [concat("/", ["code", "contracts", "m", path])])

@@ -121,6 +121,7 @@ test_call_allowed if {
 	every one in [
 		[_call("print", {"by_name", "builtin"}), {}], [_call("own", {"by_name"}), {}],
 		[_call("own", {"by_attribute"}), {}], [_call("eval", {"by_attribute"}), {}],
+		[_call("system", {"by_name"}), {}],
 		[_call("globals", {"by_name", "builtin"}), globals],
 	] {
 		code_scan.call_allowed(one[0]) with input as _scan(one[1]) with data.policy as _policy
@@ -131,6 +132,8 @@ test_call_allowed if {
 		[_call("system", {"by_attribute", "by_name"}), {}], [_call("", {"by_name"}), {}],
 		[_call(1, {"by_name"}), {}], [_call("globals", {"by_name", "builtin"}), {}], [{}, {}],
 		[_call("globals", {"by_name", "builtin"}), {"names": [{"id": "globals", "variable": false}]}],
+		[_call("globals", {"by_name", "builtin"}), {"names": [{"id": "os", "variable": true}]}],
+		[_call("breakpoint", {"by_name", "builtin"}), {"names": [{"id": "breakpoint", "variable": true}]}],
 	] {
 		not code_scan.call_allowed(one[0]) with input as _scan(one[1]) with data.policy as _policy
 	}
@@ -185,16 +188,18 @@ _members := {
 	"below": {"id": "json.codecs.loads", "top": "json", "module": "json.codecs", "name": "loads"},
 	"of refused": {"id": "os.name", "top": "os", "module": "os", "name": "name"},
 	"of nothing": {"id": "re.name", "top": "re", "module": "re", "name": "name"},
+	"of a module without a list": {"id": "odd.name", "top": "odd", "module": "odd", "name": "name"},
+	"of a number": {"id": "1.name", "top": 1, "module": "1", "name": "name"},
 	"nothing": {},
 }
 
 test_member_allowed if {
-	scan := _with({"imports": [{"id": "json", "kind": "module"}, {"id": "os", "kind": "module"}, {"id": 1}]})
+	scan := _with({"imports": [{"id": "json", "kind": "module"}, {"id": "os", "kind": "module"}, {"id": 1}, {"id": "odd"}]})
 	held := {name |
 		some name, found in _members
 		code_scan.member_allowed(found) with input as scan with data.policy as _policy
 	}
-	held == {"listed", "of refused"}
+	held == {"listed", "of refused", "of a module without a list"}
 }
 
 test_module_plain if {
@@ -223,6 +228,17 @@ test_kinds if {
 		not code_scan.computed_allowed(kind) with input as _clean with data.policy as _policy
 		not code_scan.encoding_allowed(kind) with input as _clean with data.policy as _policy
 	}
+}
+
+test_a_denied_name_that_is_a_denied_call_too if {
+	both := json.patch(_policy, [{"op": "add", "path": "/code/scan/python/denied_names/-", "value": "eval"}])
+	scan := _scan({"names": [{"id": "eval", "variable": true}]})
+	not code_scan.call_allowed(_call("eval", {"by_name", "builtin"})) with input as scan with data.policy as both
+}
+
+test_reads_are_counted_in_numbers if {
+	many := json.patch(_policy, [{"op": "replace", "path": "/code/scan/python/input_reads", "value": "many"}])
+	not code_scan.input_read_within with input as _clean with data.policy as many
 }
 
 test_input_read_within if {

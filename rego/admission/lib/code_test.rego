@@ -51,6 +51,7 @@ test_kept if {
 		[{"readable": true, "value": 9000}, 8000, 20],
 		[{"readable": true, "value": -1}, 200, 0.2],
 		[{"readable": true, "value": 300}, 300, 20],
+		[{"readable": false, "value": 300}, 2400, 2],
 	}
 	every value in values {
 		request := {"hints": {"max_code_chars": value[0], "exec_timeout_seconds": value[0]}}
@@ -60,7 +61,9 @@ test_kept if {
 }
 
 test_kept_missing if {
-	every hint in [{}, {"readable": null}, {"readable": true}, {"readable": true, "value": null}] {
+	every hint in [
+		{}, {"readable": null}, {"readable": null, "value": 300}, {"readable": true}, {"readable": true, "value": null},
+	] {
 		not code.max_code_chars with input as {"hints": {"max_code_chars": hint}} with data.policy as _policy
 	}
 	not code.max_code_chars with input as {} with data.policy as _policy
@@ -68,6 +71,8 @@ test_kept_missing if {
 	every value in ["minimum", "maximum"] {
 		policy := json.remove(_policy, [concat("/", ["code", "hints", "max_code_chars", value])])
 		not code.max_code_chars with input as stated with data.policy as policy
+		change := [{"op": "replace", "path": concat("/", ["/code/hints/max_code_chars", value]), "value": "300"}]
+		not code.max_code_chars with input as stated with data.policy as json.patch(_policy, change)
 	}
 	hint := {"hints": {"max_code_chars": {"readable": false}}}
 	not code.max_code_chars with input as hint with data.policy as {}
@@ -85,6 +90,13 @@ test_languages if {
 	code.languages == [] with input as {"hints": {"allowed_languages": {"readable": true}}} with data.policy as _policy
 	not code.languages with input as {"hints": {"allowed_languages": {}}} with data.policy as _policy
 	not code.languages with input as {"hints": {"allowed_languages": {"readable": false}}} with data.policy as {}
+}
+
+test_languages_are_words if {
+	policy := {"code": {"languages": [1, "python"]}}
+	every hint in [{"readable": false}, {"readable": false, "values": [1]}] {
+		code.languages == ["python"] with input as {"hints": {"allowed_languages": hint}} with data.policy as policy
+	}
 }
 
 test_execution_languages if {

@@ -88,6 +88,12 @@ test_until if {
 
 test_until_clock_missing if not license_decision.until(_material([_accepted]), {}.now)
 
+test_a_time_is_a_number if {
+	every time in ["2026-11-21", {}, true] {
+		not license_decision.readable(_material([object.union(_accepted, {"decided_at": time})]))
+	}
+}
+
 test_until_clock_of_wrong_type if {
 	every now in [null, true, "", [], {}] { not license_decision.until(_material([_accepted]), now) }
 }

@@ -114,6 +114,24 @@ test_bounds if {
 	}
 }
 
+test_most_is_a_number_up_to_that_of_the_floor if {
+	sandbox.most("here", "solution", "processes") == 10 with data.policy as policy
+	sandbox.most("here", "solution", "processes") == 20 with data.policy as _with("profiles/here/limits/processes", 20)
+	every value in [21, null, false, "10"] {
+		not sandbox.most("here", "solution", "processes")
+			with data.policy as _with("profiles/here/limits/processes", value)
+	}
+	every value in [9, null, "many"] {
+		not sandbox.most("here", "solution", "processes") with data.policy as _with("floor/most/processes", value)
+	}
+}
+
+test_every_kind_of_a_boundary_is_in_the_floor if {
+	every kinds in [["kernel", "bounded"], ["bounded", "kernel"], {"0": "kernel"}] {
+		not sandbox.within_floor("here", "solution") with data.policy as _with("profiles/here/boundaries/files", kinds)
+	}
+}
+
 test_place if {
 	place := {
 		"profile": "here", "backend": "jail", "isolation": "container", "required": kernel, "network": "none",

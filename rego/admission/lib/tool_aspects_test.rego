@@ -23,6 +23,7 @@ test_destination if {
 		json.remove(_host, ["canonical"]),
 		json.remove(_host, ["origin"]),
 		json.patch(_host, [{"op": "replace", "path": "origin", "value": null}]),
+		json.patch(_host, [{"op": "replace", "path": "origin", "value": "a.example.com"}]),
 	]
 	every one in broken {
 		not tool_aspects.destination(one)

@@ -158,6 +158,21 @@ test_a_hidden_tool_has_no_approved_prefix if {
 	not tool_call.approved with input as _calls.approved with data.policy as hidden
 }
 
+test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
+	every section in ["deny", "confirm"] {
+		every name in ["free", "some path asked", "command", "approved"] {
+			policy := json.remove(_policy, [concat("/", ["tool_lookup/policies/p", section])])
+			not tool_call.decided with input as _calls[name] with data.policy as policy
+		}
+	}
+}
+
+test_lists_that_are_none_hold_nothing if {
+	every list in ["destinations", "paths", "commands"] {
+		not tool_call.held with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
+	}
+}
+
 test_values_missing if {
 	every lost in [
 		"tool_lookup", "tool_lookup/policies/p", "tool_lookup/policies/p/deny", "tool_lookup/policies/p/confirm",

@@ -116,6 +116,23 @@ test_told if {
 	}
 }
 
+test_what_a_rule_covers_is_not_told_as_uncovered if {
+	aspects := {"/work/", "command 1 ls"}
+	policy := json.patch(_policy, [
+	{"op": "add", "path": ["tool_lookup", "policies", "p", "allow", "selectors", "web", aspect], "value": {
+		"rules": [0],
+		"size": 1,
+	}} |
+		some aspect in aspects
+	])
+	request := object.union(_request, {
+		"paths": [{"id": "p", "canonical": true, "path": "/work/a"}, {"id": "q", "canonical": true, "path": "/tmp/a"}],
+		"commands": [_command(["ls"]), object.union(_command(["rm"]), {"id": "d"})],
+	})
+	told := tool_explanation.explanation with input as request with data.policy as policy
+	told.uncovered == {"destinations": [], "paths": ["q"], "commands": ["d"]}
+}
+
 test_without_facts if {
 	told := tool_explanation.explanation with input as {"asked": {}} with data.policy as _policy
 	told == {

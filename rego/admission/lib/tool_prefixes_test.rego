@@ -101,6 +101,17 @@ test_facts_missing if {
 	not tool_prefixes.for_commands with input as nowhere with data.policy as _policy
 }
 
+test_a_clock_that_is_no_number_is_none if {
+	every now in [null, false] {
+		not tool_prefixes.for_commands with input as object.union(_request, {"now": now}) with data.policy as _policy
+	}
+}
+
+test_commands_are_a_list if {
+	named := object.union(_request, {"commands": {"a": _command}})
+	not tool_prefixes.for_commands with input as named with data.policy as _policy
+}
+
 test_values_missing if {
 	every policy in [{}, {"tools": {}}, json.remove(_policy, ["tools/tools/shell"])] {
 		not tool_prefixes.for_commands with input as _request with data.policy as policy

@@ -131,6 +131,16 @@ test_values_missing if {
 	not tools.known("read") with data.policy as {}
 }
 
+test_base_is_one_of_those_there_are if {
+	odd := json.patch(_policy, [{"op": "replace", "path": "tools/policies/asks/base", "value": "allow_all"}])
+	tools.base(_asked.asks) == "deny_all" with input as _agent with data.policy as odd
+}
+
+test_principals_are_a_list if {
+	named := json.patch(_policy, [{"op": "replace", "path": "tools/policies/shows/principals", "value": {"a": "agent"}}])
+	not tools.principal_admitted(_asked.shows) with input as _agent with data.policy as named
+}
+
 test_explanation if {
 	explanation := tools.explanation with input as {"asked": {}, "call": {"tool": "read"}} with data.policy as _policy
 	explanation.section == "none"

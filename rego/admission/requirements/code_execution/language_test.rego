@@ -29,6 +29,11 @@ test_language if {
 	not language.language_executable with input as _run with data.policy as _without("code/execution/python")
 }
 
+test_the_scan_is_of_the_language_that_runs if {
+	not language.scan_clean with input as _in("javascript") with data.policy as _policy
+	not language.scan_clean with input as _in(null) with data.policy as _policy
+}
+
 test_scan_clean if {
 	language.scan_clean with input as _run with data.policy as _policy
 	every change in [{"parsed": false}, {"complete": false}, {"network_literals": 1}, {"language": "javascript"}] {

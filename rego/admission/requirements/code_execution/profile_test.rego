@@ -28,6 +28,10 @@ test_admitted if {
 	}
 	held == {"here", "there"}
 	not profile.admitted with input as {} with data.policy as _policy
+	every name in ["here", "there"] {
+		unstated := object.union(_run, {"profile": {"stated": null, "value": name}})
+		not profile.admitted with input as unstated with data.policy as _policy
+	}
 	not profile.admitted with input as _profile("there") with data.policy as _without("sandbox/profiles/here/instead")
 	not profile.admitted with input as _profile("here") with data.policy as _without("code/execution/python")
 }

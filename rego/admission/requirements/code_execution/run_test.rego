@@ -40,6 +40,24 @@ test_attempts_left if {
 	not run.attempts_left with input as _tried(2) with data.policy as _without("code/attempts")
 }
 
+test_one_attempt_without_a_task if {
+	run.attempts_left with input as _run with data.policy as _policy
+	every change in [
+		{"attempts": [{"id": "x"}]}, {"attempts": {}}, {"attempts": ""}, {"task": {"stated": null}},
+	] {
+		not run.attempts_left with input as object.union(_run, change) with data.policy as _policy
+	}
+	many := json.patch(_policy, [{"op": "replace", "path": "/code/attempts", "value": "many"}])
+	not run.attempts_left with input as _tried(2) with data.policy as many
+}
+
+test_a_digest_is_text if {
+	list := numbers.range(1, 64)
+	not run.not_repeated({"code_sha256": list, "state": "failed"}) with input as _run
+	request := object.union(_run, {"action": {"code": {"sha256": list}}})
+	not run.not_repeated({"code_sha256": crypto.sha256("b"), "state": "failed"}) with input as request
+}
+
 test_not_repeated if {
 	code := _run.action.code.sha256
 	attempts := {

@@ -126,6 +126,25 @@ test_a_failed_program_is_not_told_twice if {
 	got1 == set()
 }
 
+test_a_field_without_a_name_is_told_of_a_failed_program_too if {
+	failed := _set("/run/exits/0/code", 3)
+	fields.as_agreed({"id": "rate"}) with input as failed with data.policy as _policy
+	every field in [{}, {"id": null}] {
+		not fields.as_agreed(field) with input as failed with data.policy as _policy
+	}
+}
+
+test_what_is_carried_is_not_told_besides_a_field if {
+	without := json.patch(_two, [{"op": "remove", "path": "/carried/0"}])
+	fields.carried with input as without with data.policy as _policy
+}
+
+test_carried_rows_are_a_list if {
+	rows := {row.name: row | some row in _policy.code.contracts.m.carried}
+	named := json.patch(_policy, [{"op": "replace", "path": "/code/contracts/m/carried", "value": rows}])
+	not fields.carried with input as _input with data.policy as named
+}
+
 test_values_missing if {
 	got1 := {field.id |
 		some field in _input.output.fields

@@ -126,6 +126,27 @@ test_fact_missing if {
 	_true(got7) == set()
 }
 
+test_one_exit if {
+	two := _run({"exits": [{"id": "0", "code": 0}, {"id": "1", "code": 0}]})
+	not run.ended with input as two
+}
+
+test_sizes_are_numbers if {
+	every value in [null, false] {
+		not run.stdout_fits with input as _run({"stdout_bytes": value}) with data.policy as _policy
+		not run.stdout_fits with input as _set("/output/bytes", value) with data.policy as _policy
+		not run.stderr_fits with input as _run({"stderr_bytes": value}) with data.policy as _policy
+	}
+}
+
+test_only_a_program_that_was_stopped_for_it_has_a_limit if {
+	every limit in ["stdout", "stderr"] {
+		odd := _run({"status": "sandbox_error", "limit": limit})
+		not run.stdout_fits with input as odd with data.policy as _policy
+		not run.stderr_fits with input as odd with data.policy as _policy
+	}
+}
+
 test_values_missing if {
 	got1 := run with input as _input with data.policy as {}
 	_true(got1) == {"ended", "in_time"}

@@ -101,6 +101,17 @@ test_a_failed_program_is_not_told_twice if {
 	_true(got1) == _all
 }
 
+test_whatever_a_failed_program_printed_is_not_told_besides if {
+	failed := json.patch(_set("/run/exits/0/code", 3), [
+		{"op": "replace", "path": "/output/blank", "value": true},
+		{"op": "replace", "path": "/output/parsed", "value": false},
+		{"op": "replace", "path": "/output/object", "value": false},
+		{"op": "replace", "path": "/output/fields", "value": []},
+	])
+	got1 := text with input as failed with data.policy as _policy
+	_true(got1) == _all
+}
+
 test_values_missing if {
 	got1 := text with input as _input with data.policy as {}
 	_true(got1) == _all - {"complete"}

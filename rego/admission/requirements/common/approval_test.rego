@@ -100,6 +100,19 @@ test_a_fact_of_another_type_never_holds if {
 	}
 }
 
+test_nothing_is_equal_to_a_fact_of_another_type if {
+	every name in {"input_digest", "rules", "values"} {
+		given := object.union(granted, {name: null, "asked": object.union(asked, {name: null})})
+		not lib.valid(given) with input as request
+	}
+}
+
+test_a_clock_that_is_no_number_is_none if {
+	every now in [null, false] {
+		not lib.in_time(granted) with input as {"point": "license", "now": now}
+	}
+}
+
 test_without_a_clock_nothing_is_in_time if {
 	refused(granted) == {"approval_expired"} with input as {"point": "license"}
 }

@@ -24,6 +24,7 @@ test_a_ceiling_needs_its_count if {
 
 test_another_word_is_no_budget if {
 	not budget.budgets_stated with input as counted([]) with data.policy.budgets as row("free")
+	not budget.budgets_stated with input as counted(["principal"]) with data.policy.budgets as row("free")
 }
 
 test_a_point_without_a_row if {
@@ -31,8 +32,10 @@ test_a_point_without_a_row if {
 }
 
 test_one_of_three_missing if {
-	not budget.budgets_stated with input as counted([])
-		with data.policy.budgets as {"budgets": {"license": {"principal": "unlimited", "run": "unlimited"}}}
+	every scope in ["principal", "run", "all"] {
+		without := {"budgets": {"license": object.remove(row("unlimited").budgets.license, [scope])}}
+		not budget.budgets_stated with input as counted([]) with data.policy.budgets as without
+	}
 }
 
 test_the_last_one_is_left if {

@@ -38,6 +38,7 @@ test_a_token_that_may_approve_asks_about_administration if {
 test_nobody_else if {
 	every one in [
 		{"via": "token", "points": ["source"]},
+		{"via": "token", "principal": "CN=one", "points": ["source"]},
 		{"via": "certificate", "principal": "CN=two", "points": ["license"]},
 		{"via": "loopback", "points": ["license"]},
 		{"via": "none", "points": []},
@@ -47,6 +48,14 @@ test_nobody_else if {
 	] {
 		not caller.caller_in_scope with input as asked_by(one) with data.policy.callers as callers
 	}
+}
+
+test_a_certificate_at_another_point if {
+	not caller.caller_in_scope with input as {
+		"point": "source",
+		"caller": {"via": "certificate", "principal": "CN=one", "points": []},
+	}
+		with data.policy.callers as callers
 }
 
 test_without_values_nobody if {

@@ -116,6 +116,12 @@ test_clear if {
 	}
 }
 
+test_no_origin_is_not_that_of_a_server_without_one if {
+	null_origin := json.patch(_policy, [{"op": "replace", "path": "/mcp/servers/docs/origin", "value": null}])
+	lost := _with({"url": {"origin": null}})
+	not server.admitted(lost) with input as {"phase": "plan"} with data.policy as null_origin
+}
+
 test_listed if {
 	every phase in _phases {
 		server.listed(_with({"listing": "whole"})) with input as {"phase": phase}

@@ -82,6 +82,8 @@ test_small_enough if {
 		"fetched of a lost size": _size(_fetched, {"stated": true}),
 		"fetched of nothing": object.remove(_fetched, ["size"]),
 		"of no source": object.remove(_brought, ["source"]),
+		"small and of no source": _size(object.remove(_brought, ["source"]), {"stated": true, "bytes": 1}),
+		"small and not stated": _size(_brought, {"stated": null, "bytes": 1}),
 	}
 	held := {name |
 		some name, one in media
@@ -102,6 +104,12 @@ test_small_enough_values_missing if {
 	}
 	no_kind := {"media": {"kinds": {"image": {}}, "url": {"max_bytes": 50}}}
 	not content.small_enough with input as {"media": _fetched} with data.policy as no_kind
+	text := {"media": {"kinds": {"image": {"max_bytes": "many"}}, "url": {"max_bytes": "many"}}}
+	not content.small_enough with input as {"media": _brought} with data.policy as text
+	every bytes in [1, "1"] {
+		not content.small_enough with input as {"media": _size(_fetched, {"stated": true, "bytes": bytes})}
+			with data.policy as text
+	}
 	no_url := {"media": {"kinds": _policy.media.kinds, "url": {}}}
 	not content.small_enough with input as {"media": _fetched} with data.policy as no_url
 }

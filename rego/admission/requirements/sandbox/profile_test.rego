@@ -40,7 +40,8 @@ test_within_floor if {
 test_backend_as_stated if {
 	backends := {
 		"none": {"stated": false}, "same": {"stated": true, "value": "jail"}, "other": {"stated": true, "value": "process"},
-		"lost": {"stated": true}, "null": {"stated": true, "value": null}, "unknown": {"stated": null}, "nothing": {},
+		"lost": {"stated": true}, "null": {"stated": true, "value": null}, "unknown": {"stated": null},
+		"same and unknown": {"stated": null, "value": "jail"}, "nothing": {},
 	}
 	held := {name |
 		some name, backend in backends

@@ -30,6 +30,12 @@ test_one_name if {
 	not file.one_name with input as {"file": {"names": 1}} with data.policy as {"skills": {}}
 }
 
+test_a_number_is_no_text_whatever_the_values_are if {
+	many := {"skills": {"max_bytes": "many", "max_names": "many"}}
+	not file.one_name with input as {"file": {"names": "1"}} with data.policy as many
+	not file.small_enough with input as {"file": {"bytes": "1"}} with data.policy as many
+}
+
 test_small_enough if {
 	held := {bytes |
 		some bytes in [0, 99, 100, 101, -1, null, "1"]

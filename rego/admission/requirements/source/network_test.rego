@@ -14,6 +14,7 @@ _external := {"kind": "external", "remote": true, "url": {"canonical": true}, "r
 _records := {
 	"fixture": _fixture,
 	"external": _external,
+	"first": object.union(_external, {"requests_used": 0}),
 	"budget used up": object.union(_external, {"requests_used": 3}),
 	"less than nothing used": object.union(_external, {"requests_used": -1}),
 	"use not counted": json.remove(_external, ["requests_used"]),
@@ -25,7 +26,7 @@ _records := {
 
 test_access_enabled if {
 	held := {name | some name, record in _records; network.access_enabled(record) with input as _clean}
-	held == {"fixture", "external", "budget used up", "less than nothing used", "use not counted", "use is null"}
+	held == {"fixture", "external", "first", "budget used up", "less than nothing used", "use not counted", "use is null"}
 }
 
 test_access_disabled if {
@@ -43,7 +44,7 @@ test_access_disabled if {
 
 test_budget_left if {
 	held := {name | some name, record in _records; network.budget_left(record) with input as _clean}
-	held == {"fixture", "external"}
+	held == {"fixture", "external", "first"}
 }
 
 test_no_budget if {

@@ -27,7 +27,7 @@ test_within_ceilings if {
 	argument.within_ceilings with input as _request({}) with data.policy as _policy
 	every change in [
 		{"complete": false}, {"complete": null}, {"bytes": 101}, {"depth": 6}, {"count": 11}, {"bytes": null},
-		{"depth": "1"}, {"count": []},
+		{"depth": "1"}, {"depth": null}, {"count": []}, {"count": null},
 	] {
 		not argument.within_ceilings with input as _request(change) with data.policy as _policy
 	}

@@ -64,6 +64,19 @@ test_looked_at if {
 	not spelling.looked_at({"links": "unknown"}) with input as {"call": {"tool": "there"}} with data.policy as {}
 }
 
+test_each_part_of_a_command_is_asked_for if {
+	command := {"id": "a", "canonical": true, "words": ["ls", "-l"], "touches": ["/w/-l", "/w"]}
+	spelling.command_canonical(command)
+	spelling.command_canonical(object.union(command, {"touches": []}))
+	every change in [
+		{"canonical": false}, {"canonical": null}, {"words": []}, {"words": {"0": "ls"}}, {"words": "ls"}, {"words": null},
+		{"words": [1, "ls"]}, {"words": ["ls", 1]}, {"touches": {}}, {"touches": null}, {"touches": ["/w", "w"]},
+		{"touches": ["w", "/w"]},
+	] {
+		not spelling.command_canonical(object.union(command, change))
+	}
+}
+
 test_command_canonical if {
 	spelling.command_canonical({"id": "a", "canonical": true, "words": ["ls", "-l"], "touches": ["/w/-l"]})
 	every one in [

@@ -87,6 +87,9 @@ test_definition_pinned if {
 	] {
 		not tool.definition_pinned(one) with data.policy as _policy
 	}
+	not tool.definition_pinned(_with({"name": "other", "definition": {"digest": null}})) with data.policy as _policy
+	unpinned := json.patch(_policy, [{"op": "replace", "path": "/tools/tools/files_write/definition", "value": null}])
+	not tool.definition_pinned(_with({"definition": {"digest": null}})) with data.policy as unpinned
 	not tool.definition_pinned(_tool) with data.policy as {}
 }
 

@@ -23,6 +23,7 @@ _requests := {
 	"other error": {"tool": "writer", "status": "error", "error": {"kind": "other"}},
 	"error of no kind": {"tool": "writer", "status": "error", "error": {}},
 	"no error": {"tool": "writer", "status": "error", "result": {"bytes": 1, "digest": _digest, "media": "text"}},
+	"error of another status": {"tool": "writer", "status": "done", "error": {"kind": "other"}},
 	"other status": {"tool": "writer", "status": "done", "result": {"bytes": 1, "digest": _digest, "media": "text"}},
 	"no status": {"tool": "writer", "result": {"bytes": 1, "digest": _digest, "media": "text"}},
 }
@@ -55,6 +56,8 @@ test_side_effect_declared if {
 		result.side_effect_declared(effect) with input as {"tool": tool} with data.policy as _policy
 	}
 	held == {["writer", "read"], ["writer", "write"]}
+	nothing := {"tools": {"tools": {"writer": {"side_effects": [null]}}}}
+	not result.side_effect_declared(effects["class is null"]) with input as {"tool": "writer"} with data.policy as nothing
 	not result.side_effect_declared(effects.read) with input as {"tool": "writer"} with data.policy as {}
 	not result.side_effect_declared(effects.read) with input as {} with data.policy as _policy
 }

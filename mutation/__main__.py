@@ -1,0 +1,111 @@
+"""`scripts/mutate [PATH…]`: change one condition after another, run what tests it, and tell what nobody notices."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from mutation import python, rego, tested
+from mutation.model import ROOT, WORK, Mutant, Results, Verdict
+
+ACCEPTED = ROOT / "docs" / "mutation.md"
+"""Survivors that stay, each with its reason."""
+
+DEFAULT = (
+    "rego/admission/requirements",
+    "rego/admission/lib",
+    "engine/flow.py",
+    "engine/once.py",
+    "engine/decide.py",
+    "engine/enforce.py",
+    "engine/work.py",
+    "engine/drive.py",
+    "engine/record",
+    "engine/state",
+    "adapters",
+)
+"""The rules, the path, the record, the state and the hands."""
+
+_ENTRY = re.compile(r"^- ``(?P<name>.+)``$")
+
+
+def accepted(text: str) -> dict[str, set[str]]:
+    """The names of accepted survivors by file: headings are files, entries are names in double backticks."""
+    found: dict[str, set[str]] = {}
+    file = ""
+    for line in text.splitlines():
+        if line.startswith("### "):
+            file = line.removeprefix("### ").strip("` ")
+        elif entry := _ENTRY.match(line):
+            found.setdefault(file, set()).add(entry["name"])
+    return found
+
+
+def files(chosen: list[str]) -> Iterator[Path]:
+    """The rule and source files below the chosen paths."""
+    for one in chosen:
+        path = (ROOT / one).resolve()
+        for file in [path] if path.is_file() else sorted((*path.rglob("*.rego"), *path.rglob("*.py"))):
+            if not file.stem.endswith("_test") and "sandbox/inside" not in file.as_posix():
+                yield file
+
+
+def main() -> int:
+    """Judge the mutants of the chosen files; the exit code is 1 where one survives that is not accepted."""
+    parser = argparse.ArgumentParser(prog="scripts/mutate", description=__doc__)
+    parser.add_argument("path", nargs="*", default=list(DEFAULT), help="files or folders; all that are held to it")
+    parser.add_argument("--list", action="store_true", help="print each survivor")
+    chosen = parser.parse_args()
+    judged: dict[str, list[tuple[Mutant, Verdict]]] = {}
+    by_opa = rego.Judge(Results(WORK / "rego.json"))
+    with tested.Judge() as by_pytest:
+        for file in files(chosen.path):
+            name = file.relative_to(ROOT).as_posix()
+            started = time.perf_counter()
+            if file.suffix == ".rego":
+                judged[name] = [(one, by_opa.verdict(one)) for one in rego.mutants(file)]
+            else:
+                judged[name] = [(one, by_pytest.verdict(one)) for one in python.mutants(file)]
+            counts = Counter(verdict.value for _, verdict in judged[name])
+            print(f"{time.perf_counter() - started:7.1f} s  {name}  {dict(counts)}", file=sys.stderr, flush=True)
+    known = accepted(ACCEPTED.read_text(encoding="utf-8")) if ACCEPTED.exists() else {}
+    return report(judged, known, every=chosen.list)
+
+
+def report(judged: Mapping[str, list[tuple[Mutant, Verdict]]], known: Mapping[str, set[str]], *, every: bool) -> int:
+    """Print the numbers of each folder and what is wrong; 0 where nothing is."""
+    folders: dict[str, Counter[str]] = {}
+    wrong: list[str] = []
+    for file, found in judged.items():
+        count = folders.setdefault(str(Path(file).parent), Counter())
+        survivors = {one.name: one for one, verdict in found if verdict is Verdict.SURVIVED}
+        count.update(verdict.value for _, verdict in found)
+        listed = known.get(file, set())
+        count["accepted"] += len(listed & set(survivors))
+        for name, one in survivors.items():
+            if every:
+                print(f"{file}:{one.line}: {name}")
+        wrong += [f"survives and is not in docs/mutation.md: {file}: {name}" for name in survivors.keys() - listed]
+        wrong += [f"is in docs/mutation.md and does not survive: {file}: {name}" for name in listed - survivors.keys()]
+    print(f"\n{'folder':58} {'killed':>7} {'survived':>9} {'accepted':>9} {'%':>7}")
+    for folder, count in sorted(folders.items()):
+        _line(folder, count)
+    _line("all", sum(folders.values(), Counter()))
+    print("\n".join(["", *wrong]))
+    print(f"\n{len(wrong)} to be seen to" if wrong else "\neverything that survives is accepted")
+    return 1 if wrong else 0
+
+
+def _line(what: str, count: Counter[str]) -> None:
+    killed, survived = count[Verdict.KILLED], count[Verdict.SURVIVED]
+    share = 100 * killed / max(1, killed + survived)
+    print(f"{what:58} {killed:7} {survived:9} {count['accepted']:9} {share:7.1f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

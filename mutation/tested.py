@@ -1,0 +1,310 @@
+"""Judges mutants of Python: by the tests that run the changed line, the cheapest files of tests first."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+from mutation.model import ROOT, WORK, Results, Verdict, digest
+from mutation.python import PythonMutant
+from mutation.warm import COLD, KILLED
+
+TESTS: Mapping[str, tuple[str, ...]] = {
+    "engine/record": ("tests/record", "tests/test_source_events.py"),
+    "engine/state": ("tests/state",),
+    "adapters/sandbox": ("tests/adapters/sandbox", "tests/sandboxes", "tests/adapters/test_code_hand.py"),
+    "adapters/tool_gate": (
+        "tests/adapters/test_tool_run.py",
+        "tests/adapters/test_tool_results.py",
+        "tests/adapters/test_tools.py",
+    ),
+    "adapters": ("tests/adapters/test_*.py",),
+    "engine": (
+        "tests/test_verbs.py",
+        "tests/test_path.py",
+        "tests/test_once.py",
+        "tests/test_approvals.py",
+        "tests/test_budgets.py",
+        "tests/test_engine.py",
+        "tests/adapters/test_tools.py",
+    ),
+}
+"""Which tests judge a source, by the longest beginning of its path; those of other rooms seldom tell more."""
+
+_MOST_SECONDS = 60.0
+"""Of tests for one mutant; what they have not noticed by then counts as not noticed."""
+
+_PATIENCE = 60.0
+"""Seconds for the slowest fixture on a machine that has other work."""
+
+_REMEMBERED = 6
+"""Tests that noticed the last mutants are asked first about the next one."""
+
+_IGNORED = (".git", ".venv", ".mutation", ".hypothesis", "__pycache__", ".*_cache", "dist", "node_modules")
+_PYTEST = ("-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", "--basetemp=../p/b")
+"""With a folder of its own, and so a policy cache of its own, which every fork finds filled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the tests of a group do without any change: their seconds, and which run each line of each file."""
+
+    seconds: Mapping[str, float]
+    lines: Mapping[str, Mapping[str, list[str]]]
+
+    def tests(self, mutant: PythonMutant) -> list[str]:
+        """The tests that reach a mutant, as many as there is time for.
+
+        Files of tests that run much of the source come first, and of those alike the cheapest.
+        """
+        lines = self.lines.get(mutant.file, {})
+        found = {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
+        reach = Counter[str]()
+        costs: dict[str, float] = defaultdict(float)
+        for test in found & self.seconds.keys():
+            costs[_file(test)] += self.seconds[test]
+        for tests in lines.values():
+            reach.update({_file(test) for test in tests})
+        most = max(reach.values(), default=1)
+        place = {test: number for number, test in enumerate(self.seconds)}
+        ordered = sorted(
+            found & self.seconds.keys(),
+            key=lambda one: (-round(reach[_file(one)] / most, 1), costs[_file(one)], place[one]),
+        )
+        spent, chosen = 0.0, list[str]()
+        for test in ordered:
+            spent += self.seconds[test]
+            if spent > _MOST_SECONDS and chosen:
+                break
+            chosen.append(test)
+        return chosen
+
+
+class Judge:
+    """A copy of the tree and a warm pytest in it for one group of tests at a time."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._group = ""
+        self._baseline = Baseline({}, {})
+        self._stamp = 2_000_000_000
+        self._server: _Server | None = None
+        self._killers: deque[str] = deque(maxlen=_REMEMBERED)
+        self._sound: set[str] = set()  # tests that were seen to pass without any change where they noticed one
+
+    def __enter__(self) -> Self:
+        return self
+
+    @cached_property
+    def _tree(self) -> Path:
+        """The copy; made when it is first needed, and what it has is what is judged."""
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mutation-"))
+        tree = Path(folder).resolve() / "tree"
+        (tree.parent / "p").mkdir()
+        shutil.copytree(ROOT, tree, symlinks=True, ignore=shutil.ignore_patterns(*_IGNORED))
+        return tree
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        self._stack.close()
+
+    def verdict(self, mutant: PythonMutant) -> Verdict:
+        """Run the tests that reach it."""
+        group = max((one for one in TESTS if f"{mutant.file}/".startswith(f"{one}/")), key=len)
+        if group != self._group:
+            self._stop()
+            self._group, self._baseline = group, self._measured(group)
+            self._results = Results(WORK / f"{group.replace('/', '-')}.json")
+            self._server = _Server(self._tree, _files(group))  # before anything is changed
+        before = (self._tree / mutant.file).read_bytes()
+        after = mutant.applied(before)
+        key = digest(mutant.name.encode(), after)
+        tests = self._baseline.tests(mutant)
+        verdict, *by = self._results.get(key) or ["", ""]
+        if verdict == Verdict.KILLED and by == [by[0], self._digest([by[0]])]:
+            self._killers.appendleft(by[0])
+            return Verdict.KILLED
+        if verdict == Verdict.SURVIVED and by == [self._digest(tests)]:
+            return Verdict.SURVIVED
+        first = [one for one in dict.fromkeys(self._killers) if one in tests]
+        killer = self._killer(mutant, before, after, [*first, *(one for one in tests if one not in first)])
+        if killer is None:
+            self._results.put(key, [Verdict.SURVIVED, self._digest(tests)])
+            return Verdict.SURVIVED
+        self._killers.appendleft(killer)
+        self._results.put(key, [Verdict.KILLED, killer, self._digest([killer])])
+        return Verdict.KILLED
+
+    def _digest(self, tests: list[str]) -> str:
+        """Of tests and the text of their files."""
+        files = (self._tree / file for file in sorted({_file(test) for test in tests}))
+        texts = [file.read_bytes() for file in files if file.exists()]
+        return digest(*(test.encode() for test in sorted(tests)), *texts)
+
+    def _killer(self, mutant: PythonMutant, before: bytes, after: bytes, tests: list[str]) -> str | None:
+        """A test that notices."""
+        file = self._tree / mutant.file
+        while tests:
+            seconds = 2 * _PATIENCE + 6 * sum(self._baseline.seconds[one] for one in tests)
+            try:
+                self._write(file, after)
+                killer = self._warm(file, before, after, tests, seconds) if mutant.inner else ""
+                killer = self._cold(tests, seconds) if killer == "" else killer
+            finally:
+                self._write(file, before)
+            if killer is None or self._is_sound(killer, file, before):
+                return killer
+            print(f"fails without any change, and is not asked again: {killer}", file=sys.stderr, flush=True)
+            tests = [one for one in tests if one != killer]
+        return None
+
+    def _warm(self, file: Path, before: bytes, after: bytes, tests: list[str], seconds: float) -> str | None:
+        """A test that notices in a fork of the warm process, None where none does, and "" where it cannot tell."""
+        job = {"file": str(file), "before": before.decode(), "after": after.decode(), "tests": tests}
+        times = {"seconds": seconds, "each": int(_PATIENCE + 6 * max(self._baseline.seconds[one] for one in tests))}
+        if self._server is None or (told := self._server.ask(job | times))["code"] == COLD:
+            return ""
+        return (told["last"] or tests[0]) if told["code"] == KILLED else None
+
+    def _cold(self, tests: list[str], seconds: float) -> str | None:
+        """The same in a process of its own."""
+        with suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(
+                [sys.executable, *_PYTEST, "-x", *tests],
+                cwd=self._tree,
+                env=_environment(self._tree),
+                check=False,
+                timeout=seconds,
+                capture_output=True,
+            )
+            return tests[0] if done.returncode else None
+        return tests[0]
+
+    def _is_sound(self, test: str, file: Path, source: bytes) -> bool:
+        """Whether a test that noticed passes, in the same place, without any change."""
+        if test not in self._sound and self._warm(file, source, source, [test], 4 * _PATIENCE) is None:
+            self._sound.add(test)
+        return test in self._sound
+
+    def _write(self, file: Path, source: bytes) -> None:
+        """With a time of its own, so that no compiled file of another mutant is taken for it."""
+        file.write_bytes(source)
+        self._stamp += 10
+        os.utime(file, (self._stamp, self._stamp))
+
+    def _stop(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+    def _measured(self, group: str) -> Baseline:
+        """Run every file of tests once, unless it and the group's sources are as they were."""
+        sources = b"".join(path.read_bytes() for path in sorted((ROOT / group).rglob("*.py")))
+        seconds: dict[str, float] = {}
+        lines: dict[str, dict[str, list[str]]] = {}
+        for file in _files(group):
+            kept = WORK / "baseline" / f"{digest(sources, file.encode(), (ROOT / file).read_bytes())}.json"
+            if not kept.exists():
+                print(f"measuring {file}", file=sys.stderr, flush=True)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                kept.write_text(json.dumps(self._measure(file)), encoding="utf-8")
+            found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+            seconds |= {one: took for one, took in found["seconds"].items() if one not in found["failed"]}
+            for name, by_line in found["lines"].items():
+                own = lines.setdefault(name, {})
+                for line, tests in by_line.items():
+                    own.setdefault(line, []).extend(tests)
+        return Baseline(seconds, lines)
+
+    def _measure(self, file: str) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="baseline-") as folder:
+            (Path(folder) / "coveragerc").write_text(
+                f"[run]\nsource = {self._tree}/engine, {self._tree}/adapters\nparallel = true\nsigterm = true\n"
+                f"data_file = {folder}/data\ncontext = ${{COVERAGE_MUTATION_TEST-}}\n",
+                encoding="utf-8",
+            )
+            done = subprocess.run(
+                [sys.executable, *_PYTEST, "-p", "mutation.warm", file],
+                cwd=self._tree,
+                env={**_environment(self._tree), "MUTATION_BASELINE": folder},
+                check=False,
+                capture_output=True,
+                text=True,
+            )
+            answer = Path(folder) / "baseline.json"
+            if not answer.exists():
+                raise RuntimeError(f"{file} cannot be measured:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+        for test in found["failed"]:
+            print(f"fails or is skipped without any change: {test}", file=sys.stderr, flush=True)
+        names = {name: str(Path(name).relative_to(self._tree)) for name in found["lines"]}
+        found["lines"] = {names[name]: lines for name, lines in found["lines"].items()}
+        return found
+
+
+class _Server:
+    """A warm pytest, told what to do through two pipes."""
+
+    def __init__(self, tree: Path, files: list[str]) -> None:
+        jobs_read, jobs_write = os.pipe()
+        answers_read, answers_write = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, *_PYTEST, "-p", "mutation.warm", *files],
+            cwd=tree,
+            env={**_environment(tree), "MUTATION_SERVE": f"{jobs_read},{answers_write}"},
+            pass_fds=(jobs_read, answers_write),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(jobs_read)
+        os.close(answers_write)
+        self._jobs: TextIO = os.fdopen(jobs_write, "w")
+        self._answers: TextIO = os.fdopen(answers_read)
+        self._answer()
+
+    def ask(self, job: dict[str, Any]) -> dict[str, Any]:
+        self._jobs.write(json.dumps(job) + "\n")
+        self._jobs.flush()
+        return self._answer()
+
+    def stop(self) -> None:
+        self._jobs.close()
+        self._process.wait()
+        self._answers.close()
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._answers.readline()
+        if not line:
+            raise RuntimeError("pytest ended: run the group's tests by themselves to see why")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+def _files(group: str) -> list[str]:
+    return list(dict.fromkeys(_test_files(group)))
+
+
+def _test_files(group: str) -> Iterator[str]:
+    for one in TESTS[group]:
+        path = ROOT / one
+        found = sorted(path.rglob("test_*.py")) if path.is_dir() else sorted(ROOT.glob(one))
+        yield from (each.relative_to(ROOT).as_posix() for each in found)
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
