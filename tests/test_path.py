@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from engine.canonical import RawJson
-from engine.drive import Append, Call, Work, run
+from engine.drive import Append, Call, Pace, Work, run
 from engine.errors import DecideError, EngineError, Exit, GatherError, RecordError, StateError
 from engine.flow import Answer, Context, Parts, Serving, answer
 from engine.model import Boundary, Caller, Limits, Mode, Permit, Result, Revisions, Via
@@ -308,7 +308,7 @@ def test_only_what_reads_files_is_gathered_elsewhere(blocking: bool, bench: Benc
     bench.point = replace(bench.point, blocking=blocking)
     steps = answer(bench.point, ACCEPTED, Mode.CHECK, bench.parts(), WHO)
     first = next(steps)
-    assert (isinstance(first, Call) and first.slow) == blocking
+    assert (isinstance(first, Call) and first.pace is Pace.SLOW) == blocking
     steps.close()
 
 
