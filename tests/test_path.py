@@ -21,6 +21,7 @@ from engine.points import Gathered, Point, SandboxFacts, World
 from engine.points.registry import POINTS
 from engine.policy_bundle.catalogue import Catalogue, Entries, Words
 from engine.record.model import DecisionRecord, ResultRecord
+from engine.secret_forms import UNKNOWN_FORMS, SecretForms
 from engine.state import Store, open_store
 from engine.state.store import ApprovalRow, Counter
 from engine.work import Job
@@ -82,6 +83,9 @@ class Policy:
 
     def probe_seconds(self) -> int:
         return 7
+
+    def secret_forms(self) -> SecretForms:
+        return UNKNOWN_FORMS
 
     def release(self) -> None:
         self.released += 1
@@ -559,7 +563,8 @@ def test_the_facts_of_an_approval_are_those_it_has(bench: Bench) -> None:
     row = requested(bench)
     bench.ask(context=replace(WHO, approval=row.id))
     (given,) = bench.policy.asked[-1]["approvals"]
-    assert given.keys() == {"id", "asked", "state", "input_digest", "rules", "values", "expires_at", "requester"}
+    of_the_requester = {"requester", "requester_named", "requester_via"}
+    assert given.keys() == {"id", "asked", "state", "input_digest", "rules", "values", "expires_at", *of_the_requester}
     bench.ask(context=replace(WHO, approval="f" * 32))
     (unknown,) = bench.policy.asked[-1]["approvals"]
     assert unknown.keys() == {"id", "asked"}
