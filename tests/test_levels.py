@@ -21,6 +21,11 @@ LAST = 1_798_761_599
 
 BUNDLE = BUNDLES / "retention_basis_not_admitted"
 FIXED = {
+    "administration": {
+        *("act_incomplete", "act_out_of_scope", "actor_unnamed", "approval_overdue"),
+        *("approval_resolved", "approver_is_requester", "prefix_approver_is_runner", "prefix_too_long"),
+        *("principal_ambiguous", "token_too_long", "token_without_point"),
+    },
     "artifact": {"artifact_not_isolated"},
     "code_execution": {
         *("boundaries_incomplete", "boundary_not_enforced", "profile_below_floor"),

@@ -235,7 +235,7 @@ class _Archive(Tree):
 def _top(names: set[str]) -> str:
     """The single folder that an archiver put around everything, with its `/`; empty when there is none."""
     # What macOS adds beside the folder for its own use is not part of it.
-    tops = {name.split("/")[0] for name in names if not name.startswith(("__MACOSX/", "._"))}
+    tops = {top for name in names if (top := name.split("/")[0]) != "__MACOSX" and not top.startswith("._")}
     top = tops.pop() if len(tops) == 1 else ""
     return f"{top}/" if DOCUMENT not in names and f"{top}/{DOCUMENT}" in names else ""
 

@@ -10,6 +10,7 @@ import future.keywords.not
 #   approve at the point that the act is about.
 # custom:
 #   code: act_out_of_scope
+#   fixed: true
 #   remedy: Use `engine approvals` on the machine of the engine, or a token issued with --approve for this point
 #   reads: ["administration.acts.{act}"]
 act_in_scope if {
@@ -28,6 +29,7 @@ act_in_scope if {
 # description: The record names who acted. A name has no blanks at its ends and no invisible characters.
 # custom:
 #   code: actor_unnamed
+#   fixed: true
 #   remedy: Act as a user of this machine, or with a token
 actor_named if {
 	is_string(input.caller.principal)
@@ -39,6 +41,7 @@ actor_named if {
 # description: An act on an approval, a token or a prefix names it by id; a new token or prefix is described.
 # custom:
 #   code: act_incomplete
+#   fixed: true
 #   remedy: State the act, the id and what is to be issued or approved, and nothing else
 act_complete if {
 	is_string(input.id)

@@ -13,6 +13,7 @@ _not_about_approvals if administration.about("prefix")
 # description: It is decided once, and stays as it was decided.
 # custom:
 #   code: approval_resolved
+#   fixed: true
 #   remedy: Look at it with `engine approvals show`; a new request for approval comes from asking again
 request_open if _not_about_approvals
 
@@ -26,6 +27,7 @@ request_open if {
 # description: How long it holds is a value in policy/approvals.yaml.
 # custom:
 #   code: approval_overdue
+#   fixed: true
 #   remedy: Ask for the decision again, and have the new request for approval decided in time
 request_in_time if _not_about_approvals
 
@@ -40,6 +42,7 @@ request_in_time if {
 #   needs its way of asking in policy/approvals.yaml.
 # custom:
 #   code: approver_is_requester
+#   fixed: true
 #   remedy: Let another person approve; a caller without a name asks with a token of `engine tokens issue`
 #   reads: [approvals.unnamed_requesters]
 approver_differs if _not_about_approvals

@@ -12,6 +12,7 @@ _approves_none if {
 # description: Names are compared exactly.
 # custom:
 #   code: prefix_approver_is_runner
+#   fixed: true
 #   remedy: Let another person approve
 approver_differs if _approves_none
 
@@ -25,6 +26,7 @@ approver_differs if {
 # description: The longest lifetime is a value in policy/administration.yaml.
 # custom:
 #   code: prefix_too_long
+#   fixed: true
 #   remedy: Approve it for fewer days
 #   reads: [administration.prefix_seconds_max]
 prefix_ends if _approves_none

@@ -12,6 +12,7 @@ _issues_nothing if {
 #   compared exactly.
 # custom:
 #   code: principal_ambiguous
+#   fixed: true
 #   remedy: Use a name of ASCII letters, digits and punctuation
 principal_distinct if _issues_nothing
 
@@ -25,6 +26,7 @@ principal_distinct if {
 # description: To ask about a point, or to approve there.
 # custom:
 #   code: token_without_point
+#   fixed: true
 #   remedy: Name the points it may ask about (--point), or at which it may approve (--approve)
 token_has_point if _issues_nothing
 
@@ -45,6 +47,7 @@ token_has_point if {
 # description: The longest lifetime is a value in policy/administration.yaml.
 # custom:
 #   code: token_too_long
+#   fixed: true
 #   remedy: Issue it for fewer days
 #   reads: [administration.token_seconds_max]
 token_ends if _issues_nothing
