@@ -746,6 +746,14 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/facts/proposals.py": {"python", "shell"},  # what brings a command or code
     "engine/facts/addresses.py": {"100.64.0.0/10"},  # what `shared` means there, by RFC 6598
     "engine/facts/run_request.py": {"assistant"},  # a role of messages
+    "engine/facts/hosts.py": {  # which numbers in a text are taken for addresses, by RFC 1122, 1918 and 3927
+        *("0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"),
+    },
+    "engine/policy_bundle/sources.py": {"README.md"},  # the one file that may stand beside rules and values
+    "engine/facts/media_types.py": {  # what a type is known by; which ones are admitted is a value
+        *("application/pdf", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav", "audio/webm"),
+        *("image/gif", "image/jpeg", "image/png", "image/webp"),
+    },
     "engine/opa/build.py": {"local", "off"},  # words of the Go toolchain
     "engine/opa/server.py": {"/proc/"},  # where the kernel tells about processes
     "engine/points/source.py": {"reading"},  # what people are told while they wait
@@ -777,7 +785,7 @@ def _policy_words() -> set[str]:
     found: set[str] = set()
     for path in {*(ROOT / "policy").glob("*.yaml")} - {ROOT / "policy" / "levels.yaml"}:
         document = load(path.read_bytes(), path.name, ReadLimits()).value
-        found |= set(_words({name: value for name, value in document.items() if (path.stem, name) != _SCAN}))
+        found |= set(_words({name: value for name, value in document.items() if (path.stem, name) not in _ORDINARY}))
     models = [*DOCUMENTS.values(), *(point.request for point in POINTS.values())]
     vocabulary = {word for model in models for word in _vocabulary(model.model_json_schema())}
     return (
@@ -787,6 +795,9 @@ def _policy_words() -> set[str]:
 
 _SCAN = ("code", "scan")
 """Names of Python and JavaScript themselves, such as `list`: ordinary words but where code is scanned."""
+
+_ORDINARY = {_SCAN, ("tools", "words_without_hosts")}
+"""Sections of names that are ordinary words as well, such as the programs `log`, `show` and `sleep`."""
 
 
 def _scan_words() -> set[str]:
