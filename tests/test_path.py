@@ -14,8 +14,8 @@ import pytest
 
 from engine.canonical import RawJson
 from engine.drive import Append, Call, Pace, Work, run
-from engine.errors import DecideError, EngineError, Exit, GatherError, RecordError, StateError
-from engine.flow import Answer, Context, Parts, Serving, answer
+from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError, StateError
+from engine.flow import HEAVY_BYTES, Answer, Context, Parts, Serving, answer
 from engine.model import Boundary, Caller, Limits, Mode, Permit, Result, Revisions, Via
 from engine.points import Gathered, Point, SandboxFacts, World
 from engine.points.registry import POINTS
@@ -60,6 +60,7 @@ class Policy:
     known: frozenset[str] = frozenset()
     asked: list[dict[str, Any]] = field(default_factory=list)
     released: int = 0
+    ends_badly: bool = False
 
     @property
     def opa(self) -> Any:
@@ -87,8 +88,13 @@ class Policy:
     def secret_forms(self) -> SecretForms:
         return UNKNOWN_FORMS
 
+    def authored(self, served: Location) -> Location:
+        return Location("author.rego", served.line)
+
     def release(self) -> None:
         self.released += 1
+        if self.ends_badly:
+            raise OSError("canary")
 
     def __getattr__(self, name: str) -> Any:
         if name in {"argument_types", "output_fields", "carried_fields", "backend_of"}:
@@ -316,6 +322,26 @@ def test_only_what_reads_files_is_gathered_elsewhere(blocking: bool, bench: Benc
     steps.close()
 
 
+@pytest.mark.parametrize(("size", "heavy"), [(HEAVY_BYTES, False), (HEAVY_BYTES + 1, True)])
+def test_a_large_request_is_read_elsewhere_too(size: int, heavy: bool, bench: Bench) -> None:  # noqa: FBT001
+    steps = answer(bench.point, RawJson(b"{}".rjust(size)), Mode.CHECK, bench.parts(), WHO)
+    first = next(steps)
+    assert (isinstance(first, Call) and first.pace is Pace.HEAVY) == heavy
+    steps.close()
+
+
+def test_a_rule_that_failed_is_told_where_its_author_finds_it(bench: Bench) -> None:
+    bench.policy.answer = DecideError(
+        "a rule failed", remedy="mend", where=Location("served.rego", 7), code="engine.own"
+    )
+    got = bench.ask()
+    assert [(one.code, one.subject) for one in got.decision.findings] == [("engine.own", "author.rego:7")]
+    bench.policy.answer = DecideError("down", remedy="none")
+    assert [one.subject for one in bench.ask().decision.findings] == [None]
+    refused = GatherError("no", remedy="none", where=Location("request.json", 1))
+    assert [one.subject for one in bench.ask(refused).decision.findings] == [None]
+
+
 # Boundaries
 
 
@@ -406,6 +432,32 @@ def test_an_allow_whose_limits_cannot_be_held_gives_back_what_was_taken(bench: B
     bench.point = replace(bench.point, limits=Bound)
     bench.policy.counted, bench.policy.answer = {"all": 0}, {**ALLOW, "limits": {"backend": None}}
     assert (codes(bench.ask()), used(bench)) == (["engine.limit_unenforceable"], 0)
+
+
+def test_a_fault_at_the_end_of_judging_gives_back_what_was_taken(bench: Bench) -> None:
+    bench.policy.counted, bench.policy.ends_badly = {"all": 0}, True
+    got = bench.ask()
+    assert (got.decision.outcome, codes(got), used(bench)) == ("deny", ["engine.internal"], 0)
+
+
+def test_an_allow_that_cannot_be_recorded_gives_back_what_was_taken(bench: Bench) -> None:
+    row = granted(bench)
+    bench.policy.counted, bench.policy.answer = {"all": 0}, APPROVED
+    bench.record.fails = RecordError("full", remedy="none")
+    assert codes(bench.ask(context=replace(WHO, approval=row.id))) == ["engine.record_unavailable"]
+    assert (used(bench), state(bench, row)) == (0, "granted")
+
+
+def test_a_confirm_that_cannot_be_recorded_asks_for_nothing(bench: Bench) -> None:
+    bench.policy.answer, bench.record.fails = CONFIRM, RecordError("full", remedy="none")
+    assert codes(bench.ask()) == ["engine.record_unavailable"]
+    assert bench.store.approvals(None, 9) == ()
+    bench.record.fails = None
+    row = requested(bench)
+    bench.now += 1
+    bench.record.fails = RecordError("full", remedy="none")
+    assert codes(bench.ask()) == ["engine.record_unavailable"]
+    assert state(bench, row) == "requested"  # it was asked for before
 
 
 def test_principals_and_runs_count_alone(bench: Bench) -> None:

@@ -10,7 +10,7 @@ import pytest
 from engine.decide import Verdict, read
 from engine.enforce import enforceable, permit
 from engine.errors import DecideError, EnforceError, EngineError, WorkError
-from engine.model import Boundary, Decision, Finding, Level, Limits, Mode, Outcome, Permit, Result
+from engine.model import Boundary, Decision, Finding, Level, Limits, Mode, Outcome, Permit, Result, Revisions
 from engine.points.registry import POINTS
 from engine.policy_bundle.catalogue import Catalogue, Entries, Words
 from engine.work import Job, work
@@ -193,7 +193,7 @@ def decided(**changes: Any) -> Decision:
         "outcome": Outcome.ALLOW,
         "findings": (),
         "limits": Bound(),
-        "policy": None,
+        "policy": Revisions(rules=DIGEST, values=DIGEST),
         "input_digest": DIGEST,
     }
     return Decision(**{**allowed, **changes})
@@ -214,6 +214,7 @@ def test_the_permit_of_an_enforced_allow_is_for_exactly_that() -> None:
         {"outcome": Outcome.CONFIRM},
         {"limits": None},
         {"input_digest": None},
+        {"policy": None},
     ],
 )
 def test_nothing_else_has_one(changes: dict[str, Any]) -> None:

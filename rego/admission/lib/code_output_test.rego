@@ -225,6 +225,14 @@ test_no_name_has_no_position if {
 	not code_output.position(null) with input as _input with data.policy as nameless
 }
 
+test_a_file_that_is_kept_has_a_name if {
+	policy := {"secrets": {"forms": [{"id": "a"}]}}
+	code_output.keepable({"id": "a", "secret": false}) with data.policy as policy
+	every file in [{"secret": false}, {"id": null, "secret": false}, {"id": 1, "secret": false}] {
+		not code_output.keepable(file) with data.policy as policy
+	}
+}
+
 test_values_missing if {
 	every path in ["fields/0/minimum", "fields/0/maximum", "fields/0/type", "fields/0/name"] {
 		policy := json.remove(_policy, [concat("/", ["code", "contracts", "m", path])])

@@ -21,6 +21,15 @@ test_host_looked_up if {
 	not gathering.host_looked_up with input as _host("a.example.org") with data.policy as off
 }
 
+test_a_profile_counts_where_it_is_stated if {
+	every stated in [null, "true"] {
+		asked := {"profile": {"stated": stated, "value": "strict"}, "action": {"language": {"value": "python"}}}
+		not gathering.backend with input as asked with data.policy as _policy
+	}
+	unstated := {"profile": {"stated": false, "value": "strict"}, "action": {"language": {"value": "python"}}}
+	gathering.backend == "bubblewrap" with input as unstated with data.policy as _policy
+}
+
 test_backend if {
 	gathering.backend == "gvisor" with input as _asked("strict") with data.policy as _policy
 	gathering.backend == "bubblewrap" with input as _unasked("python") with data.policy as _policy

@@ -12,6 +12,15 @@ test_source if {
 	not media.brought with input as {"media": {"source": "url"}}
 }
 
+test_by_file if {
+	held := {source |
+		some source in ["base64", "file", "url", "", null]
+		media.by_file with input as {"media": {"source": source}}
+	}
+	held == {"file"}
+	not media.by_file with input as {"media": {}}
+}
+
 test_source_missing if {
 	every request in [{}, {"media": {}}, {"media": {"source": null}}, {"media": {"source": ""}}] {
 		not media.brought with input as request

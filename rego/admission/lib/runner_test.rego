@@ -62,6 +62,18 @@ test_off_runner if {
 	{kind | some kind in kinds; runner.off_runner(kind) with data.policy as _policy} == {"outside", "inside"}
 }
 
+test_plain_to_exactly_the_hosts_of_a_place if {
+	policy := {"runners": {"uri": {"unencrypted": ["loopback"]}}}
+	held := {authority |
+		some authority in [
+			"127.0.0.1", "127.0.0.1:80", "localhost:80", "[::1]:80", "evil.test", "evil.test:80", "127.0.0.2:80",
+			"127.0.0.1.evil.test", "evil.test127.0.0.1", "127.0.0.1@evil.test",
+		]
+		runner.plain with input as {"uri": {"source": "override", "text": $"http://{authority}/run"}} with data.policy as policy
+	}
+	held == {"127.0.0.1", "127.0.0.1:80", "localhost:80", "[::1]:80"}
+}
+
 test_values_missing if {
 	every policy in [{}, {"runners": {}}, json.remove(_policy, ["runners/boundaries/network/held_by"])] {
 		not runner.proven(_requests.clean, "network") with data.policy as policy

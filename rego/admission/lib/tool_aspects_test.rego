@@ -162,6 +162,15 @@ test_a_command_of_many_words if {
 	count(tool_aspects.command({"canonical": true, "words": words})) == 17
 }
 
+test_what_is_not_canonical_is_looked_at_by_no_rule if {
+	tool_aspects.command_refused(_command, {"cwd": "/work"})
+	every canonical in [false, null] {
+		one := object.union(_command, {"canonical": canonical})
+		not tool_aspects.command_refused(one, {"cwd": "/work"})
+		not tool_aspects.command(one)
+	}
+}
+
 test_command_missing if {
 	broken := [
 		{}, {"canonical": true}, {"canonical": true, "words": null}, {"words": ["ls"]},

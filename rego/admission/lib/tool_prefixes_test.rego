@@ -112,6 +112,21 @@ test_commands_are_a_list if {
 	not tool_prefixes.for_commands with input as named with data.policy as _policy
 }
 
+_named(command, index) := {"id": "h", "word": {"command": command, "index": index}}
+
+test_a_word_is_named_by_a_beginning_of_its_own_command_that_reaches_it if {
+	two := object.union(_request, {"commands": [_command, {"id": "d", "canonical": true, "words": ["ssh", "status"]}]})
+	held := {[command, index] |
+		some command in ["c", "d", "e", null]
+		some index in [0, 1, 2, null, "1"]
+		tool_prefixes.names(_named(command, index)) with input as two with data.policy as _policy
+	}
+	held == {["c", 0], ["c", 1]}
+	other := _with_words(["git", "push"])
+	not tool_prefixes.names(_named("c", 1)) with input as other with data.policy as _policy
+	not tool_prefixes.names({"id": "h"}) with input as two with data.policy as _policy
+}
+
 test_values_missing if {
 	every policy in [{}, {"tools": {}}, json.remove(_policy, ["tools/tools/shell"])] {
 		not tool_prefixes.for_commands with input as _request with data.policy as policy

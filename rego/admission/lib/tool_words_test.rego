@@ -75,6 +75,8 @@ test_allowed if {
 	tool_words.allowed(_word(1, false)) == {"any host", "host https://a.pl"} with input as {"commands": []}
 	not tool_words.allowed(_label(1)) with input as {"commands": []}
 	not tool_words.allowed(json.remove(_label(1), ["word/label"])) with input as held
+	unlabeled := json.remove(_word(1, false), ["word/label"])
+	tool_words.allowed(unlabeled) == {"any host", "host https://a.pl"} with input as held
 }
 
 test_refused if {

@@ -61,6 +61,21 @@ test_act_complete if {
 	}
 }
 
+test_what_completes_one_act_completes_no_other if {
+	every one in ["approve_prefix", "other", null] {
+		not act.act_complete with input as {"act": one, "id": "a1", "scope": {}}
+	}
+	every one in ["issue_token", "other", null] {
+		not act.act_complete with input as {"act": one, "id": "a1", "prefix": {}}
+	}
+}
+
+test_only_a_token_approves_by_its_points if {
+	every via in ["certificate", "loopback", null] {
+		not _in_scope(_grant, object.union(_token, {"via": via}))
+	}
+}
+
 test_reason_stated if {
 	act.reason_stated with input as _grant with data.policy as _policy
 	act.reason_stated with input as {"act": "issue_token"} with data.policy as _policy

@@ -66,6 +66,18 @@ test_the_requester_may_refuse if {
 	approval.approver_differs with input as own
 }
 
+test_who_approves_for_a_requester_without_a_name_is_named if {
+	unnamed := object.union(_clean, {"approval": {"requester": null, "requester_named": false, "requester_via": "loopback"}})
+	approval.approver_differs with input as unnamed with data.policy as _policy
+	every principal in [null, "", " user:ana"] {
+		not approval.approver_differs with input as object.union(unnamed, {"caller": {"principal": principal}})
+			with data.policy as _policy
+	}
+	every act in _wrong {
+		not approval.approver_differs with input as object.union(unnamed, {"act": act}) with data.policy as _policy
+	}
+}
+
 test_other_acts_are_not_about_approvals if {
 	every act in _others {
 		approval.request_open with input as {"act": act}

@@ -31,6 +31,15 @@ test_prefix_ends if {
 	every policy in [{}, {"administration": {}}] { not prefix.prefix_ends with input as _clean with data.policy as policy }
 }
 
+test_an_act_that_is_none_approves_none if {
+	every act in _wrong {
+		not prefix.approver_differs with input as object.union(_clean, {"act": act})
+		not prefix.prefix_ends with input as object.union(_clean, {"act": act}) with data.policy as _policy
+	}
+	many := {"administration": {"prefix_seconds_max": "many"}}
+	not prefix.prefix_ends with input as _with({"seconds": "1"}) with data.policy as many
+}
+
 test_other_acts_approve_no_prefix if {
 	every act in _others {
 		prefix.approver_differs with input as {"act": act}

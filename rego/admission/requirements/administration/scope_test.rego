@@ -39,6 +39,26 @@ test_token_ends if {
 	}
 }
 
+test_an_act_that_is_none_issues_none if {
+	every act in _wrong {
+		request := object.union(_issue({"approves": ["license"]}), {"act": act})
+		not scope.principal_distinct with input as request
+		not scope.token_has_point with input as request
+		not scope.token_has_point with input as object.union(request, {"scope": {"points": []}})
+		not scope.token_has_point with input as object.union(request, {"scope": {"approves": []}})
+		not scope.token_ends with input as request with data.policy as _policy
+	}
+	many := {"administration": {"token_seconds_max": "many"}}
+	not scope.token_ends with input as _issue({"seconds": "1"}) with data.policy as many
+}
+
+test_points_are_a_list if {
+	every points in ["license", {"a": "license"}] {
+		not scope.token_has_point with input as {"act": "issue_token", "scope": {"points": points}}
+		not scope.token_has_point with input as {"act": "issue_token", "scope": {"approves": points}}
+	}
+}
+
 test_other_acts_issue_no_token if {
 	every act in _others {
 		scope.principal_distinct with input as {"act": act}

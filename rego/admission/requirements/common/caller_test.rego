@@ -58,6 +58,12 @@ test_a_certificate_at_another_point if {
 		with data.policy.callers as callers
 }
 
+test_only_a_token_asks_about_administration_for_what_it_may_approve if {
+	officer := {"via": "certificate", "principal": "CN=one", "points": [], "approves": ["license"]}
+	not caller.caller_in_scope with input as {"point": "administration", "caller": officer}
+		with data.policy.callers as callers
+}
+
 test_without_values_nobody if {
 	not caller.caller_in_scope with input as asked_by({"via": "process", "points": []})
 		with data.policy.callers as {}

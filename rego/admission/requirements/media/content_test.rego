@@ -64,6 +64,8 @@ test_as_stated if {
 	every lost in ["source", "types", "media_type"] {
 		media := {"source": "base64", "media_type": "image/png", "types": ["image/png"]}
 		not content.as_stated with input as {"media": object.remove(media, [lost])}
+		text := {"source": "base64", "media_type": "text/csv", "types": ["text/*"]}
+		not content.as_stated with input as {"media": object.remove(text, [lost])}
 	}
 }
 

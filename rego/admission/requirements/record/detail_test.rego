@@ -54,6 +54,9 @@ test_kept_long_enough if {
 test_policy_in_force if {
 	held := {name | some name, request in _requests; detail.policy_in_force with input as request}
 	held == (object.keys(_requests) - {"other detail", "no detail"}) - {"other policy", "policy not looked at"}
+	every one in ["everything", null] {
+		not detail.policy_in_force with input as {"detail": one, "policy_in_force": true}
+	}
 }
 
 test_values_missing if {

@@ -71,6 +71,8 @@ test_host_admitted if {
 		"host missing": json.remove(_clean, ["url/host"]),
 		"no kind": json.remove(_clean, ["kind"]),
 	}
+	nothing := {"networks": {"hosts": [null]}}
+	not address.host_admitted(records["host is null"]) with data.policy as nothing
 	held := {name | some name, record in records; address.host_admitted(record) with data.policy as policy}
 	held == {"external", "fixture"}
 	every gone in ["networks", "networks/hosts", "networks/hosts/1"] {
