@@ -32,7 +32,6 @@ import resource, signal, sys
 from pathlib import Path
 from engine.errors import RecordError
 from tests.record.samples import decision, event, open_log
-from tests.facilities import needs
 
 state, first, count, limit = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 log = open_log(state)

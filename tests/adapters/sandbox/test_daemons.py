@@ -38,7 +38,6 @@ _BOUNDS = Bounds(
 )
 _DAEMONS = """\
 import os, signal, sys, time
-from tests.facilities import needs
 for kind in range(5):
     if os.fork() == 0:
         if kind != 1:

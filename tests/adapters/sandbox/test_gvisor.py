@@ -37,7 +37,6 @@ SPIN = "while True: pass"
 SLEEP = "import time; time.sleep(600)"
 DAEMONS = """
 import os, signal, time
-from tests.facilities import needs
 for _ in range(5):
     if not os.fork():
         os.setsid()
