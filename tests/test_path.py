@@ -22,6 +22,7 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.catalogue import Catalogue, Entries, Words
 from engine.record.model import DecisionRecord, ResultRecord
 from engine.secret_forms import UNKNOWN_FORMS, SecretForms
+from engine.settings import ReadLimits
 from engine.state import Store, open_store
 from engine.state.store import ApprovalRow, Counter
 from engine.work import Job
@@ -231,6 +232,7 @@ def test_without_a_hand_an_allow_is_only_recorded(bench: Bench) -> None:
         (GatherError("cut", remedy="none", code="engine.own"), "engine.own", "cut"),
         ({**ACCEPTED, "purpose": 1}, "engine.request_invalid", "`purpose`"),
         (RawJson(b"5"), "engine.request_invalid", "`request`"),
+        (RawJson(b"{" + b":" * (ReadLimits().request_keys + 1)), "engine.request_invalid", "plain JSON"),
         ({**ACCEPTED, "purpose": float("nan")}, "engine.request_invalid", "plain JSON"),
         ({**ACCEPTED, "purpose": object()}, "engine.request_invalid", "plain JSON"),
     ],
