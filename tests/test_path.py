@@ -402,6 +402,27 @@ def test_only_names_that_a_value_has_are_told_to_a_resolver(bench: Bench) -> Non
     assert (found, told) == ([("192.0.2.1",), None], ["a"])
 
 
+OTHER = Revisions(rules="sha256:" + "3" * 64, values=REVISIONS.values)
+
+
+@pytest.mark.parametrize(("last", "expected"), [(None, True), (REVISIONS, True), (OTHER, False)])
+def test_the_policy_in_force_is_the_one_that_was_served_last(
+    last: Revisions | None,
+    expected: bool,  # noqa: FBT001
+    bench: Bench,
+) -> None:
+    found: list[bool] = []
+
+    def look(gathered: Gathered, world: World) -> Gathered:
+        found.append(world.policy_in_force())
+        return gathered
+
+    bench.world = {"last_policy": lambda: last}
+    bench.gathering(look)
+    bench.ask()
+    assert found == [expected]
+
+
 # Budgets, quotas, facts of the state
 
 
