@@ -121,7 +121,10 @@ def _wait(pid: int, seconds: float) -> int | None:
     deadline = time.monotonic() + seconds
     done = 0
     while not done and time.monotonic() < deadline:
-        done, status = os.waitpid(pid, os.WNOHANG)
+        done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+        if done and os.WIFSTOPPED(status):  # whoever stopped it did not mean it
+            os.killpg(pid, signal.SIGCONT)
+            done = 0
         if not done:
             time.sleep(0.01)
     with suppress(ProcessLookupError):

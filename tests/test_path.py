@@ -22,6 +22,7 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.catalogue import Catalogue, Entries, Words
 from engine.record.model import DecisionRecord, ResultRecord
 from engine.secret_forms import UNKNOWN_FORMS, SecretForms
+from engine.settings import ReadLimits
 from engine.state import Store, open_store
 from engine.state.store import ApprovalRow, Counter
 from engine.work import Job
@@ -231,6 +232,7 @@ def test_without_a_hand_an_allow_is_only_recorded(bench: Bench) -> None:
         (GatherError("cut", remedy="none", code="engine.own"), "engine.own", "cut"),
         ({**ACCEPTED, "purpose": 1}, "engine.request_invalid", "`purpose`"),
         (RawJson(b"5"), "engine.request_invalid", "`request`"),
+        (RawJson(b"{" + b":" * (ReadLimits().request_keys + 1)), "engine.request_invalid", "plain JSON"),
         ({**ACCEPTED, "purpose": float("nan")}, "engine.request_invalid", "plain JSON"),
         ({**ACCEPTED, "purpose": object()}, "engine.request_invalid", "plain JSON"),
     ],
@@ -398,6 +400,27 @@ def test_only_names_that_a_value_has_are_told_to_a_resolver(bench: Bench) -> Non
     bench.gathering(look_up)
     bench.ask()
     assert (found, told) == ([("192.0.2.1",), None], ["a"])
+
+
+OTHER = Revisions(rules="sha256:" + "3" * 64, values=REVISIONS.values)
+
+
+@pytest.mark.parametrize(("last", "expected"), [(None, True), (REVISIONS, True), (OTHER, False)])
+def test_the_policy_in_force_is_the_one_that_was_served_last(
+    last: Revisions | None,
+    expected: bool,  # noqa: FBT001
+    bench: Bench,
+) -> None:
+    found: list[bool] = []
+
+    def look(gathered: Gathered, world: World) -> Gathered:
+        found.append(world.policy_in_force())
+        return gathered
+
+    bench.world = {"last_policy": lambda: last}
+    bench.gathering(look)
+    bench.ask()
+    assert found == [expected]
 
 
 # Budgets, quotas, facts of the state
