@@ -155,6 +155,7 @@ class _Walk:
         self._cwd, self._look = cwd, look
         self._ids: dict[str, int] = {}
         self._secret_names: dict[str, bool] = {"": False}
+        self._in_secret = False
         self._characters = 0
         self._leads: dict[str, Lead] = {}
         self.arguments: list[Argument] = []
@@ -218,12 +219,14 @@ class _Walk:
 
     def _list(self, items: list[Any], kind: ArgumentType, at: _At) -> None:
         if kind != "command" or any(isinstance(item, dict | list) for item in items):
-            if len(items) > 1 and all(isinstance(item, str) for item in items):
-                self._secret(" ".join(items), at)  # one that only several of them make
+            before = self._in_secret
+            if len(items) > 1 and all(isinstance(item, str) for item in items):  # one that only several of them make
+                self._in_secret = self._secret(" ".join(items), at) or before
             for number, item in enumerate(items):
                 self._value(item, kind, at.below(str(number)))
                 if not self.complete:
                     return
+            self._in_secret = before
             if kind == "data" and all(isinstance(item, str) for item in items) and is_command(" ".join(items)):
                 self._command(argv_facts(items), "argv", at)
             return
@@ -290,7 +293,7 @@ class _Walk:
                 self._command(text_facts(line.strip()), "text", at)
         if not self._look.secret(text):
             plain = without_urls(text).strip()
-            whole = (plain,) if "/" in plain or plain.split() == [plain] else ()
+            whole = (plain,) if "/" in plain or (plain.split() == [plain] and not self._in_secret) else ()
             words = (piece for word in plain.split() if "/" in word for piece in pieces(word))
             found = dict.fromkeys((*whole, *(word.rstrip(_STOPS) for word in words)))
             self._touched(found, self.touches, at)
@@ -323,9 +326,11 @@ class _Walk:
             self._value(value, "data", _At(at.place, at.name, at.level + 1, at.wrapped + 1))
         return True
 
-    def _secret(self, text: str, at: _At) -> None:
-        if text and (self._is_secret_name(at.name) or self._look.secret(text)):
+    def _secret(self, text: str, at: _At) -> bool:
+        found = bool(text) and (self._is_secret_name(at.name) or self._look.secret(text))
+        if found:
             self.secrets.append(Place(id=self._id("secrets", at)))
+        return found
 
     def _is_secret_name(self, name: str) -> bool:
         if name not in self._secret_names:
@@ -372,8 +377,10 @@ class _Walk:
             self._word(word, at)
             if facts.canonical and not hidden:
                 looked = self._touched(path_pieces(without_urls(word)), touches, at) and looked
-            elif facts.canonical and not self._look.secret(word):  # no piece of a secret is shown
+            elif facts.canonical and "/" in word and not self._look.secret(word):
                 looked = self._touched((word,), touches, at) and looked
+            else:
+                looked = False  # no word of a secret is shown
         if facts.canonical:
             self._words(facts.rest, name, at, hidden=hidden)
         found = Command(
