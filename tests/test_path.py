@@ -661,13 +661,12 @@ def test_a_confirm_without_an_end_is_a_deny(bench: Bench) -> None:
 
 
 def test_without_revisions_nothing_can_be_approved(bench: Bench) -> None:
+    row = granted(bench)
     bench.policy.revisions, bench.policy.answer = None, CONFIRM
-    got = bench.ask(context=replace(WHO, approval="f" * 32))
+    got = bench.ask(context=replace(WHO, approval=row.id))
     assert (got.decision.outcome, codes(got), got.decision.approval) == ("confirm", ["one"], None)
-    assert bench.store.approvals(None, 9) == ()
-    assert bench.policy.asked[0]["approvals"] == [
-        {"id": "f" * 32, "asked": {"input_digest": got.decision.input_digest}}
-    ]
+    assert (state(bench, row), [one.id for one in bench.store.approvals(None, 9)]) == ("granted", [row.id])
+    assert bench.policy.asked[-1]["approvals"][0]["asked"] == {"input_digest": got.decision.input_digest}
 
 
 # The record
