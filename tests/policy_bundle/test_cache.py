@@ -29,9 +29,12 @@ def open_rules(files: dict[str, bytes]) -> dict[str, bytes]:
     return {**files, RULE: files[RULE].replace(b'record.license == "MIT"', b"record.id == record.id")}
 
 
+LOWERED = {"level": "warn", "owner": "owner@example.org", "reason": "a test", "until": "2100-01-01"}
+
+
 def other_values(files: dict[str, bytes]) -> dict[str, bytes]:
     data = json.loads(files["policy/data.json"])
-    return {**files, "policy/data.json": canonical({**data, "levels": {"levels": {"source": {"admitted": "warn"}}}})}
+    return {**files, "policy/data.json": canonical({**data, "levels": {"levels": {"source": {"admitted": LOWERED}}}})}
 
 
 def tamper(archive: Path, change: Callable[[dict[str, bytes]], dict[str, bytes]], *, restated: bool = False) -> None:

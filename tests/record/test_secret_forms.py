@@ -152,10 +152,10 @@ def test_what_is_accepted_matches_what_it_says(pattern: str) -> None:
 
 def test_an_own_form_is_seen_only_by_the_policy_that_states_it() -> None:
     """A decision depends on the policy that is served, and on no other that this process once loaded."""
-    own = SecretForms(frozenset({Form(("acme-",), "[a-z]{6}")}))
-    assert is_secret("acme-qwerty", own)
-    assert not is_secret("acme-qwerty", FORMS)
-    assert is_secret("acme-qwerty", FORMS | own)
+    own = SecretForms(frozenset({Form(("quuxnet-",), "[a-z]{6}")}))
+    assert is_secret("quuxnet-qwerty", own)
+    assert not is_secret("quuxnet-qwerty", FORMS)
+    assert is_secret("quuxnet-qwerty", FORMS | own)
     assert (UNKNOWN_FORMS | own).forms == own.forms
 
 
@@ -200,10 +200,10 @@ def test_a_secret_in_an_argument_is_a_fact_and_in_no_record(name: str, place: st
 
 def test_a_form_that_is_removed_is_seen_no_longer(tmp_path: Path, cache: Path) -> None:
     """Like a deny rule, as the header of policy/secrets.yaml says; the row is what did it."""
-    row = json.dumps({"starts": ["acme-"], "rest": "[a-z]{6}"})
-    call = CALL | {"call": {"name": "shell", "arguments": {"note": "acme-qwerty"}}}
+    row = json.dumps({"starts": ["quuxnet-"], "rest": "[a-z]{6}"})
+    call = CALL | {"call": {"name": "shell", "arguments": {"note": "quuxnet-qwerty"}}}
     found = []
-    for values in ((f"secrets.forms.acme={row}",), ()):
+    for values in ((f"secrets.forms.quuxnet={row}",), ()):
         with Engine(Settings(state=tmp_path / str(len(values)), cache=cache), values=values) as engine:
             answer = engine.check("tool_call", call)
             assert answer.document is not None, answer.decision.findings

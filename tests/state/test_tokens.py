@@ -133,7 +133,7 @@ def test_an_id_that_is_taken_is_not_used_again(store: Store, monkeypatch: pytest
     first = store.issue("one", ["source"], LATER, NOW)
     fresh = IssuedToken("0badcafe", f"aet_0badcafe_{'s' * 43}")
     offered = iter([replace(first, text=f"aet_{first.id}_{'t' * 43}"), fresh])
-    monkeypatch.setattr(tokens_module, "_new", lambda: next(offered))
+    monkeypatch.setattr(tokens_module, "_new", lambda _: next(offered))
     assert store.issue("two", ["source"], LATER, NOW) == fresh
     assert store.token(first.text, NOW) is not None
 
