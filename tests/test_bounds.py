@@ -160,4 +160,3 @@ def test_others_get_the_event_loop_between_the_requests_of_a_batch() -> None:
     assert asyncio.run(both()) == list(range(5))
     turns = "".join(one[0] for one in order)
     assert "bb" not in turns
-    assert "ee" not in turns

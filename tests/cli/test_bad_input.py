@@ -175,10 +175,10 @@ BAD: dict[str, Bad] = {
     # what leaves its folder
     "parent-path": Bad(line(CONTENT.encode(), b"../x"), UNREADABLE, 2, "leaves the source bundle", "bundle.yaml:20"),
     "absolute-path": Bad(line(CONTENT.encode(), b"/etc/passwd"), UNREADABLE, 2, "leaves", "bundle.yaml:20"),
-    "linked-content": Bad(content(lambda path: path.symlink_to("/etc/passwd")), UNREADABLE, 2, "link", CONTENT),
+    "linked-content": Bad(content(lambda path: path.symlink_to("/etc/passwd")), "content_missing", 1, "records/"),
     "linked-document": Bad(linked_document, UNREADABLE, 2, "link"),
     "linked-folder": Bad(linked_folder, UNREADABLE, 2, "link", CONTENT),
-    "content-is-a-pipe": Bad(content(os.mkfifo), UNREADABLE, 2, "not a regular file", CONTENT),
+    "content-is-a-pipe": Bad(content(os.mkfifo), "content_missing", 1, "records/"),
     "content-is-a-folder": Bad(content(Path.mkdir), UNREADABLE, 2, "not a regular file", CONTENT),
     # archives
     "tar-bomb": Bad(tar(("bundle.yaml", b"0", ZEROS)), UNREADABLE, 2, "unpacks to more than", "tar-bomb.tar.gz"),

@@ -10,7 +10,7 @@ import future.keywords.not
 #   code: content_missing
 #   fixed: true
 #   each: bundle.records
-#   remedy: Put the file at the record's path inside the source bundle
+#   remedy: Put a regular file, not a link, at the record's path inside the source bundle
 # labels:
 #   row: A10
 content_present(record) if digest.sha256(record.content.sha256)
