@@ -340,7 +340,8 @@ def test_a_full_disk_denies_from_the_first_decision_that_does_not_fit(
     with Engine(shared_settings):
         pass  # the policy is built, and takes no room any more
     with RecordLog.open(command.state / "records", lock_seconds=0.0, clock=utc_now) as log:
-        log.append(decision(1, {"point": "source", "filler": ["x" * 1000] * 300}))
+        for number in range(1, 9):
+            log.append(decision(number, {"point": "source", "filler": ["x" * 1000] * 300}))
     size = (command.state / DECISIONS).stat().st_size
     limited = (sys.executable, "-c", LIMITED, str(size + room))
     unmeasured = {k: v for k, v in command.environment().items() if k not in measured()}  # nor has that data room
@@ -363,7 +364,7 @@ def test_a_full_disk_denies_from_the_first_decision_that_does_not_fit(
     said = reports[fitting]["findings"][0]["message"]
     assert "file too large" in said or "no space left" in said  # whether nothing or a part of the line was written
     assert command.check(GOOD).code == 0  # with room again it goes on
-    assert len(decisions(command.state)) == 1 + fitting + 1
+    assert len(decisions(command.state)) == 8 + fitting + 1
     assert len(events(command.state)) == fitting + 1
 
 

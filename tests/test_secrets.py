@@ -82,7 +82,7 @@ def kept(state: Path) -> str:
     """Everything in the state folder but the key, which is random by itself, as one text."""
     files = [path for path in state.rglob("*") if path.is_file() and path.name != "record.key"]
     assert {(state / DECISIONS), (state / EVENTS)} <= set(files)
-    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
 
 
 def absent(planted: str, text: str) -> None:
