@@ -83,6 +83,8 @@ test_bounds if {
 			{"op": "replace", "path": "/action/code/chars", "value": chars},
 			{"op": "replace", "path": "/hints/max_code_chars", "value": {"readable": false}},
 		])
+
+		# regal ignore:non-loop-expression
 		policy := {"code": {"hints": {"max_code_chars": {"default": "many"}}}}
 		not code_contract.code_short_enough with input as request with data.policy as policy
 	}

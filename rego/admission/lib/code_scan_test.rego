@@ -194,6 +194,7 @@ _members := {
 }
 
 test_member_allowed if {
+	# regal ignore:line-length
 	scan := _with({"imports": [{"id": "json", "kind": "module"}, {"id": "os", "kind": "module"}, {"id": 1}, {"id": "odd"}]})
 	held := {name |
 		some name, found in _members

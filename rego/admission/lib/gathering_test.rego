@@ -33,9 +33,13 @@ test_a_profile_counts_where_it_is_stated if {
 test_backend if {
 	gathering.backend == "gvisor" with input as _asked("strict") with data.policy as _policy
 	gathering.backend == "bubblewrap" with input as _unasked("python") with data.policy as _policy
+
+	# regal ignore:line-length
 	every asked in [_asked("other"), _unasked("cobol"), {"action": {"language": {"value": "python"}}}, {"profile": {"stated": true}}] {
 		not gathering.backend with input as asked with data.policy as _policy
 	}
+
+	# regal ignore:line-length
 	not gathering.backend with input as _asked("strict") with data.policy as json.remove(_policy, ["sandbox/profiles/strict"])
 }
 

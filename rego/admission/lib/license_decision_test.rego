@@ -89,6 +89,7 @@ test_until if {
 test_until_clock_missing if not license_decision.until(_material([_accepted]), {}.now)
 
 test_a_time_is_a_number if {
+	# regal ignore:var-shadows-builtin
 	every time in ["2026-11-21", {}, true] {
 		not license_decision.readable(_material([object.union(_accepted, {"decided_at": time})]))
 	}

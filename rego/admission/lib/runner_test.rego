@@ -69,6 +69,8 @@ test_plain_to_exactly_the_hosts_of_a_place if {
 			"127.0.0.1", "127.0.0.1:80", "localhost:80", "[::1]:80", "evil.test", "evil.test:80", "127.0.0.2:80",
 			"127.0.0.1.evil.test", "evil.test127.0.0.1", "127.0.0.1@evil.test",
 		]
+
+		# regal ignore:line-length
 		runner.plain with input as {"uri": {"source": "override", "text": $"http://{authority}/run"}} with data.policy as policy
 	}
 	held == {"127.0.0.1", "127.0.0.1:80", "localhost:80", "[::1]:80"}

@@ -91,6 +91,7 @@ _with_word(program, index) := object.union(_call("shell", [], [], [[program, "x"
 	"word": {"command": concat(" ", [program, "x"]), "index": index, "label": true, "remote": false},
 }]})
 
+# regal ignore:line-length
 _touching(path) := object.union(_call("web", [], [], []), {"call": {"tool": "web", "touches": [path], "unplaced": false}})
 
 _allow(rule) := {"section": "allow", "rule": rule, "basis": "rule"}
@@ -161,6 +162,7 @@ test_a_hidden_tool_has_no_approved_prefix if {
 test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
 	every section in ["deny", "confirm"] {
 		every name in ["free", "some path asked", "command", "approved"] {
+			# regal ignore:non-loop-expression
 			policy := json.remove(_policy, [concat("/", ["tool_lookup/policies/p", section])])
 			not tool_call.decided with input as _calls[name] with data.policy as policy
 		}

@@ -31,6 +31,8 @@ names(one) if {
 	command.id == one.word.command
 	some prefix in _counting
 	_begins(command, prefix)
+
+	# regal ignore:non-loop-expression
 	is_number(one.word.index)
 	is_array(prefix.words)
 	count(prefix.words) > one.word.index

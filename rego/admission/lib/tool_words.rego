@@ -46,6 +46,7 @@ refused(one) := {"any host"} if one.word.label == true
 
 # The beginnings of its command that are longer than so many words.
 _reaching(one, length) := aspects.beginnings(words) - aspects.beginnings(array.slice(words, 0, length)) if {
+	# regal ignore:defer-assignment
 	words := _words(one)
 	is_number(length)
 }

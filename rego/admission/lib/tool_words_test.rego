@@ -58,6 +58,7 @@ test_facts_and_values_missing if {
 		not tool_words.no_host(one) with input as less with data.policy as _policy
 	}
 	every lost in ["word/index", "word/remote"] {
+		# regal ignore:non-loop-expression
 		less := {"commands": [_command(["sh", "tar", "a.pl"])]}
 		not tool_words.no_host(json.remove(_word(1, false), [lost])) with input as less with data.policy as {}
 	}

@@ -66,6 +66,7 @@ _differences := {
 		{"tool": "run", "side_effects": ["execute"], "rule": "base/confirm_all", "basis": "approval"},
 	],
 	"a prefix": [
+		# regal ignore:line-length
 		{"call": {"tool": "run", "touches": [], "unplaced": false}, "commands": [{"id": "c", "canonical": true, "words": ["ls", "-l"], "touches": [], "unplaced": false}]},
 		{"tool": "run", "side_effects": ["execute"], "rule": "prefix:p1", "basis": "argument_text_prefix"},
 	],

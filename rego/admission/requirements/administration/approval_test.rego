@@ -67,6 +67,7 @@ test_the_requester_may_refuse if {
 }
 
 test_who_approves_for_a_requester_without_a_name_is_named if {
+	# regal ignore:line-length
 	unnamed := object.union(_clean, {"approval": {"requester": null, "requester_named": false, "requester_via": "loopback"}})
 	approval.approver_differs with input as unnamed with data.policy as _policy
 	every principal in [null, "", " user:ana"] {

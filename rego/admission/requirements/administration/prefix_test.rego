@@ -5,6 +5,7 @@ import future.keywords.not
 
 _policy := {"administration": {"prefix_seconds_max": 100}}
 
+# regal ignore:line-length
 _clean := {"act": "approve_prefix", "prefix": {"principal": "agent-7", "seconds": 100}, "caller": {"principal": "user:ana"}}
 
 _with(change) := object.union(_clean, {"prefix": change})

@@ -148,6 +148,8 @@ test_names_compare_exactly if {
 	every approver in ["Pipeline", "pipeline2", "user:pipeline", "pipeline:x"] {
 		lib.by_another(object.union(granted, {"approver": approver}))
 	}
+
+	# regal ignore:line-length
 	every approver in ["pipeline", " pipeline", "pipeline ", "pipe\u200bline", "pipeline\n", "\u00a0pipeline", "pipe  line", ""] {
 		not lib.by_another(object.union(granted, {"approver": approver}))
 		not lib.by_another(object.union(granted, {"requester": approver, "approver": "pipeline"}))

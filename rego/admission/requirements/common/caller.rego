@@ -4,7 +4,8 @@ import future.keywords.not
 
 # METADATA
 # title: Whoever asks may ask at this point
-# description: A scoped token names its points, or those it may approve at, a client certificate has them in policy/callers.yaml, and ways of
+# description: A scoped token names its points, or those it may approve at, a client certificate has
+#   them in policy/callers.yaml, and ways of
 #   asking that need no such list are named there.
 # custom:
 #   code: caller_out_of_scope

@@ -54,6 +54,8 @@ test_unchanged if {
 		not definition.unchanged(one) with data.policy as _policy
 	}
 	not definition.unchanged(_tool) with data.policy as _without_pin
+
+	# regal ignore:line-length
 	null_pin := json.patch(_policy, [{"op": "replace", "path": "/mcp/servers/docs/tools/search/definition", "value": null}])
 	not definition.unchanged(_with({"definition": null})) with data.policy as null_pin
 	not definition.unchanged(_without("definition")) with data.policy as _without_pin

@@ -74,7 +74,8 @@ looked_at(one) if {
 # METADATA
 # title: Every word of a command that runs on this machine was looked at as a path
 # description: A word without a slash may be a link too. Words are looked at below the folder that the engine serves,
-#   and in process; without a working folder there is nothing to look at. Nobody can look at commands that run elsewhere.
+#   and in process; without a working folder there is nothing to look at. Nobody can look at commands
+#   that run elsewhere.
 # custom:
 #   code: command_not_looked_at
 #   each: commands
