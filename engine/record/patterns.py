@@ -93,8 +93,10 @@ _SEED_NAMED = re.compile(
 )
 _SEED_WORDS = 12
 """The words of the shortest seed phrase (BIP 39)."""
-_SEED_COUNTS = frozenset({12, 15, 18, 21, 24})
-"""How many words a seed phrase has; a longer text holds one only if it does not repeat a few words."""
+_SEED_REPEATED = 30
+"""More words than the longest seed phrase and its neighbours: a longer text of few different words holds none."""
+_SEED_DIFFERENT = 10
+"""Different words that a longer text has if it holds a seed phrase; of twelve drawn at random, hardly two are equal."""
 
 USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
 _MAIL_NAME = re.compile(r"[^\s@<>\"'(),:;\[\]\\/=?&|]{1,64}\Z")
@@ -270,7 +272,9 @@ def _seeds(text: str) -> Iterator[Span]:
         for listed, run in groupby(found, key=itemgetter(2)):
             spans = list(run)
             different = {text[begin:end].lower() for begin, end, _ in spans}
-            if listed and (len(spans) in _SEED_COUNTS or len(spans) > _SEED_WORDS <= len(different)):
+            if listed and len(spans) >= _SEED_WORDS and (
+                len(spans) <= _SEED_REPEATED or len(different) >= _SEED_DIFFERENT
+            ):
                 yield spans[0][0], spans[-1][1]
 
 
