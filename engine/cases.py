@@ -167,7 +167,15 @@ class Runner:
         return (*self._values, *_flat(values))
 
     def engine(self, values: dict[str, Any]) -> Engine:
-        """The engine whose policy has these values laid over it."""
+        """The engine whose policy has these values laid over it, on this machine and now, whatever case ran before."""
+        engine = self._engine(values)
+        self._now = datetime.now(UTC)
+        if engine.parts is not None and id(engine) in self._own:
+            world, store = self._own[id(engine)]
+            engine.parts = replace(engine.parts, world=world, store=store)
+        return engine
+
+    def _engine(self, values: dict[str, Any]) -> Engine:
         overlay = self.overlay(values)
         if overlay not in self._engines:
             state = self._scratch / f"state-{len(self._engines)}"
@@ -188,7 +196,7 @@ class Runner:
     def at(self, file: CaseFile) -> Engine:
         """The engine of this case, with its clock, its world and its state set to the case's."""
         self._now = moment(file.case.now)
-        engine = self.engine(file.case.values)
+        engine = self._engine(file.case.values)
         if engine.parts is not None:
             own, store = self._own.setdefault(id(engine), (engine.parts.world, engine.parts.store))
             if file.case.state != CaseState():
@@ -253,7 +261,7 @@ class Runner:
         return differences
 
     def _record(self, file: CaseFile, decision_id: str) -> dict[str, Any]:
-        folder = self.engine(file.case.values).settings.state / "records"
+        folder = self._engine(file.case.values).settings.state / "records"
         for path in sorted(folder.glob("decisions.*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
                 record: dict[str, Any] = json.loads(line)

@@ -272,8 +272,10 @@ def _seeds(text: str) -> Iterator[Span]:
         for listed, run in groupby(found, key=itemgetter(2)):
             spans = list(run)
             different = {text[begin:end].lower() for begin, end, _ in spans}
-            if listed and len(spans) >= _SEED_WORDS and (
-                len(spans) <= _SEED_REPEATED or len(different) >= _SEED_DIFFERENT
+            if (
+                listed
+                and len(spans) >= _SEED_WORDS
+                and (len(spans) <= _SEED_REPEATED or len(different) >= _SEED_DIFFERENT)
             ):
                 yield spans[0][0], spans[-1][1]
 

@@ -107,3 +107,14 @@ def test_a_state_that_no_engine_would_have_is_told(runner: Runner, tmp_path: Pat
     with pytest.raises(GatherError, match="1 to 16 words") as caught:
         engine.parts.store()
     assert str(path) in str(caught.value.where)
+
+
+def test_a_case_leaves_nothing_behind_in_the_engine_of_its_values(runner: Runner) -> None:
+    file = next(one for one in CASES if one.case.world.boundaries == () and not one.case.values)
+    engine = runner.at(file)
+    assert engine.parts is not None
+    assert engine.parts.world.boundaries() == ()
+    moment = engine.parts.world.clock()
+    assert runner.engine({}) is engine
+    assert engine.parts.world.boundaries() != ()
+    assert engine.parts.world.clock() != moment

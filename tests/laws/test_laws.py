@@ -120,7 +120,7 @@ def context(file: CaseFile) -> Context:
 
 def alone(file: CaseFile, runner: Runner, settings: Settings) -> Engine:
     """An engine of its own for a case: open it, then `placed`."""
-    moment = runner.engine(file.case.values)
+    moment = runner.at(file)
     return Engine(settings, values=runner.overlay(file.case.values), now=moment._now)
 
 
