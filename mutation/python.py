@@ -1,4 +1,4 @@
-"""Mutants of Python: conditions turned, parts of them left out, errors not raised; the tests that run the line judge.
+"""Mutants of Python: every comparison and every check of a permit changed; the tests that run the line judge.
 
 A mutant is written into a copy of the tree, so that processes which the tests start have it too.
 """
@@ -48,6 +48,10 @@ def mutants(path: Path) -> Iterator[PythonMutant]:
         yield PythonMutant(one.file, one.line, one.start, one.end, one.text, plain.name, one.first, one.last, one.inner)
 
 
+def _compares(test: ast.expr) -> bool:
+    return any(isinstance(one, ast.Compare) for one in ast.walk(test))
+
+
 @dataclass
 class _Finder(ast.NodeVisitor):
     file: str
@@ -84,9 +88,9 @@ class _Finder(ast.NodeVisitor):
     def visit_If(self, node: ast.If | ast.IfExp | ast.While | ast.comprehension) -> None:
         tests = node.ifs if isinstance(node, ast.comprehension) else [node.test]
         for test in tests:
-            if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
-                continue
             self._whole.add(test)
+            if not _compares(test):
+                continue
             self._change(test, ast.Constant(value=False))
             if not isinstance(node, ast.While):
                 self._change(test, ast.Constant(value=True))
@@ -97,15 +101,15 @@ class _Finder(ast.NodeVisitor):
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         self._whole.update(node.values)
         for number, value in enumerate(node.values):
-            if isinstance(value, ast.Constant):
-                continue  # `or` something else: no condition
+            if not _compares(value):
+                continue
             rest = [one for place, one in enumerate(node.values) if place != number]
             less = rest[0] if len(rest) == 1 else ast.BoolOp(op=node.op, values=rest)
             self._change(node, less, f"without {short(ast.unparse(value), 80)}")
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
-        if isinstance(node.op, ast.Not):
+        if isinstance(node.op, ast.Not) and _compares(node.operand):
             self._change(node, ast.Call(func=ast.Name("bool"), args=[node.operand], keywords=[]), "without not")
         self.generic_visit(node)
 
@@ -128,24 +132,15 @@ class _Finder(ast.NodeVisitor):
                 self._change(node, changed, f"without {short(ast.unparse(part), 80)}")
         self.generic_visit(node)
 
-    def visit_Return(self, node: ast.Return) -> None:
-        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool):
-            self._change(node.value, ast.Constant(value=not node.value.value), f"return {not node.value.value}")
-        self.generic_visit(node)
-
-    def visit_Raise(self, node: ast.Raise) -> None:
-        self._change(node, ast.Pass())
-        self.generic_visit(node)
-
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "demand" and len(node.args) > 1:
             self._change(node, ast.Attribute(value=node.func.value, attr="limits", ctx=ast.Load()))
         self.generic_visit(node)
 
-    def _change(self, old: ast.expr | ast.stmt, new: ast.AST, what: str | None = None) -> None:
+    def _change(self, old: ast.expr, new: ast.expr, what: str | None = None) -> None:
         start = self._lines[old.lineno - 1] + old.col_offset
         end = self._lines[(old.end_lineno or old.lineno) - 1] + (old.end_col_offset or 0)
-        text = "pass" if isinstance(new, ast.Pass) else f"({ast.unparse(ast.fix_missing_locations(new))})"
+        text = f"({ast.unparse(ast.fix_missing_locations(new))})"
         scope = ".".join(self._scope) or "module"
         shown = short(self.source[start:end].decode())
         name = f"{scope}: {shown} → {what or short(text.removeprefix('(').removesuffix(')'))}"

@@ -1,0 +1,155 @@
+"""Each fact whose absence leaves an allow standing is listed here with the reason; any other one must refuse."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import pytest
+
+from engine.cases import Runner
+from engine.points.registry import POINTS
+from tests.laws.mutations import DROPPED, Path_, paths, with_value
+from tests.laws.test_laws import ALLOWED, outcomes, taken
+
+UNREAD = "no rule of the point reads it: it names things in messages, and identifies them in the record"
+UNUSED = "this request uses none of it: nothing is counted, bound, carried or hinted that would need it"
+EITHER = "one of several facts of which each is enough; the rule holds by the others"
+WIDENS = "it can only turn a refusal into an allow: without it fewer requests are allowed"
+SHOWN = "the answer is a list of tools that may be seen, and without it the list is shorter"
+READER = "the reader refuses a source bundle without it, and no rule reads it"
+
+ANYWHERE = ("attempts", "caller.points", "checks", "children", "now", "prefixes", "quotas")
+"""What only some points ask for, and every input has."""
+
+LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "administration": {
+        UNREAD: (
+            *("approval.point", "approval.requester", "approval.requester_named", "approval.requester_via"),
+            *("prefix.cwd", "prefix.tool", "prefix.words", "reason"),
+        ),
+        UNUSED: ("scope.approves", "scope.points"),
+    },
+    "artifact": {UNREAD: ("checks.[].at",), EITHER: ("checks.[].ran_in",)},
+    "code_action": {
+        UNREAD: ("action.code.bytes", "action.input_payload.bytes", "hints.object"),
+        WIDENS: ("hints.allowed_languages.values",),
+    },
+    "code_execution": {
+        UNREAD: ("action.code.bytes", "action.input_payload.bytes", "hints.object", "scan.names.[].bound"),
+        UNUSED: ("attempts.[].id", "attempts.[].state"),
+        EITHER: (
+            *("scan.calls.[].builtin", "scan.calls.[].by_attribute", "scan.calls.[].by_name"),
+            *("scan.members.[].top", "scan.modules.[].top"),
+            *("scan.names.[].as_value", "scan.names.[].builtin", "scan.names.[].variable"),
+        ),
+    },
+    "code_scan": {
+        UNREAD: ("scan.names.[].bound", "code_sha256"),
+        EITHER: (
+            *("scan.calls.[].builtin", "scan.calls.[].by_attribute", "scan.calls.[].by_name"),
+            *("scan.members.[].top", "scan.modules.[].top"),
+            *("scan.names.[].as_value", "scan.names.[].builtin", "scan.names.[].variable"),
+        ),
+    },
+    "code_output": {
+        UNREAD: ("artifacts.[].bytes", "artifacts.[].id", "run.exits.[].id"),
+        UNUSED: ("artifacts.[].secret", "carried", "output.fields.[].number"),
+        EITHER: ("carried.[].text", "carried.[].upper", "output.fields.[].sha256", "output.fields.[].upper_sha256"),
+    },
+    "mcp": {
+        EITHER: ("servers.[].deliverable", "servers.[].transport", "servers.[].url_stated"),
+        UNUSED: ("servers.[].secrets", "tools.[].hints.destructive"),
+    },
+    "media": {UNREAD: ("addresses.[].id", "media.digest", "media.url.digest")},
+    "runner_bind": {EITHER: ("gate.mutual_tls", "gate.shared_token", "gate.tls", "gate.tokens")},
+    "runner_capability": {
+        UNREAD: ("capabilities.[].id",),
+        EITHER: ("capabilities.[].flag", "capabilities.[].held"),
+    },
+    "runner_request": {
+        UNUSED: (
+            *("boundaries", "boundaries.[].backend", "boundaries.[].boundary", "boundaries.[].enforced"),
+            *("boundaries.[].evidence", "boundaries.[].kind", "mcp_servers.[].secrets"),
+            "mcp_servers.[].starts_process",
+        ),
+        UNREAD: ("carried.[].id", "content", "endpoints.[].id", "messages"),
+    },
+    "sandbox": {UNUSED: ("command.words",)},
+    "skill_file": {UNREAD: ("file.real.name", "path.name", "skill", "skill.digest", "skill.name")},
+    "source": {
+        READER: ("bundle.records.[].media_type", "bundle.records.[].origin_alias"),
+        UNUSED: ("bundle.records.[].retrieved_at",),
+    },
+    "subagent": {
+        UNREAD: ("account", "task", "task.bytes", "task.digest", "user"),
+        UNUSED: ("children.[].state", "conversation"),
+    },
+    "tool_call": {
+        UNREAD: (
+            *("call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary", "call.summary_cut"),
+            *("commands.[].form", "commands.[].id", "destinations.[].id", "paths.[].id"),
+        ),
+        EITHER: (
+            *("call.unplaced", "destinations.[].canonical", "destinations.[].origin", "destinations.[].word.index"),
+            *("destinations.[].word.label", "destinations.[].word.remote"),
+            *("environment.checkpoint", "environment.reset"),
+        ),
+        WIDENS: ("asked.cwd",),
+    },
+    "tool_contract": {
+        UNREAD: (
+            *("hits.migration.[].id", "hits.package_name.[].id", "hits.python_code.[].id", "hits.shell_command.[].id"),
+            *("proposals.[].id", "tools.[].id"),
+        )
+    },
+    "tool_result": {
+        UNREAD: ("decision", "details.[].id", "messages.[].id", "messages.[].path", "side_effects.[].id",
+                 "side_effects.[].target_digest"),
+        UNUSED: ("messages.[].secret",),
+    },
+    "tool_visibility": {
+        UNREAD: ("tools.[].id",),
+        SHOWN: (
+            *("asked", "asked.policy", "asked.profile", "caller.principal"),
+            *("tools.[].definition_digest", "tools.[].name", "tools.[].times"),
+        ),
+    },
+}  # fmt: skip
+
+
+def generic(path: Path_) -> str:
+    """A path with `[]` for the place in a list."""
+    return ".".join("[]" if isinstance(part, int) else part for part in path)
+
+
+# covers: H12.1-2
+@pytest.mark.parametrize("point", POINTS)
+def test_every_fact_that_an_allow_can_do_without_is_listed_with_a_reason(point: str, runner: Runner) -> None:
+    found: dict[str, set[str]] = defaultdict(set)
+    files = [file for file in ALLOWED if file.case.point == point]
+    assert files
+    for file in files:
+        engine, document, _ = taken(runner, file)
+        facts = [path for path in paths(document) if path != ("point",)]
+        for value in (DROPPED, None):
+            asked = [with_value(document, path, value) for path in facts]
+            for path, got in zip(facts, outcomes(engine, asked), strict=True):
+                if got == "allow":
+                    found[generic(path)].add(file.path.stem)
+    listed = {path for group in LISTED.get(point, {}).values() for path in group}
+    unlisted = {path: sorted(cases) for path, cases in found.items() if path not in listed and path not in ANYWHERE}
+    assert unlisted == {}
+    assert listed <= found.keys(), sorted(listed - found.keys())
+
+
+def test_no_fact_less_shows_one_tool_more(runner: Runner) -> None:
+    for file in ALLOWED:
+        if file.case.point != "tool_visibility":
+            continue
+        engine, document, _ = taken(runner, file)
+        seen = engine.opa.ask("decision", document).result["limits"]["visible"]
+        for path in paths(document):
+            for value in (DROPPED, None):
+                found = engine.opa.ask("decision", with_value(document, path, value)).result
+                assert set((found.get("limits") or {}).get("visible", ())) <= set(seen), (file.path.stem, path)
