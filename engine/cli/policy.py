@@ -340,6 +340,7 @@ def _proofs_text(built: PolicyBundle, title: str, points: set[str]) -> list[str]
 def _requirement_text(built: PolicyBundle, one: Requirement) -> list[str]:
     labels = ", ".join(f"{name} {value}" for name, value in sorted(one.labels.items()))
     asked = "once" if one.each is None else f"for each of {one.each}"
+    asked += ", which must be empty" if one.empty == "required" else ""
     return [
         f"  {one.code}  ({built.level(one.point, one.code)}{', added' if one.added else ''})",
         f"    must hold   {one.title}",

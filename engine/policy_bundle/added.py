@@ -104,7 +104,7 @@ def _set(
         rule=rule.name,
         description=note.description or "",
         each=None,
-        empty_allowed=False,
+        empty=None,
         after=(),
         reads=(),
         labels=note.labels.model_dump(exclude_none=True),

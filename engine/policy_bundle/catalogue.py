@@ -36,7 +36,7 @@ class Requirement(Words):
     rule: str
     description: str
     each: str | None
-    empty_allowed: bool
+    empty: Literal["allowed", "required"] | None
     after: tuple[str, ...]
     reads: tuple[str, ...]
     labels: dict[str, str]
@@ -56,7 +56,7 @@ class Requirement(Words):
     @property
     def arity(self) -> int:
         """How many arguments the rule takes: one when it is asked of each item of a list."""
-        return 0 if self.each is None else 1
+        return 0 if self.each is None or self.empty == "required" else 1
 
 
 class Proof(Model):

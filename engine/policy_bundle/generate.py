@@ -244,7 +244,7 @@ def _held(held: Held, plain: Collection[str]) -> str:
         about = f"{compiled}.subject({json.dumps(one.each.rpartition('.')[2])}, __index, __item)"
         lines.append(f"\tsome __index, __item in input.{one.each}")
     if one.rule in plain or not written_out(held):
-        argument = "" if one.each is None else "(__item)"
+        argument = "(__item)" if one.arity else ""
         lines.append(f"\tnot {{\n\t\t{one.rule}{argument} == true\n\t}}")
     else:
         lines += [f"\tnot {{\n{_body(held.module, rule)}\n\t}}" for rule in held.definitions]

@@ -61,7 +61,7 @@ class _RequirementCustom(_Proof):
     code: Code
     remedy: Text
     each: Dotted | None = None
-    empty: Literal["allowed"] | None = None
+    empty: Literal["allowed", "required"] | None = None
     after: tuple[Code, ...] = ()
     reads: tuple[Row, ...] = ()
     standing: Literal["confirm", "warn"] | None = None

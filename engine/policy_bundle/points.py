@@ -45,7 +45,7 @@ class PointRules:
         found: dict[str, bool] = {}
         for one in self.requirements():
             if one.each is not None:
-                found[one.each] = found.get(one.each, True) and one.empty_allowed
+                found[one.each] = found.get(one.each, True) and one.empty is not None
         return dict(sorted(found.items()))
 
     def packages(self) -> list[tuple[str, ...]]:

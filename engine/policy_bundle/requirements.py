@@ -103,7 +103,7 @@ def _requirement(
         rule=rule.name,
         description=note.description,
         each=note.custom.each,
-        empty_allowed=note.custom.empty is not None,
+        empty=note.custom.empty,
         after=note.custom.after,
         reads=note.custom.reads,
         labels=note.labels.model_dump(exclude_none=True),
@@ -130,6 +130,12 @@ def _words(requirement: Requirement, rule: Rule, where: Location) -> Iterator[Pr
                 f"`{rule.name}` takes {_count(rule)}, but METADATA names no list",
                 "add `each: <list>` to custom, such as `each: bundle.records`, or take no argument",
             )
+        elif requirement.empty == "required":
+            yield Problem(
+                where,
+                f"`{rule.name}` takes {_count(rule)}, but speaks of the whole list `{requirement.each}`",
+                f"take no argument, and write `input.{requirement.each} == []`",
+            )
         else:
             yield Problem(
                 where,
@@ -138,8 +144,9 @@ def _words(requirement: Requirement, rule: Rule, where: Location) -> Iterator[Pr
             )
     if requirement.fixed and requirement.standing != "deny":
         yield Problem(where, "`fixed` and `standing` contradict each other", "keep one of them")
-    if requirement.empty_allowed and requirement.each is None:
-        yield Problem(where, "`empty: allowed` speaks of a list, but METADATA names none", "add `each`, or remove it")
+    if requirement.empty is not None and requirement.each is None:
+        message = f"`empty: {requirement.empty}` speaks of a list, but METADATA names none"
+        yield Problem(where, message, "add `each`, or remove it")
 
 
 def _known(requirement: Requirement, where: Location, facts: Schema, values: Schema) -> Iterator[Problem]:

@@ -678,7 +678,7 @@ def _by_hand(engine: Engine, point: str, documents: list[Any], folder: Path) -> 
             module += (
                 f'refused contains ["{code}", concat("/", ["{name}", object.get(item, "id", sprintf("#%d", [i]))])] '
                 f"if {{\n"
-                f"\tsome i, item in input.{one.each}\n\tnot {rule}(item) == true\n}}\n\n"
+                f"\tsome i, item in input.{one.each}\n\tnot {rule}{'(item)' if one.arity else ''} == true\n}}\n\n"
             )
     (folder / "by_hand.rego").write_text(module, encoding="utf-8")
     values = {"policy": json.loads(_member(engine.policy.values.path, "policy/data.json"))}

@@ -19,15 +19,16 @@ submitted if {
 # METADATA
 # title: Every field of the source bundle fits format 1
 # description: A field that is missing, unknown or of the wrong type is not guessed. The list holds
-#   only what does not fit; an empty one is the good case.
+#   what does not fit.
 # custom:
 #   code: bundle_invalid
 #   each: errors
-#   empty: allowed
+#   empty: required
+#   proof: the list holds what is wrong, so an empty one is the good case
 #   remedy: Correct the field in bundle.yaml; the subject names its path
 # labels:
 #   row: A96, A09
-fits(problem) if problem.kind == "fits"
+fits if input.errors == []
 
 # METADATA
 # title: The source bundle is the one that was validated before

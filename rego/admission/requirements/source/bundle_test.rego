@@ -56,12 +56,9 @@ test_purposes_missing if {
 }
 
 test_fits if {
-	problems := {
-		"missing": {"id": "records.2.sha256", "kind": "missing"},
-		"none": {"id": "records.2.sha256"},
-		"null": {"id": "records.2.sha256", "kind": null},
-		"nothing": {},
-		"fits": {"id": "", "kind": "fits"},
+	bundle.fits with input as {"errors": []}
+	not bundle.fits with input as {}
+	every errors in [null, {}, "", 0, [{"id": "records.2.sha256", "kind": "missing"}], [{}], [null]] {
+		not bundle.fits with input as {"errors": errors}
 	}
-	{name | some name, problem in problems; bundle.fits(problem)} == {"fits"}
 }

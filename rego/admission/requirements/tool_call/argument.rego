@@ -50,14 +50,11 @@ typed(argument) if {
 # custom:
 #   code: value_unreadable
 #   each: unreadable
-#   empty: allowed
+#   empty: required
+#   proof: the list holds what is wrong, so an empty one is the good case
 #   remedy: Write the value plainly, without escapes, control characters or JSON inside of text
 #   after: [tool_unknown]
-#   proof: It is asked of the items of this list only, so it holds for none of them
-readable_value(place) if {
-	is_array(input.unreadable)
-	not place in input.unreadable
-}
+every_value_readable if input.unreadable == []
 
 # METADATA
 # title: No argument holds a password, token or key, unless the tool is meant to take them

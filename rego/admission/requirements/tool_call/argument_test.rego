@@ -53,12 +53,12 @@ test_typed if {
 	not argument.typed({"type": "path"}) with input as _request({}) with data.policy as {}
 }
 
-test_no_unreadable_value_is_readable if {
-	every one in [{"id": "a"}, {}, null] {
-		not argument.readable_value(one) with input as {"unreadable": [one]}
-		not argument.readable_value(one) with input as {}
+test_every_value_readable if {
+	argument.every_value_readable with input as {"unreadable": []}
+	not argument.every_value_readable with input as {}
+	every unreadable in [null, {}, "", 0, [{"id": "a"}], [{}], [null]] {
+		not argument.every_value_readable with input as {"unreadable": unreadable}
 	}
-	argument.readable_value({"id": "a"}) with input as {"unreadable": [{"id": "b"}]}
 }
 
 test_secrets_admitted if {
