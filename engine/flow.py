@@ -107,6 +107,10 @@ class Serving(Protocol):
         """How old the result of a probe may be."""
         ...
 
+    def kind_without_origin(self) -> str | None:
+        """The kind of a source record that states no origin."""
+        ...
+
     def secret_forms(self) -> SecretForms:
         """The forms in which vendors issue secrets."""
         ...
@@ -314,6 +318,7 @@ def _world(world: World, serving: Serving) -> World:
         carried_fields=serving.carried_fields,
         backend_of=serving.backend_of,
         probe_seconds=serving.probe_seconds(),
+        kind_without_origin=serving.kind_without_origin(),
         addresses=addresses,
         forms=serving.secret_forms(),
         policy_in_force=lambda: world.last_policy() in (None, serving.revisions),

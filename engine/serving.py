@@ -73,6 +73,10 @@ class Served:
         """How old the result of a probe may be, by policy/sandbox.yaml."""
         return self.opa.policy.probe_seconds
 
+    def kind_without_origin(self) -> str | None:
+        """The kind of a source record that states no origin, by policy/sources.yaml."""
+        return self.opa.policy.kind_without_origin
+
     def looks_up(self, host: str) -> bool:
         """Whether the policy lets the name of this host be told to a resolver."""
         said = self.opa.ask(f"{_GATHERING}/host_looked_up", {"media": {"url": {"host": host}}})
@@ -143,6 +147,9 @@ class Down:
     def probe_seconds(self) -> int:
         """None counts: nothing will be allowed."""
         return 0
+
+    def kind_without_origin(self) -> None:
+        """None is known: nothing will be allowed."""
 
     def looks_up(self, _host: str) -> bool:
         """None is: nothing will be allowed."""

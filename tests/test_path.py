@@ -86,6 +86,9 @@ class Policy:
     def probe_seconds(self) -> int:
         return 7
 
+    def kind_without_origin(self) -> None:
+        return None
+
     def secret_forms(self) -> SecretForms:
         return UNKNOWN_FORMS
 

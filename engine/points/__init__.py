@@ -70,6 +70,8 @@ class World:
     """The backend of a profile, else of the profile for a language, in the policy being served."""
     probe_seconds: int = 0
     """How old a result may be by the policy being served."""
+    kind_without_origin: str | None = None
+    """The kind of a source record that states no origin, in the policy being served."""
     output_fields: Callable[[str], tuple[str, ...]] = lambda _: ()
     """The fields of the output contract of this name, in their order, in the policy being served."""
     carried_fields: Callable[[str], tuple[str, ...]] = lambda _: ()

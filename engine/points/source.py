@@ -245,7 +245,7 @@ def gather(request: SourceRequest, world: World) -> Gathered:
         reading = read(load(text, tree.place(DOCUMENT), world.read))
         members = tree.members()
         contents = _contents(tree, reading, members, world)
-        facts = _bundle(reading, contents, _digest(text, contents), request.digest)
+        facts = _bundle(reading, contents, _digest(text, contents), request.digest, world.kind_without_origin)
         stack.pop_all()
     opened = OpenedSource(tree, {record.get("id", ""): record.get("path", "") for record in _records(reading)})
     errors = tuple(Problem(id=error.id, kind=error.kind) for error in reading.errors)
@@ -336,14 +336,20 @@ def _records(reading: Reading) -> list[dict[str, Any]]:
     return records if isinstance(records, list) else []
 
 
-def _bundle(reading: Reading, contents: dict[str, Content | None], found: str, expected: str | None) -> BundleFacts:
+def _bundle(
+    reading: Reading,
+    contents: dict[str, Content | None],
+    found: str,
+    expected: str | None,
+    kind_without_origin: str | None,
+) -> BundleFacts:
     raw = reading.pruned
     wrong = {error.id for error in reading.errors}
     decisions = _decisions(raw.get("license_decisions"))
     counts = Counter(record.get("id") for record in _records(reading))
     records, used = [], 0
     for index, record in enumerate(_records(reading)):
-        facts = _record(record, f"records.{index}", wrong, contents, decisions, counts)
+        facts = _record(record, f"records.{index}", wrong, contents, decisions, counts, kind_without_origin)
         if facts.kind == "external" or facts.remote:
             facts = facts.model_copy(update={"requests_used": used})
             used += 1
@@ -367,11 +373,12 @@ def _record(
     contents: dict[str, Content | None],
     decisions: dict[str, tuple[LicenseDecision, ...]],
     counts: Counter[str | None],
+    kind_without_origin: str | None,
 ) -> SourceRecord:
     kind = raw.get("kind")
     origin = ("kind", "url", "retrieved_at")
     if not any(raw.get(key) is not None or f"{path}.{key}" in wrong for key in origin):
-        kind = "fixture"  # A05: with no source mode chosen, the offline one
+        kind = kind_without_origin
     identity = raw.get("id")
     label = raw.get("license")
     retention = raw.get("retention")

@@ -171,6 +171,12 @@ class PolicyBundle:
         return found
 
     @cached_property
+    def kind_without_origin(self) -> str | None:
+        """The kind of a source record that states no origin; None where the policy names none."""
+        found: str | None = self.data.get("sources", {}).get("kind_without_origin")
+        return found
+
+    @cached_property
     def secret_forms(self) -> SecretForms:
         """The forms in which vendors issue secrets."""
         return SecretForms.of(self.data.get("secrets"))

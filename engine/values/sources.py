@@ -23,6 +23,9 @@ class Sources(Model):
     kinds: Items[Literal["fixture", "external", "synthetic", "transformed"]] = Field(
         description="Kinds of records that are admitted."
     )
+    kind_without_origin: Literal["fixture", "external", "synthetic", "transformed"] = Field(
+        description="The kind of a record that states neither kind nor origin."
+    )
     retention_bases: Items[Word] = Field(description="Grounds on which a record may be kept.")
     beside_content: Items[Member] = Field(
         description="Files, and folders with a `/` at the end, that a source bundle may hold without a record."

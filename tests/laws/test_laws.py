@@ -463,6 +463,9 @@ class _Faulty:
     def probe_seconds(self) -> int:
         return 60
 
+    def kind_without_origin(self) -> str | None:
+        return "fixture"
+
     def secret_forms(self) -> SecretForms:
         return SecretForms()
 

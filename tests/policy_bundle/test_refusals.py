@@ -56,7 +56,10 @@ REFUSED = {
     "argument_without_each": metadata(WORDS, 11, "names no list", "add `each:"),
     "each_without_argument": metadata(EACH, 12, "takes no argument", "exactly one argument", "admitted"),
     "argument_beside_a_list_that_must_be_empty": metadata(
-        f"{EACH}  empty: required\n", 13, "speaks of the whole list `bundle.records`", "write `input.bundle.records == []`"
+        f"{EACH}  empty: required\n",
+        13,
+        "speaks of the whole list `bundle.records`",
+        "write `input.bundle.records == []`",
     ),
     "argument_is_a_pattern": rule(
         GOOD.replace("admitted(record)", 'admitted({"license": l})').replace("record.license", "l") + "\n",

@@ -20,7 +20,7 @@ id_unique(record) if {
 
 # METADATA
 # title: The kind of every record is one we admit
-# description: Kinds are values in policy/sources.yaml. A record that states neither kind nor origin is a fixture.
+# description: Kinds are values in policy/sources.yaml. So is the kind of a record that states no origin.
 # custom:
 #   code: record_kind_not_admitted
 #   each: bundle.records
