@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from engine.cases import CaseFile, Runner, read_cases
 from engine.files import load
@@ -18,6 +20,9 @@ from tests.facilities import missing
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell started the tests in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+hypothesis_settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("untimed")
 
 ROOT = Path(__file__).parent.parent
 BUNDLES = ROOT / "fixtures" / "source_bundles"

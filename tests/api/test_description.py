@@ -74,7 +74,6 @@ def session() -> Iterator[requests.Session]:
 @SCHEMA.exclude(path=sorted(NOT_ASKED)).parametrize()
 @settings(
     max_examples=12,
-    deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

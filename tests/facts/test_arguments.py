@@ -370,7 +370,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.dictionaries(st.sampled_from(sorted(TYPES)) | st.text(max_size=6), JSON, max_size=5), st.booleans())
 def test_nothing_raises_and_ids_are_unique(arguments: dict[str, Any], here: bool) -> None:  # noqa: FBT001
     found = walked(arguments, "/work" if here else None)
@@ -380,7 +380,6 @@ def test_nothing_raises_and_ids_are_unique(arguments: dict[str, Any], here: bool
     assert found == walked(dict(reversed(arguments.items())), "/work" if here else None)
 
 
-@settings(deadline=None)
 @given(JSON, st.sampled_from(["data", "url", "other"]))
 def test_a_url_is_not_lost_below_anything(value: Any, name: str) -> None:
     found = walked({name: [value, {"x": EVIL}]})

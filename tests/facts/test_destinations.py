@@ -312,7 +312,7 @@ def test_there_is_an_end_to_what_is_found(unit: str) -> None:
     assert not found or not all(one.canonical for one in found)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text(max_size=60) | st.text(alphabet="htps:/\\.@%2fF a0\n\t\u3002\uff48[]#?&;", max_size=60))
 def test_nothing_raises_and_nothing_is_half_canonical(text: str) -> None:
     for found in (*destinations(text), *destinations(text, PROGRAM_ENDINGS), url_origin(text), host_origin(text)):
@@ -322,7 +322,6 @@ def test_nothing_raises_and_nothing_is_half_canonical(text: str) -> None:
     assert undisguised(undisguised(undisguised(text))) is not None
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="abc/?#@:. \n\t\"'%2f\\", max_size=30), st.text(alphabet="abc/?#@:. \n\t\"'%2f\\", max_size=30))
 def test_a_host_that_is_not_admitted_is_never_lost(before: str, after: str) -> None:
     found = destinations(f"{before} https://evil.org/ {after}")

@@ -244,7 +244,7 @@ def test_any_order_of_its_tokens_gives_facts(seed: int) -> None:
             assert scan("javascript", code) == facts
 
 
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=200)
 @given(st.text())
 def test_any_text_in_a_string_is_looked_at(text: str) -> None:
     escaped = "".join(f"\\u{{{ord(letter):x}}}" for letter in text)

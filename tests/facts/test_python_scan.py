@@ -374,7 +374,7 @@ def test_many_threads_at_once() -> None:
 
 
 # covers: H18
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=300)
 @given(st.one_of(st.text(), st.text(st.characters()), st.binary().map(lambda data: data.decode("latin-1"))))
 def test_any_text_gives_facts(code: str) -> None:
     for language in ("python", "javascript", "other"):
@@ -400,7 +400,7 @@ def test_any_order_of_its_tokens_gives_facts(seed: int) -> None:
             assert facts.parsed == (facts.problem is None)
 
 
-@hypothesis_settings(max_examples=100, deadline=None)
+@hypothesis_settings(max_examples=100)
 @example(["1", "in", " ", "a"], [])
 @given(st.lists(st.sampled_from(TOKENS), max_size=12), st.lists(st.sampled_from(TOKENS), max_size=12))
 def test_code_of_ours_inside_of_code_of_others(before: list[str], after: list[str]) -> None:

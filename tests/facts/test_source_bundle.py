@@ -370,7 +370,7 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.text(max_si
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_whatever_is_put_anywhere_never_crashes_and_never_stays_unless_it_fits(data: st.DataObject) -> None:
     value = good()

@@ -210,7 +210,7 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(st.one_of(ODD, PIECES), max_size=12).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(TEXTS, TEXTS.map("https://data.example.org/".__add__), TEXTS.map("https://".__add__)))
 @example("https://evil.example.com\\@data.example.org/")
 @example("https://data.example.org/%c3%a4")

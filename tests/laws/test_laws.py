@@ -275,7 +275,7 @@ def test_1_no_field_of_a_request_missing_or_of_another_type_widens(file: CaseFil
         assert RANK[got] <= RANK[outcome], f"{path} as {value!r}"
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=150)
 @given(data=st.data())
 def test_1_no_combination_widens(data: st.DataObject, runner: Runner) -> None:
     file = data.draw(st.sampled_from(NARROWED))

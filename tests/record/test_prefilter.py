@@ -8,7 +8,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.canonical import canonical
@@ -92,7 +92,6 @@ def test_what_was_once_called_clean_and_was_not(value: Any) -> None:
         leaves_as_it_is(value)
 
 
-@settings(deadline=None)
 @given(CHANCE)
 def test_what_is_called_clean_the_walk_leaves_as_it_is(chance: random.Random) -> None:
     for value in [made(chance) for _ in range(50)]:
@@ -101,7 +100,6 @@ def test_what_is_called_clean_the_walk_leaves_as_it_is(chance: random.Random) ->
         assert leaves_as_it_is(value) or not first  # the second time with what the first one remembered
 
 
-@settings(deadline=None)
 @given(CHANCE)
 def test_what_other_texts_left_in_memory_makes_nothing_clean(chance: random.Random) -> None:
     for _ in range(20):
@@ -186,7 +184,6 @@ def slow(value: dict[str, Any], **more: Any) -> DecisionRecord:
     )
 
 
-@settings(deadline=None)
 @given(CHANCE)
 def test_the_quick_way_makes_the_same_record_as_the_slow_one(chance: random.Random) -> None:
     for _ in range(5):

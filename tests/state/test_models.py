@@ -175,7 +175,7 @@ class ApprovalMachine(_Machine):
             assert self.store.approvals(state, 1000) == tuple(row for row in listed if row.state == state)
 
 
-_BOUNDED: Any = settings(max_examples=30, stateful_step_count=30, deadline=None)
+_BOUNDED: Any = settings(max_examples=30, stateful_step_count=30)
 TestBudgets = BudgetMachine.TestCase
 TestBudgets.settings = _BOUNDED
 TestApprovals = ApprovalMachine.TestCase

@@ -63,7 +63,7 @@ def test_whatever_else_is_presented_is_none(store: Store) -> None:
     assert store.token(text, NOW) is not None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(st.characters(), max_size=200))
 def test_any_text_is_none(shared: Store, presented: str) -> None:
     assert shared.token(presented, NOW) is None
