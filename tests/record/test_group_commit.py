@@ -305,15 +305,21 @@ class Interrupted(BaseException):
 def interrupted_append(log: RecordLog, number: int) -> None:
     """Append from the main thread, and be interrupted while the line waits in the queue."""
 
+    interrupted = threading.Event()
+
     def interrupt(*_: object) -> None:
-        raise Interrupted
+        if not interrupted.is_set():
+            interrupted.set()
+            raise Interrupted
 
     main = threading.main_thread().ident
     assert main is not None
 
     def send() -> None:
         until(lambda: queued(log) == 1 and log._commits._queue[0].held is not None)
-        signal.pthread_kill(main, signal.SIGUSR1)
+        while not interrupted.is_set():  # a signal right before a thread begins to wait does not wake it
+            signal.pthread_kill(main, signal.SIGUSR1)
+            interrupted.wait(0.01)
 
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
