@@ -42,7 +42,7 @@ _CREDENTIALS = re.compile(
     r"(?!(?:bearer|basic|digest|token)[ \t])[a-z0-9+/._~-]{2}"
 )
 _BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}([A-Za-z0-9._~+/=-]{6,})")
-_BASIC = re.compile(r"(?i)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,2})")
+_BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,2})")
 
 ASSIGNED = re.compile(
     r"(?:(?<![A-Za-z0-9])(?:[kK]ey|KEY|[tT]oken|TOKEN|[sS]ecret|SECRET|[pP]asswor[dt]|PASSWORD|[pP]asswd|PASSWD|[pP]wd|PWD"

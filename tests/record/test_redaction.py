@@ -336,3 +336,10 @@ def test_hostile_text_costs_linear_time(unit: str) -> None:
             rounds.append(time.process_time() - started)
         spent[size] = min(rounds)
     assert spent[long] < 80 * max(spent[short], 0.0005)
+
+
+@pytest.mark.parametrize("letter", ["\u017f", "\u212a"])  # in lower and upper case `s` and `K`
+def test_a_letter_that_equals_an_ascii_one_in_another_case_is_no_base64(letter: str) -> None:
+    text = f"basic abc{letter}abcd"
+    assert redact(text) == (text, ())
+    assert redact(f"basic dXNlcjpwYXNz{letter}")[1] == ("",)
