@@ -13,11 +13,11 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from engine.errors import DecideError
+from engine.model import Pace
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ BATCH_ITEMS = 128
 """Inputs in one question to OPA: its answer is one piece, and others wait for the connection."""
 
 SLOW_CALLS = 8
-"""Source bundles read at the same time; they wait for disks."""
+"""Files, and apart from them source bundles, read at the same time; they wait for disks."""
 
 HEAVY_CALLS = 1
 """Large requests read at the same time: they compute, so that more of them only take turns from the event loop."""
@@ -91,14 +91,6 @@ class Append:
     log: Log
     body: Any
     events: tuple[Any, ...] = ()
-
-
-class Pace(Enum):
-    """How long a call takes, and on what; each has threads of its own, so that none waits behind another."""
-
-    SHORT = "short"  # the state
-    SLOW = "slow"  # reading files
-    HEAVY = "heavy"  # computing on a large request
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +270,7 @@ def _threads(pace: Pace) -> ThreadPoolExecutor | None:
     """The threads for calls of a pace; None for those of the event loop."""
     if pace is Pace.SHORT:
         return None
-    count = SLOW_CALLS if pace is Pace.SLOW else HEAVY_CALLS
+    count = HEAVY_CALLS if pace is Pace.HEAVY else SLOW_CALLS
     return ThreadPoolExecutor(count, thread_name_prefix=f"engine-{pace.value}")
 
 

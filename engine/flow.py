@@ -19,10 +19,23 @@ from typing import Any, Protocol
 
 from engine.canonical import RawJson, canonical, digest
 from engine.decide import Verdict, read
-from engine.drive import Append, Ask, Call, Log, Opa, Pace, Reply, Steps, Work
+from engine.drive import Append, Ask, Call, Log, Opa, Reply, Steps, Work
 from engine.enforce import enforceable, permit
 from engine.errors import DecideError, EnforceError, EngineError, Exit, GatherError, Location
-from engine.model import Approval, Boundary, Caller, Decision, Finding, Level, Mode, Outcome, Result, Revisions, Via
+from engine.model import (
+    Approval,
+    Boundary,
+    Caller,
+    Decision,
+    Finding,
+    Level,
+    Mode,
+    Outcome,
+    Pace,
+    Result,
+    Revisions,
+    Via,
+)
 from engine.parsing import validate
 from engine.points import STATE_FACTS, Gathered, Point, World
 from engine.policy_bundle.catalogue import Catalogue
@@ -261,11 +274,10 @@ def gathering(point: Point, request: Any, parts: Parts, context: Context, servin
     """`gather`, in a thread where it reads files or the request is large. Raises GatherError."""
     text = as_json(request)
     heavy = len(text.data) > HEAVY_BYTES
-    if not (point.blocking or heavy):
+    pace = point.pace or (Pace.HEAVY if heavy else None)
+    if pace is None:
         return gather(point, text, parts, context, serving)
-    found: Facts = yield Call(
-        lambda: gather(point, text, parts, context, serving), Pace.SLOW if point.blocking else Pace.HEAVY
-    )
+    found: Facts = yield Call(lambda: gather(point, text, parts, context, serving), pace)
     return found
 
 
@@ -343,9 +355,7 @@ def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:
     store: Store = yield Call(parts.store)
     enforced, now, own = case.mode is Mode.ENFORCE, document["now"], case.decision_id
     case.taken = store if enforced else None
-    if (ask := gathered.state) is not None:
-        known = yield Call(lambda: ask(store, case.context.caller, now))
-        document.update({name: known[name] for name in STATE_FACTS if name in known})
+    document.update((yield from state_facts(gathered, store, case.context, now)))
     if budgets or quotas:
         keys = {"principal": case.context.caller.principal or "", "run": case.context.run or "", "all": ""}
         counters = [Counter(f"{case.point.name}.{scope}", keys[scope], window) for scope, window in budgets.items()]
@@ -366,6 +376,14 @@ def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:
             row = yield Call(lambda: store.approval(wanted))
         asked = {} if case.revisions is None else case.revisions.model_dump(mode="json")
         document["approvals"] = [{"id": wanted, "asked": {"input_digest": case.input_digest, **asked}, **_given(row)}]
+
+
+def state_facts(gathered: Gathered, store: Store, context: Context, now: int) -> Steps[dict[str, Any]]:
+    """What the state knows of what this request is about. Raises StateError."""
+    if (ask := gathered.state) is None:
+        return {}
+    known = yield Call(lambda: ask(store, context.caller, now))
+    return {name: known[name] for name in STATE_FACTS if name in known}
 
 
 def _binding(case: _Case) -> Binding | None:
@@ -390,6 +408,7 @@ def _given(row: ApprovalRow | None) -> dict[str, Any]:
         "requester_named": row.requester is not None,
         "requester_via": row.requester_via,
         "approver": row.approver,
+        "codes": list(row.codes),
     }
     return {name: value for name, value in facts.items() if value is not None}
 
@@ -419,7 +438,7 @@ def _approve(case: _Case, verdict: Verdict, parts: Parts) -> Steps[None]:
         )
         store: Store = yield Call(parts.store)
         row = yield Call(lambda: store.request_approval(new))
-        if row.created_at == new.created_at:
+        if row.id == new.id:
             case.taken, case.asked = store, row.id
         case.approval = Approval(id=row.id, state="requested", expires_at=row.expires_at)
 

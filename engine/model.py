@@ -42,6 +42,15 @@ Object = Annotated[dict[str, Any], Field(max_length=10_000)]
 """A JSON object in a request whose keys are not ours; as many as `ReadLimits.request_keys`."""
 
 
+class Pace(StrEnum):
+    """How long a call takes, and on what; each has threads of its own, so that none waits behind another."""
+
+    SHORT = "short"  # the state
+    SLOW = "slow"  # reading files, asking the network, trying a sandbox
+    BUNDLE = "bundle"  # reading a source bundle, which may have gigabytes
+    HEAVY = "heavy"  # computing on a large request
+
+
 class Model(BaseModel):
     """Base of every model: frozen, closed to unknown fields, no conversion between types."""
 

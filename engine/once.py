@@ -1,8 +1,8 @@
 """Idempotency keys: a repeated request gets the first decision, and nothing happens a second time (C69).
 
 A repetition is the same only with the same body, caller, scopes, run and approval. It is gathered and put to
-the policy again, with the budgets and the approval that the first one took; its decision is given only where
-the facts and the policy are what they were and still say so: no earlier allow outlives them (H13).
+the policy again, with what the first one took or began; its decision is given only where the facts and the policy
+are what they were and still say so: no earlier allow outlives them (H13).
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from typing import Any
 
 from engine.canonical import RawJson, canonical, digest
 from engine.decide import read
-from engine.drive import Append, Ask, Call, Pace, Steps
+from engine.drive import Append, Ask, Call, Steps
 from engine.errors import DecideError, EngineError, GatherError
-from engine.flow import FROM_STATE, HEAVY_BYTES, Answer, Context, Parts, answer, gathering
-from engine.model import Decision, Mode
+from engine.flow import HEAVY_BYTES, Answer, Context, Parts, answer, gathering, state_facts
+from engine.model import Decision, Mode, Pace
 from engine.points import Point
 from engine.record.model import ReplayRecord, timestamp
 from engine.state.store import Begun, Store
 from engine.work import Hand
+
+TAKEN = ("approvals", "attempts", "budgets", "children", "quotas")
+"""Facts that the first request changed itself: a repetition has them as they were. All others are asked again."""
 
 NEW_KEY = "use a new idempotency key for a new request"
 
@@ -48,7 +51,7 @@ def answer_once(
             heavy = isinstance(request, RawJson) and len(request.data) > HEAVY_BYTES
             said = (yield Call(lambda: _said(request), Pace.HEAVY)) if heavy else _said(request)
         else:
-            said = yield Call(body, Pace.SLOW)
+            said = yield Call(body, Pace.BUNDLE)
     except (ValueError, TypeError, RecursionError):
         return (yield from answer(point, request, mode, parts, context, hand))  # no JSON: it will say so
     caller = context.caller.model_dump(mode="json")
@@ -58,7 +61,7 @@ def answer_once(
         store: Store = yield Call(parts.store)
         begun: Begun = yield Call(lambda: begin(store, scope, key, same, int(parts.clock().timestamp())))
         if begun.kind == "done":
-            return (yield from _again(point, request, begun, parts, context))
+            return (yield from _again(point, request, begun, store, parts, context))
         if begun.kind != "new":
             raise refusal(begun)
     except EngineError as error:
@@ -94,12 +97,12 @@ def _keep(store: Store, scope: str, key: str, first: Answer) -> None:
         return
     kept = {
         "decision": first.decision.model_dump(mode="json"),
-        "known": {name: document[name] for name in FROM_STATE},
+        "known": {name: document[name] for name in TAKEN},
     }
     store.finish(scope, key, canonical(kept).decode("utf-8"), revisions.rules, revisions.values)
 
 
-def _again(point: Point, request: Any, begun: Begun, parts: Parts, context: Context) -> Steps[Answer]:
+def _again(point: Point, request: Any, begun: Begun, store: Store, parts: Parts, context: Context) -> Steps[Answer]:
     """The first decision again, if it would be taken again."""
     first: dict[str, Any] = json.loads(begun.answer or "{}")
     serving = parts.serving()
@@ -107,7 +110,8 @@ def _again(point: Point, request: Any, begun: Begun, parts: Parts, context: Cont
         facts = yield from gathering(point, request, parts, context, serving)
         opened = facts.gathered.opened
         with nullcontext() if opened is None else closing(opened):
-            document = {**facts.document, **first["known"]}
+            known = yield from state_facts(facts.gathered, store, context, facts.document["now"])
+            document = {**facts.document, **known, **first["known"]}
             verdict = read(point, (yield Ask(serving.opa, document)), serving.catalogue)
             now = serving.revisions
     finally:

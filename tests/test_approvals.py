@@ -9,13 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from engine.engine import Engine
+from engine.errors import RecordError
 from engine.flow import Answer, Context
 from engine.model import Caller, Permit, Result, Via
+from engine.record.standing import StandingLog
 from engine.record.verify import verify
 from engine.settings import Settings
 from engine.state import Store, open_store
@@ -285,3 +287,45 @@ def test_the_policy_takes_one_approval_and_no_more(engine: Engine, store: Store,
     two = engine.opa.ask("decision", {**document, "approvals": document["approvals"] * 2}).result
     none = engine.opa.ask("decision", {**document, "approvals": []}).result
     assert [answer["outcome"] for answer in (one, two, none)] == ["allow", "confirm", "confirm"]
+
+
+LOWERED = (
+    'levels.levels.license.budget_exhausted={level: confirm, owner: o@example.org, reason: r, until: "2100-01-01"}',
+    "budgets.budgets.license={principal: {limit: 1, window_seconds: 3600}, run: unlimited, all: unlimited}",
+)
+
+
+def test_it_covers_no_finding_that_its_approver_did_not_see(settings: Settings, clock: Clock) -> None:
+    with Engine(settings, values=LOWERED, now=clock) as engine:
+        store = engine.store()
+        row = approved(engine, store, clock)
+        assert row.codes == ("license_review_required",)
+        accepted = next(file.case.request for file in CASES if file.path.stem == "accepted")
+        assert ask(engine, request=accepted).decision.outcome == "allow"  # which takes the whole budget
+        wider = ask(engine, row.id).decision
+        assert (wider.outcome, sorted(one.code for one in wider.findings)) == (
+            "confirm",
+            ["budget_exhausted", "license_review_required"],
+        )
+        assert wider.approval is not None
+        assert (wider.approval.id == row.id, wider.approval.state) == (False, "requested")
+        asked = store.approval(wider.approval.id)
+        assert asked is not None
+        assert asked.codes == ("budget_exhausted", "license_review_required")
+        store.resolve(asked.id, "granted", "user:ana", None, clock.seconds)
+        assert ask(engine, asked.id).decision.outcome == "allow"
+
+
+def test_a_request_that_cannot_be_recorded_leaves_the_earlier_one_for_the_same(
+    settings: Settings, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise RecordError("the disk is full", remedy="")
+
+    with Engine(settings, now=clock) as engine:
+        first = ask(engine).decision.approval
+        with monkeypatch.context() as patched:
+            patched.setattr(StandingLog, "append", full)
+            assert codes(ask(engine)) == ["engine.record_unavailable"]
+        assert first is not None
+        assert engine.store().approval(first.id) is not None

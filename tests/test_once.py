@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -21,7 +21,7 @@ from engine.flow import Answer, Context
 from engine.model import Caller, Permit, Result, Via
 from engine.record.verify import verify
 from engine.settings import OpaLimits, Settings
-from engine.state.store import Store
+from engine.state.store import NewArtifactCheck, Store
 from engine.work import Job
 from tests.command import decisions
 from tests.conftest import BUNDLES, CASES
@@ -310,3 +310,37 @@ def test_a_caller_that_is_cancelled_leaves_a_decision_that_is_recorded_and_no_ke
     allowed = [one for one in decisions(settings.state) if one["outcome"] == "allow"]
     assert len(allowed) == 60
     assert verify(settings.state).ok
+
+
+def test_an_allow_is_not_given_again_after_its_prefix_was_revoked(engine: Engine) -> None:
+    control = Context(caller=Caller(via=Via.CONTROL, principal="user:ana"))
+    command = ["cargo", "test", "--all"]
+    asked = {
+        "call": {"name": "shell", "arguments": {"command": command}},
+        "policy": "assistant",
+        "profile": "coding",
+        "cwd": "/work",
+    }
+    prefix = {"principal": "pipeline", "cwd": "/work", "tool": "shell", "words": command[:2], "seconds": 1000}
+    engine.administer({"act": "approve_prefix", "id": "b" * 32, "prefix": prefix}, control)
+    first = engine.decide("tool_call", asked, context=KEY)
+    assert first.decision.outcome == "allow"
+    assert engine.decide("tool_call", asked, context=KEY).decision == first.decision  # the control
+    engine.administer({"act": "revoke_prefix", "id": "b" * 32}, control)
+    assert codes(engine.decide("tool_call", asked, context=KEY)) == ["engine.idempotency_stale"]
+
+
+def test_an_allow_is_not_given_again_after_a_later_check_of_the_artifact_failed(engine: Engine) -> None:
+    store, digest = engine.store(), "ab" * 32
+
+    def checked(name: Literal["sandbox", "validation"], *, passed: bool) -> None:
+        store.add_artifact_check(NewArtifactCheck(digest, name, passed, "restricted_process", "d", engine.now()))
+
+    checked("sandbox", passed=True)
+    checked("validation", passed=True)
+    asked = {"sha256": digest, "kind": "tool"}
+    first = engine.decide("artifact", asked, context=KEY)
+    assert first.decision.outcome == "allow"
+    assert engine.decide("artifact", asked, context=KEY).decision == first.decision  # the control
+    checked("validation", passed=False)
+    assert codes(engine.decide("artifact", asked, context=KEY)) == ["engine.idempotency_stale"]

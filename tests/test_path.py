@@ -13,10 +13,10 @@ from typing import Any, cast
 import pytest
 
 from engine.canonical import RawJson
-from engine.drive import Append, Call, Pace, Work, run
+from engine.drive import Append, Call, Work, run
 from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError, StateError
 from engine.flow import HEAVY_BYTES, Answer, Context, Parts, Serving, answer
-from engine.model import Boundary, Caller, Limits, Mode, Permit, Result, Revisions, Via
+from engine.model import Boundary, Caller, Limits, Mode, Pace, Permit, Result, Revisions, Via
 from engine.points import Gathered, Point, SandboxFacts, World
 from engine.points.registry import POINTS
 from engine.policy_bundle.catalogue import Catalogue, Entries, Words
@@ -318,12 +318,12 @@ def _performed(step: Any) -> Any:
     return step.run() if isinstance(step, Call | Work) else step.opa.ask("decision", step.document)
 
 
-@pytest.mark.parametrize("blocking", [True, False])
-def test_only_what_reads_files_is_gathered_elsewhere(blocking: bool, bench: Bench) -> None:  # noqa: FBT001
-    bench.point = replace(bench.point, blocking=blocking)
+@pytest.mark.parametrize("pace", [*Pace, None])
+def test_only_what_reads_files_is_gathered_elsewhere(pace: Pace | None, bench: Bench) -> None:
+    bench.point = replace(bench.point, pace=pace)
     steps = answer(bench.point, ACCEPTED, Mode.CHECK, bench.parts(), WHO)
     first = next(steps)
-    assert (isinstance(first, Call) and first.pace is Pace.SLOW) == blocking
+    assert (first.pace if isinstance(first, Call) else None) is pace
     steps.close()
 
 
@@ -641,7 +641,7 @@ def test_the_facts_of_an_approval_are_those_it_has(bench: Bench) -> None:
     row = requested(bench)
     bench.ask(context=replace(WHO, approval=row.id))
     (given,) = bench.policy.asked[-1]["approvals"]
-    of_the_requester = {"requester", "requester_named", "requester_via"}
+    of_the_requester = {"codes", "requester", "requester_named", "requester_via"}
     assert given.keys() == {"id", "asked", "state", "input_digest", "rules", "values", "expires_at", *of_the_requester}
     bench.ask(context=replace(WHO, approval="f" * 32))
     (unknown,) = bench.policy.asked[-1]["approvals"]

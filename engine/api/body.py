@@ -16,10 +16,11 @@ from pydantic_core import from_json
 
 from engine.api.limits import ApiLimits
 from engine.canonical import RawJson
-from engine.drive import Pace, off_loop
+from engine.drive import off_loop
 from engine.errors import GatherError
 from engine.files import shown
 from engine.flow import HEAVY_BYTES
+from engine.model import Pace
 from engine.parsing import has_more_values
 
 T = TypeVar("T")

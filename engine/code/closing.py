@@ -10,7 +10,8 @@ from adapters.sandbox.model import Status
 from engine.code.asking import Asking
 from engine.code.keeping import Keeper, remember_run, remember_validation
 from engine.code.program import Program
-from engine.drive import Append, Call, Pace, Steps
+from engine.drive import Append, Call, Steps
+from engine.model import Pace
 from engine.record.model import ResultRecord, timestamp
 
 _VERDICTS = frozenset(Status) - {Status.CANCELLED, Status.SANDBOX_ERROR}

@@ -19,10 +19,10 @@ from engine.code.gateway import begun, internal, refused
 from engine.code.request import CodeRunRequest, read
 from engine.code.result import CodeRun
 from engine.code.running import Phase, Ticket
-from engine.drive import Append, Call, Pace, Steps
+from engine.drive import Append, Call, Steps
 from engine.errors import DecideError, EngineError, Exit
 from engine.flow import HEAVY_BYTES, Context, Parts
-from engine.model import Revisions
+from engine.model import Pace, Revisions
 from engine.once import NEW_KEY, begin, refusal
 from engine.record.model import ReplayRecord, timestamp
 from engine.state.store import Begun, Store

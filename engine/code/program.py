@@ -20,11 +20,11 @@ from engine.code.result import StoppedError
 from engine.code.running import Phase, Ticket
 from engine.code.snippets import snippets
 from engine.code.trace import Planned, Story
-from engine.drive import Call, Pace, Steps
+from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit, WorkError
 from engine.facts.code_answers import result_of
 from engine.flow import Answer
-from engine.model import Limits, Outcome, Permit, Result
+from engine.model import Limits, Outcome, Pace, Permit, Result
 from engine.points.code_action import CodeActionLimits
 from engine.points.code_output import CodeOutputLimits
 from engine.points.registry import find

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import Location
-from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Probe, Revisions
+from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Pace, Probe, Revisions
 from engine.secret_forms import UNKNOWN_FORMS, SecretForms
 from engine.settings import ReadLimits
 from engine.state.store import ApprovalRow, Store
@@ -124,8 +124,8 @@ class Point:
     input: type[Input]
     limits: type[Limits]
     gather: Callable[[Any, World], Gathered]
-    blocking: bool = False
-    """Whether gather reads files, so that a server must not do it between other requests."""
+    pace: Pace | None = None
+    """How long gather takes where it reads files or asks others, so that an event loop must not wait for it."""
     secret: bool = False
     """Whether requests hold secrets that no pattern knows, so that no log may have them (D29)."""
     events: Callable[[Gathered, Decision, Catalogue], tuple[SourceEvent, ...]] | None = None

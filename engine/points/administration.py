@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from engine.model import Limits, Model
+from engine.model import Limits, Model, Pace
 from engine.points import Gathered, Input, Point, World
 from engine.state.store import MOST_WORDS
 
@@ -116,4 +116,6 @@ def gather(request: AdministrationRequest, world: World) -> Gathered:
     return Gathered(facts, f"{request.act} {request.id}")
 
 
-POINT = Point("administration", AdministrationRequest, AdministrationInput, AdministrationLimits, gather, blocking=True)
+POINT = Point(
+    "administration", AdministrationRequest, AdministrationInput, AdministrationLimits, gather, pace=Pace.SHORT
+)

@@ -17,7 +17,7 @@ from engine.facts.code_actions import ActionFacts, HintFacts, action_facts, hint
 from engine.facts.code_scan import scan
 from engine.facts.code_scan_items import ScanFacts
 from engine.facts.sandboxes import Amount, Needs, ProfileName, SandboxedLimits, Stated, Tighten, amounts, stated
-from engine.model import Boundary, Caller, Model, Probe, Sha256
+from engine.model import Boundary, Caller, Model, Pace, Probe, Sha256
 from engine.points import Gathered, Input, Point, World
 from engine.state.store import Store
 
@@ -136,6 +136,6 @@ POINT = Point(
     CodeExecutionInput,
     CodeExecutionLimits,
     gather,
-    blocking=True,
+    pace=Pace.SLOW,
     secret=True,
 )

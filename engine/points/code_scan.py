@@ -15,7 +15,7 @@ from pydantic import Field
 from engine.facts.code_scan import scan
 from engine.facts.code_scan_items import ScanFacts
 from engine.files import shown
-from engine.model import Limits, Model, Sha256, Text
+from engine.model import Limits, Model, Pace, Sha256, Text
 from engine.points import Gathered, Input, Point, World
 
 
@@ -51,4 +51,4 @@ def gather(request: CodeScanRequest, world: World) -> Gathered:
     )
 
 
-POINT = Point("code_scan", CodeScanRequest, CodeScanInput, CodeScanLimits, gather, blocking=True, secret=True)
+POINT = Point("code_scan", CodeScanRequest, CodeScanInput, CodeScanLimits, gather, pace=Pace.SLOW, secret=True)

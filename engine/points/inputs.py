@@ -39,7 +39,10 @@ class GivenApproval(Model):
     values: str | None
     expires_at: int | None
     requester: str | None
+    requester_named: bool | None
+    requester_via: str | None
     approver: str | None
+    codes: tuple[str, ...] | None
 
 
 class EarlierAttempt(Model):

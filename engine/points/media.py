@@ -16,7 +16,7 @@ from engine.canonical import digest
 from engine.facts.host_addresses import host_addresses
 from engine.facts.media import Content, base64_content, file_content
 from engine.facts.urls import url_facts
-from engine.model import Digest, Limits, Model, Text
+from engine.model import Digest, Limits, Model, Pace, Text
 from engine.points import Gathered, Input, Point, World
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):")
@@ -166,4 +166,4 @@ def _addresses(url: UrlFacts, world: World) -> tuple[AddressFacts, ...]:
     return tuple(AddressFacts(**asdict(one)) for one in host_addresses(answers or ()))
 
 
-POINT = Point("media", MediaRequest, MediaInput, MediaLimits, gather, blocking=True)
+POINT = Point("media", MediaRequest, MediaInput, MediaLimits, gather, pace=Pace.SLOW)

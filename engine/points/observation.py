@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.model import Limits, Model
+from engine.model import Limits, Model, Pace
 from engine.points import Gathered, Input, Point, World
 
 Detail = Literal["summary", "payload", "decisions"]
@@ -58,4 +58,4 @@ def gather(request: ObservationRequest, world: World) -> Gathered:
     )
 
 
-POINT = Point("record", ObservationRequest, ObservationInput, ObservationLimits, gather)
+POINT = Point("record", ObservationRequest, ObservationInput, ObservationLimits, gather, pace=Pace.SLOW)

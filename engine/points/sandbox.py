@@ -21,7 +21,7 @@ from engine.facts.sandboxes import (
     amounts,
     stated,
 )
-from engine.model import Boundary, Digest, Model, Probe
+from engine.model import Boundary, Digest, Model, Pace, Probe
 from engine.points import Gathered, Input, Point, World
 
 Declared = Literal["network", "filesystem", "cpu", "memory", "processes"]
@@ -127,4 +127,4 @@ def gather(request: SandboxRequest, world: World) -> Gathered:
     )
 
 
-POINT = Point("sandbox", SandboxRequest, SandboxInput, SandboxLimits, gather, blocking=True, secret=True)
+POINT = Point("sandbox", SandboxRequest, SandboxInput, SandboxLimits, gather, pace=Pace.SLOW, secret=True)

@@ -15,7 +15,7 @@ from pydantic import Field
 from engine.canonical import digest
 from engine.facts.skill_paths import path_facts
 from engine.facts.walking import Found, find, open_folder
-from engine.model import Digest, Limits, Model
+from engine.model import Digest, Limits, Model, Pace
 from engine.points import Gathered, Input, Point, World
 
 Text = Annotated[str, Field(min_length=1, max_length=4_096)]
@@ -142,4 +142,4 @@ def _text(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 
-POINT = Point("skill_file", SkillFileRequest, SkillFileInput, SkillFileLimits, gather, blocking=True)
+POINT = Point("skill_file", SkillFileRequest, SkillFileInput, SkillFileLimits, gather, pace=Pace.SLOW)

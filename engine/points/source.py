@@ -22,7 +22,7 @@ from engine.facts.licenses import license_facts
 from engine.facts.source_bundle import DOCUMENT, Reading, last_second, read, seconds
 from engine.facts.urls import url_facts
 from engine.files import load, shown
-from engine.model import Boundary, Decision, Digest, Limits, Line, Mode, Model, Outcome, Sha256, is_reserved
+from engine.model import Boundary, Decision, Digest, Limits, Line, Mode, Model, Outcome, Pace, Sha256, is_reserved
 from engine.points import Gathered, Input, Point, World
 from engine.record.source_events import EventName, Hashes, SourceEvent
 
@@ -506,4 +506,4 @@ def _event(decision: Decision) -> EventName:
     return EventName.ADMITTED if decision.outcome is Outcome.ALLOW else EventName.REJECTED
 
 
-POINT = Point("source", SourceRequest, SourceInput, SourceLimits, gather, blocking=True, events=events)
+POINT = Point("source", SourceRequest, SourceInput, SourceLimits, gather, pace=Pace.BUNDLE, events=events)

@@ -21,7 +21,7 @@ from engine.facts.schemas import fits, schema_valid
 from engine.facts.tool_calls import Call, ToolCall, call_of
 from engine.facts.tool_definitions import UnreadableDefinitionError, definition_of
 from engine.files import shown
-from engine.model import Caller, Digest, Limits, Line, Model, Object
+from engine.model import Caller, Digest, Limits, Line, Model, Object, Pace
 from engine.points import Gathered, Input, Point, World
 from engine.record.patterns import is_secret
 from engine.record.redaction import is_secret_name, redact
@@ -211,4 +211,4 @@ def _approved(cwd: str) -> Callable[[Store, Caller, int], Mapping[str, list[dict
     return prefixes
 
 
-POINT = Point("tool_call", ToolCallRequest, ToolCallInput, ToolCallLimits, gather, blocking=True)
+POINT = Point("tool_call", ToolCallRequest, ToolCallInput, ToolCallLimits, gather, pace=Pace.SHORT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -38,3 +39,24 @@ class Lines:
     def __iter__(self) -> Iterator[bytes]:
         for block in self.blocks():
             yield from block
+
+
+def backwards(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file from the last to the first, without newlines; what follows the last newline is no line.
+
+    Raises LineError at a line that is too long to be ours.
+    """
+    end, held, ended = file.seek(0, os.SEEK_END), b"", False
+    while end:
+        begin = max(0, end - _CHUNK)
+        file.seek(begin)
+        held, *lines = (file.read(end - begin) + held).split(b"\n")
+        end = begin
+        if len(held) > LINE_BYTES:
+            raise LineError(BreakKind.BAD_JSON, f"more than {LINE_BYTES} bytes without a newline")
+        if lines and not ended:
+            lines.pop()
+            ended = True
+        yield from reversed(lines)
+    if ended:
+        yield held

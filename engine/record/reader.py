@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from engine.canonical import canonical
 from engine.errors import Location, RecordError
 from engine.record.chain import Entry, LineError, parse
 from engine.record.layout import RECORDS, segment_file, segment_numbers
-from engine.record.lines import Lines
+from engine.record.lines import Lines, backwards
 
 _TIME = b'"time":"'
 _TIME_WITHIN = 512
@@ -127,13 +128,27 @@ def entries(state: Path, wanted: Filter) -> Iterator[Entry | Location]:
                 yield found
 
 
+def newest(state: Path, wanted: Filter) -> Iterator[Entry]:
+    """Every entry that fits, newest first, as far as lines can be read. Raises RecordError."""
+    hints = wanted.hints()
+    with _readable(state):
+        for file in reversed(_segments(state)):
+            with (state / file).open("rb") as opened:
+                try:
+                    for data in backwards(opened):
+                        found = _read(Line(data, file, 0)) if wanted.may_fit(data, hints) else None
+                        if isinstance(found, Entry) and wanted.admits(found):
+                            yield found
+                except LineError as error:
+                    raise RecordError(
+                        f"the record cannot be read: {error}", remedy="run `engine record verify`", where=Location(file)
+                    ) from error
+
+
 def lines(state: Path) -> Iterator[Line | Location]:
     """Every line of the record as it is; the place of what is too long to be one."""
-    try:
-        folder = state / RECORDS
-        names = [path.name for path in folder.iterdir()] if folder.exists() else []
-        for segment in segment_numbers(names):
-            file = segment_file(segment)
+    with _readable(state):
+        for file in _segments(state):
             number = 0
             with (state / file).open("rb") as opened:
                 try:
@@ -141,6 +156,18 @@ def lines(state: Path) -> Iterator[Line | Location]:
                         yield Line(data, file, number)
                 except LineError:
                     yield Location(file, number + 1)
+
+
+def _segments(state: Path) -> list[str]:
+    folder = state / RECORDS
+    names = [path.name for path in folder.iterdir()] if folder.exists() else []
+    return [segment_file(segment) for segment in segment_numbers(names)]
+
+
+@contextmanager
+def _readable(state: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()
         raise RecordError(

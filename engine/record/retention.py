@@ -15,14 +15,13 @@ from pathlib import Path
 
 from engine.errors import Location, RecordError
 from engine.model import Mode, Revisions
-from engine.record.chain import Entry
 from engine.record.checkpoint import Events, write_anchor
 from engine.record.events_file import last_line
 from engine.record.layout import EVENTS, segment_file
 from engine.record.lines import Lines
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, RetentionRecord, timestamp
-from engine.record.reader import Filter, entries, line_time
+from engine.record.reader import Filter, line_time, newest
 from engine.record.recovery import remove_segments
 from engine.record.storage import Storage
 from engine.record.verify import SegmentEnd, verify_storage
@@ -46,11 +45,11 @@ class Retained:
 
 def last_policy(state: Path) -> Revisions | None:
     """The policy of the last enforced decision, but for those on retention itself; None where there is none."""
-    found = None
-    for entry in entries(state, Filter(mode=Mode.ENFORCE)):
-        if isinstance(entry, Entry) and isinstance(entry.body, DecisionRecord) and entry.body.point != RETENTION_POINT:
-            found = entry.body.policy or found
-    return found
+    for entry in newest(state, Filter(mode=Mode.ENFORCE)):
+        body = entry.body
+        if isinstance(body, DecisionRecord) and body.point != RETENTION_POINT and body.policy is not None:
+            return body.policy
+    return None
 
 
 def begin(log: RecordLog, keep_days: int, now: datetime) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import uuid
 from typing import Any, Literal
 
 from engine.files import shown
@@ -32,7 +31,7 @@ _COLUMNS = (
 _BOUND = 'input_digest = ? AND point = ? AND rules = ? AND "values" = ? AND requester IS ?'
 _OPEN = (
     f"SELECT {_COLUMNS} FROM approvals WHERE {_BOUND}"  # noqa: S608
-    " AND state IN ('requested', 'granted') AND expires_at > ? ORDER BY number DESC LIMIT 1"
+    " AND codes = ? AND state IN ('requested', 'granted') AND expires_at > ? ORDER BY number DESC LIMIT 1"
 )
 _CLAIM = (
     "UPDATE approvals SET state = 'used', decision_id = ?, used_at = ?"  # noqa: S608
@@ -52,7 +51,7 @@ class Approvals(Part):
 
         def operation(connection: sqlite3.Connection) -> ApprovalRow:
             _sweep(connection, new.created_at - self._limits.unanswered_seconds, self._limits.sweep)
-            found = connection.execute(_OPEN, (*_bound(new), new.created_at)).fetchone()
+            found = connection.execute(_OPEN, (*_bound(new), json.dumps(new.codes), new.created_at)).fetchone()
             return _insert(connection, new) if found is None else _row(found)
 
         return self._database.write(operation)
@@ -149,16 +148,15 @@ def _check_open(found: ApprovalRow, now: int) -> None:
 
 
 def _insert(connection: sqlite3.Connection, new: NewApproval) -> ApprovalRow:
-    id_ = uuid.uuid4().hex
     connection.execute(
         'INSERT INTO approvals (id, point, input_digest, rules, "values", requester, codes, state, created_at,'
         " expires_at, requester_via) VALUES (?, ?, ?, ?, ?, ?, ?, 'requested', ?, ?, ?)",
         (
-            *(id_, new.point, new.input_digest, new.rules, new.values, new.requester),
+            *(new.id, new.point, new.input_digest, new.rules, new.values, new.requester),
             *(json.dumps(new.codes), new.created_at, new.expires_at, new.requester_via),
         ),
     )
-    return _known(connection, id_)
+    return _known(connection, new.id)
 
 
 def _sweep(connection: sqlite3.Connection, before: int, limit: int) -> None:

@@ -10,6 +10,7 @@ longer than `LONGEST_TEXT`) are ValueErrors.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -73,12 +74,16 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class NewApproval(Binding):
-    """A request for approval; `codes` are the findings to approve, `requester_via` is how its caller came in."""
+    """A request for approval; `codes` are the findings to approve, `requester_via` is how its caller came in.
+
+    It gets `id` where no request for the same is open.
+    """
 
     codes: tuple[str, ...]
     created_at: int
     expires_at: int
     requester_via: str | None = None
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 @dataclass(frozen=True, slots=True)
