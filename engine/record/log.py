@@ -41,6 +41,8 @@ class RecordLog:
         self._owner = os.getpid()
         self._closing = threading.Lock()
         self._closed = False
+        self.retaining = threading.Lock()
+        """Held while old segments are removed, so that what was found to be old still is what there is."""
         self._opened = opened = writer.opened
         self._writer = writer
         self._commits = GroupCommit(opened.end.seq, opened.end.hash, writer.write, storage.release_all, self._failure)

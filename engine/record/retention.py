@@ -65,6 +65,13 @@ def retain(
     Others may append to the record all the while. `decision_id` is the decision that allowed it, `principal`
     who removes and `reason` why. Raises RecordError: `engine.record_broken` where the record does not verify.
     """
+    with log.retaining:
+        return _retain(log, keep_days, decision_id, now, principal, reason)
+
+
+def _retain(
+    log: RecordLog, keep_days: int, decision_id: str, now: datetime, principal: str | None, reason: str | None
+) -> Retained | None:
     before = _before(keep_days, now)
     storage = log.storage
     log.between_batches(lambda writer: _close_old_segment(writer, before))

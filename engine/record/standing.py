@@ -154,7 +154,7 @@ class StandingLog:
             self._heads.remember(log.installation, end)
         except RecordError:
             raise
-        except EngineError:
+        except (EngineError, OSError):
             return
         self._remembered = end.seq
 

@@ -96,8 +96,18 @@ def verify(state: Path, heads: Heads | None = None, against: bytes | None = None
     The record has to contain the `heads` that the state remembers, by installation, and the checkpoint
     `against`: the content of a copy that was kept elsewhere.
     """
+    storage = DiskStorage(state)
     try:
-        return verify_storage(DiskStorage(state), heads or {}, against)
+        while True:
+            anchor = _anchor(storage)
+            try:
+                found = verify_storage(storage, heads or {}, against)
+            except OSError:
+                found = None
+                if _anchor(storage) == anchor:
+                    raise
+            if found is not None and (found.ok or _anchor(storage) == anchor):
+                return found  # else old segments were removed meanwhile
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()
         raise RecordError(
@@ -105,6 +115,13 @@ def verify(state: Path, heads: Heads | None = None, against: bytes | None = None
             remedy="check the state folder and its permissions",
             where=Location(str(error.filename or state)),
         ) from error
+
+
+def _anchor(storage: Storage) -> bytes | None:
+    if storage.size(ANCHOR) is None:
+        return None
+    with storage.open(ANCHOR) as file:
+        return file.read()
 
 
 def verify_storage(storage: Storage, heads: Heads | None = None, against: bytes | None = None) -> Verification:

@@ -1,0 +1,71 @@
+"""Removal of old segments beside others who remove or verify."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.record.log import RecordLog
+from engine.record.model import RetentionRecord, timestamp
+from engine.record.retention import retain
+from engine.record.verify import verify
+from tests.record.samples import decision
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+PATIENCE = 20.0  # seconds until something that never comes is called a failure
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> RecordLog:
+    opened = RecordLog.open(tmp_path / "records", lock_seconds=1, segment_bytes=1)
+    for number, days in enumerate((900, 800, 700, 600, 500, 400, 1), start=1):
+        opened.append(decision(number).model_copy(update={"time": timestamp(NOW - timedelta(days=days))}))
+    return opened
+
+
+def test_of_two_who_remove_at_once_one_waits_for_the_other(
+    log: RecordLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen, other_done = threading.Event(), threading.Event()
+    append = log.append
+
+    def slow(body: Any, events: Any = ()) -> int:
+        if isinstance(body, RetentionRecord) and body.keep_days == 750:
+            chosen.set()
+            other_done.wait(0.5)  # without a lock the other one is done long before
+        return append(body, events)
+
+    monkeypatch.setattr(log, "append", slow)
+    first = threading.Thread(target=lambda: retain(log, 750, "d" * 32, NOW, "ana", None))
+    first.start()
+    assert chosen.wait(PATIENCE)
+    retain(log, 450, "e" * 32, NOW, "bob", None)
+    other_done.set()
+    first.join(PATIENCE)
+    log.close()
+    assert verify(tmp_path).ok
+    assert len(list((tmp_path / "records").glob("decisions.*"))) < 5
+
+
+def test_what_is_removed_while_the_record_is_verified_is_not_missing(
+    log: RecordLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verifying = sys.modules["engine.record.verify"]
+    read = verifying.read_anchor
+
+    def then_removed(storage: Any, identity: Any) -> Any:
+        found = read(storage, identity)
+        monkeypatch.setattr(verifying, "read_anchor", read)
+        assert retain(log, 450, "e" * 32, NOW, "bob", None) is not None
+        return found
+
+    monkeypatch.setattr(verifying, "read_anchor", then_removed)
+    found = verify(tmp_path)
+    assert (found.ok, found.breaks) == (True, ())
+    assert found.removed > 0
+    log.close()
