@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from engine.canonical import RawJson, canonical
+from engine.canonical import RawJson
 from engine.drive import Steps
-from engine.errors import GatherError
-from engine.flow import Answer, Context, Parts, answer
+from engine.errors import EngineError, GatherError
+from engine.flow import Answer, Context, Parts, answer, as_json
 from engine.model import Mode, Permit, Result
 from engine.points.administration import AdministrationLimits, AdministrationRequest
 from engine.points.registry import find
@@ -36,15 +36,19 @@ class Administered:
 def administer(asked: Any, parts: Parts, context: Context) -> Steps[Administered]:
     """Take one act; `asked` is an AdministrationRequest as JSON, or the error that kept it from being read."""
     done: list[dict[str, Any]] = []
+    stated: RawJson | EngineError
+    try:
+        stated = as_json(asked)  # decided, recorded and done is this text, whatever becomes of `asked`
+    except EngineError as error:
+        stated = error
 
     def hand(permit: Permit, job: Job) -> Result:
         limits = permit.demand(POINT, job.input_digest, AdministrationLimits)
-        text = asked.data if isinstance(asked, RawJson) else canonical(asked)
-        request = AdministrationRequest.model_validate_json(text)
+        request = AdministrationRequest.model_validate_json(as_json(stated).data)
         done.append(_act(parts.store(), limits, request, context.caller.principal or "", parts.world.clock()))
         return Result("done", {"act": limits.act, "id": limits.id})
 
-    answered = yield from answer(find(POINT), asked, Mode.ENFORCE, parts, context, hand)
+    answered = yield from answer(find(POINT), stated, Mode.ENFORCE, parts, context, hand)
     return Administered(answered, done[0] if done else None)
 
 

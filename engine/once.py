@@ -17,7 +17,7 @@ from engine.canonical import RawJson, canonical, digest
 from engine.decide import read
 from engine.drive import Append, Ask, Call, Steps
 from engine.errors import DecideError, EngineError, GatherError
-from engine.flow import HEAVY_BYTES, Answer, Context, Parts, answer, gathering, state_facts
+from engine.flow import HEAVY_BYTES, Answer, Context, Parts, answer, as_json, gathering, state_facts
 from engine.model import Decision, Mode, Pace
 from engine.points import Point
 from engine.record.model import ReplayRecord, timestamp
@@ -48,11 +48,12 @@ def answer_once(
         return (yield from answer(point, request, mode, parts, context, hand))
     try:
         if body is None:
-            heavy = isinstance(request, RawJson) and len(request.data) > HEAVY_BYTES
+            request = as_json(request)  # the key is for what is decided, whatever becomes of `request`
+            heavy = len(request.data) > HEAVY_BYTES
             said = (yield Call(lambda: _said(request), Pace.HEAVY)) if heavy else _said(request)
         else:
             said = yield Call(body, Pace.BUNDLE)
-    except (ValueError, TypeError, RecursionError):
+    except (GatherError, ValueError, TypeError, RecursionError):
         return (yield from answer(point, request, mode, parts, context, hand))  # no JSON: it will say so
     caller = context.caller.model_dump(mode="json")
     same = digest(canonical([said, caller, context.run, context.approval]))
@@ -74,8 +75,8 @@ def answer_once(
     return first
 
 
-def _said(request: Any) -> str:
-    return digest(canonical(json.loads(request.data) if isinstance(request, RawJson) else request))
+def _said(request: RawJson) -> str:
+    return digest(canonical(json.loads(request.data)))
 
 
 def begin(store: Store, scope: str, key: str, same: str, now: int) -> Begun:

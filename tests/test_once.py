@@ -344,3 +344,18 @@ def test_an_allow_is_not_given_again_after_a_later_check_of_the_artifact_failed(
     assert engine.decide("artifact", asked, context=KEY).decision == first.decision  # the control
     checked("validation", passed=False)
     assert codes(engine.decide("artifact", asked, context=KEY)) == ["engine.idempotency_stale"]
+
+
+def test_a_key_is_for_the_request_that_was_decided_whatever_becomes_of_it(engine: Engine) -> None:
+    asked, parts = {**ACCEPTED}, engine.parts
+    assert parts is not None
+
+    def changed() -> Store:
+        asked["purpose"] = "eval"
+        return parts.store()
+
+    engine.parts = replace(parts, store=changed)
+    first = engine.decide("license", asked, context=KEY)
+    engine.parts = parts
+    assert engine.decide("license", ACCEPTED, context=KEY).decision == first.decision
+    assert codes(engine.decide("license", asked, context=KEY)) == ["engine.idempotency_conflict"]
