@@ -68,5 +68,6 @@ def _act(
         return asdict(store.approve_prefix(new, id_))
     row = store.revoke(id_, now) if act == "revoke_token" else store.revoke_prefix(id_, now)
     if row is None:
-        raise GatherError("there is nothing of this id to revoke", remedy="see `engine tokens list` for the ids")
+        command = "tokens" if act == "revoke_token" else "tools prefixes"
+        raise GatherError("there is nothing of this id to revoke", remedy=f"see `engine {command} list` for the ids")
     return asdict(row)

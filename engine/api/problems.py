@@ -32,6 +32,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "engine.head_too_large": (431, "The headers are too large"),
     "engine.not_found": (404, "There is nothing here"),
     "engine.method_not_allowed": (405, "This method is not taken"),
+    "engine.id_taken": (409, "The id is taken"),
     "engine.point_unknown": (404, "There is no such decision point"),
     "engine.host_unknown": (421, "This host is not served here"),
     "engine.origin_foreign": (403, "Requests of other sites are refused"),

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from engine.model import Limits, Model, Pace
 from engine.points import Gathered, Input, Point, World
+from engine.points.registry import POINTS
 from engine.state.store import MOST_WORDS
 
 Act = Literal["grant_approval", "refuse_approval", "issue_token", "revoke_token", "approve_prefix", "revoke_prefix"]
@@ -71,6 +72,12 @@ class Requested(Model):
     requester_via: str | None
 
 
+class UnknownPoint(Model):
+    """A name in the scope of a token that no decision point has."""
+
+    id: str
+
+
 class AdministrationInput(Input):
     """What OPA sees. `approval` is absent where the state has none of this id."""
 
@@ -79,6 +86,7 @@ class AdministrationInput(Input):
     reason: str | None
     approval: Requested | None
     scope: Scope | None
+    unknown_points: tuple[UnknownPoint, ...]
     prefix: Prefix | None
 
 
@@ -91,7 +99,7 @@ class AdministrationLimits(Limits):
 
 
 def gather(request: AdministrationRequest, world: World) -> Gathered:
-    """Look the approval up; everything else is in the request."""
+    """Look the approval up, and see which points of a token exist; everything else is in the request."""
     row = world.approval(request.id) if request.act in {"grant_approval", "refuse_approval"} else None
     approval = None
     if row is not None:
@@ -103,6 +111,7 @@ def gather(request: AdministrationRequest, world: World) -> Gathered:
             requester=row.requester,
             requester_via=row.requester_via,
         )
+    named = () if request.scope is None else (*request.scope.points, *request.scope.approves)
     facts = AdministrationInput(
         point="administration",
         now=world.clock(),
@@ -111,6 +120,7 @@ def gather(request: AdministrationRequest, world: World) -> Gathered:
         reason=request.reason,
         approval=approval,
         scope=request.scope,
+        unknown_points=tuple(UnknownPoint(id=name) for name in sorted({*named} - POINTS.keys())),
         prefix=request.prefix,
     )
     return Gathered(facts, f"{request.act} {request.id}")

@@ -13,7 +13,7 @@ import uuid
 from typing import Any
 
 from engine.state.part import Part, names, text, whole
-from engine.state.store import MOST_WORDS, NewPrefix, PrefixRow
+from engine.state.store import MOST_WORDS, IdTakenError, NewPrefix, PrefixRow
 
 _COLUMNS = "id, principal, cwd, tool, words, approver, created_at, expires_at, revoked_at"
 _ONE = f"SELECT {_COLUMNS} FROM prefixes WHERE id = ?"  # noqa: S608
@@ -35,6 +35,8 @@ class Prefixes(Part):
 
         def operation(connection: sqlite3.Connection) -> PrefixRow:
             id_ = id or uuid.uuid4().hex
+            if connection.execute(_ONE, (id_,)).fetchone() is not None:
+                raise IdTakenError("there is an approved prefix of this id already", remedy="use a new id")
             connection.execute(
                 "INSERT INTO prefixes (id, principal, cwd, tool, words, approver, created_at, expires_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

@@ -281,6 +281,13 @@ class ApprovalClosedError(StateError):
     exit = Exit.DENY
 
 
+class IdTakenError(StateError):
+    """There is a token or an approved prefix of this id already."""
+
+    code = "engine.id_taken"
+    exit = Exit.UNREADABLE
+
+
 class Store(Protocol):
     """The state of one installation. Made by `engine.state.open_store`."""
 
@@ -360,7 +367,7 @@ class Store(Protocol):
     ) -> IssuedToken:
         """Make a token that may ask about some points and approve at others; only its digest is kept.
 
-        `id` is a new one of `new_token_id`, made here where none is given.
+        `id` is a new one of `new_token_id`, made here where none is given. Raises IdTakenError.
         """
 
     def tokens(self) -> tuple[TokenRow, ...]:
@@ -373,7 +380,7 @@ class Store(Protocol):
         """The token that was presented; None for anything else, expired or revoked, by the same path."""
 
     def approve_prefix(self, new: NewPrefix, id: str | None = None) -> PrefixRow:  # noqa: A002
-        """Keep an approved prefix under a new id; the same one again is another row."""
+        """Keep an approved prefix under a new id; the same one again is another row. Raises IdTakenError."""
 
     def prefixes(self, principal: str | None, cwd: str | None, limit: int) -> tuple[PrefixRow, ...]:
         """The newest prefixes of a principal and a folder, of any where None; revoked and expired ones too."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from engine.state.database import Database
 from engine.state.part import Part, names, text, whole
-from engine.state.store import IssuedToken, StateLimits, TokenRow
+from engine.state.store import IdTakenError, IssuedToken, StateLimits, TokenRow
 
 _PREFIX = "aet_"
 _ID_BYTES = 4
@@ -64,7 +64,7 @@ class Tokens(Part):
             issued = _new(id or new_token_id())
             while _row_of(connection, issued.id) is not None:
                 if id is not None:
-                    raise ValueError("there is a token of this id")
+                    raise IdTakenError("there is a token of this id already", remedy="use a new id")
                 issued = _new(new_token_id())
             connection.execute(
                 "INSERT INTO tokens (id, digest, principal, points, created_at, expires_at, approves)"

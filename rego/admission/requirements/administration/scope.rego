@@ -43,6 +43,34 @@ token_has_point if {
 }
 
 # METADATA
+# title: Every point of a new token exists
+# description: A name that no point has today may become the name of one later. The list holds the names that are
+#   unknown.
+# custom:
+#   code: token_point_unknown
+#   each: unknown_points
+#   empty: required
+#   fixed: true
+#   proof: the list holds what is wrong, so an empty one is the good case
+#   remedy: Use names of decision points, as docs/requirements.md lists them
+points_known if input.unknown_points == []
+
+# METADATA
+# title: The id of a new token has 8 hexadecimal digits
+# description: The id is part of the token, which is looked up by exactly these digits.
+# custom:
+#   code: token_id_invalid
+#   fixed: true
+#   remedy: Use 8 random digits, each 0-9 or a-f
+token_id_fits if _issues_nothing
+
+token_id_fits if {
+	input.act == "issue_token"
+	is_string(input.id)
+	regex.match(`^[0-9a-f]{8}$`, input.id)
+}
+
+# METADATA
 # title: A new token holds no longer than tokens may
 # description: The longest lifetime is a value in policy/administration.yaml.
 # custom:

@@ -29,6 +29,23 @@ test_token_has_point if {
 	every wrong in _wrong { not scope.token_has_point with input as _issue({"points": wrong, "approves": wrong}) }
 }
 
+test_points_known if {
+	scope.points_known with input as {"unknown_points": []}
+	not scope.points_known with input as {}
+	every unknown in [null, {}, "", 0, [{"id": "licence"}], [{}], [null]] {
+		not scope.points_known with input as {"unknown_points": unknown}
+	}
+}
+
+test_token_id_fits if {
+	scope.token_id_fits with input as {"act": "issue_token", "id": "0a1b2c3d"}
+	every id in ["0a1b2c3", "0a1b2c3d4", "0A1B2C3D", "0a1b2c3d\n", " 0a1b2c3d", "0a1b2c3g"] {
+		not scope.token_id_fits with input as {"act": "issue_token", "id": id}
+	}
+	every wrong in _wrong { not scope.token_id_fits with input as {"act": "issue_token", "id": wrong} }
+	not scope.token_id_fits with input as {"act": "issue_token"}
+}
+
 test_token_ends if {
 	scope.token_ends with input as _issue({}) with data.policy as _policy
 	every seconds in [101, 0, -1, null, true, "", [], {}] {
@@ -47,6 +64,7 @@ test_an_act_that_is_none_issues_none if {
 		not scope.token_has_point with input as object.union(request, {"scope": {"points": []}})
 		not scope.token_has_point with input as object.union(request, {"scope": {"approves": []}})
 		not scope.token_ends with input as request with data.policy as _policy
+		not scope.token_id_fits with input as {"act": act, "id": "0a1b2c3d"}
 	}
 	many := {"administration": {"token_seconds_max": "many"}}
 	not scope.token_ends with input as _issue({"seconds": "1"}) with data.policy as many
@@ -64,10 +82,12 @@ test_other_acts_issue_no_token if {
 		scope.principal_distinct with input as {"act": act}
 		scope.token_has_point with input as {"act": act}
 		scope.token_ends with input as {"act": act}
+		scope.token_id_fits with input as {"act": act}
 	}
 	every act in ["issue_token", null, true, 0, "", [], {}] {
 		not scope.principal_distinct with input as {"act": act}
 		not scope.token_has_point with input as {"act": act}
 		not scope.token_ends with input as {"act": act}
+		not scope.token_id_fits with input as {"act": act}
 	}
 }
