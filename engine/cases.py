@@ -18,13 +18,15 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from engine.case_state import CaseApproval, CaseState, Moment, moment
+from engine.drive import run
 from engine.engine import Engine
-from engine.errors import GatherError, Location
+from engine.errors import EngineError, GatherError, Location
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load, read_bytes
-from engine.flow import Answer, Context
+from engine.flow import Answer, Context, answer
 from engine.model import Boundary, Caller, Gate, Mode, Model, Outcome, Probe, Revisions, Via
 from engine.points import Probed, SandboxFacts, World
+from engine.points.registry import find
 from engine.settings import ReadLimits, Settings
 from engine.state import Store, open_store
 
@@ -235,12 +237,10 @@ class Runner:
 
     def answer(self, file: CaseFile) -> Answer:
         """What the engine answers to this case."""
-        engine = self.at(file)
-        request = self.request(file)
-        context = Context(caller=file.case.caller)
-        if file.case.mode is Mode.CHECK:
-            return engine.check(file.case.point, request, context)
-        return engine.decide(file.case.point, request, context=context)
+        parts, case = self.at(file).parts, file.case
+        if parts is None:
+            raise EngineError("the engine of the case is closed", remedy="run cases inside of `with Runner(…)`")
+        return run(answer(find(case.point), self.request(file), case.mode, parts, Context(caller=case.caller)))
 
     def differences(self, file: CaseFile) -> list[str]:
         """Every way in which the answer and its record are not what the case wants."""

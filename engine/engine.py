@@ -259,6 +259,12 @@ class _Open:
     def _steps(self, point: str, request: Any, mode: Mode, context: Context, hand: Hand | None) -> Steps[Answer]:
         if self.parts is None:
             raise _not_open()
+        if point == "administration" and mode is Mode.ENFORCE and not isinstance(request, EngineError):
+            request = GatherError(  # the record lists no act that nobody takes
+                "an administrative act is decided and taken in one",
+                remedy="take it with `administer`, or POST it to /v1/administration; a dry run only decides",
+                code="engine.request_invalid",
+            )
         return answer_once(find(point), request, mode, self.parts, context, hand)
 
     def _administer_steps(self, asked: Any, by: Context) -> Steps[Administered]:

@@ -77,3 +77,17 @@ def test_an_unknown_id_names_the_command_that_lists_the_ids(act: str, command: s
         fault = engine.administer({"act": act, "id": "c" * 32}, ANA).answer.fault
     assert fault is not None
     assert (fault.exit, fault.remedy) == (Exit.UNREADABLE, f"see `engine {command} list` for the ids")
+
+
+def test_an_act_is_only_decided_in_a_dry_run(settings: Settings) -> None:
+    """Otherwise the record would list acts that were never done."""
+    with Engine(settings) as engine:
+        enforced = engine.decide("administration", issue(), context=ANA)
+        (of_many,) = engine.decide_many("administration", [issue()], ANA)
+        for got in (enforced, of_many):
+            assert got.fault is not None
+            assert (got.decision.outcome, got.exit) == ("deny", Exit.UNREADABLE)
+            assert all(name in got.fault.remedy for name in ("`administer`", "/v1/administration"))
+        assert engine.check("administration", issue(), ANA).decision.outcome == "allow"
+        assert engine.store().tokens() == ()
+    assert [line["outcome"] for line in lines(settings.state) if line["mode"] == "enforce"] == ["deny", "deny"]

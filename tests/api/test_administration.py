@@ -179,6 +179,22 @@ def test_without_a_token_on_loopback_nobody_acts(api: Serving) -> None:
     assert state_of(api.state, id_) == ("requested", None)
 
 
+def test_the_routes_for_decisions_take_no_act(api: Serving) -> None:
+    asked = {"act": "revoke_token", "id": "0a1b2c3d", "reason": "leaked"}
+    properties = {"request": asked}
+    resource = {"type": "token", "id": "1", "properties": properties}
+    subject = dict(zip(("type", "id"), ME.split(":"), strict=True))
+    evaluation = {"subject": subject, "action": {"name": "administration"}, "resource": resource}
+    for path, body in (("/v1/decide/administration", asked), ("/access/v1/evaluation", evaluation)):
+        reply = api.ask("POST", path, body, control=True)
+        assert (reply.status, reply.json["decision"]["outcome"]) == (422, "deny")
+        assert "/v1/administration" in reply.json["remedy"]
+    batch = api.ask("POST", "/v1/decide/administration/batch", {"inputs": {"one": asked}}, control=True)
+    assert batch.json["responses"]["one"]["code"] == "engine.request_invalid"
+    dry = api.ask("POST", "/v1/decide/administration?mode=check", asked, control=True)
+    assert (dry.status, dry.json["outcome"]) == (200, "allow")
+
+
 def test_a_change_of_the_policy_is_a_line_with_who_and_why(tmp_path: Path, cache: Path, command: Command) -> None:
     policy = tmp_path / "policy"
     policy.mkdir()

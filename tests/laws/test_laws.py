@@ -30,7 +30,7 @@ from engine.errors import DecideError, GatherError, Location, WorkError
 from engine.facts.boundaries import BOUND_NAMES
 from engine.facts.source_bundle import DOCUMENT
 from engine.files import load
-from engine.flow import FROM_STATE, Context, Parts, answer
+from engine.flow import FROM_STATE, Answer, Context, Parts, answer
 from engine.model import Mode, Outcome, Permit, Result, Revisions, is_reserved
 from engine.points.registry import POINTS
 from engine.points.source import SourceRequest
@@ -38,6 +38,7 @@ from engine.secret_forms import SecretForms
 from engine.settings import OpaLimits, ReadLimits, Settings
 from engine.values import DERIVED, DOCUMENTS, derived
 from engine.values.code_scan import Scan
+from engine.work import Hand
 from tests.conftest import BUNDLES, CASES, ROOT, case_id
 from tests.laws.mutations import DROPPED, Path_, get, paths, single, unknown, with_value
 from tests.processes import stop
@@ -133,6 +134,11 @@ def placed(engine: Engine, file: CaseFile) -> None:
 def parts(engine: Engine) -> Parts:
     assert engine.parts is not None
     return engine.parts
+
+
+def enforced(engine: Engine, file: CaseFile, request: Any, hand: Hand | None = None) -> Answer:
+    """The request of a case, enforced on the path that every point has."""
+    return run(answer(POINTS[file.case.point], request, Mode.ENFORCE, parts(engine), context(file), hand))
 
 
 def document(file: CaseFile, folder: Path) -> tuple[Path, Any]:
@@ -535,12 +541,12 @@ def test_4_a_dead_opa_is_a_deny_with_a_reserved_code(
     with alone(file, runner, own) as engine:
         placed(engine, file)
         request = runner.request(file)
-        assert engine.decide(file.case.point, request, context=context(file)).decision.outcome is Outcome.ALLOW
+        assert enforced(engine, file, request).decision.outcome is Outcome.ALLOW
         assert engine.opa.pid is not None  # type: ignore[union-attr]
         stop(engine.opa.pid)  # type: ignore[union-attr]
-        slow = engine.decide(file.case.point, request)
+        slow = enforced(engine, file, request)
         os.kill(engine.opa.pid, signal.SIGKILL)  # type: ignore[union-attr]
-        dead = engine.decide(file.case.point, request)
+        dead = enforced(engine, file, request)
     assert [slow.decision.findings[0].code, slow.exit] == ["policy_unavailable", 4]
     assert [dead.decision.findings[0].code, dead.exit] == ["policy_unavailable", 4]
     for got in (slow, dead):
@@ -563,14 +569,14 @@ def test_5_without_a_record_nothing_is_allowed_and_nothing_runs(
     good = replace(shared_settings, state=tmp_path / "good")
     with alone(file, runner, good) as engine:
         placed(engine, file)
-        assert engine.decide(file.case.point, request, hand, context(file)).decision.outcome is Outcome.ALLOW
+        assert enforced(engine, file, request, hand).decision.outcome is Outcome.ALLOW
     assert len(ran) == 1  # the control: with a record it does run
     bad = replace(shared_settings, state=tmp_path / "bad")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "records").write_text("a file where the folder should be")
     with alone(file, runner, bad) as engine:
         placed(engine, file)
-        got = engine.decide(file.case.point, request, hand, context(file))
+        got = enforced(engine, file, request, hand)
     assert got.decision.outcome is Outcome.DENY
     assert got.decision.findings[0].code.startswith("engine.record_")
     assert got.exit == 4
@@ -842,7 +848,7 @@ def test_10_without_the_requirements_nothing_is_allowed(
         world = parts(engine).world
         for file in ONE_EACH:
             engine.parts = replace(parts(engine), world=file.case.world.over(world))
-            got = engine.decide(file.case.point, runner.request(file))
+            got = enforced(engine, file, runner.request(file))
             assert got.decision.outcome is Outcome.DENY, file.path
             assert got.exit == 5
             assert _recorded(engine, got.decision.decision_id)["outcome"] == "deny"
