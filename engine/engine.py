@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -40,7 +40,7 @@ from engine.record.standing import StandingLog
 from engine.record_heads import StateHeads
 from engine.serving import Down, Served
 from engine.settings import CONTROL, Settings
-from engine.users import caller_of
+from engine.users import bearer_of
 from engine.work import Hand, Job
 
 if TYPE_CHECKING:
@@ -187,19 +187,19 @@ class _Open:
         )
 
     def _close(self) -> None:
-        if self._control is not None:
-            self._control.close()
-        self._resolver.close()
-        if self._sandboxes is not None:
-            self._sandboxes.close()
-        try:
-            self._supervisor.close()
-        finally:
-            try:
-                self._log.close()
-            finally:
-                if self._store is not None:
-                    self._store.close()
+        with ExitStack() as parts:  # each part is closed whatever happens to the others; the last one here first
+            parts.callback(self._close_store)
+            parts.callback(self._log.close)  # uses the state
+            parts.callback(self._supervisor.close)
+            if self._sandboxes is not None:
+                parts.callback(self._sandboxes.close)
+            parts.callback(self._resolver.close)
+            if self._control is not None:
+                parts.callback(self._control.close)
+
+    def _close_store(self) -> None:
+        if self._store is not None:
+            self._store.close()
 
     def _activate(self, by: Context, reason: str | None) -> Activated:
         """Switch to the policy as it stands now; the record has a line of it first, and one of a refusal."""
@@ -396,19 +396,18 @@ class _Open:
                         self._control = Control(self.settings.state / CONTROL, self._act)
         return store
 
-    def _act(self, body: bytes, user: Caller, token: str | None) -> tuple[int, dict[str, Any]]:
+    def _act(self, asked: bytes | EngineError, user: Caller, token: str | None) -> tuple[int, dict[str, Any]]:
         """One act from the control socket, as this user or as the principal of the token."""
+        stated = asked if isinstance(asked, EngineError) else RawJson(asked)
         try:
             if token is not None:
-                row = self._open_store().token(token, self._seconds())
-                if row is None:
-                    return 401, {"code": "unauthorized"}
-                user = caller_of(row)
-            done = run(self._administer_steps(RawJson(body), Context(caller=user)))
+                user = bearer_of(token, self._open_store(), self._seconds())
         except EngineError as error:
-            return 503, {"code": error.code, "detail": error.message, "remedy": error.remedy}
+            stated = error  # recorded as an attempt of this user
+        done = run(self._administer_steps(stated, Context(caller=user)))
         if (fault := done.answer.fault) is not None:
             status = {Exit.DENY: 409, Exit.UNREADABLE: 422}.get(fault.exit, 503)
+            status = 401 if fault.code == "unauthorized" else status
             return status, {"code": fault.code, "detail": fault.message, "remedy": fault.remedy}
         return 200, {"decision": done.answer.decision.model_dump(mode="json"), "done": done.done}
 
@@ -564,10 +563,12 @@ class AsyncEngine(_Open):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.gather(*self._walking, return_exceptions=True)
-        if isinstance(self._supervisor, Supervisor):
-            await self._supervisor.leave()
-        await asyncio.to_thread(self._close)
+        try:
+            await asyncio.gather(*self._walking, return_exceptions=True)
+            if isinstance(self._supervisor, Supervisor):
+                await self._supervisor.leave()
+        finally:
+            await asyncio.to_thread(self._close)
 
     async def check(self, point: str, request: Any, context: Context = _ANYBODY) -> Answer:
         """`Engine.check`."""

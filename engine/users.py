@@ -5,6 +5,7 @@ from __future__ import annotations
 import pwd
 from typing import Protocol
 
+from engine.errors import EngineError
 from engine.model import Caller, Via
 
 
@@ -30,6 +31,31 @@ class TokenRow(Protocol):
 def caller_of(row: TokenRow) -> Caller:
     """The caller that a valid token names."""
     return Caller(via=Via.TOKEN, principal=row.principal, points=row.points, approves=row.approves or None)
+
+
+class Tokens(Protocol):
+    """Where scoped tokens are looked up."""
+
+    def token(self, presented: str, now: int) -> TokenRow | None:
+        """The token with this text, when it is valid. Raises StateError."""
+        ...
+
+
+def bearer_of(presented: str, tokens: Tokens, now: int) -> Caller:
+    """The caller that a presented token names. Raises EngineError: `unauthorized`, or that of the state."""
+    row = tokens.token(presented, now)
+    if row is None:
+        raise unauthorized()
+    return caller_of(row)
+
+
+def unauthorized() -> EngineError:
+    """The one answer to missing and wrong credentials."""
+    return EngineError(
+        "the credentials are missing or wrong",
+        remedy="send `Authorization: Bearer TOKEN`; `engine tokens issue` makes tokens",
+        code="unauthorized",
+    )
 
 
 def user_of(uid: int) -> str:

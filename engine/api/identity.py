@@ -19,7 +19,7 @@ from engine.api.messages import Head, Peer
 from engine.api.origin import check_direct
 from engine.errors import EngineError
 from engine.model import Caller, Via
-from engine.users import TokenRow, caller_of
+from engine.users import TokenRow, caller_of, unauthorized
 
 TOKEN_VARIABLE = "AGENTA_AGENT_RUNNER_TOKEN"  # noqa: S105  (the name of a variable)
 """The environment variable with the shared token; empty or blank counts as not set (D58)."""
@@ -136,15 +136,6 @@ class Identity:
         """Looked up each time, so that a revocation bites at once; the state keeps what has not changed."""
         row = self._tokens.find(token)
         return None if row is None else caller_of(row)
-
-
-def unauthorized() -> EngineError:
-    """The one answer to missing and wrong credentials."""
-    return EngineError(
-        "the credentials are missing or wrong",
-        remedy="send `Authorization: Bearer TOKEN`; `engine tokens issue` makes tokens",
-        code="unauthorized",
-    )
 
 
 def _presented(head: Head) -> Presented:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from engine.cli import options
 from engine.cli.control import NotServedError, post
 from engine.errors import EngineError, Exit
-
-if TYPE_CHECKING:
-    from engine.flow import Context
-    from engine.state import Store
 
 TOKEN = "ENGINE_TOKEN"  # noqa: S105  (the name of a variable)
 """The token of a person who acts as its principal."""
@@ -44,27 +41,22 @@ def act(state: Path | None, asked: dict[str, Any]) -> dict[str, Any]:
 
 def _here(state: Path | None, asked: dict[str, Any], token: str | None) -> dict[str, Any]:
     from engine.engine import Engine
+    from engine.users import bearer_of
 
     with Engine(options.settings(state)) as engine:
         options.tell_recovered(engine)
-        administered = engine.administer(asked, _caller(engine.store(), token, engine.now()))
+        stated: Any = asked
+        context = options.context(None)  # the user as the kernel knows it
+        try:
+            if token is not None:
+                context = replace(context, caller=bearer_of(token, engine.store(), engine.now()))
+        except EngineError as error:
+            stated = error  # recorded as an attempt of this user
+        administered = engine.administer(stated, context)
     answer = administered.answer
     if answer.fault is not None:
-        raise answer.fault
+        raise _unauthorized() if answer.fault.code == "unauthorized" else answer.fault
     return _done(answer.decision.model_dump(mode="json"), administered.done)
-
-
-def _caller(store: Store, token: str | None, now: int) -> Context:
-    """The user as the kernel knows it, or the principal of the token. Raises EngineError `unauthorized`."""
-    from engine.flow import Context
-    from engine.users import caller_of
-
-    if token is None:
-        return options.context(None)
-    row = store.token(token, now)
-    if row is None:
-        raise _unauthorized()
-    return Context(caller=caller_of(row))
 
 
 def _done(decision: dict[str, Any], done: dict[str, Any] | None) -> dict[str, Any]:

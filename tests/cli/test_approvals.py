@@ -167,6 +167,8 @@ def test_a_token_that_does_not_hold_approves_nothing(command: Command, store: St
     assert "unknown, expired or revoked" in run.stderr
     assert text not in run.stderr or not text
     assert store.approval(row.id) == row
+    (line,) = decisions(command.state)  # an attempt of this user
+    assert (line["outcome"], line["principal"], line["findings"][0]["code"]) == ("deny", ME, "unauthorized")
 
 
 def test_the_requester_is_refused_at_once_and_may_withdraw(command: Command, store: Store) -> None:

@@ -1,0 +1,25 @@
+"""A machine on which no thread can be started, though everything else goes on."""
+
+from __future__ import annotations
+
+import resource
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_STACK = 1 << 30
+_ROOM = 256 << 20
+
+
+@contextmanager
+def no_threads() -> Iterator[None]:
+    """Bound the address space of this process so that a new thread's stack has no place in it."""
+    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    limits, stack = resource.getrlimit(resource.RLIMIT_AS), threading.stack_size(_STACK)
+    resource.setrlimit(resource.RLIMIT_AS, (used + _ROOM, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        threading.stack_size(stack)
