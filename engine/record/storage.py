@@ -121,6 +121,7 @@ class DiskStorage:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._owner = os.getpid()
         self._handles: dict[str, int] = {}
         self._lock: int | None = None
         self._watched: dict[str, tuple[str, _Signature]] = {}
@@ -262,6 +263,9 @@ class DiskStorage:
         self.release_all()
         if self._lock is not None:
             lock, self._lock = self._lock, None
+            if os.getpid() == self._owner:
+                with suppress(OSError):
+                    fcntl.flock(lock, fcntl.LOCK_UN)  # forked processes have it open too
             _close(lock)
 
     def _open(self, path: str, flags: int) -> int:

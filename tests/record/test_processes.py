@@ -23,6 +23,7 @@ from engine.record.model import DecisionRecord
 from engine.record.storage import DiskStorage
 from engine.record.verify import verify
 from tests.facilities import needs
+from tests.processes import in_child
 from tests.record.samples import clock, decision, open_log, write
 
 ROOT = Path(__file__).parent.parent.parent
@@ -176,6 +177,20 @@ def test_a_failing_system_call_denies_and_nothing_acknowledged_is_lost(tmp_path:
         log.append(decision(999))
     assert verify(state).ok
     assert {f"{int(number):032x}" for number in done} <= set(recorded(state))
+
+
+def test_a_forked_process_that_closes_its_copy_leaves_the_lock_to_its_parent(tmp_path: Path) -> None:
+    storage = DiskStorage(tmp_path)
+    storage.lock("lock", 0)
+
+    def child() -> bool:
+        storage.close()
+        return DiskStorage(tmp_path).locked("lock")
+
+    assert in_child(child)
+    assert DiskStorage(tmp_path).locked("lock")
+    storage.close()
+    assert not DiskStorage(tmp_path).locked("lock")
 
 
 MANY_WRITERS = """
