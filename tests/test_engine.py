@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
 
 from engine import Engine, Settings
-from engine.errors import WorkError
+from engine.errors import StateError, WorkError
 from engine.model import Outcome, Permit, Result
 from engine.points.registry import POINTS
 from engine.points.source import SourceLimits
+from engine.record.layout import LOCK
+from engine.record.storage import DiskStorage
 from engine.record.verify import verify
+from engine.settings import CONTROL
 from engine.work import Job
 from tests.conftest import BUNDLES
-from tests.processes import gone, in_child
+from tests.processes import gone, in_child, opa_of
+from tests.threads import no_threads
 
 GOOD = BUNDLES / "offline_fixture"
 
@@ -36,6 +42,84 @@ def test_a_forked_engine_allows_nothing_and_leaves_the_parents_whole(settings: S
         assert in_child(child)
         assert engine.decide("source", request).decision.outcome is Outcome.ALLOW
     assert verify(settings.state).ok
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_worker_keeps_no_record_locked(settings: Settings) -> None:
+    """The lock belongs to the open file, which a worker that was forked has open too."""
+    request = {"path": str(GOOD), "digest": None}
+    ended, end = os.pipe()
+    with Engine(settings) as engine:
+        assert engine.decide("source", request).decision.outcome is Outcome.ALLOW
+        worker = os.fork()
+        if worker == 0:
+            os.close(end)
+            os.read(ended, 1)
+            os._exit(0)
+    try:
+        with Engine(replace(settings, record_lock_seconds=0.5)) as engine:
+            assert engine.decide("source", request).decision.outcome is Outcome.ALLOW
+    finally:
+        os.close(end)
+        os.close(ended)
+        os.waitpid(worker, 0)
+
+
+def test_without_threads_an_engine_allows_nothing_and_keeps_nothing(settings: Settings) -> None:
+    request = {"path": str(GOOD), "digest": None}
+    with no_threads(), Engine(settings) as engine:
+        got = engine.decide("source", request)
+        assert (got.decision.outcome, got.exit) == (Outcome.DENY, 4)
+        assert got.decision.findings[0].code == "engine.record_unavailable"
+        assert "no thread" in got.decision.findings[0].message
+        assert DiskStorage(settings.state).locked(LOCK) is False
+    with Engine(settings) as engine:
+        assert engine.decide("source", request).decision.outcome is Outcome.ALLOW
+
+
+def test_an_opa_that_nobody_can_watch_is_not_served(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "opa-supervisor":
+            raise RuntimeError
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with Engine(settings) as engine:
+        got = engine.decide("source", {"path": str(GOOD), "digest": None})
+        assert (got.decision.outcome, got.decision.findings[0].code) == (Outcome.DENY, "policy_unavailable")
+
+
+def test_each_part_is_closed_whatever_the_others_do(settings: Settings) -> None:
+    with Engine(settings) as engine:
+        assert engine.parts is not None
+        engine.parts.store()  # opens the control socket
+        pid = opa_of(os.getpid())
+        (settings.state / CONTROL.parent).rename(settings.state / "aside")
+        (settings.state / CONTROL.parent).touch()
+    assert gone(pid)
+    assert DiskStorage(settings.state).locked(LOCK) is False
+
+
+@pytest.mark.parametrize("part", ["_resolver", "_supervisor", "_log"])
+def test_a_part_that_does_not_close_keeps_no_other_open(
+    part: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(settings).__enter__()
+    store, pid, close = engine.store(), opa_of(os.getpid()), getattr(engine, part).close
+
+    def broken() -> None:
+        close()
+        raise OSError("not closed")
+
+    monkeypatch.setattr(getattr(engine, part), "close", broken)
+    with pytest.raises(OSError, match="not closed"):
+        engine.__exit__()
+    assert gone(pid)
+    assert DiskStorage(settings.state).locked(LOCK) is False
+    with pytest.raises(StateError):
+        store.tokens()
 
 
 def test_a_permit_is_for_exactly_what_it_was_sealed_for(settings: Settings) -> None:

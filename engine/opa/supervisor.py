@@ -84,8 +84,10 @@ class Supervisor(Generic[PolicyT]):
             first.promoted = True
         try:
             made._watching.start()
-        except BaseException:
+        except BaseException as error:
             made._current.close()
+            if isinstance(error, RuntimeError):
+                raise unavailable("OPA cannot be watched: no thread can be started", DOCTOR) from error
             raise
         return made
 

@@ -73,7 +73,17 @@ class StandingLog:
         self._stop = threading.Event()
         self._open(lock_seconds)
         self._thread = threading.Thread(target=self._keep, name="record-keeper", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            with suppress(RecordError):
+                self.close()
+            self._failed(
+                RecordError(
+                    "the record cannot be used: no thread can be started",
+                    remedy="raise the limit of threads, or end other processes, and open the engine again",
+                )
+            )
 
     @property
     def usable(self) -> bool:
@@ -106,7 +116,8 @@ class StandingLog:
         if os.getpid() != self._owner:
             return
         self._stop.set()
-        self._thread.join()
+        if self._thread.ident is not None:  # it was started
+            self._thread.join()
         log, self._log = self._log, None
         try:
             if log is not None:
