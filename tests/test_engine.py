@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 import pytest
 
 from engine import Engine, Settings
+from engine.engine import AsyncEngine
 from engine.errors import StateError, WorkError
 from engine.model import Outcome, Permit, Result
 from engine.points.registry import POINTS
@@ -120,6 +122,24 @@ def test_a_part_that_does_not_close_keeps_no_other_open(
     assert DiskStorage(settings.state).locked(LOCK) is False
     with pytest.raises(StateError):
         store.tokens()
+
+
+def test_an_engine_of_an_event_loop_is_closed_where_hanging_up_fails(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken() -> None:
+        raise OSError("not hung up")
+
+    async def opened() -> None:
+        async with AsyncEngine(settings) as engine:
+            monkeypatch.setattr(engine._supervisor, "leave", broken)
+            pids.append(opa_of(os.getpid()))
+
+    pids: list[int] = []
+    with pytest.raises(OSError, match="not hung up"):
+        asyncio.run(opened())
+    assert gone(pids[0])
+    assert DiskStorage(settings.state).locked(LOCK) is False
 
 
 def test_a_permit_is_for_exactly_what_it_was_sealed_for(settings: Settings) -> None:
