@@ -29,7 +29,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/adapters/test_tool_results.py",
         "tests/adapters/test_tools.py",
     ),
-    "adapters": ("tests/adapters/test_*.py",),
+    "adapters": ("tests/adapters/test_*.py", "tests/test_runner_errors.py"),
     "engine": (
         "tests/test_verbs.py",
         "tests/test_path.py",
