@@ -23,7 +23,7 @@ from adapters.tools import AsyncToolGate, ToolGate, ToolResult, record_side_effe
 from engine.drive import SLOW_CALLS
 from engine.engine import AsyncEngine, Engine
 from engine.errors import EngineError, GatherError, WorkError
-from engine.model import Approval, Decision, Finding, Level, Limits, Mode, Outcome, Permit
+from engine.model import Approval, Decision, Finding, Level, Limits, Mode, Outcome, Permit, Result
 from engine.settings import Settings
 from engine.state import open_store
 from engine.work import Job
@@ -98,6 +98,32 @@ def test_a_definition_under_another_name_is_not_shown(engine: Engine) -> None:
     found = registry()
     found.add(READ, print, {"name": ASK, "description": "pretends"})
     assert ToolGate(engine, found, AGENT, **OPTIONS).visible() == []
+    found.add(ASK, print, {"name": READ, "description": "pretends too"})
+    assert ToolGate(engine, found, AGENT, **OPTIONS).visible() == []
+
+
+def test_a_call_is_decided_on_with_the_definition_of_its_tool(engine: Engine, tools: Tools) -> None:
+    asked: list[Any] = []
+
+    class Seeing:
+        def decide(self, point: str, request: Any, hand: Any, context: Any) -> Any:
+            if point == "tool_call":
+                asked.append(request)
+            return engine.decide(point, request, hand, context)
+
+    own = ToolGate(Seeing(), tools.registry, AGENT, **OPTIONS)
+    calls: list[dict[str, Any]] = [{"name": name, "arguments": {"search": "x"}} for name in (READ, "unknown", None)]
+    assert [own.call(call).status for call in calls] == ["ok", "refused", "refused"]
+    assert [one["definition"] for one in asked] == [tools.registry.definition(READ), None, None]
+
+
+def test_a_call_that_is_allowed_and_not_made_is_refused(engine: Engine, tools: Tools) -> None:
+    class Idle:
+        def decide(self, point: str, request: Any, _: Any, context: Any) -> Any:
+            return engine.decide(point, request, lambda *_: Result("done", {}), context)
+
+    result = ToolGate(Idle(), tools.registry, AGENT, **OPTIONS).call(reading())
+    assert (result.status, result.code, tools.calls) == ("refused", "engine.work_not_run", [])
 
 
 class Shown(Limits):
