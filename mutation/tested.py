@@ -66,10 +66,12 @@ class Baseline:
     def tests(self, mutant: PythonMutant) -> list[str]:
         """The tests that reach a mutant, as many as there is time for; one that takes too long keeps no other out.
 
-        Files of tests that run much of the source come first, and of those alike the cheapest.
+        Files of tests that run much of the source come first, and of those alike the cheapest. Where none was seen to
+        run the line, all that run the file are asked: tracing loses lines, such as those behind an `asyncio.run`.
         """
         lines = self.lines.get(mutant.file, {})
         found = {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
+        found = found or {test for tests in lines.values() for test in tests}
         reach = Counter[str]()
         costs: dict[str, float] = defaultdict(float)
         for test in found & self.seconds.keys():

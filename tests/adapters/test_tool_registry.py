@@ -212,16 +212,19 @@ def test_a_permit_that_registers_nothing_registers_nothing(changes: dict[str, An
         "definition": tool_registry._digest("contacts_list", DEFINITION),
         "implementation": CURATED,
     }
+    good, none = (ToolContractLimits.model_construct(**stated) for stated in (every, every | changes))
+
+    def sealed(limits: ToolContractLimits, point: str = "tool_contract", of: str = digest) -> Permit:
+        return Permit.seal(decision_id="d", point=point, input_digest=of, limits=limits)
+
     registry = ToolRegistry()
-    for stated, admitted in ((every | changes, False), (every, True)):
-        limits = ToolContractLimits.model_construct(**stated)
-        sealed = Permit.seal(decision_id="d", point="tool_contract", input_digest=digest, limits=limits)
-        if admitted:  # the control
-            assert registry.admit(sealed, digest, ToolContractLimits, contacts_list, DEFINITION).status == "registered"
-            continue
+    forged = Permit("d", "tool_contract", digest, good, b"")
+    for permit in (sealed(none), sealed(good, "mcp"), sealed(good, of="sha256:" + "1" * 64), forged):
         with pytest.raises(WorkError) as caught:
-            registry.admit(sealed, digest, ToolContractLimits, contacts_list, DEFINITION)
+            registry.admit(permit, digest, ToolContractLimits, contacts_list, DEFINITION)
         assert (caught.value.code, registry.names()) == ("engine.permit_missing", ())
+    admitted = registry.admit(sealed(good), digest, ToolContractLimits, contacts_list, DEFINITION)
+    assert admitted.status == "registered"  # the control
 
 
 # covers: A75
