@@ -66,7 +66,7 @@ class Baseline:
     def tests(self, mutant: PythonMutant) -> list[str]:
         """The tests that reach a mutant, as many as there is time for; one that takes too long keeps no other out.
 
-        Files of tests that run much of the source come first, and of those alike the cheapest. Where none was seen to
+        Files of tests that run much of the source come first, then cheap ones; so do the cheap tests of a file. Where none was seen to
         run the line, all that run the file are asked: tracing loses lines, such as those behind an `asyncio.run`.
         """
         lines = self.lines.get(mutant.file, {})
@@ -79,10 +79,15 @@ class Baseline:
         for tests in lines.values():
             reach.update({_file(test) for test in tests})
         most = max(reach.values(), default=1)
-        place = {test: number for number, test in enumerate(self.seconds)}
         ordered = sorted(
             found & self.seconds.keys(),
-            key=lambda one: (-round(reach[_file(one)] / most, 1), costs[_file(one)], place[one]),
+            key=lambda one: (
+                -round(reach[_file(one)] / most, 1),
+                costs[_file(one)],
+                _file(one),
+                self.seconds[one],
+                one,
+            ),
         )
         spent, chosen = 0.0, list[str]()
         for test in ordered:

@@ -27,7 +27,7 @@ from adapters.transcript import KeptLimits
 from engine.engine import Engine
 from engine.errors import EngineError, StateError
 from engine.flow import Context
-from engine.model import Caller, Outcome, Via
+from engine.model import Caller, Outcome, Permit, Via
 from engine.points.subagent import SubagentLimits
 from engine.settings import Settings
 from engine.state import ChildState
@@ -524,6 +524,28 @@ def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
         assert reply.fault.code == "engine.limit_unenforceable"
     for child in (one, two):
         assert home.row(child)[1] == "running"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda own: replace(own, _seal=b"x" * 32),
+        lambda own: Permit.seal(decision_id="d", point="source", input_digest=own.input_digest, limits=own.limits),
+        lambda own: Permit.seal(decision_id="d", point=own.point, input_digest=f"sha256:{'0' * 64}", limits=own.limits),
+    ],
+    ids=["forged", "another point", "another input"],
+)
+def test_nothing_is_done_without_the_permit_of_exactly_this(home: Home, change: Callable[[Permit], Permit]) -> None:
+    child = child_of(home.own.spawn(ASK, "wait"))
+
+    def decide(request: Any, hand: Any, key: Any, approval: Any) -> Any:
+        return home.own._decide(request, lambda own, job: hand(change(own), job), key, approval)
+
+    other = Subagents(decide, home.own._family, program(), SubagentLimits)
+    other._running = home.own._running
+    reply = other.kill(ASK, child)
+    assert reply.fault is not None
+    assert (reply.fault.code, home.row(child)[1]) == ("engine.permit_missing", "running")
 
 
 def test_a_process_that_closes_its_pipes_early_is_still_seen_to_its_end() -> None:
