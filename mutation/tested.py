@@ -66,8 +66,9 @@ class Baseline:
     def tests(self, mutant: PythonMutant) -> list[str]:
         """The tests that reach a mutant, as many as there is time for; one that takes too long keeps no other out.
 
-        Files of tests that run much of the source come first, then cheap ones; so do the cheap tests of a file. Where none was seen to
-        run the line, all that run the file are asked: tracing loses lines, such as those behind an `asyncio.run`.
+        Files of tests that run much of the source come first, then cheap ones, and of each file the cheap tests.
+        Where none was seen to run the line, all that run the file are asked: tracing loses lines, such as those
+        behind an `asyncio.run`.
         """
         lines = self.lines.get(mutant.file, {})
         found = {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
