@@ -15,11 +15,12 @@ from typing import Any, NoReturn
 import pytest
 
 from adapters.tool_gate import hand as tool_hand
-from adapters.tool_gate.hand import Apart, CallHand
+from adapters.tool_gate.hand import Apart, CallHand, measured, result_request
+from adapters.tool_gate.outcome import Outcome as Ended
 from adapters.tool_gate.request import DEPTH, private_copy
 from adapters.tool_gate.result import not_run
 from adapters.tool_registry import UncuratedToolRegistry
-from adapters.tools import AsyncToolGate, ToolGate, ToolResult, record_side_effect
+from adapters.tools import AsyncToolGate, ToolGate, ToolResult, ToolValidationError, record_side_effect
 from engine.drive import SLOW_CALLS
 from engine.engine import AsyncEngine, Engine
 from engine.errors import EngineError, GatherError, WorkError
@@ -469,6 +470,23 @@ def test_a_call_that_did_not_run_says_what_stood_in_its_way(
     assert (result.status, result.code, result.approval) == wanted[:3]
     assert result.content.endswith(wanted[3])
     assert result.metadata["codes"] == [wanted[1]]
+
+
+@pytest.mark.parametrize(
+    ("error", "mode", "sent"),
+    [
+        (OSError("words"), "safe", {}),
+        (OSError("words"), "debug", {"message": "words"}),
+        (ToolValidationError("wrong", "words"), "safe", {"code": "wrong", "message": "words"}),
+        (ToolValidationError("wrong", "words"), "debug", {"code": "wrong", "message": "words"}),
+    ],
+)
+def test_a_message_that_nobody_would_be_shown_is_not_asked_about(
+    error: Exception, mode: str, sent: dict[str, str], tools: Tools
+) -> None:
+    outcome = Ended.failed(error)
+    request = result_request(CallHand(tools.registry, Apart(frozenset(), {}), READ), outcome, "d", mode)
+    assert request["error"] == measured(outcome)["error"] | sent
 
 
 class Between:
