@@ -125,7 +125,7 @@ class SubagentProcess:
                 for key, _ in selector.select(_TICK_SECONDS):
                     if key.fd == self._bell:
                         os.read(self._bell, _PIECE)
-                    elif key.fd == self._stdout and not self._read():
+                    elif not self._read():
                         selector.unregister(self._stdout)
                 self._write()
                 if time.monotonic() > self._deadline:

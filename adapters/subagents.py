@@ -129,8 +129,8 @@ class Subagents:
 
     def _do(self, ask: Ask, stated: dict[str, Any], child: str, work: Callable[[Grant], Work]) -> Reply:
         """Ask the point, and on an allow do the work, once for each key."""
-        named = {} if child == _NEW else {"child_conversation_id": child}
-        request = {name: value for name, value in {**ask.request(), **named, **stated}.items() if value is not None}
+        named = None if child == _NEW else child
+        request = {**ask.request(), "child_conversation_id": named, **stated}
 
         def hand(permit: Permit, job: Any) -> Result:
             limits = permit.demand("subagent", job.input_digest, self._limits)
@@ -161,8 +161,7 @@ class Subagents:
 
         def ended(state: State) -> None:
             with self._lock:
-                if (process := self._running.pop(child, None)) is not None:
-                    self._over[child] = process
+                self._over[child] = self._running.pop(child)
                 while len(self._over) > self._kept.ended:
                     self._over.popitem(last=False)
             self._family.ended(child, state)

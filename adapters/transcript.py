@@ -64,8 +64,7 @@ class Transcript:
 
 def cut(text: str, limit: int) -> str:
     """The longest beginning of a text that has at most so many bytes as UTF-8; no character is cut in two."""
-    data = text.encode("utf-8")
-    return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
+    return text.encode("utf-8")[:limit].decode("utf-8", "ignore")
 
 
 def _text(line: bytes) -> str:

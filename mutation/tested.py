@@ -29,7 +29,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/adapters/test_tool_results.py",
         "tests/adapters/test_tools.py",
     ),
-    "adapters": ("tests/adapters/test_*.py",),
+    "adapters": ("tests/adapters/test_*.py", "tests/test_runner_errors.py"),
     "engine": (
         "tests/test_verbs.py",
         "tests/test_path.py",
@@ -64,12 +64,15 @@ class Baseline:
     lines: Mapping[str, Mapping[str, list[str]]]
 
     def tests(self, mutant: PythonMutant) -> list[str]:
-        """The tests that reach a mutant, as many as there is time for.
+        """The tests that reach a mutant, as many as there is time for; one that takes too long keeps no other out.
 
-        Files of tests that run much of the source come first, and of those alike the cheapest.
+        Files of tests that run much of the source come first, then cheap ones, and of each file the cheap tests.
+        Where none was seen to run the line, all that run the file are asked: tracing loses lines, such as those
+        behind an `asyncio.run`.
         """
         lines = self.lines.get(mutant.file, {})
         found = {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
+        found = found or {test for tests in lines.values() for test in tests}
         reach = Counter[str]()
         costs: dict[str, float] = defaultdict(float)
         for test in found & self.seconds.keys():
@@ -77,17 +80,21 @@ class Baseline:
         for tests in lines.values():
             reach.update({_file(test) for test in tests})
         most = max(reach.values(), default=1)
-        place = {test: number for number, test in enumerate(self.seconds)}
         ordered = sorted(
             found & self.seconds.keys(),
-            key=lambda one: (-round(reach[_file(one)] / most, 1), costs[_file(one)], place[one]),
+            key=lambda one: (
+                -round(reach[_file(one)] / most, 1),
+                costs[_file(one)],
+                _file(one),
+                self.seconds[one],
+                one,
+            ),
         )
         spent, chosen = 0.0, list[str]()
         for test in ordered:
-            spent += self.seconds[test]
-            if spent > _MOST_SECONDS and _file(test) != _file(ordered[0]):
-                break
-            chosen.append(test)
+            if spent + self.seconds[test] <= _MOST_SECONDS or _file(test) == _file(ordered[0]):
+                spent += self.seconds[test]
+                chosen.append(test)
         return chosen
 
 

@@ -84,9 +84,8 @@ class Asked:
     environment: Mapping[str, bool] | None = None
 
     def request(self, *names: str, **more: Any) -> dict[str, Any]:
-        """A request with these of the fields, as far as they are stated."""
-        stated = {name: copy.copy(getattr(self, name)) for name in names}
-        return {name: value for name, value in {**stated, **more}.items() if value is not None}
+        """A request with these of the fields; None where one is not stated."""
+        return {name: copy.copy(getattr(self, name)) for name in names} | more
 
 
 def walk(engine: Decides, steps: Steps[T]) -> T:

@@ -105,8 +105,8 @@ class ToolPath:
         try:
             frozen = private_copy(call)
             name = named_tool(frozen)
-            known = name is not None and name in self.registry.names()
-            definition = self.registry.definition(name) if known and name is not None else None
+            known = self.registry.names()
+            definition = self.registry.definition(name) if name is not None and name in known else None
         except EngineError as error:
             return error, None
         except Exception as error:  # noqa: BLE001  (a registry of somebody else)

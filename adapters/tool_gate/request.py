@@ -7,8 +7,8 @@ from typing import Any
 from engine.errors import GatherError
 
 _CODE = "engine.request_invalid"
-_DEPTH = 600
-"""Levels that are copied; policies take far fewer, and Python cannot take many more."""
+DEPTH = 200
+"""Levels that are copied; policies take far fewer, and Python takes them wherever the gate is called from."""
 
 
 def private_copy(value: Any) -> Any:
@@ -29,7 +29,7 @@ def private_copy(value: Any) -> Any:
 def _copy(value: Any, depth: int) -> Any:
     if value is None or value is True or value is False:
         return value
-    if depth > _DEPTH:
+    if depth > DEPTH:
         raise _refused("it is nested too deep")
     kind = type(value)
     if kind in {str, int, float}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -71,6 +72,15 @@ def test_whoever_puts_something_in_removes_what_is_old(store: ArtifactStore) -> 
     assert store.get(old) is None
 
 
+def test_what_is_old_is_looked_for_once_an_hour(store: ArtifactStore) -> None:
+    store.put(b"first", NOW, 1)
+    old = store.put(b"old", NOW - 10 * DAY, 1)
+    store.put(b"soon", NOW + 3_599, 1)
+    assert store.get(old) == b"old"
+    store.put(b"later", NOW + 3_600, 1)
+    assert store.get(old) is None
+
+
 def test_what_was_changed_is_not_given(root: Path, store: ArtifactStore) -> None:
     kept = store.put(b"code", NOW, 90)
     (file,) = [path for path in root.rglob("*") if path.is_file()]
@@ -117,6 +127,24 @@ def test_a_folder_that_cannot_be_written_is_a_fault(root: Path, store: ArtifactS
     with pytest.raises(WorkError) as caught:
         store.put(b"code", NOW, 90)
     assert caught.value.code == "engine.artifacts_unavailable"
+    assert "room" not in caught.value.remedy
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_a_fault_that_asks_for_room(
+    number: int, root: Path, store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    store.put(b"before", NOW, 90)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", full)
+        with pytest.raises(WorkError) as caught:
+            store.put(b"code", NOW, 90)
+    assert caught.value.code == "engine.artifacts_unavailable"
+    assert caught.value.remedy.endswith("and make room")
+    assert len([path for path in root.rglob("*") if path.is_file()]) == 1
 
 
 def test_what_a_dead_engine_left_half_done_goes_and_is_no_object(root: Path, store: ArtifactStore) -> None:

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import io
 import os
+import resource
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -17,7 +18,7 @@ import pytest
 from adapters.artifact_probe import HELD, probe
 from adapters.artifacts import ArtifactDirectory
 from engine.errors import GatherError, WorkError
-from engine.model import Digest, Limits, Model, Permit, Sha256
+from engine.model import Digest, Limits, Model, Permit, Result, Sha256
 
 CONTENTS = {"contacts-1": b"a,b\n1,2\n", "tickets-1": b"{}\n" * 100_000, "empty-1": b""}
 FOLDER = "ab" * 32
@@ -134,6 +135,30 @@ def test_the_cap_is_exact_and_nothing_stays_beyond_it(tmp_path: Path) -> None:
     assert files(tmp_path) == {"whole": b"abcdef"}
 
 
+@contextmanager
+def descriptors_left(number: int) -> Iterator[None]:
+    """Only so many more files can be opened."""
+    lowest = os.open("/", os.O_RDONLY)
+    os.close(lowest)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + number, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_folder_that_cannot_be_opened_is_not_told_to_be_taken(tmp_path: Path) -> None:
+    stage(tmp_path, CONTENTS)
+    for attempt in (
+        lambda: ArtifactDirectory(tmp_path).write("folder/file", [b"x"], most=1),
+        lambda: stage(tmp_path, CONTENTS),
+    ):
+        with descriptors_left(1), pytest.raises(WorkError, match="cannot be written: too many open files"):
+            attempt()
+    assert stage(tmp_path, CONTENTS)  # the control
+
+
 # Proving
 
 
@@ -174,6 +199,20 @@ def test_a_writer_that_writes_nothing_is_no_proof(tmp_path: Path) -> None:
 
     seen = probe(tmp_path, refusing)
     assert (seen["inside"], seen["outside"], seen["parent"]) == ("refused", "changed", "refused")
+
+
+def test_a_writer_that_replaces_links_leaves_no_control(tmp_path: Path) -> None:
+    def replacing(root: Path) -> Callable[[str, Iterable[bytes], int], int]:
+        def write(relative: str, chunks: Iterable[bytes], _most: int) -> int:
+            for path in (root / relative, (root / relative).parent):
+                if path.is_symlink():
+                    path.unlink()
+            return plain(root)(relative, chunks, 0)
+
+        return write
+
+    seen = probe(tmp_path, replacing)
+    assert (seen["control_folder_link"], seen["control_file_link"]) == ("held", "held")
 
 
 def test_without_the_control_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,6 +357,32 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_fills_is_no
     finally:
         os.close(alive)
     assert {path.name for path in tmp_path.iterdir()} == {FOLDER, ".draft-alive"}
+
+
+def test_whoever_is_second_takes_the_folder_of_the_first_if_it_is_the_same(tmp_path: Path) -> None:
+    def meanwhile(happens: Callable[[], object]) -> Callable[[str], AbstractContextManager[BinaryIO]]:
+        @contextmanager
+        def opened(record: str) -> Iterator[BinaryIO]:
+            if record == "contacts-1":
+                happens()
+            yield io.BytesIO(CONTENTS[record])
+
+        return opened
+
+    def staged(root: Path, happens: Callable[[], object]) -> Result:
+        granted = permit(limits(CONTENTS))
+        return ArtifactDirectory(root).stage_source(granted, INPUT, StagingLimits, meanwhile(happens))
+
+    same, other, file = (tmp_path / name for name in ("same", "other", "file"))
+    assert staged(same, lambda: stage(same, CONTENTS)).facts == stage(same, CONTENTS)
+    assert files(same) == {f"{FOLDER}/{name}": data for name, data in CONTENTS.items()}
+    with pytest.raises(WorkError) as refused:
+        staged(other, lambda: stage(other, {"more": b"x"}, {"more": b"x"}))
+    assert refused.value.code == "engine.artifacts_changed"
+    with pytest.raises(WorkError, match="cannot be written: not a directory"):
+        staged(file, lambda: (file / FOLDER).write_bytes(b""))
+    for root in (same, other, file):
+        assert [path.name for path in root.iterdir()] == [FOLDER]
 
 
 def test_two_at_once_stage_the_same_folder(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from adapters.mcp_delivery import Delivered, deliver
 from adapters.mcp_server import McpServerProcess
@@ -131,9 +132,10 @@ def test_a_stdio_server_that_reaches_delivery_with_a_permit_is_refused_there(run
         {**HTTP, "env": {"API_KEY": "canary-key"}},
         {**HTTP, "env": {**SECRETS, "MORE": "canary"}},
         {**HTTP, "name": "other"},
+        {**HTTP, "transport": "stdio"},
         NOWHERE,
     ],
-    ids=["address", "fewer_secrets", "more_secrets", "name", "nothing"],
+    ids=["address", "fewer_secrets", "more_secrets", "name", "transport", "nothing"],
 )
 def test_another_server_than_was_decided_on_is_refused(other: dict[str, Any], runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, to=Harness(other))
@@ -141,6 +143,15 @@ def test_another_server_than_was_decided_on_is_refused(other: dict[str, Any], ru
     assert isinstance(answer.fault, WorkError)
     assert answer.fault.code == "engine.mcp_server_changed"
     assert harness.delivered == ()
+
+
+@pytest.mark.parametrize("more", [EMPTY, NOWHERE, OPEN], ids=["stdio", "nowhere", "http"])
+def test_a_server_that_is_added_after_the_decision_is_refused(more: dict[str, Any], runner: Runner) -> None:
+    answer, harness, _ = asked(runner, HTTP, to=Harness(HTTP, more))
+    assert isinstance(answer.fault, WorkError)
+    assert answer.fault.code == "engine.mcp_server_changed"
+    assert f"`{more['name']}`" in answer.fault.message
+    assert (harness.delivered, harness.lines) == ((), [])
 
 
 def test_a_server_that_is_left_out_after_the_decision_is_missed(runner: Runner) -> None:
@@ -155,6 +166,21 @@ def test_a_secret_that_no_header_can_hold_is_refused(value: str, runner: Runner)
     assert isinstance(answer.fault, WorkError)
     assert answer.fault.code == "engine.mcp_secret_unusable"
     assert harness.delivered == ()
+
+
+@pytest.mark.parametrize("name", ["a b", "a:", "", "7", "a\r\nX", "ä", "x" * 65])
+def test_a_name_that_no_header_can_have_is_refused(name: str, runner: Runner) -> None:
+    servers = [McpServer.model_construct(name="docs", transport="http", url=URL, env={name: SecretStr("canary")})]
+    granted = asked(runner, HTTP)[0].decision.limits
+    assert isinstance(granted, McpLimits)
+    one = granted.servers[0].model_copy(update={"secrets": (name,)})
+    digest = "sha256:" + "0" * 64
+    sealed = Permit.seal(
+        decision_id="d", point="mcp", input_digest=digest, limits=granted.model_copy(update={"servers": (one,)})
+    )
+    with pytest.raises(WorkError) as caught:
+        deliver(sealed, digest, McpLimits, servers, list[str]().append)
+    assert caught.value.code == "engine.mcp_secret_unusable"
 
 
 def test_a_permit_for_another_moment_delivers_nothing(runner: Runner) -> None:

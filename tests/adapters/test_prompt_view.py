@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.prompt_view import prompt_view
+from adapters.prompt_view import PromptView, prompt_view
 
 
 def openai(text: str) -> dict[str, Any]:
@@ -66,6 +66,32 @@ def test_the_view_shares_nothing_with_the_history() -> None:
     view = prompt_view(history, 10)
     view.messages[0]["content"][0]["text"] = "changed"
     assert history[0]["content"][0]["text"] == "x"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "tool"},
+        {"role": "user", "content": "x" * 500},
+        {"type": "function_call_output"},
+        {"type": "function_call", "output": "x" * 500},
+        {"role": "user", "content": [{"type": "tool_result"}]},
+        {"role": "user", "content": [{"type": "text", "content": "x" * 500}]},
+        {"role": "user", "content": [["x" * 500]]},
+    ],
+)
+def test_what_is_no_output_is_neither_counted_nor_left_out(message: dict[str, Any]) -> None:
+    history = [message, openai("a"), openai("b")]
+    assert prompt_view(history, 2) == PromptView(history, 0, 2, fits=True)
+    assert not prompt_view(history, 1).fits  # the control: outputs are counted
+
+
+def test_an_output_is_left_out_where_that_saves_something() -> None:
+    mark = "[output of 43 bytes left out of the prompt]"
+    assert len(mark) == 43
+    for size, left_out in ((1, 0), (42, 0), (43, 0), (44, 1)):
+        view = prompt_view([openai("a" * size), openai("b")], 1)
+        assert (view.left_out, view.bytes, view.fits) == (left_out, min(size, 43) + 1, False)
 
 
 def test_an_output_in_pieces_is_measured_as_json() -> None:

@@ -199,6 +199,17 @@ def test_an_approval_is_asked_for_where_the_policy_says_so(settings: Settings, s
     assert got.approval is not None
 
 
+def test_what_only_warns_is_not_told_as_a_reason(settings: Settings, skill: Path) -> None:
+    os.link(skill / "scripts/run.sh", skill / "second")
+    warned = f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('warn')}}}"
+    with Engine(settings, values=(warned, "skills.max_bytes=100")) as engine:
+        assert read(engine, skill).text == TEXT
+        (skill / "second").write_bytes(b"x" * 101)
+        got = read(engine, skill)
+    assert (got.error, got.codes) == (True, ("file_too_large",))
+    assert "hard_link" not in got.text
+
+
 def test_from_an_event_loop(settings: Settings, skill: Path) -> None:
     async def ask() -> tuple[SkillFile, SkillFile, SkillFile]:
         async with AsyncEngine(settings) as engine:

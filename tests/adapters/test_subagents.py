@@ -27,7 +27,7 @@ from adapters.transcript import KeptLimits
 from engine.engine import Engine
 from engine.errors import EngineError, StateError
 from engine.flow import Context
-from engine.model import Caller, Outcome, Via
+from engine.model import Caller, Outcome, Permit, Via
 from engine.points.subagent import SubagentLimits
 from engine.settings import Settings
 from engine.state import ChildState
@@ -380,7 +380,9 @@ def test_what_is_refused_starts_nothing(home: Home, tmp_path: Path) -> None:
     touching = program(f"open({str(marker)!r}, 'w')")
     with subagents(home.engine, touching) as own:
         for ask in (replace(ASK, policy="deny_all"), replace(ASK, profile=None), replace(ASK, policy="confirm_all")):
-            assert own.run(ask, "go").decision.outcome is not Outcome.ALLOW
+            refused = own.run(ask, "go")
+            assert refused.decision.outcome is not Outcome.ALLOW
+            assert refused.fault is None
         assert not marker.exists()
         assert own.run(ASK, "go").decision.outcome is Outcome.ALLOW
         assert marker.exists()  # the control
@@ -489,7 +491,19 @@ def test_only_so_many_that_ended_can_still_be_looked_at(home: Home) -> None:
     with own:
         children = [child_of(own.run(ASK, f"say={number}")) for number in range(3)]
         assert own.poll(ASK, children[0]).fault is not None
-        assert own.poll(ASK, children[2]).turns
+        for known in children[1:]:
+            assert own.poll(ASK, known).turns
+
+
+def test_only_so_many_that_a_key_gave_are_known(home: Home) -> None:
+    own = Subagents(home.own._decide, home.own._family, program(), SubagentLimits, kept=KeptLimits(ended=2))
+    asks = [replace(ASK, key=f"k-{number}") for number in range(3)]
+    with own:
+        gave = [own.run(ask, "say=1") for ask in asks]
+        forgotten, *known = [own.run(ask, "say=1") for ask in asks]
+    assert known == gave[1:]
+    assert forgotten.fault is not None
+    assert forgotten.fault.code == "engine.subagent_forgotten"
 
 
 def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
@@ -512,7 +526,29 @@ def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
         assert home.row(child)[1] == "running"
 
 
-def test_a_process_that_closes_its_pipes_early_is_still_seen_to_its_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda own: replace(own, _seal=b"x" * 32),
+        lambda own: Permit.seal(decision_id="d", point="source", input_digest=own.input_digest, limits=own.limits),
+        lambda own: Permit.seal(decision_id="d", point=own.point, input_digest=f"sha256:{'0' * 64}", limits=own.limits),
+    ],
+    ids=["forged", "another point", "another input"],
+)
+def test_nothing_is_done_without_the_permit_of_exactly_this(home: Home, change: Callable[[Permit], Permit]) -> None:
+    child = child_of(home.own.spawn(ASK, "wait"))
+
+    def decide(request: Any, hand: Any, key: Any, approval: Any) -> Any:
+        return home.own._decide(request, lambda own, job: hand(change(own), job), key, approval)
+
+    other = Subagents(decide, home.own._family, program(), SubagentLimits)
+    other._running = home.own._running
+    reply = other.kill(ASK, child)
+    assert reply.fault is not None
+    assert (reply.fault.code, home.row(child)[1]) == ("engine.permit_missing", "running")
+
+
+def test_a_process_that_closes_its_pipes_early_is_still_seen_to_its_end() -> None:
     ended: list[str] = []
     text = "import os, time; os.close(0); os.close(1); time.sleep(0.2)"
     process = SubagentProcess(program(text), SOON, KeptLimits(), ended.append)
@@ -523,7 +559,17 @@ def test_a_process_that_closes_its_pipes_early_is_still_seen_to_its_end(tmp_path
     process.cancel(b"too late")
     process.kill()
     assert (process.state, ended) == ("ended", ["ended"])
-    assert tmp_path.exists()
+
+
+def test_whoever_has_the_number_of_a_process_that_ended_is_left_alone() -> None:
+    process = SubagentProcess(program("pass"), SOON, KeptLimits(), lambda _: None)
+    assert process.over.wait(SOON)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as other:
+        process._process.pid = other.pid  # as the system may give it to another one
+        process.cancel(b"stop")
+        process.kill()
+        other.communicate(b"\n", SOON)
+    assert (other.returncode, process.state) == (0, "ended")
 
 
 def test_nothing_is_left_of_many_that_start_and_end_at_once(home: Home) -> None:

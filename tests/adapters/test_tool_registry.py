@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import pytest
 
+from adapters import implementations, tool_registry
 from adapters.implementations import implementation_digest
 from adapters.tool_registry import ToolRegistry, UncuratedToolRegistry
 from engine.cases import Runner
@@ -189,6 +191,40 @@ def test_a_function_whose_code_was_replaced_is_not_what_its_file_says() -> None:
         implementation_digest(changed)
     assert caught.value.code == "engine.tool_not_local"
     assert implementation_digest(Contacts().list) == CURATED  # the control: a method of that file is what it says
+
+
+def test_a_source_file_is_as_large_as_it_may_be_and_no_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = Path(contacts_list.__code__.co_filename).stat().st_size
+    monkeypatch.setattr(implementations, "LARGEST", size)
+    assert implementation_digest(contacts_list) == CURATED
+    monkeypatch.setattr(implementations, "LARGEST", size - 1)
+    with pytest.raises(WorkError, match="is not what its source file says"):
+        implementation_digest(contacts_list)
+
+
+# covers: A75
+@pytest.mark.parametrize("changes", [{"registers": False}, {"name": None}])
+def test_a_permit_that_registers_nothing_registers_nothing(changes: dict[str, Any]) -> None:
+    digest = "sha256:" + "0" * 64
+    every: dict[str, Any] = {
+        "registers": True,
+        "name": "contacts_list",
+        "definition": tool_registry._digest("contacts_list", DEFINITION),
+        "implementation": CURATED,
+    }
+    good, none = (ToolContractLimits.model_construct(**stated) for stated in (every, every | changes))
+
+    def sealed(limits: ToolContractLimits, point: str = "tool_contract", of: str = digest) -> Permit:
+        return Permit.seal(decision_id="d", point=point, input_digest=of, limits=limits)
+
+    registry = ToolRegistry()
+    forged = Permit("d", "tool_contract", digest, good, b"")
+    for permit in (sealed(none), sealed(good, "mcp"), sealed(good, of="sha256:" + "1" * 64), forged):
+        with pytest.raises(WorkError) as caught:
+            registry.admit(permit, digest, ToolContractLimits, contacts_list, DEFINITION)
+        assert (caught.value.code, registry.names()) == ("engine.permit_missing", ())
+    admitted = registry.admit(sealed(good), digest, ToolContractLimits, contacts_list, DEFINITION)
+    assert admitted.status == "registered"  # the control
 
 
 # covers: A75

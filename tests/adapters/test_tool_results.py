@@ -186,6 +186,9 @@ def test_in_mode_safe_an_error_shows_its_type_and_a_validation_error_its_message
     assert (other.content, other.metadata.get("validation_error")) == ("the tool failed with OSError", None)
     wrong = give(engine, raising(ToolValidationError("too_long", "the text is too long", {"argument": "search"})))
     assert (wrong.status, wrong.content, wrong.code) == ("error", "the text is too long", "too_long")
+    assert (other.metadata["truncated"], wrong.metadata["truncated"]) == (False, False)
+    long = give(engine, raising(ToolValidationError("too_long", "x" * (LIMIT + 1))))
+    assert (long.content, long.metadata["truncated"]) == ("x" * LIMIT, True)
 
 
 # covers: B32.1

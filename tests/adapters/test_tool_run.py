@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import runpy
+import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +17,7 @@ import pytest
 
 from adapters.tool_gate.effects import MOST_EFFECTS, Effects, ToolStoppedError, digest_of, record_side_effect
 from adapters.tool_gate.outcome import Failure, Given, Outcome, ToolValidationError, cut
-from adapters.tool_gate.process import in_process
+from adapters.tool_gate.process import _CHILD, _messages, in_process
 from adapters.tool_gate.thread import in_thread
 from engine.errors import WorkError
 from tests.adapters import isolated_tools
@@ -309,11 +311,57 @@ def test_the_end_of_a_process_is_told_however_it_comes() -> None:
     assert scribbled.failure is None or scribbled.failure.class_ == "ToolProcessError"
 
 
-def test_only_a_function_that_a_process_can_find_gets_one() -> None:
+def test_a_process_without_any_time_is_late() -> None:
+    outcome, _ = apart(isolated_tools.shout, seconds=0.0, text="hello")
+    assert (outcome.late, outcome.failure and outcome.failure.class_) == (True, "ToolTimeoutError")
+
+
+def test_a_process_that_says_more_than_a_call_may_give_is_not_listened_to() -> None:
+    outcome, _ = apart(isolated_tools.flood, size=2 << 20)
+    assert (outcome.failure and outcome.failure.class_) == "ToolProcessError"
+    assert apart(isolated_tools.flood, size=1 << 10)[0].given == Given.of("done", MOST)  # the control
+
+
+def test_the_bound_on_what_a_process_says_is_exact() -> None:
+    for most in (3, 2):
+        here, there = socket.socketpair()
+        with here:
+            there.sendall(b"{}\n")
+            there.close()
+            if most == 3:
+                assert list(_messages(here, time.monotonic() + 20, most)) == [{}]
+                continue
+            with pytest.raises(ValueError, match="too much"):
+                list(_messages(here, time.monotonic() + 20, most))
+
+
+def test_the_script_of_a_process_runs_when_it_is_started_and_not_when_it_is_read() -> None:
+    runpy.run_path(str(_CHILD), run_name="read")
+    assert apart(isolated_tools.shout, text="hello")[0].given == Given.of("HELLO", MOST)
+
+
+def test_an_end_is_one_of_the_two() -> None:
+    given, failure = Outcome(given=Given.of("text", 9)), Outcome.failed(OSError("no"))
+    for outcome in (given, failure, Outcome.too_late()):
+        assert Outcome.read(outcome.plain()) == outcome
+    for both in ({**given.plain(), "failure": failure.plain()["failure"]}, {**given.plain(), "given": None}):
+        with pytest.raises(ValueError, match="neither or both"):
+            Outcome.read(both)
+
+
+def test_only_a_function_that_a_process_can_find_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for tool in (lambda: 1, functools.partial(isolated_tools.shout, "x")):
         with pytest.raises(WorkError) as caught:
             apart(tool)
         assert caught.value.code == "engine.tool_not_importable"
+
+    def own() -> None: ...
+
+    own.__module__, own.__qualname__ = "__main__", "own"
+    monkeypatch.setattr(sys.modules["__main__"], "own", own, raising=False)  # another program's main is another one
+    with pytest.raises(WorkError) as caught:
+        apart(own)
+    assert caught.value.code == "engine.tool_not_importable"
 
 
 def test_what_a_thread_reports_at_the_end_does_not_get_into_it() -> None:
@@ -324,7 +372,7 @@ def test_what_a_thread_reports_at_the_end_does_not_get_into_it() -> None:
 
 def test_the_end_of_the_program_waits_for_no_thread_that_a_tool_left() -> None:
     text = """
-import asyncio, time
+import asyncio, threading, time
 from adapters.tool_gate.effects import Effects
 from adapters.tool_gate.thread import in_thread
 
@@ -332,9 +380,12 @@ async def tool():
     await asyncio.gather(*(asyncio.to_thread(time.sleep, 600) for _ in range(40)))
 
 print(in_thread(tool, {}, 0.1, 100, Effects()).late)
+while (threads := sum(one.name == "tool-thread" for one in threading.enumerate())) < 32:
+    time.sleep(0.01)
+print(threads)
 """
     ended = subprocess.run([sys.executable, "-c", text], capture_output=True, timeout=60, check=True, text=True)
-    assert ended.stdout == "True\n"
+    assert ended.stdout == "True\n32\n"
 
 
 def test_threads_of_an_async_tool_give_raise_and_end() -> None:

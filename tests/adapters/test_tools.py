@@ -15,13 +15,16 @@ from typing import Any, NoReturn
 import pytest
 
 from adapters.tool_gate import hand as tool_hand
-from adapters.tool_gate.hand import Apart, CallHand
+from adapters.tool_gate.hand import Apart, CallHand, measured, result_request
+from adapters.tool_gate.outcome import Outcome as Ended
+from adapters.tool_gate.request import DEPTH, private_copy
+from adapters.tool_gate.result import not_run
 from adapters.tool_registry import UncuratedToolRegistry
-from adapters.tools import AsyncToolGate, ToolGate, ToolResult, record_side_effect
+from adapters.tools import AsyncToolGate, ToolGate, ToolResult, ToolValidationError, record_side_effect
 from engine.drive import SLOW_CALLS
 from engine.engine import AsyncEngine, Engine
 from engine.errors import EngineError, GatherError, WorkError
-from engine.model import Limits, Permit
+from engine.model import Approval, Decision, Finding, Level, Limits, Mode, Outcome, Permit, Result
 from engine.settings import Settings
 from engine.state import open_store
 from engine.work import Job
@@ -96,6 +99,59 @@ def test_a_definition_under_another_name_is_not_shown(engine: Engine) -> None:
     found = registry()
     found.add(READ, print, {"name": ASK, "description": "pretends"})
     assert ToolGate(engine, found, AGENT, **OPTIONS).visible() == []
+    found.add(ASK, print, {"name": READ, "description": "pretends too"})
+    assert ToolGate(engine, found, AGENT, **OPTIONS).visible() == []
+
+
+def test_a_call_is_decided_on_with_the_definition_of_its_tool(engine: Engine, tools: Tools) -> None:
+    asked: list[Any] = []
+
+    class Seeing:
+        def decide(self, point: str, request: Any, hand: Any, context: Any) -> Any:
+            if point == "tool_call":
+                asked.append(request)
+            return engine.decide(point, request, hand, context)
+
+    own = ToolGate(Seeing(), tools.registry, AGENT, **OPTIONS)
+    calls: list[dict[str, Any]] = [{"name": name, "arguments": {"search": "x"}} for name in (READ, "unknown", None)]
+    assert [own.call(call).status for call in calls] == ["ok", "refused", "refused"]
+    assert [one["definition"] for one in asked] == [tools.registry.definition(READ), None, None]
+
+
+def test_a_call_that_is_allowed_and_not_made_is_refused(engine: Engine, tools: Tools) -> None:
+    class Idle:
+        def decide(self, point: str, request: Any, _: Any, context: Any) -> Any:
+            return engine.decide(point, request, lambda *_: Result("done", {}), context)
+
+    result = ToolGate(Idle(), tools.registry, AGENT, **OPTIONS).call(reading())
+    assert (result.status, result.code, tools.calls) == ("refused", "engine.work_not_run", [])
+
+
+class Shown(Limits):
+    """Limits that show these tools."""
+
+    visible: tuple[str, ...]
+
+
+def test_nothing_is_shown_that_was_not_asked_about(engine: Engine, tools: Tools) -> None:
+    def wider(own: Permit) -> Permit:
+        limits = Shown(visible=("never_registered", READ))
+        return Permit.seal(decision_id="d", point=own.point, input_digest=own.input_digest, limits=limits)
+
+    own = ToolGate(Between(engine, "tool_visibility", wider), tools.registry, AGENT, **OPTIONS)
+    assert names(own.visible()) == [READ]
+
+
+def test_what_undoes_a_call_counts_when_the_caller_states_it(
+    engine: Engine, tools: Tools, own_settings: Settings
+) -> None:
+    delete = {"name": "contacts_delete", "arguments": {"name": "jane"}}
+    own = registry(contacts_delete=lambda name: name)
+    none, reset = {"reset": False, "checkpoint": False}, {"reset": True, "checkpoint": False}
+    for environment, missing in ((None, True), (none, True), (reset, False)):
+        ToolGate(engine, own, AGENT, **OPTIONS, environment=environment).call(delete)
+        assert ("irreversible" in str(last(own_settings)["findings"])) is missing, environment
+    assert tools.calls == []
 
 
 @pytest.mark.parametrize("shape", ["own", "openai", "responses", "anthropic", "mcp"])
@@ -224,6 +280,52 @@ def test_what_is_no_call_is_refused_and_recorded(
     assert last(own_settings)["decision_id"] == result.decision_id
 
 
+@pytest.mark.parametrize("value", [None, True, False, 7, 1.5, "text", [], {}, {"a": [None, True, False, {"b": 1}]}])
+def test_json_is_copied_as_it_is(value: Any) -> None:
+    for whole in (value, [value], {"key": value}):
+        found = private_copy(whole)
+        assert (type(found), repr(found)) == (type(whole), repr(whole))
+    assert private_copy((value,)) == [value]
+
+
+class Word(str):
+    """Text that two readers could read differently."""
+
+    __slots__ = ()
+
+
+NO_JSON: dict[str, Any] = {
+    "a set": {1},
+    "bytes": b"x",
+    "an iterator": iter("x"),
+    "text of its own class": Word("x"),
+    "an object of its own class": type("Own", (dict,), {})(),
+    "a number of its own class": type("Own", (int,), {})(),
+    "a key that is a number": {1: "x"},
+    "a key of its own class": {Word("x"): 1},
+    "a key that is a number among others": {"x": 1, 2: 3},
+}
+
+
+@pytest.mark.parametrize("what", NO_JSON)
+def test_what_only_looks_like_json_is_not_copied(what: str) -> None:
+    for whole in (NO_JSON[what], [NO_JSON[what]], {"key": NO_JSON[what]}):
+        with pytest.raises(GatherError, match=r"(a key is no text|it holds something that has no JSON form)$"):
+            private_copy(whole)
+
+
+def test_the_levels_of_a_copy_are_bounded_exactly() -> None:
+    def nested(levels: int) -> Any:
+        value: Any = 1
+        for _ in range(levels):
+            value = [value]
+        return value
+
+    assert private_copy(nested(DEPTH)) == nested(DEPTH)
+    with pytest.raises(GatherError, match="nested too deep"):
+        private_copy(nested(DEPTH + 1))
+
+
 def test_a_call_of_a_thousand_levels_or_within_itself_is_refused(engine: Engine, tools: Tools) -> None:
     deep: Any = "x"
     for _ in range(1_000):
@@ -333,6 +435,58 @@ def test_a_permit_is_for_one_call(tools: Tools) -> None:
     with pytest.raises(WorkError) as caught:
         hand(SEALED, Job(DIGEST, Opened()))
     assert (caught.value.code, len(tools.calls)) == ("engine.permit_missing", 1)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "approval", "levels", "wanted"),
+    [
+        (Outcome.DENY, None, "dw", ("refused", "code-d", None, "this call is refused: code-d")),
+        (Outcome.DENY, "id", "d", ("refused", "code-d", None, "this call is refused: code-d")),
+        (Outcome.CONFIRM, "id", "wc", ("awaiting_approval", "code-c", "id", "approval id of a person: code-c")),
+        (Outcome.CONFIRM, None, "c", ("awaiting_approval", "code-c", None, "approval None of a person: code-c")),
+        (Outcome.DENY, None, "w", ("refused", "engine.work_not_run", None, "is refused: engine.work_not_run")),
+    ],
+    ids=["deny", "deny with an approval", "confirm", "confirm without an approval", "a warning alone"],
+)
+def test_a_call_that_did_not_run_says_what_stood_in_its_way(
+    outcome: Outcome, approval: str | None, levels: str, wanted: tuple[str, str, str | None, str]
+) -> None:
+    kinds = {"d": Level.DENY, "c": Level.CONFIRM, "w": Level.WARN}
+    decision = Decision(
+        decision_id="d",
+        point="tool_call",
+        mode=Mode.ENFORCE,
+        outcome=outcome,
+        findings=tuple(
+            Finding(code=f"code-{one}", level=kinds[one], message="must hold", subject=None, remedy="none")
+            for one in levels
+        ),
+        limits=None,
+        policy=None,
+        input_digest=None,
+        approval=None if approval is None else Approval(id=approval, state="requested", expires_at=1),
+    )
+    result = not_run(decision)
+    assert (result.status, result.code, result.approval) == wanted[:3]
+    assert result.content.endswith(wanted[3])
+    assert result.metadata["codes"] == [wanted[1]]
+
+
+@pytest.mark.parametrize(
+    ("error", "mode", "sent"),
+    [
+        (OSError("words"), "safe", {}),
+        (OSError("words"), "debug", {"message": "words"}),
+        (ToolValidationError("wrong", "words"), "safe", {"code": "wrong", "message": "words"}),
+        (ToolValidationError("wrong", "words"), "debug", {"code": "wrong", "message": "words"}),
+    ],
+)
+def test_a_message_that_nobody_would_be_shown_is_not_asked_about(
+    error: Exception, mode: str, sent: dict[str, str], tools: Tools
+) -> None:
+    outcome = Ended.failed(error)
+    request = result_request(CallHand(tools.registry, Apart(frozenset(), {}), READ), outcome, "d", mode)
+    assert request["error"] == measured(outcome)["error"] | sent
 
 
 class Between:
