@@ -22,6 +22,7 @@ from mutation.warm import COLD, KILLED
 
 TESTS: Mapping[str, tuple[str, ...]] = {
     "engine/record": ("tests/record", "tests/test_source_events.py"),
+    "engine/state/database.py": ("tests/state/test_database.py", "tests/state/test_upgrade.py"),
     "engine/state": ("tests/state",),
     "adapters/sandbox": ("tests/adapters/sandbox", "tests/sandboxes", "tests/adapters/test_code_hand.py"),
     "adapters/tool_gate": (
@@ -210,7 +211,8 @@ class Judge:
 
     def _measured(self, group: str) -> Baseline:
         """Run every file of tests once, unless it and the group's sources are as they were."""
-        sources = b"".join(path.read_bytes() for path in sorted((ROOT / group).rglob("*.py")))
+        path = ROOT / group
+        sources = b"".join(one.read_bytes() for one in ([path] if path.is_file() else sorted(path.rglob("*.py"))))
         seconds: dict[str, float] = {}
         lines: dict[str, dict[str, list[str]]] = {}
         for file in _files(group):
