@@ -37,6 +37,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/test_once.py",
         "tests/test_approvals.py",
         "tests/test_budgets.py",
+        "tests/test_drive.py",
         "tests/test_engine.py",
         "tests/adapters/test_tools.py",
     ),

@@ -379,16 +379,19 @@ def test_damage_ends_what_was_waiting_too(state: Path) -> None:
     _damage(state / NAME, "approvals")
     ran: list[sqlite3.Connection] = []
     with closing(Database(state, StateLimits(batch=1, checked_bytes=0))) as database:
-        assert not database.failed
-        assert database.write(_count) == 1
+        whole = not database.failed and database.write(_count) == 1
         with held(database, lambda connection: connection.execute("SELECT * FROM approvals").fetchall()) as pool:
             waiting = pool.submit(database.write, ran.append)
             gathered(database, 1)
-        for use in (waiting.result, lambda: database.read(ran.append), lambda: database.write(ran.append)):
+        tries: list[Callable[[], None]] = [
+            waiting.result,
+            lambda: database.read(ran.append),
+            lambda: database.write(ran.append),
+        ]
+        for use in tries:
             with pytest.raises(StateError, match="damaged"):
                 use()
-        assert database.failed
-        assert ran == []
+        assert (whole, database.failed, ran) == (True, True, [])
 
 
 @pytest.mark.parametrize(("fewer", "noticed"), [(0, True), (1, False)])
