@@ -15,10 +15,13 @@ from typing import Any, cast
 import pytest
 
 from engine.canonical import RawJson
+from engine.drive import Call, Pace
 from engine.engine import AsyncEngine, Engine
 from engine.errors import GatherError, StateError
-from engine.flow import Answer, Context
-from engine.model import Caller, Permit, Result, Via
+from engine.flow import HEAVY_BYTES, Answer, Context
+from engine.model import Caller, Mode, Permit, Result, Via
+from engine.once import answer_once
+from engine.points.registry import POINTS
 from engine.record.verify import verify
 from engine.settings import OpaLimits, Settings
 from engine.state.store import Store
@@ -57,6 +60,17 @@ def test_a_repeated_request_gets_the_first_decision_and_no_second_effect(engine:
     assert engine.decide("license", ACCEPTED, hand).decision != first.decision  # the control: no key, a new decision
     assert len(ran) == 2
     assert verify(engine.settings.state).ok
+
+
+@pytest.mark.parametrize(("size", "heavy"), [(HEAVY_BYTES, False), (HEAVY_BYTES + 1, True)])
+def test_only_a_large_request_is_read_elsewhere_for_its_digest(size: int, heavy: bool, engine: Engine) -> None:  # noqa: FBT001
+    assert engine.parts is not None
+    text = RawJson(json.dumps(ACCEPTED).encode().ljust(size))
+    steps = answer_once(POINTS["license"], text, Mode.ENFORCE, engine.parts, KEY)
+    first = next(steps)
+    assert isinstance(first, Call)
+    assert first.pace is (Pace.HEAVY if heavy else Pace.SHORT)
+    steps.close()
 
 
 # covers: C69.2

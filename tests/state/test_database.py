@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from engine.errors import EngineError, Exit, StateError
-from engine.state import Counter, NewChild, StateLimits, Store, exists, open_store
+from engine.state import Counter, NewChild, StateLimits, Store, exists, location, open_store
 from engine.state.database import Database
 from engine.state.sqlite import SqliteStore
 from tests.facilities import needs
@@ -180,6 +180,20 @@ def test_a_file_that_is_there_is_not_made_again(state: Path) -> None:
         with opened(state):
             pass
         assert state.stat().st_mtime_ns == before  # nothing was made in the folder, not even for a moment
+
+
+def test_a_file_that_another_makes_and_uses_meanwhile_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, others = location._make_file, list[Store]()
+
+    def late(path: Path, create: Callable[[Path], None]) -> None:
+        monkeypatch.setattr(location, "_make_file", real)
+        others.append(open_store(path.parent))
+        real(path, create)
+
+    monkeypatch.setattr(location, "_make_file", late)
+    with opened(tmp_path / "state") as store, closing(others[0]):
+        others[0].reserve("one", (ONE,), NOW)
+        assert store.used(ONE, NOW) == 1
 
 
 def test_many_first_uses_at_once_make_one_file(tmp_path: Path) -> None:
