@@ -68,7 +68,8 @@ class Baseline:
     def tests(self, mutant: PythonMutant) -> list[str]:
         """The tests that reach a mutant, as many as there is time for.
 
-        Files of tests that run much of the source come first, and of those alike the cheapest.
+        The file of tests that is named after the source comes first, then those that run much of it, and of those
+        alike the cheapest.
         """
         lines = self.lines.get(mutant.file, {})
         found = {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
@@ -80,9 +81,15 @@ class Baseline:
             reach.update({_file(test) for test in tests})
         most = max(reach.values(), default=1)
         place = {test: number for number, test in enumerate(self.seconds)}
+        own = f"/test_{Path(mutant.file).name}"
         ordered = sorted(
             found & self.seconds.keys(),
-            key=lambda one: (-round(reach[_file(one)] / most, 1), costs[_file(one)], place[one]),
+            key=lambda one: (
+                not _file(one).endswith(own),
+                -round(reach[_file(one)] / most, 1),
+                costs[_file(one)],
+                place[one],
+            ),
         )
         spent, chosen = 0.0, list[str]()
         for test in ordered:
