@@ -219,12 +219,12 @@ class Judge:
 
     def _measured(self, group: str) -> Baseline:
         """Run every file of tests once, unless it and the group's sources are as they were."""
-        path = ROOT / group
+        path = self._tree / group
         sources = b"".join(one.read_bytes() for one in ([path] if path.is_file() else sorted(path.rglob("*.py"))))
         seconds: dict[str, float] = {}
         lines: dict[str, dict[str, list[str]]] = {}
         for file in _files(group):
-            kept = WORK / "baseline" / f"{digest(sources, file.encode(), (ROOT / file).read_bytes())}.json"
+            kept = WORK / "baseline" / f"{digest(sources, file.encode(), (self._tree / file).read_bytes())}.json"
             if not kept.exists():
                 print(f"measuring {file}", file=sys.stderr, flush=True)
                 kept.parent.mkdir(parents=True, exist_ok=True)
