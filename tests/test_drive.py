@@ -13,7 +13,7 @@ import pytest
 from engine.drive import BATCH_ITEMS, SLOW_CALLS, Ask, Call, Pace, Reply, Steps, off_loop, run_all, run_all_async
 from engine.errors import DecideError
 
-SECONDS = 60.0
+SECONDS = 20.0
 """Far more than threads need to meet."""
 
 
@@ -85,42 +85,33 @@ def test_a_batch_is_answered_item_by_item_or_not_at_all(opa: Opa, defined: bool)
 
 
 def test_each_pace_has_threads_of_its_own() -> None:
-    """As many calls as a pace has threads for wait for one another; of heavy ones a second has to wait."""
+    """Short and slow calls run at once, as many slow ones as there are threads for; heavy ones take turns."""
 
-    async def names(pace: Pace, count: int) -> set[str]:
-        barrier = threading.Barrier(count)
+    async def threads(pace: Pace, meeting: int, count: int) -> set[str]:
+        barrier, handed = threading.Barrier(meeting), threading.Event()
 
         def call() -> str:
+            assert handed.wait(SECONDS)
             barrier.wait(SECONDS)
             return threading.current_thread().name
 
-        return set(await asyncio.gather(*(off_loop(call, pace) for _ in range(count))))
+        calls = [asyncio.ensure_future(off_loop(call, pace)) for _ in range(count)]
+        await asyncio.sleep(0)  # each has gone to its threads
+        handed.set()
+        return set(await asyncio.gather(*calls))
 
     async def every() -> list[set[str]]:
-        counts = {Pace.SHORT: 2, Pace.SLOW: SLOW_CALLS, Pace.HEAVY: 1}
-        return [await names(pace, count) for pace, count in counts.items()]
+        return [
+            await threads(Pace.SHORT, 2, 2),
+            await threads(Pace.SLOW, SLOW_CALLS, SLOW_CALLS),
+            await threads(Pace.HEAVY, 1, 3),
+        ]
 
     short, slow, heavy = asyncio.run(every())
+    assert (len(short), len(slow), len(heavy)) == (2, SLOW_CALLS, 1)
     assert not any(name.startswith("engine-") for name in short)
     assert all(name.startswith("engine-slow") for name in slow)
-    assert [name.startswith("engine-heavy") for name in heavy] == [True]
-    assert (len(short), len(slow)) == (2, SLOW_CALLS)
-
-
-def test_heavy_calls_take_turns() -> None:
-    async def threads() -> list[int]:
-        begun = threading.Event()
-
-        def call() -> int:
-            assert begun.wait(SECONDS)
-            return threading.get_ident()
-
-        calls = [asyncio.ensure_future(off_loop(call, Pace.HEAVY)) for _ in range(3)]
-        await asyncio.sleep(0)  # all three are handed to their threads
-        begun.set()
-        return await asyncio.gather(*calls)
-
-    assert len(set(asyncio.run(threads()))) == 1
+    assert all(name.startswith("engine-heavy") for name in heavy)
 
 
 def test_calls_and_questions_of_many_paths_end_in_their_own_order() -> None:
