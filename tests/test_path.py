@@ -657,6 +657,11 @@ def test_the_facts_of_an_approval_are_those_it_has(bench: Bench) -> None:
     (given,) = bench.policy.asked[-1]["approvals"]
     of_the_requester = {"requester", "requester_named", "requester_via"}
     assert given.keys() == {"id", "asked", "state", "input_digest", "rules", "values", "expires_at", *of_the_requester}
+    assert (given["requester"], given["requester_named"]) == ("pipeline", True)
+    nameless = requested(bench, Context())
+    bench.ask(context=Context(approval=nameless.id))
+    (given,) = bench.policy.asked[-1]["approvals"]
+    assert ("requester" in given, given["requester_named"]) == (False, False)
     bench.ask(context=replace(WHO, approval="f" * 32))
     (unknown,) = bench.policy.asked[-1]["approvals"]
     assert unknown.keys() == {"id", "asked"}
