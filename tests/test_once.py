@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from engine.canonical import RawJson
-from engine.drive import Call, Pace
+from engine.drive import Call, Pace, run
 from engine.engine import AsyncEngine, Engine
 from engine.errors import GatherError, StateError
 from engine.flow import HEAVY_BYTES, Answer, Context
@@ -28,6 +28,8 @@ from engine.state.store import Store
 from engine.work import Job
 from tests.command import decisions
 from tests.conftest import BUNDLES, CASES
+from tests.state.samples import opened
+from tests.test_path import Bench
 
 ACCEPTED: Any = next(file.case.request for file in CASES if file.path.stem == "accepted")
 KEY = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"), idempotency_key="run-1/license-7")
@@ -264,6 +266,23 @@ def test_an_answer_of_other_rules_or_values_is_stale(what: str, engine: Engine) 
 
     with_store(engine, change)
     assert codes(engine.decide("license", ACCEPTED, context=KEY)) == ["engine.idempotency_stale"]
+
+
+def test_a_decision_of_an_unknown_policy_is_neither_kept_nor_given_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        bench = Bench(store)
+
+        def ask(key: str) -> Answer:
+            context = replace(KEY, idempotency_key=key)
+            return run(answer_once(bench.point, ACCEPTED, Mode.ENFORCE, bench.parts(), context))
+
+        known = ask("known")
+        assert ask("known").decision == known.decision  # the control
+        bench.policy.revisions = None
+        assert codes(ask("known")) == ["engine.idempotency_stale"]
+        first, again = ask("unknown"), ask("unknown")
+        assert (first.decision.outcome, again.decision.outcome) == ("allow", "allow")
+        assert first.decision.decision_id != again.decision.decision_id
 
 
 def test_a_repetition_leaves_no_file_open(engine: Engine) -> None:

@@ -17,7 +17,6 @@ from engine.drive import Append, Call, Pace, Work, run
 from engine.errors import DecideError, EngineError, Exit, GatherError, Location, RecordError, StateError
 from engine.flow import HEAVY_BYTES, Answer, Context, Parts, Serving, answer
 from engine.model import Boundary, Caller, Limits, Mode, Permit, Result, Revisions, Via
-from engine.once import answer_once
 from engine.points import Gathered, Point, SandboxFacts, World
 from engine.points.registry import POINTS
 from engine.policy_bundle.catalogue import Catalogue, Entries, Words
@@ -303,19 +302,6 @@ def test_an_interrupt_is_recorded_and_goes_on(bench: Bench) -> None:
     with pytest.raises(KeyboardInterrupt):
         bench.ask()
     assert (decided(bench).outcome, decided(bench).findings[0].code) == ("deny", "engine.internal")
-
-
-def test_a_decision_of_an_unknown_policy_is_neither_kept_under_a_key_nor_given_again(bench: Bench) -> None:
-    def ask(key: str) -> Answer:
-        return run(answer_once(bench.point, ACCEPTED, Mode.ENFORCE, bench.parts(), replace(WHO, idempotency_key=key)))
-
-    known = ask("known")
-    assert ask("known").decision == known.decision  # the control
-    bench.policy.revisions = None
-    assert codes(ask("known")) == ["engine.idempotency_stale"]
-    first, again = ask("unknown"), ask("unknown")
-    assert (first.exit, again.exit) == (Exit.ALLOW, Exit.ALLOW)
-    assert first.decision.decision_id != again.decision.decision_id
 
 
 @pytest.mark.parametrize("wanted", [Call, Append, Work])
