@@ -486,7 +486,7 @@ def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Steps[Answ
         decision = _decision(case)
         yield from _give_back(case)
     parts.observe(decision, case.durations)
-    sealed = None if hand is None else permit(decision)
+    sealed = permit(decision)
     if sealed is None or hand is None or case.gathered is None or case.input_digest is None:
         return Answer(decision, case.gathered, case.fault, None, case.document)
     job = Job(case.input_digest, case.gathered.opened)

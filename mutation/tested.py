@@ -22,6 +22,7 @@ from mutation.warm import COLD, KILLED
 
 TESTS: Mapping[str, tuple[str, ...]] = {
     "engine/record": ("tests/record", "tests/test_source_events.py"),
+    "engine/state/database.py": ("tests/state/test_database.py", "tests/state/test_upgrade.py"),
     "engine/state": ("tests/state",),
     "adapters/sandbox": ("tests/adapters/sandbox", "tests/sandboxes", "tests/adapters/test_code_hand.py"),
     "adapters/tool_gate": (
@@ -36,6 +37,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/test_once.py",
         "tests/test_approvals.py",
         "tests/test_budgets.py",
+        "tests/test_drive.py",
         "tests/test_engine.py",
         "tests/adapters/test_tools.py",
     ),
@@ -66,9 +68,9 @@ class Baseline:
     def tests(self, mutant: PythonMutant) -> list[str]:
         """The tests that reach a mutant, as many as there is time for; one that takes too long keeps no other out.
 
-        Files of tests that run much of the source come first, then cheap ones, and of each file the cheap tests.
-        Where none was seen to run the line, all that run the file are asked: tracing loses lines, such as those
-        behind an `asyncio.run`.
+        The file of tests that is named after the source comes first, then those that run much of it, then cheap ones,
+        and of each file the cheap tests. Where no test was seen to run the line, all that run the file are asked:
+        tracing loses lines, such as those behind an `asyncio.run`.
         """
         lines = self.lines.get(mutant.file, {})
         found = {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
@@ -80,9 +82,11 @@ class Baseline:
         for tests in lines.values():
             reach.update({_file(test) for test in tests})
         most = max(reach.values(), default=1)
+        own = f"/test_{Path(mutant.file).name}"
         ordered = sorted(
             found & self.seconds.keys(),
             key=lambda one: (
+                not _file(one).endswith(own),
                 -round(reach[_file(one)] / most, 1),
                 costs[_file(one)],
                 _file(one),
@@ -217,11 +221,12 @@ class Judge:
 
     def _measured(self, group: str) -> Baseline:
         """Run every file of tests once, unless it and the group's sources are as they were."""
-        sources = b"".join(path.read_bytes() for path in sorted((ROOT / group).rglob("*.py")))
+        path = self._tree / group
+        sources = b"".join(one.read_bytes() for one in ([path] if path.is_file() else sorted(path.rglob("*.py"))))
         seconds: dict[str, float] = {}
         lines: dict[str, dict[str, list[str]]] = {}
         for file in _files(group):
-            kept = WORK / "baseline" / f"{digest(sources, file.encode(), (ROOT / file).read_bytes())}.json"
+            kept = WORK / "baseline" / f"{digest(sources, file.encode(), (self._tree / file).read_bytes())}.json"
             if not kept.exists():
                 print(f"measuring {file}", file=sys.stderr, flush=True)
                 kept.parent.mkdir(parents=True, exist_ok=True)

@@ -15,16 +15,21 @@ from typing import Any, Literal, cast
 import pytest
 
 from engine.canonical import RawJson
+from engine.drive import Call, Pace, run
 from engine.engine import AsyncEngine, Engine
 from engine.errors import GatherError, StateError
-from engine.flow import Answer, Context
-from engine.model import Caller, Permit, Result, Via
+from engine.flow import HEAVY_BYTES, Answer, Context
+from engine.model import Caller, Mode, Permit, Result, Via
+from engine.once import answer_once
+from engine.points.registry import POINTS
 from engine.record.verify import verify
 from engine.settings import OpaLimits, Settings
 from engine.state.store import NewArtifactCheck, Store
 from engine.work import Job
 from tests.command import decisions
 from tests.conftest import BUNDLES, CASES
+from tests.state.samples import opened
+from tests.test_path import Bench
 
 ACCEPTED: Any = next(file.case.request for file in CASES if file.path.stem == "accepted")
 KEY = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"), idempotency_key="run-1/license-7")
@@ -57,6 +62,17 @@ def test_a_repeated_request_gets_the_first_decision_and_no_second_effect(engine:
     assert engine.decide("license", ACCEPTED, hand).decision != first.decision  # the control: no key, a new decision
     assert len(ran) == 2
     assert verify(engine.settings.state).ok
+
+
+@pytest.mark.parametrize(("size", "heavy"), [(HEAVY_BYTES, False), (HEAVY_BYTES + 1, True)])
+def test_only_a_large_request_is_read_elsewhere_for_its_digest(size: int, heavy: bool, engine: Engine) -> None:  # noqa: FBT001
+    assert engine.parts is not None
+    text = RawJson(json.dumps(ACCEPTED).encode().ljust(size))
+    steps = answer_once(POINTS["license"], text, Mode.ENFORCE, engine.parts, KEY)
+    first = next(steps)
+    assert isinstance(first, Call)
+    assert first.pace is (Pace.HEAVY if heavy else Pace.SHORT)
+    steps.close()
 
 
 # covers: C69.2
@@ -250,6 +266,23 @@ def test_an_answer_of_other_rules_or_values_is_stale(what: str, engine: Engine) 
 
     with_store(engine, change)
     assert codes(engine.decide("license", ACCEPTED, context=KEY)) == ["engine.idempotency_stale"]
+
+
+def test_a_decision_of_an_unknown_policy_is_neither_kept_nor_given_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        bench = Bench(store)
+
+        def ask(key: str) -> Answer:
+            context = replace(KEY, idempotency_key=key)
+            return run(answer_once(bench.point, ACCEPTED, Mode.ENFORCE, bench.parts(), context))
+
+        known = ask("known")
+        assert ask("known").decision == known.decision  # the control
+        bench.policy.revisions = None
+        assert codes(ask("known")) == ["engine.idempotency_stale"]
+        first, again = ask("unknown"), ask("unknown")
+        assert (first.decision.outcome, again.decision.outcome) == ("allow", "allow")
+        assert first.decision.decision_id != again.decision.decision_id
 
 
 def test_a_repetition_leaves_no_file_open(engine: Engine) -> None:

@@ -263,14 +263,18 @@ def test_the_digest_covers_the_request_and_the_caller_and_no_clock_or_count(benc
 
 
 @pytest.mark.parametrize(
-    ("raised", "code"),
-    [(DecideError("down", remedy="none"), "policy_unavailable"), (ZeroDivisionError("canary"), "engine.internal")],
+    ("raised", "code", "words"),
+    [
+        (DecideError("down", remedy="none"), "policy_unavailable", "down"),
+        (ZeroDivisionError("canary"), "engine.internal", "an unexpected ZeroDivisionError stopped"),
+    ],
 )
-def test_a_fault_while_deciding_is_a_recorded_deny(raised: Exception, code: str, bench: Bench) -> None:
+def test_a_fault_while_deciding_is_a_recorded_deny(raised: Exception, code: str, words: str, bench: Bench) -> None:
     bench.policy.answer, opened = raised, Opened()
     bench.gathering(lambda found, _: replace(found, opened=opened))
     got = bench.ask(hand=lambda *_: pytest.fail("it ran"))
     assert (codes(got), got.exit, opened.closed, bench.policy.released) == ([code], Exit.FAILED_CLOSED, 1, 1)
+    assert words in got.decision.findings[0].message
     assert "canary" not in got.decision.findings[0].message
     assert (decided(bench).outcome, got.decision.limits) == ("deny", None)
 
@@ -643,6 +647,11 @@ def test_the_facts_of_an_approval_are_those_it_has(bench: Bench) -> None:
     (given,) = bench.policy.asked[-1]["approvals"]
     of_the_requester = {"codes", "requester", "requester_named", "requester_via"}
     assert given.keys() == {"id", "asked", "state", "input_digest", "rules", "values", "expires_at", *of_the_requester}
+    assert (given["requester"], given["requester_named"]) == ("pipeline", True)
+    nameless = requested(bench, Context())
+    bench.ask(context=Context(approval=nameless.id))
+    (given,) = bench.policy.asked[-1]["approvals"]
+    assert ("requester" in given, given["requester_named"]) == (False, False)
     bench.ask(context=replace(WHO, approval="f" * 32))
     (unknown,) = bench.policy.asked[-1]["approvals"]
     assert unknown.keys() == {"id", "asked"}
@@ -654,6 +663,7 @@ def test_no_policy_makes_an_approval_of_what_was_not_granted(bench: Bench) -> No
     for context in (WHO, replace(WHO, approval=row.id), replace(WHO, approval="f" * 32)):
         got = bench.ask(context=context)
         assert (got.decision.outcome, codes(got), got.decision.approval) == ("deny", ["engine.internal"], None)
+        assert "no verdict was reached" in got.decision.findings[0].message
     assert state(bench, row) == "requested"
 
 

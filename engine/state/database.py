@@ -218,19 +218,22 @@ class Database:
     def _prepare(self) -> None:
         """See that the file is one of ours and whole, before anything in it is believed."""
         self._writer.execute("PRAGMA busy_timeout = 0")  # `_begin` waits
-        reader = self._reader
-        application, version = _pragma(reader, "application_id"), _pragma(reader, "user_version")
-        if application != APPLICATION:
+        if self._version(self._reader) < VERSION:
+            self._upgrade()
+        self._demand_whole(self._reader, VERSION)
+        self._reader.execute("PRAGMA query_only = ON")
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """The version of a file of ours, no later one than ours."""
+        version: int = _pragma(connection, "user_version")
+        if _pragma(connection, "application_id") != APPLICATION:
             raise self._unusable(*_REASONS[sqlite3.SQLITE_NOTADB])
         if not 1 <= version <= VERSION:
             raise self._unusable(
                 f"it has version {version}, this engine knows version {VERSION}",
                 "use the engine that wrote it, or move it aside",
             )
-        if version < VERSION:
-            self._upgrade()
-        self._demand_whole(reader, VERSION)
-        reader.execute("PRAGMA query_only = ON")
+        return version
 
     def _write_again(self) -> None:
         """Copy the write-ahead log into the file and sync that: a log whose sync failed may not be on disk."""
@@ -241,11 +244,10 @@ class Database:
         """Give a file of an earlier version what it lacks, all of it or nothing; its rows stay as they are."""
         self._begin()
         try:
-            version = _pragma(self._writer, "user_version")  # another process may have been first
-            if version < VERSION:
-                self._demand_whole(self._writer, version)
-                for statement in (*statements(version), f"PRAGMA user_version = {VERSION}"):
-                    self._writer.execute(statement)
+            version = self._version(self._writer)  # another process may have been first: then nothing is lacking
+            self._demand_whole(self._writer, version)
+            for statement in (*statements(version), f"PRAGMA user_version = {VERSION}"):
+                self._writer.execute(statement)
             self._writer.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):

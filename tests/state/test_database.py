@@ -9,19 +9,22 @@ import sqlite3
 import stat
 import subprocess
 import threading
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.errors import EngineError, Exit, StateError
-from engine.state import Counter, NewChild, StateLimits, Store, exists, open_store
+from engine.state import Counter, NewChild, StateLimits, Store, exists, location, open_store
 from engine.state.database import Database
 from engine.state.sqlite import SqliteStore
 from tests.facilities import needs
-from tests.state.samples import NOW, approved, asked, opened, together
+from tests.state.samples import NOW, SECONDS, approved, asked, opened, together
 
 ONE = Counter("n", "k", 60)
 NAME = "state.sqlite3"
@@ -55,6 +58,52 @@ def _use(store: Store) -> None:
     child = store.add_child(NewChild(str(uuid.uuid4()), tag, NOW))
     store.end_child(child.id, "ended", NOW)
     store.children(None, 100)
+
+
+@contextmanager
+def held(
+    database: Database, work: Callable[[sqlite3.Connection], Any] = lambda _: None
+) -> Iterator[ThreadPoolExecutor]:
+    """Hold the committing thread in an operation, so that what threads hand in meanwhile gathers; then do `work`."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def operation(connection: sqlite3.Connection) -> None:
+        begun.set()
+        assert go_on.wait(SECONDS)
+        work(connection)
+
+    with ThreadPoolExecutor(8) as pool:
+        pool.submit(database.write, operation)
+        assert begun.wait(SECONDS)
+        try:
+            yield pool
+        finally:
+            go_on.set()
+
+
+def gathered(database: Database, count: int) -> None:
+    """Wait until so many operations are handed in and wait for the committing thread."""
+    deadline = time.monotonic() + SECONDS
+    while database._waiting.qsize() < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def _count(connection: sqlite3.Connection) -> int:
+    found: int = connection.execute("UPDATE probe SET count = count + 1 RETURNING count").fetchone()[0]
+    return found
+
+
+def _damage(path: Path, table: str) -> None:
+    """Overwrite the first page of one table; the list of tables and the other tables stay whole."""
+    with closing(sqlite3.connect(path)) as connection:
+        page, size = (
+            connection.execute(query).fetchone()[0]
+            for query in (f"SELECT rootpage FROM sqlite_master WHERE name = '{table}'", "PRAGMA page_size")  # noqa: S608
+        )
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
 
 
 def test_a_closed_store_is_closed_for_whoever_was_just_coming(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +172,28 @@ def test_a_commit_is_synced_and_the_schema_guarded(state: Path) -> None:
                 assert connection.execute(f"PRAGMA {pragma}").fetchone()[0] == value
         with pytest.raises(StateError):
             store._database.read(lambda reader: reader.execute("DELETE FROM tokens"))
+
+
+def test_a_file_that_is_there_is_not_made_again(state: Path) -> None:
+    with opened(state):
+        before = state.stat().st_mtime_ns
+        with opened(state):
+            pass
+        assert state.stat().st_mtime_ns == before  # nothing was made in the folder, not even for a moment
+
+
+def test_a_file_that_another_makes_and_uses_meanwhile_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, others = location._make_file, list[Store]()
+
+    def late(path: Path, create: Callable[[Path], None]) -> None:
+        monkeypatch.setattr(location, "_make_file", real)
+        others.append(open_store(path.parent))
+        real(path, create)
+
+    monkeypatch.setattr(location, "_make_file", late)
+    with opened(tmp_path / "state") as store, closing(others[0]):
+        others[0].reserve("one", (ONE,), NOW)
+        assert store.used(ONE, NOW) == 1
 
 
 def test_many_first_uses_at_once_make_one_file(tmp_path: Path) -> None:
@@ -318,6 +389,39 @@ def test_damage_found_in_use_ends_the_store(state: Path) -> None:
         assert not store.writable()
 
 
+def test_damage_ends_what_was_waiting_too(state: Path) -> None:
+    _damage(state / NAME, "approvals")
+    ran: list[sqlite3.Connection] = []
+    with closing(Database(state, StateLimits(batch=1, checked_bytes=0))) as database:
+        whole = not database.failed and database.write(_count) == 1
+        with held(database, lambda connection: connection.execute("SELECT * FROM approvals").fetchall()) as pool:
+            waiting = pool.submit(database.write, ran.append)
+            gathered(database, 1)
+        tries: list[Callable[[], None]] = [
+            waiting.result,
+            lambda: database.read(ran.append),
+            lambda: database.write(ran.append),
+        ]
+        for use in tries:
+            with pytest.raises(StateError, match="damaged"):
+                use()
+        assert (whole, database.failed, ran) == (True, True, [])
+
+
+@pytest.mark.parametrize(("fewer", "noticed"), [(0, True), (1, False)])
+def test_a_file_up_to_a_size_is_read_whole_before_it_is_used(state: Path, fewer: int, noticed: bool) -> None:  # noqa: FBT001
+    limits = StateLimits(checked_bytes=(state / NAME).stat().st_size - fewer)
+    _damage(state / NAME, "approvals")
+    if noticed:
+        with pytest.raises(StateError, match="damaged"):
+            open_store(state, limits)
+        return
+    with opened(state, limits) as store:
+        assert store.used(ONE, NOW) == 3
+        with pytest.raises(StateError, match="damaged"):
+            store.approvals(None, 9)
+
+
 def test_a_file_that_was_replaced_is_used_no_more(state: Path) -> None:
     """A store that went on with the old file would count apart from everybody else."""
     with opened(state) as store:
@@ -377,6 +481,42 @@ def test_closing_finishes_what_was_handed_in(tmp_path: Path) -> None:
         assert again.used(ONE, NOW) == done
 
 
+@pytest.fixture
+def database(state: Path) -> Iterator[Database]:
+    with closing(Database(state, StateLimits(batch=2, busy_seconds=0.5))) as database:
+        yield database
+
+
+def test_what_was_handed_in_before_a_close_is_done(database: Database) -> None:
+    with held(database) as pool:
+        waiting = pool.submit(database.write, _count)
+        gathered(database, 1)
+        closed = pool.submit(database.close)
+        gathered(database, 2)
+    assert waiting.result() == 1
+    assert closed.result() is None
+
+
+def test_operations_that_gather_share_commits_up_to_a_number(database: Database) -> None:
+    ran: list[str] = []
+    database._writer.set_trace_callback(ran.append)
+    with held(database) as pool:
+        waiting = [pool.submit(database.write, _count) for _ in range(5)]
+        gathered(database, 5)
+    assert sorted(one.result() for one in waiting) == [1, 2, 3, 4, 5]
+    commits = " ".join(ran).split("COMMIT")
+    assert [commit.count("SAVEPOINT") for commit in commits] == [1, 2, 2, 1, 0]
+
+
+def test_only_another_writer_is_waited_for(database: Database) -> None:
+    ran: list[str] = []
+    database._writer.execute("PRAGMA query_only = ON")
+    database._writer.set_trace_callback(ran.append)
+    with pytest.raises(StateError, match="it may not be written"):
+        database.write(_count)
+    assert ran == ["BEGIN IMMEDIATE"]
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_store_does_nothing_and_leaves_the_parents_whole(state: Path) -> None:
     with opened(state) as store:
@@ -401,7 +541,10 @@ def _tried_in_child(store: Store) -> int:
                     return 1
             else:
                 return 2
+        before = os.listdir("/proc/self/fd")  # noqa: PTH208  (the same descriptors, as text)
         store.close()
+        if os.listdir("/proc/self/fd") != before:  # noqa: PTH208
+            return 5
         return 3 if store.writable() else 0
     except BaseException:  # noqa: BLE001  (nothing of pytest may run in the child)
         return 4
@@ -415,6 +558,8 @@ def test_another_writer_is_waited_for_and_then_refused(state: Path) -> None:
             with pytest.raises(StateError, match="another process holds it"):
                 store.reserve("hold", (ONE,), NOW)
             assert store.used(ONE, NOW) == 3  # reading goes on
+            with opened(state, StateLimits(busy_seconds=0.05)) as another:  # and so does opening
+                assert another.used(ONE, NOW) == 3
             other.execute("ROLLBACK")
             assert store.reserve("hold", (ONE,), NOW) == (3,)
     finally:

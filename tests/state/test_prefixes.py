@@ -24,6 +24,9 @@ def test_a_prefix_is_kept_as_it_was_approved(store: Store) -> None:
     row = store.approve_prefix(approved(words=("git", "log", "a b", "é")))
     assert asdict(row) == {**asdict(approved(words=("git", "log", "a b", "é"))), "id": row.id, "revoked_at": None}
     assert store.prefixes("pipeline", "/work", 9) == (row,)
+    assert store.prefix(row.id) == row
+    for unknown in ("", "f" * 32, "\ud800"):
+        assert store.prefix(unknown) is None
     assert store.approve_prefix(approved()).id != store.approve_prefix(approved()).id
 
 
@@ -79,7 +82,8 @@ def test_no_other_prefix_is_kept(store: Store, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"text|words|2\^53|expires"):
         store.approve_prefix(approved(**changes))
     assert store.prefixes(None, None, 9) == ()
-    assert store.approve_prefix(approved(words=("git",) * 16)).words == ("git",) * 16  # the control
+    for words in (("git",), ("git",) * 16):  # the control
+        assert store.approve_prefix(approved(words=words)).words == words
 
 
 def test_no_other_question_is_answered(store: Store) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from engine.state import IssuedToken, Store, TokenRow
 from engine.state import tokens as tokens_module
+from engine.state.sqlite import SqliteStore
 from tests.state.samples import NOW, opened, together
 
 LATER = NOW + 3600
@@ -136,6 +137,29 @@ def test_an_id_that_is_taken_is_not_used_again(store: Store, monkeypatch: pytest
     monkeypatch.setattr(tokens_module, "_new", lambda _: next(offered))
     assert store.issue("two", ["source"], LATER, NOW) == fresh
     assert store.token(first.text, NOW) is not None
+
+
+def test_an_id_that_the_caller_gives_is_used_once(store: Store) -> None:
+    id_ = tokens_module.new_token_id()
+    issued = store.issue("one", ["source"], LATER, NOW, id=id_)
+    assert (issued.id, issued.text[4:12]) == (id_, id_)
+    with pytest.raises(ValueError, match="there is a token of this id"):
+        store.issue("two", ["source"], LATER, NOW, id=id_)
+    assert store.token(issued.text, NOW) == store.tokens()[0] == TokenRow(id_, "one", ("source",), NOW, LATER)
+
+
+def test_a_row_is_read_once_until_something_changes(store: Store) -> None:
+    assert isinstance(store, SqliteStore)
+    issued, other = (store.issue(name, ["source"], LATER, NOW) for name in ("one", "two"))
+    asked: list[str] = []
+    store._database._reader.set_trace_callback(asked.append)
+    for text, rows in ((issued.text, 1), (issued.text, 1), (other.text, 2), (issued.text, 2), (other.text, 2)):
+        assert store.token(text, NOW) is not None
+        assert sum("FROM tokens" in one for one in asked) == rows
+    store.revoke(other.id, NOW)
+    assert store.token(issued.text, NOW) is not None
+    assert sum("FROM tokens" in one for one in asked) == 3
+    assert store.token(other.text, NOW) is None
 
 
 def test_many_threads_know_their_own_tokens(store: Store) -> None:

@@ -131,6 +131,22 @@ def test_an_upgrade_that_fails_leaves_the_file_as_it_was(state: Path, monkeypatc
         assert store.writable()
 
 
+def test_a_file_that_a_later_engine_upgrades_first_is_left_to_it(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(state):
+        pass
+    _spoiled("PRAGMA user_version = 3")(state / NAME)
+    real = Database._upgrade
+
+    def late(database: Database) -> None:
+        _spoiled("PRAGMA user_version = 5")(state / NAME)
+        real(database)
+
+    monkeypatch.setattr(Database, "_upgrade", late)
+    with pytest.raises(StateError, match="version 5, this engine knows version 4"):
+        open_store(state)
+    assert _version(state) == 5
+
+
 def test_a_writer_that_does_not_end_is_not_waited_for_without_end(state: Path) -> None:
     with closing(sqlite3.connect(state / NAME, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

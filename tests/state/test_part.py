@@ -1,0 +1,37 @@
+"""What every part of the store takes for a number, a name and a digest: the bounds themselves, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from engine.state import part
+from engine.state.store import LARGEST, LONGEST_TEXT
+
+UUID = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
+SHA = "0123456789abcdef" * 4
+MAY_BE_EMPTY = partial(part.text, empty=True)
+
+
+@pytest.mark.parametrize(
+    ("take", "taken", "refused"),
+    [
+        (part.whole, (0, 1, LARGEST), (-1, LARGEST + 1, True, 1.0, "1", None)),
+        (part.text, ("x", "x" * LONGEST_TEXT, "é\ud7ff\ue000🙂"), ("", "x" * (LONGEST_TEXT + 1), ["x"], b"x", 1, None)),
+        (MAY_BE_EMPTY, ("", "x", "x" * LONGEST_TEXT), ("x" * (LONGEST_TEXT + 1), [], b"", 0, None)),
+        (part.encodable, ("", "x" * 9 * LONGEST_TEXT, "\ud7ff\ue000"), ("\ud800", "x\udfff", "\udabc", ["x"], 1, None)),
+        (part.uuid_text, (UUID,), (UUID.upper(), UUID[:-1], f"{UUID}\n", f" {UUID}", "", UUID.encode(), 1, None)),
+        (part.sha256_text, (SHA,), (SHA.upper(), SHA[:-1], f"{SHA}0", f"{SHA}\n", "", SHA.encode(), 1, None)),
+    ],
+    ids=["whole", "text", "text that may be empty", "encodable", "uuid", "sha256"],
+)
+def test_a_value_within_its_bounds_is_taken_and_every_other_one_refused(
+    take: Callable[[str, Any], Any], taken: tuple[Any, ...], refused: tuple[Any, ...]
+) -> None:
+    assert tuple(take("it", value) for value in taken) == taken
+    for value in refused:
+        with pytest.raises(ValueError, match=r"^it is "):
+            take("it", value)
