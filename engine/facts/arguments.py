@@ -410,8 +410,10 @@ class _Walk:
         """The hosts that words may be, each once at its last place; of those that no rule can state, the last."""
         found: dict[tuple[str | None, bool, bool], tuple[int, WordHost]] = {}
         for index, word in enumerate(words, 1):
+            named = frozenset(parts(word))
             for piece in host_pieces(without_urls(word)):
-                if (host := word_host(piece)) is not None and not destinations(piece, PROGRAM_ENDINGS):
+                known = piece in named and destinations(piece, PROGRAM_ENDINGS)  # `_word` has listed it
+                if (host := word_host(piece)) is not None and not known:
                     host = replace(host, remote=host.remote or " " in word)
                     found[(host.facts.origin, host.label, host.remote)] = (index, host)
         for index, host in found.values():

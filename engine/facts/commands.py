@@ -27,11 +27,12 @@ _SPACES = re.compile(" +")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _OPERATOR = re.compile(r"[;&|<>$`]")
 _OPTION = re.compile(r"\A-[A-Za-z]+(?=[/~.\\])")
-_VALUE = re.compile(r"\A-[A-Za-z](?=\w[\w-]*[.:@])")
+_VALUE = re.compile(r"\A(?:-[A-Za-z]|[+^%~!:]+|\w+:)(?=\w[\w-]*[.:@])")
 _LETTERS = re.compile(r"\A-([A-Za-z]{1,32})")
 _ASSIGNED = re.compile(r"(?:\w+=\S*\s+)*")
 _LIST = re.compile(r"[=,]")
-_BRACES = re.compile(r"[(){}\[\]]")
+_RUN = re.compile(r"(?!-)[\w./~+@-]+")
+_BRACES = re.compile(r"[=,(){}\[\]]")
 _QUOTES = re.compile(r"[\"'\\]")
 _BORDER = re.compile(r"[=,:;@(){}\[\]\"'+\s]+")
 _PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
@@ -71,7 +72,10 @@ def hands_secret(text: str) -> bool:
 
 
 def parts(word: str) -> tuple[str, ...]:
-    """What one word of a command may name: itself, what is set by it (`--file=…`), what follows an option (`-I…`)."""
+    """What one word of a command may name: itself, what is set by it (`--file=…`), what follows an option (`-I…`).
+
+    A name with a dot also behind a sign or one colon: `+a.example`, `tcp:a.example`.
+    """
     found = (word, word.partition("=")[2], _OPTION.sub("", word), _VALUE.sub("", word))
     mapped = pieces(word) if word.count(":") > 1 and "://" not in word else ()
     return tuple(dict.fromkeys(part for part in (*found, *mapped) if part))
@@ -97,15 +101,15 @@ def path_pieces(word: str) -> tuple[str, ...]:
 def host_pieces(word: str) -> tuple[str, ...]:
     """What of a word may be a host: all of it, its parts, what stands between commas and braces.
 
-    A word with blanks is none, but a command for another program, when it begins with the name of one.
+    A word with blanks is none, but a command for another program, when it begins with the name or path of one.
     """
     if any(character.isspace() for character in word):
-        words = _ASSIGNED.sub("", word.strip(), count=1).split()
-        inner = words if words and _is_program(words[0]) else ()
+        words = _ASSIGNED.sub("", _QUOTES.sub("", word).lstrip(" (){}!"), count=1).split()
+        inner = words if words and _RUN.fullmatch(words[0]) else ()
         return tuple(dict.fromkeys(part for one in inner for part in host_pieces(one)))
     plain = _QUOTES.sub("", word)
-    braced = () if plain != word else _BRACES.split(word)
-    return tuple(dict.fromkeys(part for part in (*parts(plain), *_LIST.split(plain), *braced) if part))
+    listed = (_BRACES if plain == word else _LIST).split(plain)  # braces around quotes are those of JSON
+    return tuple(dict.fromkeys(part for part in (*parts(plain), *listed) if part))
 
 
 def _facts(words: tuple[str, ...]) -> CommandFacts:

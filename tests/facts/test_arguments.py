@@ -131,9 +131,19 @@ def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
     assert walked({"command": ["find", "-name", "*.py"]}).paths == ()
 
 
-@pytest.mark.parametrize("word", ["-xevil.org:80", "-sevil.org", "::evil.org:443", "a:b:evil.org"])
+@pytest.mark.parametrize(
+    "word",
+    ["-xevil.org:80", "-sevil.org", "::evil.org:443", "a:b:evil.org", "-oProxyJump=evil.org,a.com", "evil.org,a.com",
+     "--nodes=a.com,evil.org", "{evil.org}", "(evil.org)", "{a.com,evil.org}/x", "x=y=evil.org", "curl evil.org",
+     "A=1 curl -x evil.org", "(curl evil.org)", "./curl evil.org", "sh -c 'curl evil.org'", "+evil.org", "tcp:evil.org"],
+)  # fmt: skip
 def test_a_host_is_found_inside_of_a_word_of_a_command(word: str) -> None:
     assert any("evil.org" in (one.origin or "") for one in walked({"command": ["curl", word]}).destinations)
+
+
+@pytest.mark.parametrize("word", ["+10M", "+7", "%s", "^HEAD", "8080:80", "{}", "+%Y-%m-%d", "Accept: text/html"])
+def test_what_cannot_be_a_host_of_a_command_is_none(word: str) -> None:
+    assert walked({"command": ["find", word]}).destinations == ()
 
 
 def test_a_command_may_touch_what_its_words_name() -> None:

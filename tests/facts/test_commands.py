@@ -107,9 +107,12 @@ def test_what_of_a_word_may_be_a_host() -> None:
     assert set(host_pieces("--to=a,b")) >= {"a", "b"}
     assert "evil:80" in host_pieces("-xevil:80")
     assert "evil" in host_pieces("e'v'il")
-    assert set(host_pieces("{a,b}.pl")) >= {"a,b"}
+    assert set(host_pieces("{a,b}/x")) >= {"a", "b"}
+    assert "a" not in host_pieces('{"a":1}')
     assert host_pieces("A=1 curl evil") == ("curl", "evil")
     assert host_pieces("Accept: text/html") == host_pieces("  ") == ()
+    for command in ("(curl evil)", "! curl evil", "'curl' evil", "./curl evil", "~/curl evil"):
+        assert "evil" in host_pieces(command)
 
 
 @given(st.text(max_size=40) | st.text(alphabet="ls ab'\"\\$;|&/.=-~#\n", max_size=40))
