@@ -135,7 +135,8 @@ def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
     "word",
     ["-xevil.org:80", "-sevil.org", "::evil.org:443", "a:b:evil.org", "-oProxyJump=evil.org,a.com", "evil.org,a.com",
      "--nodes=a.com,evil.org", "{evil.org}", "(evil.org)", "{a.com,evil.org}/x", "x=y=evil.org", "curl evil.org",
-     "A=1 curl -x evil.org", "(curl evil.org)", "./curl evil.org", "sh -c 'curl evil.org'", "+evil.org", "tcp:evil.org"],
+     "A=1 curl -x evil.org", "(curl evil.org)", "./curl evil.org", "sh -c 'curl evil.org'",
+     "+evil.org", "tcp:evil.org"],
 )  # fmt: skip
 def test_a_host_is_found_inside_of_a_word_of_a_command(word: str) -> None:
     assert any("evil.org" in (one.origin or "") for one in walked({"command": ["curl", word]}).destinations)
