@@ -94,7 +94,7 @@ class Walked:
     """Everything that was found; `complete` is false when there was more than anybody looks at.
 
     `touches` are the absolute paths that words of texts of `data` would be: for rules that refuse or ask. `unplaced`:
-    some would be paths below a working folder, and none is known.
+    some would be paths below a working folder, and none is known, or they are secrets and not shown.
     """
 
     arguments: tuple[Argument, ...]
@@ -291,14 +291,25 @@ class _Walk:
                 return
             if " " in line.strip() and is_command(line.strip()):
                 self._command(text_facts(line.strip()), "text", at)
-        if not self._look.secret(text):
-            plain = without_urls(text).strip()
-            whole = (plain,) if "/" in plain or (plain.split() == [plain] and not self._in_secret) else ()
-            words = (piece for word in plain.split() if "/" in word for piece in pieces(word))
-            found = dict.fromkeys((*whole, *(word.rstrip(_STOPS) for word in words)))
-            self._touched(found, self.touches, at)
-            relative = (collapsed(one) for one in found if not one.startswith("/"))
-            self.unplaced = self.unplaced or (self._cwd is None and any(path_facts(one, "/").below for one in relative))
+        plain = without_urls(text).strip()
+        words = [word for word in plain.split() if "/" in word]
+        whole: tuple[str, ...] = ()
+        if self._look.secret(text):
+            words = [word for word in words if not self._withheld(word, at)]
+        elif "/" in plain or (plain.split() == [plain] and not self._in_secret):
+            whole = (plain,)
+        found = dict.fromkeys((*whole, *(piece.rstrip(_STOPS) for word in words for piece in pieces(word))))
+        self._touched(found, self.touches, at)
+        relative = (collapsed(one) for one in found if not one.startswith("/"))
+        self.unplaced = self.unplaced or (self._cwd is None and any(path_facts(one, "/").below for one in relative))
+
+    def _withheld(self, word: str, at: _At) -> bool:
+        """Whether a word is a secret, whose paths are not to be shown: it counts as any that it may be."""
+        secret = self._look.secret(word)
+        self.unplaced = self.unplaced or secret
+        if secret and any(looks_like_path(piece) for piece in pieces(word)):
+            self._path("", at)
+        return secret
 
     def _undeclared_path(self, text: str, at: _At) -> None:
         """A path that nobody declared; one that shows only without its disguise is not canonical."""

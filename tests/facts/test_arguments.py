@@ -167,6 +167,22 @@ def test_no_piece_of_a_secret_is_a_path() -> None:
         assert found.commands[0].touches == ("/work/keys/a",)
 
 
+@pytest.mark.parametrize("secret", ["password=hunter2", f"token {TOKEN}", "key=abc123", f"x={TOKEN}"])
+def test_a_secret_in_data_hides_no_path_beside_it(secret: str) -> None:
+    found = walked({"data": f"{secret} read /etc/passwd and secrets/key"})
+    assert found.secrets
+    assert set(found.touches) >= {"/etc/passwd", "/work/secrets/key"}
+    assert "hunter2" not in repr(found)
+    assert (found.unplaced, found.paths) == (False, ())
+
+
+def test_a_secret_of_data_that_may_be_a_path_counts_as_any_and_is_not_shown() -> None:
+    relative = walked({"data": f"password=keys/hunter2 x={TOKEN}"})
+    assert (relative.unplaced, relative.touches, relative.paths) == (True, (), ())
+    absolute = walked({"data": "password=/etc/hunter2"})
+    assert (absolute.touches, [one.canonical for one in absolute.paths]) == ((), [False])
+
+
 @pytest.mark.parametrize("value", [None, [], {}, [None], {"a": None}, [[]]])
 def test_nothing_is_no_address_path_or_command(value: Any) -> None:
     found = walked({"url": value, "path": value, "command": value, "host": value})
