@@ -82,10 +82,11 @@ _TYPES = frozenset(get_args(ArgumentType))
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a walk finds out about secrets in texts, secrets by their name, and where paths lead on this machine."""
+    """How a walk finds out about secrets in texts, by their name and by the option of a program, and about links."""
 
     secret: Callable[[str], bool]
     secret_name: Callable[[str], bool]
+    handed: Callable[[str], bool]
     lead: Callable[[str], Lead]
 
 
@@ -371,7 +372,7 @@ class _Walk:
     def _command(self, facts: CommandFacts, form: Form, at: _At) -> None:
         touches: dict[str, None] = {}
         text = " ".join((*(facts.words or ())[:1], *facts.rest))
-        if hands_secret(text):
+        if hands_secret(text) or self._look.handed(text):
             self.handed = True
             self.secrets.append(Place(id=self._id("secrets", at)))
             facts = replace(facts, canonical=False, words=None)

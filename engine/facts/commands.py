@@ -39,7 +39,6 @@ _PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
 _HANDED = re.compile(
     r"(?i)(?:^|\s)--?(?:[a-z0-9]+[-_])*"
     r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)\s+[^\s-]\S*"
-    r"|(?:^|\s)(?:-u|--user)\s*(?!\d+:\d+(?:\s|$))[^\s:]+:\S+"
     r"|(?:^|\s)\w*(?:password|passwd|passphrase|secret|token|api_?key)=\S+"
 )
 
@@ -67,7 +66,7 @@ def text_facts(text: str) -> CommandFacts:
 
 
 def hands_secret(text: str) -> bool:
-    """Whether a command hands a program a secret in the ways that programs have for it: `--password x`, `-u a:b`."""
+    """Whether a command hands a program a secret by an option or variable whose name says so: `--password x`."""
     return _HANDED.search(text) is not None
 
 

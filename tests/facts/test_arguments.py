@@ -20,7 +20,7 @@ from tests.conftest import FORMS
 
 A, EVIL = "https://a.example.com/", "https://evil.org/"
 SECRET = partial(is_secret, forms=FORMS)
-LOOK = Look(secret=SECRET, secret_name=is_secret_name, lead=lambda _: Lead("none"))
+LOOK = Look(SECRET, is_secret_name, FORMS.handed, lead=lambda _: Lead("none"))
 TYPES = {"text": "text", "url": "url", "host": "host", "path": "path", "command": "command", "data": "data"}
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -205,7 +205,10 @@ def test_what_a_lenient_reader_takes_for_json_is_searched(text: str) -> None:
 
 def test_a_path_has_links_and_its_folder() -> None:
     linked = walk(
-        {"path": "a"}, TYPES, "/work", Look(SECRET, is_secret_name, lead=lambda _: Lead("linked", "/elsewhere"))
+        {"path": "a"},
+        TYPES,
+        "/work",
+        Look(SECRET, is_secret_name, FORMS.handed, lead=lambda _: Lead("linked", "/elsewhere")),
     )
     assert linked.paths[0].model_dump() == {
         "id": "arguments/path",
@@ -265,6 +268,22 @@ def test_secrets_have_a_place_and_no_text(arguments: dict[str, Any], place: str)
     found = walked(arguments)
     assert place in [one.id for one in found.secrets]
     assert TOKEN not in repr(found.secrets) + repr(found.arguments)
+
+
+@pytest.mark.parametrize("option", ["-u bob:hunter2", "--user bob:hunter2", "-ubob:hunter2", "-s -u 'bob:hunter2'"])
+def test_an_option_of_a_program_hands_it_a_secret(option: str) -> None:
+    found = walked({"command": f"curl {option} https://a.example.com/"})
+    assert (found.handed, found.commands[0].canonical, bool(found.secrets)) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["docker run -u app:app img", "docker run --user node:node img", "rsync -u host:/a b", "date -u +%H:%M",
+     "curl -u 1000:1000 x", "sort -u a:b"],
+)  # fmt: skip
+def test_the_option_of_another_program_is_no_secret(command: str) -> None:
+    found = walked({"command": command})
+    assert (found.handed, found.commands[0].canonical, found.secrets) == (False, True, ())
 
 
 @pytest.mark.parametrize("text", ["bob@example.com", "4111 1111 1111 1111", "a plain sentence", ""])
