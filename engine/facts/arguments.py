@@ -354,6 +354,8 @@ class _Walk:
 
     def _found(self, found: list[OriginFacts], at: _At, word: CommandWord | None = None) -> None:
         for facts in found:
+            if not self._room(None, at.level):
+                return
             name = self._id("destinations", at)
             self.destinations.append(Destination(id=name, canonical=facts.canonical, origin=facts.origin, word=word))
 
@@ -409,6 +411,8 @@ class _Walk:
         """The hosts in a word, and the paths that show in one of its parts, each once."""
         found = parts(word)
         for part in found:
+            if not self._room(None, at.level):
+                return
             self._found(destinations(part, PROGRAM_ENDINGS), at)
         for part in dict.fromkeys((*found, *pieces(without_urls(word)))):
             if not self._room(None, at.level):

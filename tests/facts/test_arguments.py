@@ -357,6 +357,15 @@ def test_there_is_an_end_to_what_is_walked(arguments: dict[str, Any], bound: str
     assert len(found.destinations) + len(found.paths) <= walking.FACTS + 2
 
 
+@pytest.mark.parametrize("separator", [":", ",", " "])
+def test_there_is_an_end_to_hosts_in_a_word(separator: str) -> None:
+    hosts = separator.join(f"a{number}.com" for number in range(12_000))
+    found = walked({"command": ["x", f"curl {hosts}" if separator == " " else hosts]})
+    assert not found.complete
+    assert len(found.destinations) <= walking.FACTS
+    assert walked({"command": ["x", separator.join(f"a{number}.com" for number in range(100))]}).complete
+
+
 def test_there_is_an_end_to_levels() -> None:
     value: Any = "x"
     for _ in range(walking.LEVELS - 2):
