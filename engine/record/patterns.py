@@ -45,11 +45,11 @@ _BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}([A-Za-z0-9._~+/=-]{6
 _BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,2})")
 
 ASSIGNED = re.compile(
-    r"(?:(?<![A-Za-z0-9])(?:[kK]ey|KEY|[tT]oken|TOKEN|[sS]ecret|SECRET|[pP]asswor[dt]|PASSWORD|[pP]asswd|PASSWD|[pP]wd|PWD"
-    r"|[pP]assphrase|PASSPHRASE|[sS]ig|SIG|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY|[aA]uth|AUTH)"
+    r"(?:(?<![A-Za-z0-9])(?:[kK]ey|KEY|[tT]oken|TOKEN|[sS]ecret|SECRET|[pP]asswor[dt]|[pP]asswd|[pP]wd|PWD"
+    r"|[A-Z0-9]{0,20}(?:PASSWORD|PASSWD|(?<!BY)(?<!COM)PASS)|[pP]assphrase|PASSPHRASE|[sS]ig|SIG|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY|[aA]uth|AUTH)"
     r"|(?<=[a-z])(?:Key|Token|Secret|Password|Signature))"
     r"[\"']?[ \t]{0,4}=[ \t]{0,4}[\"']?(?!\[redacted:)(?!=)[^\s\"'&;,<>]+"
-    r"|(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|api[_-]?key|secret[_-]?key|client[_-]?secret|access[_-]?token))"
+    r"|(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|secret[_-]?key|client[_-]?secret|access[_-]?token))"
     r"[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?!\[redacted:)(?=[^\s\"',;]{0,64}[0-9])[^\s\"',;]{6,}"
 )
 
