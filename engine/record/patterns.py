@@ -122,11 +122,18 @@ _LABELLED_DIGEST = re.compile(
 )
 _PUBLIC = re.compile(
     r"(?<![A-Za-z0-9])(?:sha(?:1|224|256|384|512)[:-](?:[0-9a-f]{40,128}|[A-Za-z0-9+/]{27,88}={0,2})|h1:[A-Za-z0-9+/]{43}="
+    r"|(?:[0-9a-f]{40}|[0-9a-f]{60}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})(?![A-Za-z0-9])"  # 60: in addresses of PyPI
     r"|data:[a-z0-9.+/-]{1,100};base64,[A-Za-z0-9+/=]+"  # RFC 2397
     r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
     r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy)[A-Za-z0-9+/=]{60,})"  # images, archives, PDF
 )
-_DIGEST_WORD = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}")
+_WAY = re.compile(
+    r"(?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}://|(?<![\w.-])[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/"
+    r"|(?<![\w.~/+-])(?:~|\.{0,2})/(?=[a-z._-]{1,40}/))[^\s\"'<>?#]*"
+)
+"""A URL without its query, or a path: not what looks like one because base64 has slashes too."""
+_STEP = re.compile(r"/|(?<![A-Za-z0-9])[0-9a-f]{7,12}(?![A-Za-z0-9])")
+"""What parts the words of a way: slashes, and the short ids of commits and articles."""
 _REFERENCE = re.compile(r"(?:^|[=:])[ \t]{0,4}[\"']?(?:[$<{%*]|[A-Za-z_][A-Za-z0-9_.]*[(\[])")
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -316,8 +323,9 @@ def _random(text: str) -> Iterator[Span]:
 
 def _random_secrets(text: str) -> Iterator[Span]:
     """Random text but for digests of commits and packages, public keys, and what stands for the bytes of a file."""
-    for match in _RUN.finditer(_blanked(_PUBLIC, text)):
-        if not match[0].isdigit() and _DIGEST_WORD.fullmatch(match[0]) is None and looks_random(match[0]):
+    plain = _WAY.sub(lambda way: _blanked(_STEP, way[0]), _blanked(_PUBLIC, text))
+    for match in _RUN.finditer(plain):
+        if not match[0].isdigit() and looks_random(match[0]):
             yield match.span()
 
 

@@ -71,8 +71,21 @@ HARMLESS = {
     "path": "/srv/data/2026/q3/customer-support-tickets/part-0001-of-0128.parquet",
     "identifier": "org.springframework.security.web.authentication.UsernamePasswordAuthenticationFilter",
     "css": "color: #a1b2c3d4; background: url(/static/logo.9f86d081.svg)",
+    "page of a commit": "https://github.com/psf/requests/commit/3f786850e387550fdab836ed7e6dc881de23001b",
+    "page of a short commit": "https://github.com/nodejs/node/commit/4288c6a26e",
+    "file of a commit": "https://raw.githubusercontent.com/a/b/3f786850e387550fdab836ed7e6dc881de23001b/README.md",
+    "package": f"https://files.pythonhosted.org/packages/63/70/{'2bf7780a' * 7}2913/requests-2.32.3.tar.gz",
+    "article": "https://medium.com/better-programming/understanding-async-await-4f3a2b1c9d8e",
+    "article without a scheme": "medium.com/better-programming/understanding-async-await-4f3a2b1c9d8e",
+    "build": "build-20261122-1530-abcdef0123456789abcdef0123456789abcdef01",
     "numbers": "3.14159265358979323846264338327950288419716939937510",
 }
+
+
+@pytest.mark.parametrize("word", [SECRETS["aws secret key"], SECRETS["random base64"], text(40)])
+@pytest.mark.parametrize("before", ["", "https://a.example.com/v1/", "/srv/data/", "see ", "https://a.example.com/?q="])
+def test_random_text_is_a_secret_in_an_address_or_path_too(before: str, word: str) -> None:
+    assert is_secret(before + word.replace("/", "x" if "/" in before else "/"), FORMS)
 
 
 @pytest.mark.parametrize("name", HARMLESS)
