@@ -28,7 +28,7 @@ from engine.facts.commands import (
     pieces,
     text_facts,
 )
-from engine.facts.destinations import destinations, url_destinations, urls, without_urls
+from engine.facts.destinations import destinations, url_destinations, urls, whole_host, without_urls
 from engine.facts.disguises import undisguised
 from engine.facts.found import (
     Argument,
@@ -384,13 +384,13 @@ class _Walk:
         looked = facts.canonical and (self._cwd is not None or not facts.rest)
         if looked and self._cwd is not None:
             looked = self._followed(self._cwd, touches, at)
-        for word in facts.rest:
+        for index, word in enumerate(facts.rest, 1):
             if not self._room(None, at.level):
                 break
             self.count += 1
-            self._word(word, at)
+            self._word(word, name, index, at)
             if facts.canonical and not hidden:
-                looked = self._touched(path_pieces(without_urls(word)), touches, at) and looked
+                looked = self._touched(path_pieces(without_urls(word, PROGRAM_ENDINGS)), touches, at) and looked
             elif facts.canonical and "/" in word and not self._look.secret(word):
                 looked = self._touched((word,), touches, at) and looked
             else:
@@ -407,14 +407,17 @@ class _Walk:
         )
         self.commands.append(found)
 
-    def _word(self, word: str, at: _At) -> None:
+    def _word(self, word: str, command: str, index: int, at: _At) -> None:
         """The hosts in a word, and the paths that show in one of its parts, each once."""
         found = parts(word)
         for part in found:
             if not self._room(None, at.level):
                 return
-            self._found(destinations(part, PROGRAM_ENDINGS), at)
-        for part in dict.fromkeys((*found, *pieces(without_urls(word)))):
+            if (host := whole_host(part, PROGRAM_ENDINGS)) is not None:
+                remote = not {"@", ":", " "}.isdisjoint(word)
+                self._found([host], at, CommandWord(command=command, index=index, label=False, remote=remote))
+            self._found(urls(part, PROGRAM_ENDINGS), at)
+        for part in dict.fromkeys((*found, *pieces(without_urls(word, PROGRAM_ENDINGS)))):
             if not self._room(None, at.level):
                 return
             if looks_like_path(part) and _PATTERN.search(part) and "://" not in part:
@@ -427,8 +430,8 @@ class _Walk:
         found: dict[tuple[str | None, bool, bool], tuple[int, WordHost]] = {}
         for index, word in enumerate(words, 1):
             named = frozenset(parts(word))
-            for piece in host_pieces(without_urls(word)):
-                known = piece in named and destinations(piece, PROGRAM_ENDINGS)  # `_word` has listed it
+            for piece in host_pieces(without_urls(word, PROGRAM_ENDINGS)):
+                known = piece in named and whole_host(piece, PROGRAM_ENDINGS) is not None  # `_word` has listed it
                 if (host := word_host(piece)) is not None and not known:
                     host = replace(host, remote=host.remote or " " in word)
                     found[(host.facts.origin, host.label, host.remote)] = (index, host)

@@ -147,6 +147,28 @@ def test_what_cannot_be_a_host_of_a_command_is_none(word: str) -> None:
     assert walked({"command": ["find", word]}).destinations == ()
 
 
+@pytest.mark.parametrize(
+    ("word", "remote"),
+    [("a.example.com", False), ("--author=bob@example.com", True), ("Thanks to bob@example.com", True),
+     ("10.0.0.1", False), ("a.example.com:22", True)],
+)  # fmt: skip
+def test_a_host_without_a_scheme_is_a_word_of_its_command(word: str, remote: bool) -> None:  # noqa: FBT001
+    found = next(one for one in walked({"command": ["git", "-1", word]}).destinations if one.word)
+    assert found.word is not None
+    assert found.word.model_dump() == {"command": "arguments/command", "index": 2, "label": False, "remote": remote}
+
+
+def test_a_url_with_a_scheme_is_no_word_of_its_command() -> None:
+    assert [one.word for one in walked({"command": ["git", EVIL]}).destinations] == [None]
+
+
+def test_a_colon_and_one_slash_begin_an_address_only_behind_a_scheme() -> None:
+    found = walked({"command": ["docker", "-v", "/srv:/app"]})
+    assert ({one.path for one in found.paths}, found.destinations) == ({"/srv:/app", "/srv", "/app"}, ())
+    assert [one.canonical for one in walked({"command": ["curl", "sftp:/evil.org"]}).destinations] == [False]
+    assert [one.canonical for one in walked({"command": ["x", "some://evil.org"]}).destinations] == [False]
+
+
 def test_a_command_may_touch_what_its_words_name() -> None:
     assert walked({"command": ["bin/ls", "-l", "keys/a", ".env", "f=x"]}).commands[0].touches == (
         "/work/bin/ls",
