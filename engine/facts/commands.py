@@ -93,7 +93,7 @@ def path_pieces(word: str) -> tuple[str, ...]:
     """
     letters = _LETTERS.match(word)
     glued = () if letters is None else (word[length:] for length in range(2, len(letters[0]) + 1))
-    found = dict.fromkeys((word, *parts(word), *pieces(word), *glued))
+    found = dict.fromkeys((word, *parts(word), *pieces(word), *pieces(_QUOTES.sub("", word)), *glued))
     return tuple(dict.fromkeys(part for one in found for part in (one, _QUOTES.sub("", one)) if part))
 
 

@@ -99,6 +99,8 @@ def test_what_of_a_word_may_be_a_path() -> None:
     assert set(path_pieces("-vofile")) >= {"ofile", "file"}
     assert set(path_pieces("--f=@a,b")) >= {"a", "b"}
     assert "secret/key" in path_pieces("se'cre't\\/key")
+    assert "secrets/key" in path_pieces("cat 'sec'rets/key")
+    assert "secrets/key" in path_pieces('x="sec"rets/k\\ey')
     assert len(path_pieces("-" + "a" * 10_000)) < 50
 
 
