@@ -144,6 +144,11 @@ class SecretForms:
             for pattern in self._with_digit:
                 yield from (match.span() for match in pattern.finditer(text) if _DIGIT.search(match[0]))
 
+    def handed(self, text: str) -> bool:
+        """Whether a command hands a program a secret by one of its options."""
+        pattern = self._handed if self.known else _TOKEN_LIKE
+        return pattern is not None and pattern.search(text) is not None
+
     def none_in(self, text: str) -> bool:
         """Whether `spans` finds nothing; cheap, for text that nearly never holds anything."""
         return self.known and (not self._begins_in(text) or next(self.spans(text), None) is None)

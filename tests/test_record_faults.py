@@ -160,6 +160,23 @@ def test_an_idle_engine_notices_by_itself_that_its_record_is_gone(tmp_path: Path
     assert verify(api.state).ok
 
 
+def test_a_fault_of_the_record_is_not_shared_by_callers_that_are_not_identified(tmp_path: Path, cache: Path) -> None:
+    with serving(tmp_path, cache, env={"AGENTA_AGENT_RUNNER_TOKEN": "a-shared-token"}) as api:
+        back = aside(api.state / DECISIONS)
+        until(lambda: api.ask("GET", "/ready").status == 503)
+        assert [api.decide("license", ALLOWED).status for _ in range(3)] == [503] * 3
+        back()
+        until(lambda: api.ask("GET", "/ready").status == 200)
+        replies = [api.decide("license", ALLOWED) for _ in range(3)]
+        assert [one.status for one in replies] == [401] * 3
+        assert api.stop() == 0
+    recorded = lines(api.state)
+    (again,) = [line for line in recorded if line["kind"] == "replay"]
+    (denied,) = {one.json["decision"]["decision_id"] for one in replies}
+    assert (again["decision_id"], again["times"]) == (denied, 2)
+    assert denied in [line.get("decision_id") for line in recorded if line["kind"] == "decision"]
+
+
 def test_a_second_engine_that_comes_in_because_the_lock_was_removed_breaks_nothing(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,8 @@ class Connection(asyncio.Protocol):
         self._queue: deque[Exchange] = deque()
         self._reading: Exchange | None = None
         self._in_head = False
-        self._head_bytes = 0
+        self._head_bytes = 0  # of the target and the headers that were read
+        self._unfinished = 0  # of reads after the one in which the head began
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._repeated: set[bytes] = set()
@@ -119,8 +120,7 @@ class Connection(asyncio.Protocol):
         if self._gone or (self._last and self._reading is None):
             self._linger(len(data))
             return
-        if self._in_head or self._reading is None:
-            self._head_bytes += len(data)
+        self._unfinished += len(data)
         exchange = self._reading
         before = 0 if exchange is None else exchange.size
         try:
@@ -130,7 +130,7 @@ class Connection(asyncio.Protocol):
             return
         if exchange is not None and exchange is self._reading and exchange.head.chunked:
             self._check_framing(exchange, len(data), exchange.size - before)
-        if self._in_head and self._head_bytes > self._limits.head_bytes:
+        if self._in_head and max(self._head_bytes, self._unfinished) > self._limits.head_bytes:
             self._broken(431, "engine.head_too_large", f"the headers are longer than {self._limits.head_bytes} bytes")
         elif self._busy and not self._paused and (self._queue or self._reading is not None):
             self._paused = True  # sent ahead: read on when the answer is out
@@ -178,7 +178,7 @@ class Connection(asyncio.Protocol):
         if self._primed:
             return
         self._in_head = True
-        self._head_bytes = 0
+        self._head_bytes = self._unfinished = 0
         self._url = b""
         self._headers = {}
         self._repeated = set()
@@ -189,6 +189,7 @@ class Connection(asyncio.Protocol):
         """A part of the request target."""
         if not self._in_head:
             return
+        self._head_bytes += len(url)
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -228,7 +229,7 @@ class Connection(asyncio.Protocol):
         exchange = self._service.open(head, self._peer)
         self._reading = exchange
         self._upgrade = self._parser.should_upgrade() and length != 0 and head.method != "CONNECT"
-        if self._head_bytes > limits.head_bytes + len(self._url) or len(headers) > limits.headers:
+        if self._head_bytes > limits.head_bytes or len(headers) > limits.headers:
             exchange.refuse(_too_large_head(limits), recorded=False)
             self._last = True
         if length is not None and length > exchange.limit:
@@ -271,7 +272,6 @@ class Connection(asyncio.Protocol):
         if self._upgrade:  # it only comes now
             return
         exchange, self._reading = self._reading, None
-        self._head_bytes = 0
         if exchange is None:
             return
         exchange.complete = True
@@ -320,7 +320,7 @@ class Connection(asyncio.Protocol):
                 )
             )
             self._early(self._reading)
-        elif self._in_head and self._head_bytes:
+        elif self._in_head:
             self._broken(408, "engine.head_timeout", "the headers did not arrive in time")
         elif self._busy:
             self._abort()  # an answer that nobody reads

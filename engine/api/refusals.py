@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.record.model import ReplayRecord, timestamp
@@ -45,8 +46,15 @@ class Refusals:
         if window is None:
             decided = asyncio.ensure_future(self._engine.decide(point, refusal, context=context))
             window = self._windows[point, refusal.code] = _Window(decided, self._clock() + self._seconds)
+            decided.add_done_callback(partial(self._drop_unrecorded, point, refusal.code))
         window.again += 1
         return await asyncio.shield(window.answer)
+
+    def _drop_unrecorded(self, point: str, code: str, decided: asyncio.Future[Answer]) -> None:
+        """Share no answer that is not the recorded deny of this code: the next request is decided anew."""
+        failed = decided.cancelled() or decided.exception() is not None
+        if failed or (fault := decided.result().fault) is None or fault.code != code:
+            self._windows.pop((point, code), None)
 
     async def sweep(self, *, end: bool = False) -> None:
         """Record how often the denies of past windows were given again; at the end, those of all windows."""

@@ -28,7 +28,7 @@ from engine.facts.commands import (
     pieces,
     text_facts,
 )
-from engine.facts.destinations import destinations, url_destinations, urls, without_urls
+from engine.facts.destinations import destinations, url_destinations, urls, whole_host, without_urls
 from engine.facts.disguises import undisguised
 from engine.facts.found import (
     Argument,
@@ -82,10 +82,11 @@ _TYPES = frozenset(get_args(ArgumentType))
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a walk finds out about secrets in texts, secrets by their name, and where paths lead on this machine."""
+    """How a walk finds out about secrets in texts, by their name and by the option of a program, and about links."""
 
     secret: Callable[[str], bool]
     secret_name: Callable[[str], bool]
+    handed: Callable[[str], bool]
     lead: Callable[[str], Lead]
 
 
@@ -94,7 +95,7 @@ class Walked:
     """Everything that was found; `complete` is false when there was more than anybody looks at.
 
     `touches` are the absolute paths that words of texts of `data` would be: for rules that refuse or ask. `unplaced`:
-    some would be paths below a working folder, and none is known.
+    some would be paths below a working folder, and none is known, or they are secrets and not shown.
     """
 
     arguments: tuple[Argument, ...]
@@ -291,14 +292,25 @@ class _Walk:
                 return
             if " " in line.strip() and is_command(line.strip()):
                 self._command(text_facts(line.strip()), "text", at)
-        if not self._look.secret(text):
-            plain = without_urls(text).strip()
-            whole = (plain,) if "/" in plain or (plain.split() == [plain] and not self._in_secret) else ()
-            words = (piece for word in plain.split() if "/" in word for piece in pieces(word))
-            found = dict.fromkeys((*whole, *(word.rstrip(_STOPS) for word in words)))
-            self._touched(found, self.touches, at)
-            relative = (collapsed(one) for one in found if not one.startswith("/"))
-            self.unplaced = self.unplaced or (self._cwd is None and any(path_facts(one, "/").below for one in relative))
+        plain = without_urls(text).strip()
+        words = [word for word in plain.split() if "/" in word]
+        whole: tuple[str, ...] = ()
+        if self._look.secret(text):
+            words = [word for word in words if not self._withheld(word, at)]
+        elif "/" in plain or (plain.split() == [plain] and not self._in_secret):
+            whole = (plain,)
+        found = dict.fromkeys((*whole, *(piece.rstrip(_STOPS) for word in words for piece in pieces(word))))
+        self._touched(found, self.touches, at)
+        relative = (collapsed(one) for one in found if not one.startswith("/"))
+        self.unplaced = self.unplaced or (self._cwd is None and any(path_facts(one, "/").below for one in relative))
+
+    def _withheld(self, word: str, at: _At) -> bool:
+        """Whether a word is a secret, whose paths are not to be shown: it counts as any that it may be."""
+        secret = self._look.secret(word)
+        self.unplaced = self.unplaced or secret
+        if secret and any(looks_like_path(piece) for piece in pieces(word)):
+            self._path("", at)
+        return secret
 
     def _undeclared_path(self, text: str, at: _At) -> None:
         """A path that nobody declared; one that shows only without its disguise is not canonical."""
@@ -342,6 +354,8 @@ class _Walk:
 
     def _found(self, found: list[OriginFacts], at: _At, word: CommandWord | None = None) -> None:
         for facts in found:
+            if not self._room(None, at.level):
+                return
             name = self._id("destinations", at)
             self.destinations.append(Destination(id=name, canonical=facts.canonical, origin=facts.origin, word=word))
 
@@ -360,7 +374,7 @@ class _Walk:
     def _command(self, facts: CommandFacts, form: Form, at: _At) -> None:
         touches: dict[str, None] = {}
         text = " ".join((*(facts.words or ())[:1], *facts.rest))
-        if hands_secret(text):
+        if hands_secret(text) or self._look.handed(text):
             self.handed = True
             self.secrets.append(Place(id=self._id("secrets", at)))
             facts = replace(facts, canonical=False, words=None)
@@ -370,13 +384,13 @@ class _Walk:
         looked = facts.canonical and (self._cwd is not None or not facts.rest)
         if looked and self._cwd is not None:
             looked = self._followed(self._cwd, touches, at)
-        for word in facts.rest:
+        for index, word in enumerate(facts.rest, 1):
             if not self._room(None, at.level):
                 break
             self.count += 1
-            self._word(word, at)
+            self._word(word, name, index, at)
             if facts.canonical and not hidden:
-                looked = self._touched(path_pieces(without_urls(word)), touches, at) and looked
+                looked = self._touched(path_pieces(without_urls(word, PROGRAM_ENDINGS)), touches, at) and looked
             elif facts.canonical and "/" in word and not self._look.secret(word):
                 looked = self._touched((word,), touches, at) and looked
             else:
@@ -393,12 +407,17 @@ class _Walk:
         )
         self.commands.append(found)
 
-    def _word(self, word: str, at: _At) -> None:
+    def _word(self, word: str, command: str, index: int, at: _At) -> None:
         """The hosts in a word, and the paths that show in one of its parts, each once."""
         found = parts(word)
         for part in found:
-            self._found(destinations(part, PROGRAM_ENDINGS), at)
-        for part in dict.fromkeys((*found, *pieces(without_urls(word)))):
+            if not self._room(None, at.level):
+                return
+            if (host := whole_host(part, PROGRAM_ENDINGS)) is not None:
+                remote = not {"@", ":", " "}.isdisjoint(word)
+                self._found([host], at, CommandWord(command=command, index=index, label=False, remote=remote))
+            self._found(urls(part, PROGRAM_ENDINGS), at)
+        for part in dict.fromkeys((*found, *pieces(without_urls(word, PROGRAM_ENDINGS)))):
             if not self._room(None, at.level):
                 return
             if looks_like_path(part) and _PATTERN.search(part) and "://" not in part:
@@ -410,8 +429,10 @@ class _Walk:
         """The hosts that words may be, each once at its last place; of those that no rule can state, the last."""
         found: dict[tuple[str | None, bool, bool], tuple[int, WordHost]] = {}
         for index, word in enumerate(words, 1):
-            for piece in host_pieces(without_urls(word)):
-                if (host := word_host(piece)) is not None and not destinations(piece, PROGRAM_ENDINGS):
+            named = frozenset(parts(word))
+            for piece in host_pieces(without_urls(word, PROGRAM_ENDINGS)):
+                known = piece in named and whole_host(piece, PROGRAM_ENDINGS) is not None  # `_word` has listed it
+                if (host := word_host(piece)) is not None and not known:
                     host = replace(host, remote=host.remote or " " in word)
                     found[(host.facts.origin, host.label, host.remote)] = (index, host)
         for index, host in found.values():

@@ -27,18 +27,18 @@ _SPACES = re.compile(" +")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+@-]+(?:/[A-Za-z0-9_.+@-]+)*")
 _OPERATOR = re.compile(r"[;&|<>$`]")
 _OPTION = re.compile(r"\A-[A-Za-z]+(?=[/~.\\])")
-_VALUE = re.compile(r"\A-[A-Za-z](?=\w[\w-]*[.:@])")
+_VALUE = re.compile(r"\A(?:-[A-Za-z]|[+^%~!:]+|\w+:)(?=\w[\w-]*[.:@])")
 _LETTERS = re.compile(r"\A-([A-Za-z]{1,32})")
 _ASSIGNED = re.compile(r"(?:\w+=\S*\s+)*")
 _LIST = re.compile(r"[=,]")
-_BRACES = re.compile(r"[(){}\[\]]")
+_RUN = re.compile(r"(?!-)[\w./~+@-]+")
+_BRACES = re.compile(r"[=,(){}\[\]]")
 _QUOTES = re.compile(r"[\"'\\]")
 _BORDER = re.compile(r"[=,:;@(){}\[\]\"'+\s]+")
 _PIECE = re.compile(r"[^\s;&|<>()'\"`$]+")
 _HANDED = re.compile(
     r"(?i)(?:^|\s)--?(?:[a-z0-9]+[-_])*"
     r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)\s+[^\s-]\S*"
-    r"|(?:^|\s)(?:-u|--user)\s*(?!\d+:\d+(?:\s|$))[^\s:]+:\S+"
     r"|(?:^|\s)\w*(?:password|passwd|passphrase|secret|token|api_?key)=\S+"
 )
 
@@ -66,12 +66,15 @@ def text_facts(text: str) -> CommandFacts:
 
 
 def hands_secret(text: str) -> bool:
-    """Whether a command hands a program a secret in the ways that programs have for it: `--password x`, `-u a:b`."""
+    """Whether a command hands a program a secret by an option or variable whose name says so: `--password x`."""
     return _HANDED.search(text) is not None
 
 
 def parts(word: str) -> tuple[str, ...]:
-    """What one word of a command may name: itself, what is set by it (`--file=…`), what follows an option (`-I…`)."""
+    """What one word of a command may name: itself, what is set by it (`--file=…`), what follows an option (`-I…`).
+
+    A name with a dot also behind a sign or one colon: `+a.example`, `tcp:a.example`.
+    """
     found = (word, word.partition("=")[2], _OPTION.sub("", word), _VALUE.sub("", word))
     mapped = pieces(word) if word.count(":") > 1 and "://" not in word else ()
     return tuple(dict.fromkeys(part for part in (*found, *mapped) if part))
@@ -90,22 +93,22 @@ def path_pieces(word: str) -> tuple[str, ...]:
     """
     letters = _LETTERS.match(word)
     glued = () if letters is None else (word[length:] for length in range(2, len(letters[0]) + 1))
-    found = dict.fromkeys((word, *parts(word), *pieces(word), *glued))
+    found = dict.fromkeys((word, *parts(word), *pieces(word), *pieces(_QUOTES.sub("", word)), *glued))
     return tuple(dict.fromkeys(part for one in found for part in (one, _QUOTES.sub("", one)) if part))
 
 
 def host_pieces(word: str) -> tuple[str, ...]:
     """What of a word may be a host: all of it, its parts, what stands between commas and braces.
 
-    A word with blanks is none, but a command for another program, when it begins with the name of one.
+    A word with blanks is none, but a command for another program, when it begins with the name or path of one.
     """
     if any(character.isspace() for character in word):
-        words = _ASSIGNED.sub("", word.strip(), count=1).split()
-        inner = words if words and _is_program(words[0]) else ()
+        words = _ASSIGNED.sub("", _QUOTES.sub("", word).lstrip(" (){}!"), count=1).split()
+        inner = words if words and _RUN.fullmatch(words[0]) else ()
         return tuple(dict.fromkeys(part for one in inner for part in host_pieces(one)))
     plain = _QUOTES.sub("", word)
-    braced = () if plain != word else _BRACES.split(word)
-    return tuple(dict.fromkeys(part for part in (*parts(plain), *_LIST.split(plain), *braced) if part))
+    listed = (_BRACES if plain == word else _LIST).split(plain)  # braces around quotes are those of JSON
+    return tuple(dict.fromkeys(part for part in (*parts(plain), *listed) if part))
 
 
 def _facts(words: tuple[str, ...]) -> CommandFacts:

@@ -34,6 +34,16 @@ _START = re.compile(
 )
 """A scheme and a slash; schemes that clients follow without one; two slashes that begin an address."""
 
+_TWO_SLASHES = re.compile(r":[\t\r\n]{0,8}[/\\][\t\r\n]{0,8}[/\\]")
+_LENIENT = frozenset(
+    (
+        *("http", "https", "ws", "wss", "ftp", "ftps", "sftp", "scp", "tftp", "file", "gopher", "gophers", "dict"),
+        *("ldap", "ldaps", "imap", "imaps", "pop3", "pop3s", "smtp", "smtps", "smb", "smbs", "telnet", "mqtt", "mqtts"),
+        *("rtsp", "rtmp", "rtmps", "git", "ssh", "svn", "rsync"),
+    )
+)
+"""Schemes of which clients take an address with one slash too. In a word, `src:/app` is a folder or another host."""
+
 _RUN = re.compile(r"[^\s\"<>`]*")
 _HEAD = re.compile(r"[^/?#\s]*:?[/\\]{0,3}[^/\\?#\s\"<>`]*")
 _QUERY = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-F]{2})+")
@@ -55,26 +65,30 @@ def url_destinations(text: str) -> list[OriginFacts]:
 
 def destinations(text: str, endings: frozenset[str] = FILE_ENDINGS) -> list[OriginFacts]:
     """The host that a text is, then all URLs in it; `endings` are those of file names. Never raises."""
+    host = whole_host(text, endings)
+    return [*([] if host is None else [host]), *urls(text, endings)]
+
+
+def whole_host(text: str, endings: frozenset[str] = FILE_ENDINGS) -> OriginFacts | None:
+    """The host that a text is as a whole, without a scheme, also in disguise; None for any other text."""
     if _HINT.search(text) is None:
-        return []
-    found = [_origin(run) for _, run in _found(text)]
+        return None
     whole = text.strip()
     if (host := bare_host(whole, endings)) is not None:
-        return [host, *found]
+        return host
     plain = undisguised(whole)
-    hidden = plain != whole and bare_host(plain.strip(), endings) is not None
-    return [_REFUSED, *found] if hidden else found
+    return _REFUSED if plain != whole and bare_host(plain.strip(), endings) is not None else None
 
 
-def urls(text: str) -> list[OriginFacts]:
+def urls(text: str, endings: frozenset[str] = FILE_ENDINGS) -> list[OriginFacts]:
     """All URLs in a text, and nothing that is only a host."""
-    return [_origin(run) for _, run in _found(text)] if _HINT.search(text) else []
+    return [_origin(run) for _, run in _found(text, endings)] if _HINT.search(text) else []
 
 
-def without_urls(text: str) -> str:
+def without_urls(text: str, endings: frozenset[str] = FILE_ENDINGS) -> str:
     """The text with a space in the place of each URL."""
     pieces, position = [], 0
-    for start, run in islice(_runs(text), MOST):
+    for start, run in islice(_runs(text, endings), MOST):
         if start >= position:
             pieces.append(text[position:start])
             position = start + len(run)
@@ -85,27 +99,28 @@ def _origin(run: str | None) -> OriginFacts:
     return _REFUSED if run is None else url_origin(run)
 
 
-def _found(text: str) -> list[tuple[int, str | None]]:
+def _found(text: str, endings: frozenset[str] = FILE_ENDINGS) -> list[tuple[int, str | None]]:
     """Each URL once, with its place; None for one that shows only without its disguise, or that is too many."""
-    runs = list(islice(_runs(text), MOST))
+    runs = list(islice(_runs(text, endings), MOST))
     found: dict[str, int] = {}
     for start, run in runs:
         found.setdefault(run, start)
     heads = {_head(run) for run in found}
     plain = undisguised(text)
-    hidden = plain != text and any(_head(run) not in heads for _, run in islice(_runs(plain), MOST))
+    hidden = plain != text and any(_head(run) not in heads for _, run in islice(_runs(plain, endings), MOST))
     rest: list[tuple[int, str | None]] = [(-1, None)] if hidden or len(runs) == MOST else []
     return [*((start, run) for run, start in found.items()), *rest]
 
 
-def _runs(text: str) -> Iterator[tuple[int, str]]:
+def _runs(text: str, endings: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Where URLs begin, and each as far as one can reach; one in the query of another is one too."""
     for match in _START.finditer(text):
         start = match.start()
         if match["colon"]:
             before = text[max(0, start - _SCHEME) : start]
             scheme = before[len(before.rstrip(_SCHEME_CHARACTERS)) :].lstrip(string.digits + "+.-")
-            if not scheme:
+            lenient = endings is FILE_ENDINGS or scheme.lower() in _LENIENT
+            if not scheme or not (lenient or _TWO_SLASHES.match(text, start)):
                 continue
             start -= len(scheme)
         run = _RUN.match(text, start, start + LONGEST + 1)

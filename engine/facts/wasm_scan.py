@@ -13,7 +13,7 @@ from engine.facts.code_scan_items import DEPTH, NODES, Found, ScanError, ScanFac
 from engine.facts.code_scan_text import kinds, web_addresses
 
 _TOKEN = re.compile(
-    r'(?P<blank>[ \t\r\n]+|;;[^\n]*)|(?P<block>\(;)|(?P<word>[()])|(?P<text>"(?:[^"\\\n]|\\.)*")'
+    r'(?P<blank>[ \t\r\n]+|;;[^\r\n]*)|(?P<block>\(;)|(?P<word>[()])|(?P<text>"(?:[^"\\\n]|\\.)*")'
     r"|(?P<atom>[!#-'*-:<-~]+)",
 )
 _EDGE = re.compile(r"\(;|;\)")

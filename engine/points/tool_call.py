@@ -127,7 +127,7 @@ def gather(request: ToolCallRequest, world: World) -> Gathered:
         call.arguments or {},
         world.argument_types(call.tool),
         request.cwd,
-        Look(secret=partial(is_secret, forms=world.forms), secret_name=is_secret_name, lead=_lead(world)),
+        Look(partial(is_secret, forms=world.forms), is_secret_name, world.forms.handed, _lead(world)),
     )
     hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), world.forms)
     gathered = ToolCallInput(

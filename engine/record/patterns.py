@@ -45,12 +45,14 @@ _BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}([A-Za-z0-9._~+/=-]{6
 _BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,2})")
 
 ASSIGNED = re.compile(
-    r"(?:(?<![A-Za-z0-9])(?:[kK]ey|KEY|[tT]oken|TOKEN|[sS]ecret|SECRET|[pP]asswor[dt]|PASSWORD|[pP]asswd|PASSWD|[pP]wd|PWD"
-    r"|[pP]assphrase|PASSPHRASE|[sS]ig|SIG|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY|[aA]uth|AUTH)"
-    r"|(?<=[a-z])(?:Key|Token|Secret|Password|Signature))"
-    r"[\"']?[ \t]{0,4}=[ \t]{0,4}[\"']?(?!\[redacted:)(?!=)[^\s\"'&;,<>]+"
-    r"|(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|api[_-]?key|secret[_-]?key|client[_-]?secret|access[_-]?token))"
-    r"[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?!\[redacted:)(?=[^\s\"',;]{0,64}[0-9])[^\s\"',;]{6,}"
+    r"(?:(?:(?<![A-Za-z0-9])(?:(?P<weak>[kK]ey|KEY|[tT]oken|TOKEN|[sS]ig|SIG|[aA]uth|AUTH)|(?P<name>[sS]ecret|SECRET"
+    r"|[pP]asswor[dt]|[pP]asswd|[pP]wd|PWD|[A-Z0-9]{0,20}(?:PASSWORD|PASSWD|(?<!BY)(?<!COM)PASS)|[pP]assphrase"
+    r"|PASSPHRASE|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY))"
+    r"|(?<=[a-z])(?:(?P<weaker>Key|Token)|Secret|Password|Signature))"
+    r"[\"']?[ \t]{0,4}=(?P<sign>[ \t]{0,4}[\"']?)(?!\[redacted:)(?!=)(?P<value>[^\s\"'&;,<>]+))"
+    r"|(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|secret[_-]?key|client[_-]?secret"
+    r"|access[_-]?token))[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?!\[redacted:)"
+    r"(?=[^\s\"',;]{0,64}[0-9])(?P<told>[^\s\"',;]{6,})"
 )
 
 _VERDICTS = frozenset(
@@ -62,10 +64,10 @@ _VERDICTS = frozenset(
         "if important in incorrect insecure int invalid is it its kept known least long longer lost managed masked "
         "max maximum may min mine minimum missing must my needed never new nil no none not null object of off ok okay "
         "old on only optional or our out plain private protected provided read redacted required reset right safe "
-        "salted same secret secure see sent set shared short should shown so some stale stored str string strong "
-        "stronger text that the their then there this to too true type undefined unknown unset until up updated use "
-        "used user using valid value varchar verified via was we weak weaker were what when where which who why will "
-        "with without wrong xxx yes yet you your ",
+        "salted same secret secure see sent set shared short should shown so some specified stale stored str string "
+        "strong stronger text that the their then there this to too true type undefined unknown unset until up updated "
+        "use used user using valid value varchar verified via was we weak weaker were what when where which who why "
+        "will with without wrong xxx yes yet you your ",
     )
 )
 """What is said about a password, or stands for one, and is none."""
@@ -122,12 +124,26 @@ _LABELLED_DIGEST = re.compile(
 )
 _PUBLIC = re.compile(
     r"(?<![A-Za-z0-9])(?:sha(?:1|224|256|384|512)[:-](?:[0-9a-f]{40,128}|[A-Za-z0-9+/]{27,88}={0,2})|h1:[A-Za-z0-9+/]{43}="
+    r"|(?:[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{60}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})(?![A-Za-z0-9])"
     r"|data:[a-z0-9.+/-]{1,100};base64,[A-Za-z0-9+/=]+"  # RFC 2397
     r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
     r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy)[A-Za-z0-9+/=]{60,})"  # images, archives, PDF
+    r"|abcdefghijklmnopqrstuvwxyz|ABCDEFGHIJKLMNOPQRSTUVWXYZ|0123456789"
 )
-_DIGEST_WORD = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}")
-_REFERENCE = re.compile(r"(?:^|[=:])[ \t]{0,4}[\"']?(?:[$<{%*]|[A-Za-z_][A-Za-z0-9_.]*[(\[])")
+_WAY = re.compile(
+    r"(?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}://|(?<![\w.-])[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/"
+    r"|(?<![\w.~/+-])(?:~|\.{0,2})/(?=[a-z._-]{1,40}/))[^\s\"'<>?#]*"
+)
+"""A URL without its query, or a path: not what looks like one because base64 has slashes too."""
+_STEP = re.compile(r"/|(?<![A-Za-z0-9])[0-9a-f]{7,12}(?![A-Za-z0-9])")
+"""What parts the words of a way: slashes, and the short ids of commits and articles."""
+_REFERENCE = re.compile(
+    r"[\"']?(?:[$<{%*]|[A-Za-z_][A-Za-z0-9_.]*[(\[])|[&(\[]|[fF][rR]?[\"']|(?:await|lambda|new|not|yield)(?=[ \t:])"
+)
+_DOTTED = re.compile(r"[A-Za-z_$][A-Za-z_$]*(?:\??\.[A-Za-z_$]+)*")
+_CLOSED = re.compile(r"[)\]}:.]")
+_FILE = re.compile(r"[A-Za-z_.~/-]+|[0-9]+(?:\.[0-9]+)+")
+_OPERATORS = frozenset({"and", "else", "if", "in", "is", "not", "or"})
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _BASE32 = re.compile(r"(?=[A-Z]*[2-7])[A-Z2-7]+")
@@ -145,6 +161,10 @@ _ENTROPY = 3.0
 
 _VOWEL_RATE = 0.25
 """Vowels a letter: English words have about 0.4, random letters 0.23."""
+
+_SHORT_KEY = 7
+_LONG_KEY = 12
+"""Characters from which a value called `key` or `token` counts: with letters and digits, and whatever it is."""
 
 _OPAQUE = 20
 """Characters from which a word after `Bearer` is a token even without a digit."""
@@ -227,9 +247,32 @@ def _headers(text: str) -> Iterator[Span]:
 def _assigned_secrets(text: str) -> Iterator[Span]:
     """Assignments but for names of values, calls, references, and what is said about a password."""
     for match in ASSIGNED.finditer(text):
-        if match[0].rpartition("=")[2].strip(" \t\"'").lower() in _VERDICTS or _REFERENCE.search(match[0]):
-            continue
-        yield match.span()
+        kind = "told" if match["value"] is None else "value"
+        named = kind == "value" and _names_a_value(match, text[match.end() : match.end() + 1])
+        if not named and not _REFERENCE.match(text, match.start(kind)):
+            yield match.span()
+
+
+def _names_a_value(match: re.Match[str], behind: str) -> bool:
+    """Whether what is assigned is said about a password, is too plain for a key, or is a variable of a program."""
+    value, sign = match["value"], match["sign"]
+    said = _CLOSED.split(value, maxsplit=1)[0].lower()
+    if said in _VERDICTS:
+        return True
+    weak = match["weak"] or match["weaker"]
+    if weak and (_FILE.fullmatch(value) or not _is_opaque(value)):
+        return True
+    bare = re.split(r"[)\]}:]", value, maxsplit=1)[0].rstrip(".")
+    if sign.endswith(("'", '"')) or not _DOTTED.fullmatch(bare):
+        return False
+    spaced, in_brackets = sign != "", bare != value or behind in {",", "(", "["}
+    return bool(weak) or spaced or in_brackets or "." in bare or (match["name"] or "").lower() in bare.lower()
+
+
+def _is_opaque(value: str) -> bool:
+    """Whether a value may be a key: seven letters and digits or more, or many characters."""
+    mixed = any(one.isdigit() for one in value) and any(one.isalpha() for one in value)
+    return len(value) >= _LONG_KEY or (mixed and len(value) >= _SHORT_KEY)
 
 
 def _logins(text: str) -> Iterator[Span]:
@@ -253,8 +296,21 @@ def _spoken(text: str) -> Iterator[Span]:
         if words[1:] and words[0] == "correct":
             del words[0]
         said = words[: 1 if match[1] is None else 3]
-        if said and not _REFERENCE.match(match[2]) and _VERDICTS.isdisjoint(said):
-            yield match.span()
+        if not said or _REFERENCE.match(match[2]) or not _VERDICTS.isdisjoint(said) or _is_expression(match, words):
+            continue
+        yield match.span()
+
+
+def _is_expression(match: re.Match[str], words: list[str]) -> bool:
+    """Whether a program says what a password is: `=` and a name alone or before an operator, or a name with dots."""
+    name, sign = _LETTERS.findall(match[0])[0].lower(), match[0][: match.start(2) - match.start()]
+    first = words[0].rstrip(")]}:")
+    if "=" in sign and first.startswith("="):
+        return True
+    if match[1] is not None or _DOTTED.fullmatch(first) is None or match[2][0] in "\"'":
+        return False
+    alone = len(words) == 1 or not words[1].isalpha() or words[1] in _OPERATORS
+    return name in first or (alone and ("=" in sign or "." in first))
 
 
 def _seeds(text: str) -> Iterator[Span]:
@@ -316,8 +372,9 @@ def _random(text: str) -> Iterator[Span]:
 
 def _random_secrets(text: str) -> Iterator[Span]:
     """Random text but for digests of commits and packages, public keys, and what stands for the bytes of a file."""
-    for match in _RUN.finditer(_blanked(_PUBLIC, text)):
-        if not match[0].isdigit() and _DIGEST_WORD.fullmatch(match[0]) is None and looks_random(match[0]):
+    plain = _WAY.sub(lambda way: _blanked(_STEP, way[0]), _blanked(_PUBLIC, text))
+    for match in _RUN.finditer(plain):
+        if not match[0].isdigit() and looks_random(match[0]):
             yield match.span()
 
 

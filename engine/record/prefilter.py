@@ -13,7 +13,7 @@ patterns.py needs to look past a quote.
     seed phrase                twelve short words in a row
     bearer, basic              that word and a space
     header, `password: …`      one of the names of secrets
-    assignment                 an equals sign, and a match of its pattern
+    assignment                 an equals sign or a short name, and a match of its pattern
     user in a URL, DSN, mail   an at sign, and a match of their patterns
     card                       13 to 19 digits on their own, the first 2 to 6; or its groups of digits
     random text                33 letters and digits in a row, and the same judgment as in the walk
@@ -162,7 +162,8 @@ def _begun(words: str) -> bool:
 
 
 def _assigned_or_addressed(words: str) -> bool:
-    if "=" in words and ASSIGNED.search(words):
+    small = words.lower()
+    if ("=" in words or "oken" in small or "pwd" in small) and ASSIGNED.search(words):
         return True
     if "@" not in words:
         return False

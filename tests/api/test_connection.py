@@ -73,6 +73,27 @@ def test_what_is_no_request_within_bounds_is_refused_and_the_connection_closed(a
     alive(api)
 
 
+def unread(api: Serving, connection: socket.socket) -> int:
+    """Bytes that the engine has not read from its end of a connection yet."""
+    port = f":{connection.getsockname()[1]:04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    ends = [row for row in rows if row[1].endswith(f":{api.port:04X}") and row[2].endswith(port)]
+    return int(ends[0][4].partition(":")[2], 16)
+
+
+def test_a_body_that_comes_with_the_end_of_the_head_is_no_head(api: Serving) -> None:
+    body = BODY + b" " * (60 << 10)
+    whole = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    for first in (1, 20, len(HEAD), len(whole) - len(body), len(whole) - len(body) + 1):
+        with connect(api) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sendall(whole[:first])
+            until(lambda: unread(api, connection) == 0)
+            connection.sendall(whole[first:])
+            connection.shutdown(socket.SHUT_WR)
+            assert status(read_all(connection)) == 200
+
+
 def test_repeated_headers_that_matter_are_refused(api: Serving) -> None:
     for header in (b"Content-Type: application/json", b"X-Run-ID: a", b"X-Request-ID: a"):
         twice = WHOLE.replace(b"\r\n", b"\r\n" + header + b"\r\n" + header + b"\r\n", 1).replace(

@@ -83,6 +83,16 @@ def test_every_import_is_found_however_it_is_written() -> None:
     assert [one.id for one in found.members] == ["env.one", "env.two"]
 
 
+@needs("wasmtime")
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", ";)", "\t"])
+def test_a_comment_ends_where_wasmtime_ends_it(end: str) -> None:
+    import wasmtime
+
+    code = f"(module ;; (; x{end}{IMPORT}\n)"
+    imports = wasmtime.Module(wasmtime.Engine(), wasmtime.wat2wasm(code)).imports
+    assert [one.name for one in imports] == [one.id.partition(".")[2] for one in scan("wasm", code).members]
+
+
 def test_nesting_and_size_end_the_scan() -> None:
     assert scan("wasm", "(" * 300 + ")" * 300).problem == "too_deep"
     assert scan("wasm", "()" * 30_000).problem == "too_large"

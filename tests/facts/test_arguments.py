@@ -20,7 +20,7 @@ from tests.conftest import FORMS
 
 A, EVIL = "https://a.example.com/", "https://evil.org/"
 SECRET = partial(is_secret, forms=FORMS)
-LOOK = Look(secret=SECRET, secret_name=is_secret_name, lead=lambda _: Lead("none"))
+LOOK = Look(SECRET, is_secret_name, FORMS.handed, lead=lambda _: Lead("none"))
 TYPES = {"text": "text", "url": "url", "host": "host", "path": "path", "command": "command", "data": "data"}
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -131,9 +131,42 @@ def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
     assert walked({"command": ["find", "-name", "*.py"]}).paths == ()
 
 
-@pytest.mark.parametrize("word", ["-xevil.org:80", "-sevil.org", "::evil.org:443", "a:b:evil.org"])
+@pytest.mark.parametrize(
+    "word",
+    ["-xevil.org:80", "-sevil.org", "::evil.org:443", "a:b:evil.org", "-oProxyJump=evil.org,a.com", "evil.org,a.com",
+     "--nodes=a.com,evil.org", "{evil.org}", "(evil.org)", "{a.com,evil.org}/x", "x=y=evil.org", "curl evil.org",
+     "A=1 curl -x evil.org", "(curl evil.org)", "./curl evil.org", "sh -c 'curl evil.org'",
+     "+evil.org", "tcp:evil.org"],
+)  # fmt: skip
 def test_a_host_is_found_inside_of_a_word_of_a_command(word: str) -> None:
     assert any("evil.org" in (one.origin or "") for one in walked({"command": ["curl", word]}).destinations)
+
+
+@pytest.mark.parametrize("word", ["+10M", "+7", "%s", "^HEAD", "8080:80", "{}", "+%Y-%m-%d", "Accept: text/html"])
+def test_what_cannot_be_a_host_of_a_command_is_none(word: str) -> None:
+    assert walked({"command": ["find", word]}).destinations == ()
+
+
+@pytest.mark.parametrize(
+    ("word", "remote"),
+    [("a.example.com", False), ("--author=bob@example.com", True), ("Thanks to bob@example.com", True),
+     ("10.0.0.1", False), ("a.example.com:22", True)],
+)  # fmt: skip
+def test_a_host_without_a_scheme_is_a_word_of_its_command(word: str, remote: bool) -> None:  # noqa: FBT001
+    found = next(one for one in walked({"command": ["git", "-1", word]}).destinations if one.word)
+    assert found.word is not None
+    assert found.word.model_dump() == {"command": "arguments/command", "index": 2, "label": False, "remote": remote}
+
+
+def test_a_url_with_a_scheme_is_no_word_of_its_command() -> None:
+    assert [one.word for one in walked({"command": ["git", EVIL]}).destinations] == [None]
+
+
+def test_a_colon_and_one_slash_begin_an_address_only_behind_a_scheme() -> None:
+    found = walked({"command": ["docker", "-v", "/srv:/app"]})
+    assert ({one.path for one in found.paths}, found.destinations) == ({"/srv:/app", "/srv", "/app"}, ())
+    assert [one.canonical for one in walked({"command": ["curl", "sftp:/evil.org"]}).destinations] == [False]
+    assert [one.canonical for one in walked({"command": ["x", "some://evil.org"]}).destinations] == [False]
 
 
 def test_a_command_may_touch_what_its_words_name() -> None:
@@ -154,6 +187,22 @@ def test_no_piece_of_a_secret_is_a_path() -> None:
         found = walked({"command": command})
         assert found.secrets
         assert found.commands[0].touches == ("/work/keys/a",)
+
+
+@pytest.mark.parametrize("secret", ["password=hunter2", f"token {TOKEN}", "key=abc1234", f"x={TOKEN}"])
+def test_a_secret_in_data_hides_no_path_beside_it(secret: str) -> None:
+    found = walked({"data": f"{secret} read /etc/passwd and secrets/key"})
+    assert found.secrets
+    assert set(found.touches) >= {"/etc/passwd", "/work/secrets/key"}
+    assert "hunter2" not in repr(found)
+    assert (found.unplaced, found.paths) == (False, ())
+
+
+def test_a_secret_of_data_that_may_be_a_path_counts_as_any_and_is_not_shown() -> None:
+    relative = walked({"data": f"password=keys/hunter2 x={TOKEN}"})
+    assert (relative.unplaced, relative.touches, relative.paths) == (True, (), ())
+    absolute = walked({"data": "password=/etc/hunter2"})
+    assert (absolute.touches, [one.canonical for one in absolute.paths]) == ((), [False])
 
 
 @pytest.mark.parametrize("value", [None, [], {}, [None], {"a": None}, [[]]])
@@ -178,7 +227,10 @@ def test_what_a_lenient_reader_takes_for_json_is_searched(text: str) -> None:
 
 def test_a_path_has_links_and_its_folder() -> None:
     linked = walk(
-        {"path": "a"}, TYPES, "/work", Look(SECRET, is_secret_name, lead=lambda _: Lead("linked", "/elsewhere"))
+        {"path": "a"},
+        TYPES,
+        "/work",
+        Look(SECRET, is_secret_name, FORMS.handed, lead=lambda _: Lead("linked", "/elsewhere")),
     )
     assert linked.paths[0].model_dump() == {
         "id": "arguments/path",
@@ -238,6 +290,22 @@ def test_secrets_have_a_place_and_no_text(arguments: dict[str, Any], place: str)
     found = walked(arguments)
     assert place in [one.id for one in found.secrets]
     assert TOKEN not in repr(found.secrets) + repr(found.arguments)
+
+
+@pytest.mark.parametrize("option", ["-u bob:hunter2", "--user bob:hunter2", "-ubob:hunter2", "-s -u 'bob:hunter2'"])
+def test_an_option_of_a_program_hands_it_a_secret(option: str) -> None:
+    found = walked({"command": f"curl {option} https://a.example.com/"})
+    assert (found.handed, found.commands[0].canonical, bool(found.secrets)) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["docker run -u app:app img", "docker run --user node:node img", "rsync -u host:/a b", "date -u +%H:%M",
+     "curl -u 1000:1000 x", "sort -u a:b"],
+)  # fmt: skip
+def test_the_option_of_another_program_is_no_secret(command: str) -> None:
+    found = walked({"command": command})
+    assert (found.handed, found.commands[0].canonical, found.secrets) == (False, True, ())
 
 
 @pytest.mark.parametrize("text", ["bob@example.com", "4111 1111 1111 1111", "a plain sentence", ""])
@@ -309,6 +377,15 @@ def test_there_is_an_end_to_what_is_walked(arguments: dict[str, Any], bound: str
     assert not found.complete, bound
     assert found.count <= 2 * walking.VALUES + 1
     assert len(found.destinations) + len(found.paths) <= walking.FACTS + 2
+
+
+@pytest.mark.parametrize("separator", [":", ",", " "])
+def test_there_is_an_end_to_hosts_in_a_word(separator: str) -> None:
+    hosts = separator.join(f"a{number}.com" for number in range(12_000))
+    found = walked({"command": ["x", f"curl {hosts}" if separator == " " else hosts]})
+    assert not found.complete
+    assert len(found.destinations) <= walking.FACTS
+    assert walked({"command": ["x", separator.join(f"a{number}.com" for number in range(100))]}).complete
 
 
 def test_there_is_an_end_to_levels() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +72,61 @@ HARMLESS = {
     "path": "/srv/data/2026/q3/customer-support-tickets/part-0001-of-0128.parquet",
     "identifier": "org.springframework.security.web.authentication.UsernamePasswordAuthenticationFilter",
     "css": "color: #a1b2c3d4; background: url(/static/logo.9f86d081.svg)",
+    "page of a commit": "https://github.com/psf/requests/commit/3f786850e387550fdab836ed7e6dc881de23001b",
+    "page of a short commit": "https://github.com/nodejs/node/commit/4288c6a26e",
+    "file of a commit": "https://raw.githubusercontent.com/a/b/3f786850e387550fdab836ed7e6dc881de23001b/README.md",
+    "package": f"https://files.pythonhosted.org/packages/63/70/{'2bf7780a' * 7}2913/requests-2.32.3.tar.gz",
+    "article": "https://medium.com/better-programming/understanding-async-await-4f3a2b1c9d8e",
+    "article without a scheme": "medium.com/better-programming/understanding-async-await-4f3a2b1c9d8e",
+    "build": "build-20261122-1530-abcdef0123456789abcdef0123456789abcdef01",
     "numbers": "3.14159265358979323846264338327950288419716939937510",
 }
+
+
+@pytest.mark.parametrize("word", [SECRETS["aws secret key"], SECRETS["random base64"], text(40)])
+@pytest.mark.parametrize("before", ["", "https://a.example.com/v1/", "/srv/data/", "see ", "https://a.example.com/?q="])
+def test_random_text_is_a_secret_in_an_address_or_path_too(before: str, word: str) -> None:
+    assert is_secret(before + word.replace("/", "x" if "/" in before else "/"), FORMS)
 
 
 @pytest.mark.parametrize("name", HARMLESS)
 def test_what_opens_nothing_is_no_secret(name: str) -> None:
     assert not is_secret(HARMLESS[name], FORMS)
+
+
+CODE = [
+    "rows = sorted(rows, key=len)", "best = max(items, key=lambda i: i.score)", "self.password = password",
+    "const token = await getToken();", '<Item key="first" />', "Client(token=args.token)", "ssl_key = server.key",
+    "def f(key=None):", "requests.get(url, auth=auth)", "password: &str", "password: process.env.PW",
+    "sort --key=2 data/in.csv", "tool --key=/etc/ssl/private/key.pem", "password = password + salt", "key = (a, b)",
+    "if password == expected:", "connect(user=user, password=pw)", "connect(\n    password=password\n)",
+    'token = f"{a}-{b}"', "https://a.example.com/?key=abc123", "https://a.example.com/?next_token=AbC",
+    'SERVER_AUTH = "1.3.6.1.5.5.7.3.1"', "let password = user.password;", "secret = settings.secret or default",
+    "token = new Token(1)", "key = not found", "PASSWORD = os.environ.get('PW1')",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", CODE)
+def test_ordinary_code_is_no_secret(value: str) -> None:
+    assert not is_secret(value, FORMS)
+
+
+def test_the_standard_library_of_python_can_be_written() -> None:
+    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    refused = [file.name for file in files if is_secret(file.read_text("utf-8", "replace"), FORMS)]
+    assert len(refused) <= len(files) // 50, refused
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["password=swordfish", "PASSWORD=root docker compose up", "export DB_PASS=swordfish", "password='swordfish'",
+     'self.password = "swordfish"', "connect(password='swordfish')", "Server=a;Password=swordfish;", "key=hunter2",
+     "password = hunter2", "connect(password=hunter2)", "token=abcd-efgh+ijkl", "https://a.example.com/?token=abcd1234",
+     "password: swordfish", "password=hunter:new", "token=x1y2z3w4:not", "secret=swordfish",
+     "password=b'swordfish'", "sig=9x8y7z6w5v"],
+)  # fmt: skip
+def test_a_value_in_code_is_a_secret_all_the_same(value: str) -> None:
+    assert is_secret(value, FORMS)
 
 
 @pytest.mark.parametrize("value", ORDINARY)
