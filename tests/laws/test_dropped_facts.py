@@ -91,7 +91,8 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("commands.[].form", "commands.[].id", "destinations.[].id", "paths.[].id"),
         ),
         EITHER: (
-            *("call.unplaced", "destinations.[].canonical", "destinations.[].origin", "destinations.[].word.index"),
+            *("call.unplaced", "destinations.[].canonical", "destinations.[].origin", "destinations.[].word"),
+            *("destinations.[].word.command", "destinations.[].word.index"),
             *("destinations.[].word.label", "destinations.[].word.remote"),
             *("environment.checkpoint", "environment.reset"),
         ),
