@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from engine.drive import BATCH_ITEMS, SLOW_CALLS, Ask, Call, Pace, Reply, Steps, off_loop, run_all, run_all_async
+from engine.drive import BATCH_ITEMS, SLOW_CALLS, Ask, Call, Reply, Steps, off_loop, run_all, run_all_async
 from engine.errors import DecideError
+from engine.model import Pace
 
 SECONDS = 20.0
 """Far more than threads need to meet."""

@@ -15,11 +15,11 @@ from typing import Any, Literal, cast
 import pytest
 
 from engine.canonical import RawJson
-from engine.drive import Call, Pace, run
+from engine.drive import Call, run
 from engine.engine import AsyncEngine, Engine
 from engine.errors import GatherError, StateError
 from engine.flow import HEAVY_BYTES, Answer, Context
-from engine.model import Caller, Mode, Permit, Result, Via
+from engine.model import Caller, Mode, Pace, Permit, Result, Via
 from engine.once import answer_once
 from engine.points.registry import POINTS
 from engine.record.verify import verify

@@ -89,7 +89,7 @@ def test_a_comment_ends_where_wasmtime_ends_it(end: str) -> None:
     import wasmtime
 
     code = f"(module ;; (; x{end}{IMPORT}\n)"
-    imports = wasmtime.Module(wasmtime.Engine(), wasmtime.wat2wasm(code)).imports
+    imports = wasmtime.Module(wasmtime.Engine(), bytes(wasmtime.wat2wasm(code))).imports
     assert [one.name for one in imports] == [one.id.partition(".")[2] for one in scan("wasm", code).members]
 
 
