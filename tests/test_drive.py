@@ -86,7 +86,7 @@ def test_a_batch_is_answered_item_by_item_or_not_at_all(opa: Opa, defined: bool)
 
 
 def test_each_pace_has_threads_of_its_own() -> None:
-    """Short and slow calls run at once, as many slow ones as there are threads for; heavy ones take turns."""
+    """Short, slow and bundle calls run at once, as many as there are threads for; heavy ones take turns."""
 
     async def threads(pace: Pace, meeting: int, count: int) -> set[str]:
         barrier, handed = threading.Barrier(meeting), threading.Event()
@@ -105,13 +105,15 @@ def test_each_pace_has_threads_of_its_own() -> None:
         return [
             await threads(Pace.SHORT, 2, 2),
             await threads(Pace.SLOW, SLOW_CALLS, SLOW_CALLS),
+            await threads(Pace.BUNDLE, SLOW_CALLS, SLOW_CALLS),
             await threads(Pace.HEAVY, 1, 3),
         ]
 
-    short, slow, heavy = asyncio.run(every())
-    assert (len(short), len(slow), len(heavy)) == (2, SLOW_CALLS, 1)
+    short, slow, bundle, heavy = asyncio.run(every())
+    assert (len(short), len(slow), len(bundle), len(heavy)) == (2, SLOW_CALLS, SLOW_CALLS, 1)
     assert not any(name.startswith("engine-") for name in short)
     assert all(name.startswith("engine-slow") for name in slow)
+    assert all(name.startswith("engine-bundle") for name in bundle)
     assert all(name.startswith("engine-heavy") for name in heavy)
 
 

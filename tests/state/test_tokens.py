@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from engine.state import IssuedToken, Store, TokenRow
 from engine.state import tokens as tokens_module
 from engine.state.sqlite import SqliteStore
+from engine.state.store import IdTakenError
 from tests.state.samples import NOW, opened, together
 
 LATER = NOW + 3600
@@ -143,7 +144,7 @@ def test_an_id_that_the_caller_gives_is_used_once(store: Store) -> None:
     id_ = tokens_module.new_token_id()
     issued = store.issue("one", ["source"], LATER, NOW, id=id_)
     assert (issued.id, issued.text[4:12]) == (id_, id_)
-    with pytest.raises(ValueError, match="there is a token of this id"):
+    with pytest.raises(IdTakenError, match="there is a token of this id already"):
         store.issue("two", ["source"], LATER, NOW, id=id_)
     assert store.token(issued.text, NOW) == store.tokens()[0] == TokenRow(id_, "one", ("source",), NOW, LATER)
 
