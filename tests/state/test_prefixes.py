@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from engine.state import Store
+from engine.state.store import IdTakenError
 from tests.state.samples import NOW, approved, opened, together
 
 
@@ -28,6 +29,14 @@ def test_a_prefix_is_kept_as_it_was_approved(store: Store) -> None:
     for unknown in ("", "f" * 32, "\ud800"):
         assert store.prefix(unknown) is None
     assert store.approve_prefix(approved()).id != store.approve_prefix(approved()).id
+
+
+def test_an_id_that_the_caller_gives_is_used_once(store: Store) -> None:
+    row = store.approve_prefix(approved(), id="a" * 32)
+    assert (row.id, store.prefix("a" * 32)) == ("a" * 32, row)
+    with pytest.raises(IdTakenError, match="there is an approved prefix of this id already"):
+        store.approve_prefix(approved(principal="other"), id="a" * 32)
+    assert store.prefixes(None, None, 9) == (row,)
 
 
 def test_a_prefix_is_of_one_principal_and_folder(store: Store) -> None:
