@@ -327,6 +327,7 @@ def test_only_what_reads_files_is_gathered_elsewhere(pace: Pace | None, bench: B
     bench.point = replace(bench.point, pace=pace)
     steps = answer(bench.point, ACCEPTED, Mode.CHECK, bench.parts(), WHO)
     first = next(steps)
+    assert isinstance(first, Call) == (pace is not None)
     assert (first.pace if isinstance(first, Call) else None) is pace
     steps.close()
 
