@@ -23,7 +23,6 @@ DEPTH = 64
 _REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
 _CLEAN = re.compile(r"(?:sha256:)?[0-9a-f]{64}|[0-9a-f]{32}|[a-z_]{0,32}|\[redacted:[0-9a-f]{12}\]")
 
-_REMEMBERED = 64  # characters; repeated strings are names and words
 _NAME_CHARACTERS = 128
 _SEPARATORS = re.compile(r"[^a-z0-9]")
 _PASSWORDS = ("password", "passwd", "passphrase")
@@ -98,7 +97,7 @@ def _across(items: Sequence[Any]) -> set[int]:
 
 
 class _Walk:
-    """One pass over one value; remembers short strings, because records repeat them."""
+    """One pass over one value; remembers strings, because records repeat them."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -153,9 +152,7 @@ class _Walk:
         return clean
 
     def _name(self, name: str) -> str:
-        plain = _plain(name)
-        if len(name) <= _REMEMBERED:
-            self._names[name] = plain
+        plain = self._names[name] = _plain(name)
         return plain
 
     def _number(self, value: Any, name: str) -> Any:
@@ -170,8 +167,7 @@ class _Walk:
         if not _CLEAN.fullmatch(text):
             dirty = len(text) > TEXT_CHARACTERS or next(iter(find_secrets(text)), None) is not None
             clean = redacted(text) if dirty else text
-        if len(text) <= _REMEMBERED:
-            self._known[text] = clean
+        self._known[text] = clean
         return clean
 
     def _replaced(self, clean: str) -> str:
