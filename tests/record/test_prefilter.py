@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from engine.canonical import canonical
-from engine.model import Finding, Level
+from engine.model import Finding, Level, Limits
 from engine.record import prefilter
 from engine.record.chain import encode, parse
-from engine.record.model import DecisionRecord
+from engine.record.model import CoveredEvents, DecisionRecord
 from engine.record.prefilter import clean
 from engine.record.redaction import DEPTH, TEXT_CHARACTERS, redact
 from tests.record.samples import TIME, VERSIONS, decision, taken
@@ -222,3 +223,48 @@ def test_a_time_or_trace_of_another_form_is_refused(wrong: dict[str, str]) -> No
     DecisionRecord.of(taken(1), document=None, versions=VERSIONS, durations={}, **fields)
     with pytest.raises(ValueError, match=r"time|trace"):
         DecisionRecord.of(taken(1), document=None, versions=VERSIONS, durations={}, **fields | wrong)
+
+
+class SomeLimits(Limits):
+    """Limits of a point that only this test has."""
+
+    seconds: int
+
+
+@pytest.mark.parametrize(
+    "document", [None, {"point": "source"}, {"a": SECRETS["github"]}], ids=["none", "clean", "not"]
+)
+def test_a_record_has_what_its_decision_has_and_null_for_what_it_lacks(document: dict[str, Any] | None) -> None:
+    full = taken(1).model_copy(update={"limits": SomeLimits(seconds=7)})
+    lacks = taken(1).model_copy(update={"limits": None, "policy": None, "input_digest": None})
+    events = CoveredEvents(bytes=5, count=1, sha256="a" * 64)
+    policy = full.policy and full.policy.model_dump()
+    for made, limits, revisions in ((full, {"seconds": 7}, policy), (lacks, None, None)):
+        record = DecisionRecord.of(made, time=TIME, document=document, versions=VERSIONS, durations={"gather": 5})
+        for covered in (None, events):
+            written = json.loads(encode(1, "a" * 64, record.model_copy(update={"source_events": covered})))
+            assert (written["limits"], written["policy"]) == (limits, revisions)
+            assert (written["input_digest"], written["versions"]) == (made.input_digest, VERSIONS)
+            assert written["source_events"] == (covered and covered.model_dump())
+            assert written["input"] == redact(document)[0]
+            assert written["durations"] == {"gather": 5, "decide": None}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"principal": 5}, {"run": b"x"}, {"request_id": ["x"]}, {"approval": True}, {"document": ["x"]}], ids=str
+)
+def test_a_field_of_another_type_is_refused(wrong: dict[str, Any]) -> None:
+    fields: dict[str, Any] = {"document": None, "time": TIME, "versions": VERSIONS, "durations": {}}
+    DecisionRecord.of(taken(1), **fields)
+    with pytest.raises(ValidationError):
+        DecisionRecord.of(taken(1), **fields | wrong)
+
+
+@pytest.mark.parametrize("more", [{}, {"principal": "jane", "trace": "f" * 32}], ids=["little", "more"])
+def test_an_ordinary_record_is_made_the_quick_way(more: dict[str, Any]) -> None:
+    """It sets every field; validation, which takes several times as long, sets only those that it was given."""
+    fields: dict[str, Any] = {"time": TIME, "versions": VERSIONS, "durations": {}, **more}
+    quick = DecisionRecord.of(taken(1), document={"point": "source"}, **fields)
+    slow = DecisionRecord.of(taken(1), document={"card": 4111111111111111}, **fields)
+    assert quick.model_fields_set == set(DecisionRecord.model_fields)
+    assert "source_events" not in slow.model_fields_set

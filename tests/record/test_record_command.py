@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from engine.cli.record import _MEANINGS, Modes, Outcomes, app
 from engine.errors import GatherError, RecordError
 from engine.model import Mode, Outcome
-from engine.record.layout import CHECKPOINT, DECISIONS, EVENTS, BreakKind
+from engine.record.layout import CHECKPOINT, DECISIONS, EVENTS, INSTALLATION, BreakKind
 from engine.record.model import DecisionRecord, ReplayRecord
 from engine.record.verify import verify
 from tests.record.samples import VERSIONS, decision, event, open_log, result, taken, write
@@ -203,6 +203,26 @@ def test_export_gives_csv_that_no_spreadsheet_runs(told_state: Path, tmp_path: P
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for row in rows for cell in row.values())
     plain = json.loads((told_state / DECISIONS).read_bytes().splitlines()[2])
     assert plain["principal"] == "=HYPERLINK(1)"  # the control: the record has it as it was
+
+
+def test_export_goes_on_without_a_policy_and_without_the_id_of_the_installation(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state"
+    with open_log(state) as log:
+        log.append(decision(1))
+        log.append(decision(2).model_copy(update={"policy": None}))
+    first, second = csv.DictReader(run("export", "--state", state, "--format", "csv").stdout.splitlines())
+    assert (first["rules"], first["values"]) == ("sha256:" + "a" * 64, "sha256:" + "b" * 64)
+    assert (second["rules"], second["values"]) == ("", "")
+    for change in ("broken", "gone"):
+        if change == "broken":
+            (state / INSTALLATION).write_bytes(b"{}")
+        else:
+            (state / INSTALLATION).unlink()
+        events = [json.loads(line) for line in run("export", "--state", state).stdout.splitlines()]
+        assert [event["source"] for event in events] == ["urn:admission-engine:unknown"] * 2
+        assert [event["id"] for event in events] == ["unknown-1", "unknown-2"]
 
 
 def test_export_writes_over_nothing_and_passes_what_is_no_record(told_state: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import re
+import sys
 import time
 import uuid
 from typing import Any
@@ -245,6 +246,28 @@ def test_deep_and_long_values_are_taken_out_whole() -> None:
     assert redact(deep)[1] == (".".join(["0"] * DEPTH),)
     assert redact("x " * TEXT_CHARACTERS)[1] == ("",)
     assert redact_text("x " * TEXT_CHARACTERS).startswith("[redacted:")
+    longest = "x " * (TEXT_CHARACTERS // 2)
+    assert redact(longest) == (longest, ())
+    assert redact_text(longest) == longest
+
+
+def test_a_number_with_more_digits_than_python_writes_is_no_card() -> None:
+    longest = 10 ** (sys.get_int_max_str_digits() + 1)
+    assert redact({"numbers": [longest, -longest]}) == ({"numbers": [longest, -longest]}, ())
+
+
+def test_secrets_without_anything_between_them_are_replaced_as_one() -> None:
+    secret = SECRETS["private key"] + SECRETS["key assignment"]
+    assert redact_text(f"see {secret}, please") == f"see {redacted(secret)}, please"
+
+
+def test_only_the_words_that_are_a_secret_together_are_taken_out_of_a_list() -> None:
+    words = ["sudo", "", "login", "--password", "swordfish", "", "--verbose"]
+    clean, paths = redact(words)
+    assert clean == [*words[:3], redacted("--password"), redacted("swordfish"), *words[5:]]
+    assert paths == ("3", "4")
+    assert redact(words[3:5]) == (clean[3:5], ("0", "1"))
+    assert redact([*words[3:5], 1]) == ([*words[3:5], 1], ())  # the control: numbers make no command line
 
 
 JSON = st.recursive(

@@ -228,6 +228,16 @@ def test_another_key_of_ours_does_not_sign(state: Path) -> None:
     assert verify(state).breaks[0].kind is BreakKind.BAD_SIGNATURE
 
 
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_key_of_another_size_is_named_with_its_size(state: Path, size: int) -> None:
+    (state / KEY).write_bytes(b"k" * size)
+    (broken,) = verify(state).breaks
+    assert (broken.file, broken.kind) == (KEY, BreakKind.BAD_SIGNATURE)
+    assert (broken.expected, broken.found) == ("32 bytes", f"{size} bytes")
+    (state / KEY).unlink()
+    assert verify(state).breaks[0].found == "none"
+
+
 def test_a_checkpoint_signed_for_other_events_is_found(state: Path) -> None:
     storage = DiskStorage(state)
     identity = read_identity(storage)
@@ -284,11 +294,37 @@ def line_with(**changes: object) -> bytes:
 
 def test_a_line_with_a_key_too_many_or_too_few_is_no_record() -> None:
     parse(line_with())
-    with pytest.raises(LineError):
-        parse(line_with(unknown=1))
-    for key in DecisionRecord.model_fields:
-        with pytest.raises(LineError):
-            parse(line_with(**{key: ...}))
+    for changes in ({"unknown": 1}, *({key: ...} for key in DecisionRecord.model_fields)):
+        with pytest.raises(LineError) as caught:
+            parse(line_with(**changes))
+        assert caught.value.kind is BreakKind.BAD_KEYS
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"seq":1,', b'"seq":true,'),
+        (b'"seq":1,', b'"seq":1.0,'),
+        (b'"seq":1,', b'"seq":"1",'),
+        (b'"seq":1,', b'"seq":null,'),
+        (b'"prev":"', b'"previous":"'),
+        (b'"kind":"decision"', b'"kind":"decided"'),
+        (b'"kind":"decision"', b'"kind":["decision"]'),
+    ],
+)
+def test_a_line_with_another_seq_prev_or_kind_is_no_record(old: bytes, new: bytes) -> None:
+    line = line_with()
+    assert parse(line).seq == 1
+    with pytest.raises(LineError) as caught:
+        parse(line.replace(old, new, 1))
+    assert (caught.value.kind, caught.value.found) == (BreakKind.BAD_KEYS, "no seq, prev or kind of ours")
+
+
+@pytest.mark.parametrize("form", [b"%b ", b" %b", b"%b\r"])
+def test_a_record_in_another_form_of_json_is_no_record(form: bytes) -> None:
+    with pytest.raises(LineError) as caught:
+        parse(form % line_with())
+    assert caught.value.kind is BreakKind.BAD_JSON
 
 
 @pytest.mark.parametrize(
