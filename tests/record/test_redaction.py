@@ -239,6 +239,14 @@ def test_a_name_that_looks_like_a_replacement_is_not_lost() -> None:
     assert sorted(clean.values()) == [1, 2]
 
 
+def test_two_names_with_the_same_replacement_are_both_kept() -> None:
+    names = ["password=contacts13274188", "password=contacts24148290"]
+    assert redacted(names[0]) == redacted(names[1])  # found by trying millions; so could a caller
+    clean, paths = redact({names[0]: 1, names[1]: 2})
+    assert clean == {redacted(names[0]): 1, f"{redacted(names[0])}+": 2}
+    assert paths == tuple(sorted(clean))
+
+
 def test_deep_and_long_values_are_taken_out_whole() -> None:
     deep: Any = "x"
     for _ in range(10_000):

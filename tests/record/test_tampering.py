@@ -294,9 +294,9 @@ def line_with(**changes: object) -> bytes:
 
 def test_a_line_with_a_key_too_many_or_too_few_is_no_record() -> None:
     parse(line_with())
-    for changes in ({"unknown": 1}, *({key: ...} for key in DecisionRecord.model_fields)):
+    for key, value in {"unknown": 1, **dict.fromkeys(DecisionRecord.model_fields, ...)}.items():
         with pytest.raises(LineError) as caught:
-            parse(line_with(**changes))
+            parse(line_with(**{key: value}))
         assert caught.value.kind is BreakKind.BAD_KEYS
 
 
