@@ -276,6 +276,7 @@ def test_only_the_words_that_are_a_secret_together_are_taken_out_of_a_list() -> 
     assert paths == ("3", "4")
     assert redact(words[3:5]) == (clean[3:5], ("0", "1"))
     assert redact([*words[3:5], 1]) == ([*words[3:5], 1], ())  # the control: numbers make no command line
+    assert redact(["say", "password", "is", "swordfish", ";", "true"])[1] == ("1", "2", "3")
 
 
 JSON = st.recursive(
