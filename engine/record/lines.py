@@ -46,17 +46,22 @@ def backwards(file: BinaryIO) -> Iterator[bytes]:
 
     Raises LineError at a line that is too long to be ours.
     """
-    end, held, ended = file.seek(0, os.SEEK_END), b"", False
+    end, ended = file.seek(0, os.SEEK_END), False
+    held: list[bytes] = []
+    length = 0
     while end:
         begin = max(0, end - _CHUNK)
         file.seek(begin)
-        held, *lines = (file.read(end - begin) + held).split(b"\n")
+        lines = file.read(end - begin).split(b"\n")
         end = begin
-        if len(held) > LINE_BYTES:
+        held.append(lines.pop())
+        length += len(held[-1])
+        if length > LINE_BYTES:
             raise LineError(BreakKind.BAD_JSON, f"more than {LINE_BYTES} bytes without a newline")
-        if lines and not ended:
-            lines.pop()
-            ended = True
-        yield from reversed(lines)
+        if lines:
+            if ended:
+                yield b"".join(reversed(held))
+            yield from reversed(lines[1:])
+            held, length, ended = [lines[0]], len(lines[0]), True
     if ended:
-        yield held
+        yield b"".join(reversed(held))
