@@ -6,19 +6,22 @@ import json
 import random
 import shutil
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from engine.errors import RecordError
-from engine.record.chain import encode, parse
-from engine.record.layout import ANCHOR, CHECKPOINT, EVENTS, BreakKind, segment_file
+from engine.record.chain import Position, encode, parse
+from engine.record.checkpoint import read_anchor
+from engine.record.layout import ANCHOR, CHECKPOINT, DECISIONS, EVENTS, INSTALLATION, BreakKind, segment_file
 from engine.record.log import RecordLog
-from engine.record.model import RetentionRecord
+from engine.record.model import RetentionRecord, timestamp
 from engine.record.reader import Filter, select
-from engine.record.retention import Retained, retain
+from engine.record.retention import Retained, _remove, retain
 from engine.record.segments import open_segments
 from engine.record.verify import Verification, verify, verify_storage
 from tests.record.disk import SimulatedDisk, Tree
@@ -318,3 +321,153 @@ def test_a_record_written_to_seldom_ends_its_segment_when_it_is_old(tmp_path: Pa
     assert shortened(state, 200, YEAR_LATER) is not None
     assert json.loads((state / segment_file(2)).read_bytes().splitlines()[0])["kind"] == "retention"
     assert verify(state).ok
+
+
+def ends_of(tree: Tree) -> list[Position]:
+    """Where each segment begins, and where its first and last line end."""
+    found = [] if ANCHOR in tree else [Position(1, 0, 0, 0, parse(content(tree, DECISIONS).splitlines()[0]).prev)]
+    for path in segments(tree):
+        number = int(path.split(".")[1])
+        data = content(tree, path)
+        lines = data.splitlines(keepends=True)
+        if number > 1:
+            first = parse(lines[0][:-1])
+            found.append(Position(number, 0, 0, first.seq - 1, first.prev))
+        for count, size in ((1, len(lines[0])), (len(lines), len(data))):
+            line = lines[count - 1][:-1]
+            found.append(Position(number, count, size, parse(line).seq, sha256(line).hexdigest()))
+    return found
+
+
+def compared(tree: Tree, end: Position) -> list[str]:
+    """The breaks of a record that is compared with this end."""
+    found = verify_storage(SimulatedDisk(tree), {installation(tree): end})
+    assert found.contained == (() if found.breaks else (end.seq,))
+    return [one.kind for one in found.breaks]
+
+
+def installation(tree: Tree) -> str:
+    return str(json.loads(content(tree, INSTALLATION))["id"])
+
+
+def test_every_end_that_the_record_ever_had_is_contained_and_no_other(original: Path, removed: Path) -> None:
+    whole, shorter = tree_of(original), tree_of(removed)
+    anchor = read_anchor(SimulatedDisk(shorter), None)
+    assert anchor is not None
+    before, after = ends_of(whole), ends_of(shorter)
+    assert before[-1].seq == anchor.seq  # the last one that was removed
+    for tree, ends in ((whole, before), (shorter, [*before, *after])):
+        removed_up_to = anchor.seq if tree is shorter else -1
+        for end in ends:
+            assert compared(tree, end) == []
+            other = [] if end.seq <= removed_up_to else ["rolled_back"]
+            assert compared(tree, replace(end, hash="e" * 64)) == other
+    last = after[-1]
+    for gone in (
+        replace(last, size=last.size + 500, lines=last.lines + 1, seq=last.seq + 1),
+        replace(last, segment=last.segment + 1, seq=last.seq + 1),
+        replace(last, segment=last.segment + 2, lines=0, size=0, seq=last.seq + 1),
+    ):
+        assert compared(shorter, gone) == ["rolled_back"]
+
+
+def test_the_command_says_how_much_of_the_record_is_gone(original: Path) -> None:
+    tree = tree_of(original)
+    last = ends_of(tree)[-1]
+    longer = replace(last, size=last.size + 500, lines=last.lines + 1, seq=MADE + 1)
+    further = replace(longer, segment=last.segment + 1)
+    for end, found, offset in (
+        (longer, f"{last.size} bytes", last.size),
+        (further, "no file", 0),
+        (replace(last, hash="e" * 64), last.hash, last.size),
+    ):
+        (broken,) = verify_storage(SimulatedDisk(tree), {installation(tree): end}).breaks
+        assert (broken.file, broken.line, broken.offset) == (end.file, end.lines, offset)
+        assert (broken.seq, broken.found) == (end.seq, found)
+
+
+def test_a_record_is_not_the_one_that_is_remembered_or_not_there_at_all(original: Path) -> None:
+    tree = tree_of(original)
+    end, own = ends_of(tree)[-1], installation(tree)
+    for tried, heads, found in (
+        (tree, {"f" * 32: end}, own),
+        ({}, {"f" * 32: end}, "none"),
+        (tree, {"f" * 32: end, own: end}, None),
+        (tree, {}, None),
+        ({}, {}, None),
+    ):
+        breaks = verify_storage(SimulatedDisk(tried), heads).breaks
+        assert [(one.file, one.kind, one.found) for one in breaks] == (
+            [] if found is None else [(INSTALLATION, BreakKind.ROLLED_BACK, found)]
+        )
+
+
+def test_a_checkpoint_that_was_kept_elsewhere_is_compared(original: Path, removed: Path) -> None:
+    whole, shorter = tree_of(original), tree_of(removed)
+    old, new = content(whole, CHECKPOINT), content(shorter, CHECKPOINT)
+    for tree, against, kinds in (
+        (whole, old, []),
+        (shorter, old, []),
+        (shorter, new, []),
+        (whole, new, ["rolled_back"]),
+        (whole, old.replace(b'"seq":', b'"seq":1'), ["bad_signature"]),
+        ({}, old, ["rolled_back"]),
+    ):
+        found = verify_storage(SimulatedDisk(tree), None, against)
+        assert [one.kind for one in found.breaks] == kinds
+        assert len(found.contained) == (not kinds)
+
+
+def test_only_a_state_that_was_never_used_may_have_no_installation(original: Path, removed: Path) -> None:
+    used, shorter = tree_of(original), tree_of(removed)
+    fresh = SimulatedDisk()
+    RecordLog.on(fresh, lock_seconds=1, clock=clock, place="state").close()
+    begun: Tree = {path: data for path, data in fresh.tree().items() if path != INSTALLATION}
+    assert {CHECKPOINT, DECISIONS, EVENTS} <= begun.keys()
+    changes: list[tuple[Tree, bool]] = [
+        ({}, True),
+        ({DECISIONS: content(used, DECISIONS)}, False),
+        ({segment_file(2): b"{"}, False),
+        ({EVENTS: b"{"}, False),
+        ({ANCHOR: content(shorter, ANCHOR)}, False),
+        ({CHECKPOINT: content(used, CHECKPOINT)}, False),
+    ]
+    for change, may in changes:
+        for tree in (begun | change, {path: data for path, data in change.items()}):
+            disk = SimulatedDisk(tree)
+            kinds = [one.kind for one in verify_storage(disk).breaks]
+            assert kinds == ([] if may else [BreakKind.INSTALLATION_MISSING])
+            if may:
+                RecordLog.on(disk, lock_seconds=1, clock=clock, place="state").close()
+                assert verify_storage(disk).ok
+            else:
+                with pytest.raises(RecordError):
+                    RecordLog.on(disk, lock_seconds=1, clock=clock, place="state")
+
+
+def test_an_anchor_that_says_other_things_than_its_line_is_found(state: Path) -> None:
+    (last,) = [one.end for one in verify(state).ends[-1:]]
+    true = {"last_segment": last.segment, "last_seq": last.seq, "last_hash": last.hash}
+    before = tree_of(state)
+    for change in ({}, {"last_segment": last.segment - 1}, {"last_seq": last.seq - 1}, {"last_hash": "e" * 64}):
+        disk = SimulatedDisk(before)
+        log = RecordLog.on(disk, lock_seconds=1, clock=clock, place="state", segment_bytes=SEGMENT)
+        told = log.append(
+            RetentionRecord(
+                time=timestamp(YEAR_LATER),
+                keep_days=200,
+                decision_id="d-1",
+                before=timestamp(YEAR_LATER),
+                first_segment=1,
+                principal=None,
+                reason=None,
+                **(true | change),
+            )
+        )
+        old = list(verify_storage(disk).ends)
+        log.between_batches(lambda writer: _remove(writer, old, told, timestamp(YEAR_LATER)))  # noqa: B023 (used at once)
+        log.close()
+        found = verify_storage(disk)
+        assert [one.kind for one in found.breaks] == ([BreakKind.RETENTION_MISMATCH] if change else [])
+        if change:
+            assert (found.breaks[0].file, found.breaks[0].seq) == (ANCHOR, told)
