@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -433,7 +434,7 @@ def test_only_a_state_that_was_never_used_may_have_no_installation(original: Pat
         ({CHECKPOINT: content(used, CHECKPOINT)}, False),
     ]
     for change, may in changes:
-        for tree in (begun | change, {path: data for path, data in change.items()}):
+        for tree in (begun | change, dict(change)):
             disk = SimulatedDisk(tree)
             kinds = [one.kind for one in verify_storage(disk).breaks]
             assert kinds == ([] if may else [BreakKind.INSTALLATION_MISSING])
@@ -447,7 +448,7 @@ def test_only_a_state_that_was_never_used_may_have_no_installation(original: Pat
 
 def test_an_anchor_that_says_other_things_than_its_line_is_found(state: Path) -> None:
     (last,) = [one.end for one in verify(state).ends[-1:]]
-    true = {"last_segment": last.segment, "last_seq": last.seq, "last_hash": last.hash}
+    true: dict[str, Any] = {"last_segment": last.segment, "last_seq": last.seq, "last_hash": last.hash}
     before = tree_of(state)
     for change in ({}, {"last_segment": last.segment - 1}, {"last_seq": last.seq - 1}, {"last_hash": "e" * 64}):
         disk = SimulatedDisk(before)
