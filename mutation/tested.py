@@ -21,7 +21,7 @@ from mutation.python import PythonMutant
 from mutation.warm import COLD, KILLED
 
 TESTS: Mapping[str, tuple[str, ...]] = {
-    "engine/record": ("tests/record", "tests/test_source_events.py"),
+    "engine/record": ("tests/record",),
     "engine/state": ("tests/state",),
     "adapters/sandbox": ("tests/adapters/sandbox", "tests/sandboxes", "tests/adapters/test_code_hand.py"),
     "adapters/tool_gate": (

@@ -307,7 +307,7 @@ def _changed_before(file: BinaryIO, anchor: Anchor) -> Break | None:
         digest.update(chunk)
         left -= len(chunk)
     found = digest.hexdigest()
-    if left == 0 and found == anchor.events_sha256:
+    if found == anchor.events_sha256:
         return None
     return Break(EVENTS, 1, 0, anchor.seq, BreakKind.EVENTS_MISMATCH, anchor.events_sha256, found)
 

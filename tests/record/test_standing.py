@@ -5,8 +5,10 @@ tests/test_record_faults.py asks the same of whole engines, whose thread ticks b
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -289,4 +291,53 @@ def test_a_forked_process_neither_writes_nor_lets_go_when_it_closes(tmp_path: Pa
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     with pytest.raises(RecordError, match="another engine holds this record"):
         open_log(tmp_path / "state", lock_seconds=0.0)
+    assert log.append(decision(2)) == 2
+
+
+def test_threads_tasks_and_batches_write_one_record_which_its_own_thread_vouches_for(
+    tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "_TICK_SECONDS", 0.01)
+    heads = Heads()
+    log = opened(heads)
+    assert log.append(decision(1)) == 1
+    assert log.append_many([(decision(2), ()), (decision(3), (event(3),))]) == [2, 3]
+    assert asyncio.run(log.append_async(decision(4))) == 4
+    deadline = time.monotonic() + 60
+    while heads.told[-1:] != [4]:
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    log.close()
+    assert verify(tmp_path / "state").records == 4
+
+
+def test_what_nobody_expected_is_a_fault_that_may_pass_too(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "_TICK_SECONDS", 0.01)
+    events, heads = Events(), Heads()
+
+    def known(_: Heads) -> Mapping[str, Position]:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Heads, "known", known)
+        log = opened(heads, events)
+        with pytest.raises(RecordError, match="an unexpected ZeroDivisionError"):
+            log.append(decision(1))
+    deadline = time.monotonic() + 60
+    while not log.usable:
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    assert log.append(decision(1)) == 1
+    assert [name for name, _ in events] == ["record_failed", "record_recovered"]
+
+
+def test_no_folder_is_made_in_the_place_of_a_record_that_was_removed(tmp_path: Path, opened: Opener) -> None:
+    log, state = opened(), tmp_path / "state"
+    log.append(decision(1))
+    state.rename(tmp_path / "elsewhere")
+    log._tick()
+    log._tick()
+    assert (log.usable, state.exists()) == (False, False)
+    (tmp_path / "elsewhere").rename(state)
+    log._tick()
     assert log.append(decision(2)) == 2
