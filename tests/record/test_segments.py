@@ -7,7 +7,7 @@ import random
 import shutil
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from engine.errors import RecordError
+from engine.record import writer as writer_module
 from engine.record.chain import Position, encode, parse
 from engine.record.checkpoint import read_anchor
 from engine.record.layout import ANCHOR, CHECKPOINT, DECISIONS, EVENTS, INSTALLATION, BreakKind, segment_file
@@ -472,3 +473,87 @@ def test_an_anchor_that_says_other_things_than_its_line_is_found(state: Path) ->
         assert [one.kind for one in found.breaks] == ([BreakKind.RETENTION_MISMATCH] if change else [])
         if change:
             assert (found.breaks[0].file, found.breaks[0].seq) == (ANCHOR, told)
+
+
+def vouched(state: Path) -> int:
+    return int(json.loads((state / CHECKPOINT).read_bytes())["seq"])
+
+
+def test_a_segment_ends_and_a_checkpoint_is_due_at_exactly_their_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_log(tmp_path / "one") as log:
+        log.append(decision(1))
+    length = (tmp_path / "one" / DECISIONS).stat().st_size
+    for segment, checkpoint, ends, seqs in (
+        (1 << 20, 2 * length, [1] * 7, [0, 0, 2, 2, 4, 4, 6]),
+        (1 << 20, 2 * length + 1, [1] * 7, [0, 0, 0, 3, 3, 3, 6]),
+        (3 * length, 2 * length, [1, 1, 1, 2, 2, 2, 3], [0, 0, 2, 3, 3, 5, 6]),
+        (3 * length + 1, 1 << 20, [1, 1, 1, 1, 2, 2, 2], [0, 0, 0, 0, 4, 4, 4]),
+    ):
+        monkeypatch.setattr(writer_module, "CHECKPOINT_BYTES", checkpoint)
+        state = tmp_path / f"{segment}-{checkpoint}"
+        found = []
+        with RecordLog.open(state / "records", lock_seconds=1, clock=clock, segment_bytes=segment) as log:
+            for number in range(1, 8):
+                log.append(decision(number))
+                found.append((len(segments(tree_of(state))), vouched(state)))
+        assert found == list(zip(ends, seqs, strict=True))
+        assert verify(state).ok
+
+
+def test_a_checkpoint_is_due_after_exactly_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "CHECKPOINT_RECORDS", 3)
+    found = []
+    with open_log(tmp_path / "state") as log:
+        for number in range(1, 8):
+            log.append(decision(number))
+            found.append(vouched(tmp_path / "state"))
+    assert found == [0, 0, 0, 3, 3, 3, 6]
+
+
+def test_where_nothing_is_new_no_checkpoint_is_written(state: Path) -> None:
+    with opened(state) as log:
+        log.append(decision(200))
+        log.vouch()
+        before = (state / CHECKPOINT).stat()
+        log.vouch()
+        after = (state / CHECKPOINT).stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_an_anchor_or_an_old_segment_that_goes_while_the_record_is_written_is_noticed(
+    removed: Path, tmp_path: Path
+) -> None:
+    for name in (ANCHOR, segments(tree_of(removed))[0]):
+        state = tmp_path / name.replace("/", "-")
+        shutil.copytree(removed, state)
+        with opened(state) as log:
+            log.append(decision(900))
+            log.vouch()
+            (state / name).rename(tmp_path / "aside")
+            log.append(decision(901))
+            with pytest.raises(RecordError, match="removed, renamed"):
+                log.vouch()
+        (tmp_path / "aside").rename(state / name)
+        assert verify(state).ok
+
+
+def test_a_line_is_old_when_it_is_older_than_so_many_days_and_not_before(state: Path) -> None:
+    exactly = clock() + timedelta(days=200)
+    before = tree_of(state)
+    assert shortened(state, 200, exactly) is None
+    assert tree_of(state) == before
+    assert shortened(state, 200, exactly + timedelta(microseconds=1)) is not None
+    assert verify(state).ok
+
+
+def test_a_record_of_which_only_a_removed_segment_is_left_misses_its_own(original: Path, removed: Path) -> None:
+    tree = {path: data for path, data in tree_of(removed).items() if path not in {*segments(tree_of(removed))}}
+    tree[segment_file(1)] = content(tree_of(original), segment_file(1))
+    (first, *_) = segments(tree_of(removed))
+    for checkpoint, kinds in ((True, []), (False, [BreakKind.CHECKPOINT_MISSING])):
+        tried = tree if checkpoint else {path: data for path, data in tree.items() if path != CHECKPOINT}
+        breaks = verify_storage(SimulatedDisk(tried)).breaks
+        assert [one.kind for one in breaks] == [*kinds, BreakKind.MISSING_SEGMENT]
+        assert breaks[-1].file == first
