@@ -45,6 +45,9 @@ TESTS: Mapping[str, tuple[str, ...]] = {
 _MOST_SECONDS = 30.0
 """Of tests for one mutant, besides those of the first file; what they have not noticed counts as not noticed."""
 
+_CHEAP_SECONDS = 3.0
+"""Files of tests that take no longer are asked first, or one that starts processes would leave them no time."""
+
 _PATIENCE = 60.0
 """Seconds for the slowest fixture on a machine that has other work."""
 
@@ -66,7 +69,7 @@ class Baseline:
     def tests(self, mutant: PythonMutant) -> list[str]:
         """The tests that reach a mutant, as many as there is time for.
 
-        Files of tests that run much of the source come first, and of those alike the cheapest.
+        Cheap files come first, then those that run much of the source, and of those alike the cheapest.
         """
         lines = self.lines.get(mutant.file, {})
         found = {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
@@ -82,10 +85,12 @@ class Baseline:
             found & self.seconds.keys(),
             key=lambda one: (-round(reach[_file(one)] / most, 1), costs[_file(one)], place[one]),
         )
+        most_of_all = _file(ordered[0]) if ordered else ""
+        ordered.sort(key=lambda one: costs[_file(one)] > _CHEAP_SECONDS)
         spent, chosen = 0.0, list[str]()
         for test in ordered:
             spent += self.seconds[test]
-            if spent > _MOST_SECONDS and _file(test) != _file(ordered[0]):
+            if spent > _MOST_SECONDS and _file(test) != most_of_all:
                 break
             chosen.append(test)
         return chosen
