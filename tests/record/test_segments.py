@@ -17,14 +17,15 @@ import pytest
 
 from engine.errors import RecordError
 from engine.record import writer as writer_module
-from engine.record.chain import Position, encode, parse
-from engine.record.checkpoint import read_anchor
+from engine.record.chain import Position, encode, head, parse
+from engine.record.checkpoint import read_anchor, read_identity, write_checkpoint
 from engine.record.layout import ANCHOR, CHECKPOINT, DECISIONS, EVENTS, INSTALLATION, BreakKind, segment_file
 from engine.record.log import RecordLog
 from engine.record.model import RetentionRecord, timestamp
 from engine.record.reader import Filter, select
 from engine.record.retention import Retained, _remove, retain
 from engine.record.segments import open_segments
+from engine.record.storage import DiskStorage
 from engine.record.verify import Verification, verify, verify_storage
 from tests.record.disk import SimulatedDisk, Tree
 from tests.record.samples import clock, decision, event, open_log
@@ -557,3 +558,44 @@ def test_a_record_of_which_only_a_removed_segment_is_left_misses_its_own(origina
         breaks = verify_storage(SimulatedDisk(tried)).breaks
         assert [one.kind for one in breaks] == [*kinds, BreakKind.MISSING_SEGMENT]
         assert breaks[-1].file == first
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_line_that_tells_of_a_removal_that_was_not_done_changes_nothing(state: Path, *, closed: bool) -> None:
+    """As a crash between the line and the anchor leaves it, whether a checkpoint vouches for it or not."""
+    log = opened(state)
+    assert retain(log, 200, "d-1", YEAR_LATER, None, None) is not None
+    told = (state / segments(tree_of(state))[-1]).read_bytes().splitlines()
+    (retained,) = [body for body in (parse(line).body for line in told) if isinstance(body, RetentionRecord)]
+    log.append(decision(300))
+    log.append(retained.model_copy(update={"last_segment": 99, "last_seq": 999}))
+    log.append(decision(301))
+    if closed:
+        log.close()
+    else:
+        log.storage.close()
+    found = verify(state)
+    assert (found.breaks, found.removed, found.records) == ((), MADE, 4)
+    opened(state).close()
+
+
+def test_lines_that_a_checkpoint_vouches_for_are_proven_by_their_digests_alone(state: Path) -> None:
+    """Also in the segments before its own, however long they are: another version may have written them."""
+    storage = DiskStorage(state)
+    identity, checkpoint = read_identity(storage), verify(state).checkpoint
+    assert identity is not None
+    assert checkpoint is not None
+    before, at = identity.genesis, identity.start
+    for path in segments(tree_of(state)):
+        lines: list[bytes] = []
+        for line in (state / path).read_bytes().splitlines():
+            seq = at.seq + len(lines) + 1
+            lines.append(head(seq, before) + b'"other":1,' + line.split(b",", 2)[2])
+            before = sha256(lines[-1]).hexdigest()
+        data = b"".join(line + b"\n" for line in lines)
+        (state / path).write_bytes(data)
+        at = Position(int(path.split(".")[1]), 0, 0, at.seq, "").after(lines=len(lines), size=len(data), hash=before)
+    write_checkpoint(storage, identity, at, checkpoint.source_events, timestamp(YEAR_LATER))
+    assert verify(state).breaks == ()
+    write_checkpoint(storage, identity, identity.start, checkpoint.source_events, timestamp(YEAR_LATER))
+    assert not verify(state).ok  # the control: read strictly, they are no records
