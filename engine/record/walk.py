@@ -129,6 +129,8 @@ class _Walk:
     def _hold_together(self, block: list[bytes]) -> bool:
         """Whether each line's digest stands in the next one's head; goes on behind them if so."""
         seq = self._at.seq
+        if len(str(seq + 1)) != len(str(seq + len(block))):
+            return False
         digests = [sha256(line).hexdigest() for line in block]
         heads = zip(range(seq + 1, seq + 1 + len(block)), [self._at.hash, *digests[:-1]], strict=True)
         expected = "".join(['{"seq":%d,"prev":"%s",' % pair for pair in heads]).encode()  # noqa: UP031 (twice as fast)
