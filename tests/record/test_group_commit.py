@@ -304,7 +304,6 @@ class Interrupted(BaseException):
 
 def interrupted_append(log: RecordLog, number: int) -> None:
     """Append from the main thread, and be interrupted while the line waits in the queue."""
-
     interrupted = threading.Event()
 
     def interrupt(*_: object) -> None:

@@ -308,3 +308,32 @@ def test_a_record_without_what_was_answered_is_not_opened_and_no_new_one_is_begu
         assert {path for path in changed.tree() if path not in {RECORDS, LOCK}} == set(tree) - {RECORDS, LOCK}
     with opened(disk, end) as again:  # the control
         assert again.seq == 2
+
+
+def test_a_segment_that_was_cut_before_an_empty_one_is_found() -> None:
+    """As a crash may leave an empty segment, nothing that follows in it vouches for the one before."""
+    tree = written(3).tree() | {segment_file(2): b""}
+    data = tree[DECISIONS] or b""
+    assert verify_storage(SimulatedDisk(tree)).ok  # the control
+    for size in (0, data.rfind(b"\n", 0, -1) + 1, len(data) - 10, len(data) - 1):
+        changed = SimulatedDisk(tree | {DECISIONS: data[:size]})
+        assert [one.kind for one in verify_storage(changed).breaks] == ["before_checkpoint"]
+        with pytest.raises(RecordError, match="before_checkpoint"):
+            opened(changed)
+    longer = SimulatedDisk(tree | {DECISIONS: data + b"{"})
+    assert [one.kind for one in verify_storage(longer).breaks] == ["checkpoint_mismatch"]
+    without = SimulatedDisk(tree | {DECISIONS: data[:-1] + b" "})
+    assert [(one.kind, one.line) for one in verify_storage(without).breaks] == [("bad_json", 3)]
+
+
+def test_a_line_behind_the_checkpoint_is_read_strictly_also_in_the_next_segment() -> None:
+    disk = written(3)
+    last = verify_storage(disk).head or ""
+    good = encode(4, last, decision(4))
+    other = good.replace(b'"approval"', b'"also":1,"approval"')
+    for path, before in ((DECISIONS, disk.tree()[DECISIONS] or b""), (segment_file(2), b"")):
+        assert verify_storage(SimulatedDisk(disk.tree() | {path: before + good + b"\n"})).ok  # the control
+        changed = SimulatedDisk(disk.tree() | {path: before + other + b"\n"})
+        assert [(one.file, one.kind) for one in verify_storage(changed).breaks] == [(path, "bad_keys")]
+        with pytest.raises(RecordError, match="bad_keys"):
+            opened(changed)
