@@ -13,7 +13,7 @@ import pytest
 
 from engine.canonical import canonical
 from engine.errors import RecordError
-from engine.record.chain import LineError, encode, parse
+from engine.record.chain import LineError, encode, head, parse
 from engine.record.checkpoint import Events, read_identity, write_checkpoint
 from engine.record.layout import CHECKPOINT, CUT, DECISIONS, EVENTS, INSTALLATION, KEY, BreakKind
 from engine.record.model import DecisionRecord
@@ -400,3 +400,23 @@ def test_a_broken_line_is_named_when_the_record_is_opened_too(tmp_path: Path) ->
         assert (broken.kind, broken.line, broken.offset) == (kind, index + 1, before[index])
         with pytest.raises(RecordError, match=f"{kind} at byte {before[index]}$"):
             open_log(state)
+
+
+def test_a_whole_record_chained_anew_is_found_by_a_checkpoint_in_its_middle(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    log = open_log(state)
+    for number in range(1, 7):
+        log.append(decision(number))
+        if number == 3:
+            log.vouch()
+    log.storage.close()  # as if killed: no checkpoint vouches for the last three
+    lines = (state / DECISIONS).read_bytes().splitlines()
+    for changed, kinds in ((5, []), (2, [BreakKind.CHECKPOINT_MISMATCH])):
+        digest, made = parse(lines[0]).prev, []
+        for seq, line in enumerate(lines, start=1):
+            body = line.split(b",", 2)[2]
+            made.append(head(seq, digest) + (body.replace(b"contacts-", b"kontacts-") if seq == changed else body))
+            digest = sha256(made[-1]).hexdigest()
+        (state / DECISIONS).write_bytes(b"".join(line + b"\n" for line in made))
+        breaks = verify(state).breaks
+        assert [(one.kind, one.line) for one in breaks] == [(kind, 3) for kind in kinds]
