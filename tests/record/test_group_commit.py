@@ -543,3 +543,27 @@ def test_an_action_is_a_batch_of_its_own_between_those_of_lines(tmp_path: Path) 
         assert [lines for path, lines in storage.writes if path == DECISIONS] == [1, 2, 2]
         assert log.usable
     assert verify(tmp_path / "state").records == 5
+
+
+def test_closing_comes_back_when_all_that_is_queued_is_durable(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        callers = [Caller(log, 1)]
+        assert storage.waiting.wait(PATIENCE)
+        callers.append(Caller(log, 2))
+        until(lambda: queued(log) == 1)
+        closed = threading.Event()
+
+        def open_gate() -> None:
+            until(lambda: not log.usable)
+            closed.wait(0.5)  # too early, if ever
+            storage.gate.set()
+
+        opener = threading.Thread(target=open_gate)
+        opener.start()
+        log.close()
+        durable = log.seq
+        closed.set()
+        for one in (opener, *callers):
+            one.join(PATIENCE)
+        assert durable == 2

@@ -266,6 +266,7 @@ def test_removal_by_anybody_else_is_tampering(original: Path, removed: Path) -> 
     unsigned = checked(whole, {segment_file(1): None, segment_file(2): None})
     assert [broken.kind for broken in unsigned.breaks] == [BreakKind.MISSING_SEGMENT]
     assert checked(tree, {ANCHOR: None}).breaks[0].kind is BreakKind.MISSING_SEGMENT
+    assert [one.kind for one in checked(tree, {CHECKPOINT: None}).breaks] == [BreakKind.CHECKPOINT_MISSING]
     assert (
         checked(whole, {ANCHOR: content(tree, ANCHOR)}).breaks[0].kind is BreakKind.BAD_SIGNATURE
         or not checked(whole, {ANCHOR: content(tree, ANCHOR)}).ok
@@ -467,13 +468,17 @@ def test_an_anchor_that_says_other_things_than_its_line_is_found(state: Path) ->
                 **(true | change),
             )
         )
+        other = log.append(decision(900))
         old = list(verify_storage(disk).ends)
         log.between_batches(lambda writer: _remove(writer, old, told, timestamp(YEAR_LATER)))  # noqa: B023 (used at once)
-        log.close()
         found = verify_storage(disk)
         assert [one.kind for one in found.breaks] == ([BreakKind.RETENTION_MISMATCH] if change else [])
         if change:
             assert (found.breaks[0].file, found.breaks[0].seq) == (ANCHOR, told)
+        log.between_batches(lambda writer: _remove(writer, old, other, timestamp(YEAR_LATER)))  # noqa: B023 (used at once)
+        log.close()
+        (broken,) = verify_storage(disk).breaks  # no line that tells of a removal
+        assert (broken.kind, broken.seq) == (BreakKind.RETENTION_MISMATCH, other)
 
 
 def vouched(state: Path) -> int:

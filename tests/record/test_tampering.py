@@ -216,8 +216,11 @@ def test_a_file_that_does_not_belong_is_found(state: Path, name: str) -> None:
 def test_records_of_two_installations_cannot_be_swapped(state: Path, tmp_path: Path) -> None:
     write(tmp_path / "other", DECISIONS_MADE)
     shutil.copy(tmp_path / "other" / DECISIONS, state / DECISIONS)
+    identity = read_identity(DiskStorage(state))
+    assert identity is not None
     found = verify(state)
     assert (found.breaks[0].kind, found.breaks[0].line) == (BreakKind.CHAIN_BREAK, 1)
+    assert found.breaks[0].expected == identity.genesis
 
 
 def test_another_key_of_ours_does_not_sign(state: Path) -> None:
@@ -359,9 +362,10 @@ def test_events_and_lines_that_are_broken_at_different_places_are_both_named(tre
         assert [one.file for one in found.breaks] == files
         assert found.breaks[-1].line == 60
     longer = checked(tree, decisions=data + b"{", events=early + b"{")
-    assert [(one.file, one.kind) for one in longer.breaks] == [
-        (EVENTS, BreakKind.EVENTS_MISMATCH),
-        (DECISIONS, BreakKind.TORN_TAIL),
+    first = next(entry.seq for entry in map(parse, data.splitlines()) if getattr(entry.body, "source_events", None))
+    assert [(one.file, one.kind, one.seq) for one in longer.breaks] == [
+        (EVENTS, BreakKind.EVENTS_MISMATCH, first),
+        (DECISIONS, BreakKind.TORN_TAIL, 121),
     ]
 
 
