@@ -25,6 +25,10 @@ def most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
 @pytest.fixture
 def storage(tmp_path: Path) -> Iterator[DiskStorage]:
     opened = DiskStorage(tmp_path)
@@ -62,8 +66,9 @@ def test_a_lock_is_waited_for_as_long_as_was_asked_for_and_let_go_by_closing(tmp
     assert time.monotonic() - began >= 0.2
     (tmp_path / "lock").unlink()
     assert not first.holds("lock")
+    before = open_files()
     first.lock("lock", 0.0)  # the file that has the name now
-    assert first.holds("lock")
+    assert (first.holds("lock"), open_files()) == (True, before)
     first.close()
     assert not first.holds("lock")
     second.lock("lock", 0.0)
@@ -109,9 +114,6 @@ def test_a_watched_file_that_changed_is_noticed(change: str, storage: DiskStorag
 
 
 def test_a_file_is_held_open_between_two_writes_and_let_go_when_it_is_released(storage: DiskStorage) -> None:
-    def open_files() -> int:
-        return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
     storage.release("file")  # which nobody has written to
     before = open_files()
     storage.append("file", b"a")
