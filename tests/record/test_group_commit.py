@@ -39,6 +39,12 @@ class Gated(DiskStorage):
         self.syncs: list[str] = []
         self.writes: list[tuple[str, int]] = []
         self.error: OSError | None = None
+        self.released: list[bool] = []
+        """Each time that all files were let go of: whether nothing was being written."""
+
+    def release_all(self) -> None:
+        self.released.append(self.gate.is_set())
+        super().release_all()
 
     def append(self, path: str, data: bytes) -> None:
         super().append(path, data)
@@ -567,3 +573,50 @@ def test_closing_comes_back_when_all_that_is_queued_is_durable(tmp_path: Path) -
         for one in (opener, *callers):
             one.join(PATIENCE)
         assert durable == 2
+
+
+def test_threads_lead_for_each_other_and_need_no_worker(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        threads: list[threading.Thread] = [Caller(log, 1)]
+        assert storage.waiting.wait(PATIENCE)
+        many: list[Any] = [(decision(number), ()) for number in (2, 3, 4)]
+        threads.append(threading.Thread(target=log.append_many, args=(many,)))
+        threads[-1].start()
+        until(lambda: queued(log) == 3)
+        threads.append(Caller(log, 5))
+        until(lambda: queued(log) == 4)
+        storage.gate.set()
+        for one in threads:
+            one.join(PATIENCE)
+        assert log._commits._thread is None
+    assert numbers(tmp_path / "state") == [1, 2, 3, 4, 5]
+
+
+def test_who_is_interrupted_in_joining_lets_no_file_go_that_another_one_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: object) -> None:
+        raise Interrupted
+
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        first = Caller(log, 1)
+        assert storage.waiting.wait(PATIENCE)
+        with monkeypatch.context() as patched, pytest.raises(Interrupted):
+            patched.setattr(log._commits, "_chain", interrupt)
+            log.append(decision(2))
+        assert (log.usable, storage.released) == (False, [])
+        storage.gate.set()
+        first.join(PATIENCE)
+        until(lambda: storage.released)
+        assert (first.seq, storage.released) == (1, [True])
+    assert numbers(tmp_path / "state") == [1]
+
+
+def test_a_worker_that_cannot_start_lets_the_files_go(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        log.append(decision(1))
+        with no_more_threads(), pytest.raises(RecordError, match="no more threads"):
+            asyncio.run(log.append_async(decision(2)))
+        assert storage.released == [True]

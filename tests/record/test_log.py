@@ -248,8 +248,14 @@ def test_a_failing_last_checkpoint_is_told_but_never_hides_another_error(
     with pytest.raises(ZeroDivisionError), again:
         raise ZeroDivisionError
     monkeypatch.undo()
+    last = open_log(tmp_path / "state")
+    last.append(decision(3))
+    monkeypatch.setattr(last.storage, "append", full)
+    with pytest.raises(RecordError, match="no space left"), last:
+        pass
+    monkeypatch.undo()
     found = verify(tmp_path / "state")
-    assert (found.ok, found.records) == (True, 2)
+    assert (found.ok, found.records) == (True, 3)
 
 
 def test_nothing_recorded_yet_verifies(tmp_path: Path) -> None:

@@ -84,6 +84,20 @@ def test_a_line_that_cannot_fit_is_not_read(state: Path) -> None:
         (state / DECISIONS).write_bytes(whole + other)
 
 
+def test_an_entry_is_admitted_by_each_field_for_itself(state: Path) -> None:
+    first, second, _ = select(state, Filter(), 10).entries
+    for name, value in OF_FIRST.items():
+        assert (Filter(**{name: value}).admits(first), Filter(**{name: value}).admits(second)) == (True, False), name
+    assert Filter().admits(second)
+
+
+def test_without_a_filter_only_the_last_lines_are_read(state: Path) -> None:
+    (state / DECISIONS).write_bytes(b"no record\n" + (state / DECISIONS).read_bytes())
+    found = select(state, Filter(), 3)
+    assert ([entry.seq for entry in found.entries], found.unreadable) == ([1, 2, 3], ())
+    assert select(state, Filter(), 4).unreadable == (Location(DECISIONS, 1),)
+
+
 def test_the_time_of_a_line_is_read_from_its_end() -> None:
     assert line_time(b'{"time":"2020-01-01T00:00:00.000000Z","x":1,"time":"%b"}' % TIME.encode()) == TIME
     assert line_time(b'{"x":1}') is None

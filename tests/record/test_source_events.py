@@ -248,6 +248,8 @@ def test_where_no_line_ends_there_is_none(monkeypatch: pytest.MonkeyPatch) -> No
     assert last_line(io.BytesIO(data), 0, "genesis") == (0, "genesis")
     for size in (1, 3, 7, 9, 100):
         assert last_line(io.BytesIO(data), size, "genesis") == (size, sha256(b"").hexdigest())
-    monkeypatch.setattr(events_file, "LINE_BYTES", BACK)
+    monkeypatch.setattr(events_file, "LINE_BYTES", 2 * BACK)
+    longest = b"x" * (2 * BACK)
+    assert last_line(io.BytesIO(longest + b"\n"), 2 * BACK + 1, "genesis") == (0, sha256(longest).hexdigest())
     endless = b"x" * (10 * BACK) + b"\n"
     assert last_line(io.BytesIO(endless), len(endless), "genesis")[0] > 0  # it was not read whole
