@@ -603,8 +603,8 @@ def test_who_is_interrupted_in_joining_lets_no_file_go_that_another_one_writes(
         storage.gate.clear()
         first = Caller(log, 1)
         assert storage.waiting.wait(PATIENCE)
-        with monkeypatch.context() as patched, pytest.raises(Interrupted):
-            patched.setattr(log._commits, "_chain", interrupt)
+        monkeypatch.setattr(log._commits, "_chain", interrupt)
+        with pytest.raises(Interrupted):
             log.append(decision(2))
         assert (log.usable, storage.released) == (False, [])
         storage.gate.set()
