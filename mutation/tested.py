@@ -21,7 +21,7 @@ from mutation.python import PythonMutant
 from mutation.warm import COLD, KILLED
 
 TESTS: Mapping[str, tuple[str, ...]] = {
-    "engine/record": ("tests/record", "tests/test_source_events.py"),
+    "engine/record": ("tests/record",),
     "engine/state/database.py": ("tests/state/test_database.py", "tests/state/test_upgrade.py"),
     "engine/state": ("tests/state",),
     "adapters/sandbox": ("tests/adapters/sandbox", "tests/sandboxes", "tests/adapters/test_code_hand.py"),
@@ -46,6 +46,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
 
 _MOST_SECONDS = 30.0
 """Of tests for one mutant, besides those of the first file; what they have not noticed counts as not noticed."""
+
 
 _PATIENCE = 60.0
 """Seconds for the slowest fixture on a machine that has other work."""

@@ -143,7 +143,7 @@ class GroupCommit:
             with idle:
                 pass
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None:
             self._calls.put(None)
             thread.join()
 
@@ -240,7 +240,7 @@ class GroupCommit:
                 self._stop()
             self._release_idle()
             return
-        if ticket is self._worker or not ticket.done:
+        if not ticket.done:  # the worker never is
             return
         following = next((one for one in self._queue if one.held is not None), None)
         if following is None or following.held is None:

@@ -90,9 +90,9 @@ def recover(storage: Storage, clock: Callable[[], str], heads: Heads, answered: 
 
     Reads no more than what follows the last checkpoint. The record has to contain every end that is remembered.
     """
-    known = dict(heads)
-    if answered is not None and answered.installation not in known:
-        known[answered.installation] = answered.end
+    known = heads
+    if answered is not None and not heads:
+        known = {answered.installation: answered.end}
     identity = read_identity(storage)
     require_known(known, identity)
     if identity is None:

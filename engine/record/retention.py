@@ -115,10 +115,7 @@ def _before(keep_days: int, now: datetime) -> str:
 
 def _close_old_segment(writer: Writer, before: str) -> None:
     """A record to which little is written ends its segment here, or it would keep the first line for ever."""
-    end = writer.opened.end
-    if end.lines == 0:
-        return
-    with writer.storage.open(end.file) as file:
+    with writer.storage.open(writer.opened.end.file) as file:
         first = line_time(next(iter(Lines(file)), b""))
     if first is not None and first < before:
         writer.rotate()

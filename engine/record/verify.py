@@ -324,7 +324,7 @@ def _changed_before(file: BinaryIO, anchor: Anchor) -> Break | None:
         digest.update(chunk)
         left -= len(chunk)
     found = digest.hexdigest()
-    if left == 0 and found == anchor.events_sha256:
+    if found == anchor.events_sha256:
         return None
     return Break(EVENTS, 1, 0, anchor.seq, BreakKind.EVENTS_MISMATCH, anchor.events_sha256, found)
 
@@ -337,8 +337,7 @@ def unfinished(storage: Storage, end: Position, rest: int, claims: EventsWalk | 
         breaks.append(
             Break(end.file, end.lines + 1, end.size, seq, BreakKind.TORN_TAIL, "a whole line", f"{rest} bytes")
         )
-    surplus = 0 if claims is None else (storage.size(EVENTS) or 0) - claims.size
-    if claims is not None and surplus > 0:
+    if claims is not None and (surplus := (storage.size(EVENTS) or 0) - claims.size) > 0:
         line, expected = claims.lines + 1, "events of a decision"
         breaks.append(Break(EVENTS, line, claims.size, None, BreakKind.ORPHAN_EVENTS, expected, f"{surplus} bytes"))
     return breaks

@@ -39,6 +39,12 @@ class Gated(DiskStorage):
         self.syncs: list[str] = []
         self.writes: list[tuple[str, int]] = []
         self.error: OSError | None = None
+        self.released: list[bool] = []
+        """Each time that all files were let go of: whether nothing was being written."""
+
+    def release_all(self) -> None:
+        self.released.append(self.gate.is_set())
+        super().release_all()
 
     def append(self, path: str, data: bytes) -> None:
         super().append(path, data)
@@ -316,6 +322,7 @@ def interrupted_append(log: RecordLog, number: int) -> None:
 
     def send() -> None:
         until(lambda: queued(log) == 1 and log._commits._queue[0].held is not None)
+        until(lambda: not log._commits._queue[0].joining)  # interrupted in the middle of joining, it closes the log
         while not interrupted.is_set():  # a signal right before a thread begins to wait does not wake it
             signal.pthread_kill(main, signal.SIGUSR1)
             interrupted.wait(0.01)
@@ -460,3 +467,156 @@ def test_many_lines_of_one_caller_share_one_sync_and_fail_each_for_itself(tmp_pa
         later = log.append_many([(decision(7), ()), (decision(8), ())])
         assert ["closed after a failure" in str(one) for one in later] == [True, True]
     assert numbers(tmp_path / "state")[:3] == [1, 2, 4]
+
+
+def test_all_who_close_at_once_wait_for_what_is_on_its_way(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        callers = [Caller(log, 1)]
+        assert storage.waiting.wait(PATIENCE)
+        callers.append(Caller(log, 2))
+        until(lambda: queued(log) == 1)
+        closing = [threading.Thread(target=close, daemon=True) for close in (log.close, log.leave, log._commits.close)]
+        for one in closing:
+            one.start()
+            until(lambda: log._commits._idle is not None)
+        assert not log.usable
+        storage.gate.set()
+        for waiting in (*closing, *callers):
+            waiting.join(PATIENCE)
+            assert not waiting.is_alive()
+        assert [one.seq for one in callers] == [1, 2]
+
+
+def test_loops_one_after_the_other_share_one_worker(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with open_log(tmp_path / "state") as log:
+        for number in (1, 2, 3):
+            assert asyncio.run(log.append_async(decision(number))) == number
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
+def test_a_batch_takes_exactly_its_bytes_and_a_longer_line_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        callers = [Caller(log, 1)]
+        assert storage.waiting.wait(PATIENCE)
+        for number in range(2, 9):
+            callers.append(Caller(log, number, events=1))
+            until(lambda: queued(log) == len(callers) - 1)
+        each = {len(one.line) + len(one.events) for one in log._commits._queue}
+        assert len(each) == 1
+        monkeypatch.setattr(commit_module, "BATCH_BYTES", 3 * each.pop())
+        storage.gate.set()
+        for one in callers:
+            one.join(PATIENCE)
+        assert [lines for path, lines in storage.writes if path == DECISIONS] == [1, 3, 3, 1]
+        monkeypatch.setattr(commit_module, "BATCH_BYTES", 1)
+        assert log.append_many([(decision(number), ()) for number in (20, 21)]) == [9, 10]
+        assert [lines for path, lines in storage.writes if path == DECISIONS][4:] == [1, 1]
+
+
+def test_an_action_is_a_batch_of_its_own_between_those_of_lines(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        threads: list[threading.Thread] = [Caller(log, 1)]
+        assert storage.waiting.wait(PATIENCE)
+        seen: list[int] = []
+
+        def look() -> None:
+            log.between_batches(lambda writer: seen.append(writer.opened.end.seq))
+
+        def refuse() -> None:
+            def action(_: object) -> None:
+                raise RecordError("not now", remedy="none")
+
+            with pytest.raises(RecordError, match="not now"):
+                log.between_batches(action)
+            seen.append(-1)
+
+        for step in (2, 3, look, look, refuse, 4, 5, look):
+            threads.append(Caller(log, step) if isinstance(step, int) else threading.Thread(target=step))
+            if not isinstance(step, int):
+                threads[-1].start()
+            until(lambda: queued(log) == len(threads) - 1)
+        storage.gate.set()
+        for one in threads:
+            one.join(PATIENCE)
+        assert sorted(seen) == [-1, 3, 3, 5]
+        assert [lines for path, lines in storage.writes if path == DECISIONS] == [1, 2, 2]
+        assert log.usable
+    assert verify(tmp_path / "state").records == 5
+
+
+def test_closing_comes_back_when_all_that_is_queued_is_durable(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        callers = [Caller(log, 1)]
+        assert storage.waiting.wait(PATIENCE)
+        callers.append(Caller(log, 2))
+        until(lambda: queued(log) == 1)
+        closed = threading.Event()
+
+        def open_gate() -> None:
+            until(lambda: not log.usable)
+            closed.wait(0.5)  # too early, if ever
+            storage.gate.set()
+
+        opener = threading.Thread(target=open_gate)
+        opener.start()
+        log.close()
+        durable = log.seq
+        closed.set()
+        for one in (opener, *callers):
+            one.join(PATIENCE)
+        assert durable == 2
+
+
+def test_threads_lead_for_each_other_and_need_no_worker(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        threads: list[threading.Thread] = [Caller(log, 1)]
+        assert storage.waiting.wait(PATIENCE)
+        many: list[Any] = [(decision(number), ()) for number in (2, 3, 4)]
+        threads.append(threading.Thread(target=log.append_many, args=(many,)))
+        threads[-1].start()
+        until(lambda: queued(log) == 3)
+        threads.append(Caller(log, 5))
+        until(lambda: queued(log) == 4)
+        storage.gate.set()
+        for one in threads:
+            one.join(PATIENCE)
+        assert log._commits._thread is None
+    assert numbers(tmp_path / "state") == [1, 2, 3, 4, 5]
+
+
+def test_who_is_interrupted_in_joining_lets_no_file_go_that_another_one_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: object) -> None:
+        raise Interrupted
+
+    with gated(tmp_path / "state") as (log, storage):
+        storage.gate.clear()
+        first = Caller(log, 1)
+        assert storage.waiting.wait(PATIENCE)
+        monkeypatch.setattr(log._commits, "_chain", interrupt)
+        with pytest.raises(Interrupted):
+            log.append(decision(2))
+        assert (log.usable, storage.released) == (False, [])
+        storage.gate.set()
+        first.join(PATIENCE)
+        until(lambda: storage.released)
+        assert (first.seq, storage.released) == (1, [True])
+    assert numbers(tmp_path / "state") == [1]
+
+
+def test_a_worker_that_cannot_start_lets_the_files_go(tmp_path: Path) -> None:
+    with gated(tmp_path / "state") as (log, storage):
+        log.append(decision(1))
+        with no_more_threads(), pytest.raises(RecordError, match="no more threads"):
+            asyncio.run(log.append_async(decision(2)))
+        assert storage.released == [True]

@@ -18,7 +18,7 @@ from engine.record import log as log_module
 from engine.record import writer as writer_module
 from engine.record.layout import CHECKPOINT, DECISIONS, EVENTS, KEY
 from engine.record.log import RecordLog
-from engine.record.model import DecisionRecord, RecordedFinding, ResultRecord, timestamp
+from engine.record.model import DecisionRecord, RecordedFinding, ResultRecord, encode_body, timestamp
 from engine.record.storage import DiskStorage
 from engine.record.verify import verify
 from tests.record.samples import TIME, clock, decision, event, open_log, result, taken, write
@@ -248,8 +248,14 @@ def test_a_failing_last_checkpoint_is_told_but_never_hides_another_error(
     with pytest.raises(ZeroDivisionError), again:
         raise ZeroDivisionError
     monkeypatch.undo()
+    last = open_log(tmp_path / "state")
+    last.append(decision(3))
+    monkeypatch.setattr(last.storage, "append", full)
+    with pytest.raises(RecordError, match="no space left"), last:
+        pass
+    monkeypatch.undo()
     found = verify(tmp_path / "state")
-    assert (found.ok, found.records) == (True, 2)
+    assert (found.ok, found.records) == (True, 3)
 
 
 def test_nothing_recorded_yet_verifies(tmp_path: Path) -> None:
@@ -263,3 +269,13 @@ def test_times_have_one_form() -> None:
         ResultRecord(time="2026-11-21T00:00:00Z", decision_id="1", status="done", facts={}, duration=1)
     with pytest.raises(ValueError, match="named records"):
         RecordLog.open(Path("elsewhere"), lock_seconds=1)
+
+
+def test_a_line_may_be_as_long_as_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    longest = len(encode_body(decision(1))) + log_module._HEAD_BYTES
+    with open_log(tmp_path / "state") as log:
+        monkeypatch.setattr(log_module, "LINE_BYTES", longest)
+        assert log.append(decision(1)) == 1
+        monkeypatch.setattr(log_module, "LINE_BYTES", longest - 1)
+        with pytest.raises(RecordError, match="is longer than"):
+            log.append(decision(1))

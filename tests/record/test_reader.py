@@ -1,20 +1,112 @@
-"""Reading the record from its end, for the last entry of a kind."""
+"""What a filter shows, which lines it does not even read, and reading from the end."""
 
 from __future__ import annotations
 
 import io
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import RecordError
+from engine.errors import Location, RecordError
+from engine.model import Mode, Outcome
 from engine.record import lines
 from engine.record.chain import Entry, LineError
 from engine.record.layout import DECISIONS, LINE_BYTES, segment_file
-from engine.record.reader import Filter, entries, newest
-from tests.record.samples import write
+from engine.record.model import DecisionRecord, ResultRecord
+from engine.record.reader import Filter, Selection, entries, line_time, newest, select
+from tests.record.samples import TIME, VERSIONS, open_log, taken, write
+
+OF_FIRST: dict[str, str] = {
+    "decision_id": f"{1:032x}",
+    "point": "source",
+    "outcome": "deny",
+    "mode": "enforce",
+    "since": "2026-11-22T00:00:00.000000Z",
+    "code": "license_unknown",
+    "principal": "user:ana",
+    "trace": "1" * 32,
+    "request_id": "r-1",
+}
+"""A filter that the first line fits in every field, and the second in none."""
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Two decisions that have nothing in common, the later one first, and a result that has hardly any field."""
+    first = taken(1, outcome=Outcome.DENY, mode=Mode.ENFORCE)
+    second = taken(2**120, outcome=Outcome.ALLOW, mode=Mode.CHECK).model_copy(update={"point": "license"})
+    with open_log(tmp_path / "state") as log:
+        for made, time, more in (
+            (first, OF_FIRST["since"], {"principal": "user:ana", "trace": "1" * 32, "request_id": "r-1"}),
+            (second, TIME, {"principal": "user:lee", "trace": "2" * 32, "request_id": "r-2"}),
+        ):
+            document: dict[str, Any] = {"point": made.point}
+            log.append(DecisionRecord.of(made, time=time, document=document, versions=VERSIONS, durations={}, **more))
+        log.append(ResultRecord(time=TIME, decision_id=f"{2**120:032x}", status="done", facts={}, duration=1))
+    return tmp_path / "state"
+
+
+def shown(found: Selection) -> list[int]:
+    assert found.fitting == len(found.entries)
+    return [entry.seq for entry in found.entries]
+
+
+def test_each_field_shows_what_has_its_value(state: Path) -> None:
+    assert set(OF_FIRST) == {field.name for field in fields(Filter)}
+    assert shown(select(state, Filter(), 10)) == [1, 2, 3]
+    for name, value in OF_FIRST.items():
+        assert shown(select(state, Filter(**{name: value}), 10)) == [1], name
+        assert shown(select(state, Filter(**{name: "3" + value[1:]}), 10)) == [], name
+    assert shown(select(state, Filter(**OF_FIRST), 10)) == [1]
+    assert shown(select(state, Filter(decision_id="0"), 10)) == [1, 2, 3]
+    assert shown(select(state, Filter(decision_id="0" * 10), 10)) == [1]
+
+
+def test_a_value_in_another_place_does_not_fit(state: Path) -> None:
+    with open_log(state) as log:
+        made = taken(5, outcome=Outcome.ALLOW, mode=Mode.CHECK).model_copy(update={"point": "license"})
+        hidden = {"input": {name: value for name, value in OF_FIRST.items() if name != "since"}}
+        log.append(DecisionRecord.of(made, time=TIME, document=hidden, versions=VERSIONS, durations={}))
+    for name, value in OF_FIRST.items():
+        assert shown(select(state, Filter(**{name: value}), 10)) == [1], name
+
+
+def test_a_line_that_cannot_fit_is_not_read(state: Path) -> None:
+    whole = (state / DECISIONS).read_bytes()
+    other = b'{"kind":"nothing of ours","time":"2026-11-01T00:00:00.000000Z"}\n'
+    (state / DECISIONS).write_bytes(whole + other)
+    here = Location(DECISIONS, 4)
+    assert select(state, Filter(), 10).unreadable == (here,)  # the control: read, it is no record
+    for name, value in OF_FIRST.items():
+        assert select(state, Filter(**{name: value}), 10).unreadable == (), name
+        like = b'{"%b":"%b","time":"%b"}\n' % (name.encode(), value.encode(), OF_FIRST["since"].encode())
+        (state / DECISIONS).write_bytes(whole + like)
+        assert select(state, Filter(**{name: value}), 10).unreadable == (here,), name
+        (state / DECISIONS).write_bytes(whole + other)
+
+
+def test_an_entry_is_admitted_by_each_field_for_itself(state: Path) -> None:
+    first, second, _ = select(state, Filter(), 10).entries
+    for name, value in OF_FIRST.items():
+        assert (Filter(**{name: value}).admits(first), Filter(**{name: value}).admits(second)) == (True, False), name
+    assert Filter().admits(second)
+
+
+def test_without_a_filter_only_the_last_lines_are_read(state: Path) -> None:
+    (state / DECISIONS).write_bytes(b"no record\n" + (state / DECISIONS).read_bytes())
+    found = select(state, Filter(), 3)
+    assert ([entry.seq for entry in found.entries], found.unreadable) == ([1, 2, 3], ())
+    assert select(state, Filter(), 4).unreadable == (Location(DECISIONS, 1),)
+
+
+def test_the_time_of_a_line_is_read_from_its_end() -> None:
+    assert line_time(b'{"time":"2020-01-01T00:00:00.000000Z","x":1,"time":"%b"}' % TIME.encode()) == TIME
+    assert line_time(b'{"x":1}') is None
+    assert line_time(b"") is None
 
 
 @given(st.lists(st.binary(max_size=9).map(lambda line: line.replace(b"\n", b"")), max_size=8), st.binary(max_size=4))

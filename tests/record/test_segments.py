@@ -6,20 +6,26 @@ import json
 import random
 import shutil
 import sys
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.errors import RecordError
-from engine.record.chain import encode, parse
-from engine.record.layout import ANCHOR, CHECKPOINT, EVENTS, BreakKind, segment_file
+from engine.record import writer as writer_module
+from engine.record.chain import Position, encode, head, parse
+from engine.record.checkpoint import read_anchor, read_identity, write_checkpoint
+from engine.record.layout import ANCHOR, CHECKPOINT, DECISIONS, EVENTS, INSTALLATION, BreakKind, segment_file
 from engine.record.log import RecordLog
-from engine.record.model import RetentionRecord
+from engine.record.model import RetentionRecord, timestamp
 from engine.record.reader import Filter, select
-from engine.record.retention import Retained, retain
+from engine.record.retention import Retained, _remove, retain
 from engine.record.segments import open_segments
+from engine.record.storage import DiskStorage
 from engine.record.verify import Verification, verify, verify_storage
 from tests.record.disk import SimulatedDisk, Tree
 from tests.record.samples import clock, decision, event, open_log
@@ -260,6 +266,7 @@ def test_removal_by_anybody_else_is_tampering(original: Path, removed: Path) -> 
     unsigned = checked(whole, {segment_file(1): None, segment_file(2): None})
     assert [broken.kind for broken in unsigned.breaks] == [BreakKind.MISSING_SEGMENT]
     assert checked(tree, {ANCHOR: None}).breaks[0].kind is BreakKind.MISSING_SEGMENT
+    assert [one.kind for one in checked(tree, {CHECKPOINT: None}).breaks] == [BreakKind.CHECKPOINT_MISSING]
     assert (
         checked(whole, {ANCHOR: content(tree, ANCHOR)}).breaks[0].kind is BreakKind.BAD_SIGNATURE
         or not checked(whole, {ANCHOR: content(tree, ANCHOR)}).ok
@@ -318,3 +325,282 @@ def test_a_record_written_to_seldom_ends_its_segment_when_it_is_old(tmp_path: Pa
     assert shortened(state, 200, YEAR_LATER) is not None
     assert json.loads((state / segment_file(2)).read_bytes().splitlines()[0])["kind"] == "retention"
     assert verify(state).ok
+
+
+def ends_of(tree: Tree) -> list[Position]:
+    """Where each segment begins, and where its first and last line end."""
+    found = [] if ANCHOR in tree else [Position(1, 0, 0, 0, parse(content(tree, DECISIONS).splitlines()[0]).prev)]
+    for path in segments(tree):
+        number = int(path.split(".")[1])
+        data = content(tree, path)
+        lines = data.splitlines(keepends=True)
+        if number > 1:
+            first = parse(lines[0][:-1])
+            found.append(Position(number, 0, 0, first.seq - 1, first.prev))
+        for count, size in ((1, len(lines[0])), (len(lines), len(data))):
+            line = lines[count - 1][:-1]
+            found.append(Position(number, count, size, parse(line).seq, sha256(line).hexdigest()))
+    return found
+
+
+def compared(tree: Tree, end: Position) -> list[str]:
+    """The breaks of a record that is compared with this end."""
+    found = verify_storage(SimulatedDisk(tree), {installation(tree): end})
+    assert found.contained == (() if found.breaks else (end.seq,))
+    return [one.kind for one in found.breaks]
+
+
+def installation(tree: Tree) -> str:
+    return str(json.loads(content(tree, INSTALLATION))["id"])
+
+
+def test_every_end_that_the_record_ever_had_is_contained_and_no_other(original: Path, removed: Path) -> None:
+    whole, shorter = tree_of(original), tree_of(removed)
+    anchor = read_anchor(SimulatedDisk(shorter), None)
+    assert anchor is not None
+    before, after = ends_of(whole), ends_of(shorter)
+    assert before[-1].seq == anchor.seq  # the last one that was removed
+    for tree, ends in ((whole, before), (shorter, [*before, *after])):
+        removed_up_to = anchor.seq if tree is shorter else -1
+        for end in ends:
+            assert compared(tree, end) == []
+            other = [] if end.seq <= removed_up_to else ["rolled_back"]
+            assert compared(tree, replace(end, hash="e" * 64)) == other
+    last = after[-1]
+    for gone in (
+        replace(last, size=last.size + 500, lines=last.lines + 1, seq=last.seq + 1),
+        replace(last, segment=last.segment + 1, seq=last.seq + 1),
+        replace(last, segment=last.segment + 2, lines=0, size=0, seq=last.seq + 1),
+    ):
+        assert compared(shorter, gone) == ["rolled_back"]
+
+
+def test_the_command_says_how_much_of_the_record_is_gone(original: Path) -> None:
+    tree = tree_of(original)
+    last = ends_of(tree)[-1]
+    longer = replace(last, size=last.size + 500, lines=last.lines + 1, seq=MADE + 1)
+    further = replace(longer, segment=last.segment + 1)
+    for end, found, offset in (
+        (longer, f"{last.size} bytes", last.size),
+        (further, "no file", 0),
+        (replace(last, hash="e" * 64), last.hash, last.size),
+    ):
+        (broken,) = verify_storage(SimulatedDisk(tree), {installation(tree): end}).breaks
+        assert (broken.file, broken.line, broken.offset) == (end.file, end.lines, offset)
+        assert (broken.seq, broken.found) == (end.seq, found)
+
+
+def test_a_record_is_not_the_one_that_is_remembered_or_not_there_at_all(original: Path) -> None:
+    tree = tree_of(original)
+    end, own = ends_of(tree)[-1], installation(tree)
+    for tried, heads, found in (
+        (tree, {"f" * 32: end}, own),
+        ({}, {"f" * 32: end}, "none"),
+        (tree, {"f" * 32: end, own: end}, None),
+        (tree, {}, None),
+        ({}, {}, None),
+    ):
+        breaks = verify_storage(SimulatedDisk(tried), heads).breaks
+        assert [(one.file, one.kind, one.found) for one in breaks] == (
+            [] if found is None else [(INSTALLATION, BreakKind.ROLLED_BACK, found)]
+        )
+
+
+def test_a_checkpoint_that_was_kept_elsewhere_is_compared(original: Path, removed: Path) -> None:
+    whole, shorter = tree_of(original), tree_of(removed)
+    old, new = content(whole, CHECKPOINT), content(shorter, CHECKPOINT)
+    for tree, against, kinds in (
+        (whole, old, []),
+        (shorter, old, []),
+        (shorter, new, []),
+        (whole, new, ["rolled_back"]),
+        (whole, old.replace(b'"seq":', b'"seq":1'), ["bad_signature"]),
+        ({}, old, ["rolled_back"]),
+    ):
+        found = verify_storage(SimulatedDisk(tree), None, against)
+        assert [one.kind for one in found.breaks] == kinds
+        assert len(found.contained) == (not kinds)
+
+
+def test_only_a_state_that_was_never_used_may_have_no_installation(original: Path, removed: Path) -> None:
+    used, shorter = tree_of(original), tree_of(removed)
+    fresh = SimulatedDisk()
+    RecordLog.on(fresh, lock_seconds=1, clock=clock, place="state").close()
+    begun: Tree = {path: data for path, data in fresh.tree().items() if path != INSTALLATION}
+    assert {CHECKPOINT, DECISIONS, EVENTS} <= begun.keys()
+    changes: list[tuple[Tree, bool]] = [
+        ({}, True),
+        ({DECISIONS: content(used, DECISIONS)}, False),
+        ({segment_file(2): b"{"}, False),
+        ({EVENTS: b"{"}, False),
+        ({ANCHOR: content(shorter, ANCHOR)}, False),
+        ({CHECKPOINT: content(used, CHECKPOINT)}, False),
+    ]
+    for change, may in changes:
+        for tree in (begun | change, dict(change)):
+            disk = SimulatedDisk(tree)
+            kinds = [one.kind for one in verify_storage(disk).breaks]
+            assert kinds == ([] if may else [BreakKind.INSTALLATION_MISSING])
+            if may:
+                RecordLog.on(disk, lock_seconds=1, clock=clock, place="state").close()
+                assert verify_storage(disk).ok
+            else:
+                with pytest.raises(RecordError):
+                    RecordLog.on(disk, lock_seconds=1, clock=clock, place="state")
+
+
+def test_an_anchor_that_says_other_things_than_its_line_is_found(state: Path) -> None:
+    (last,) = [one.end for one in verify(state).ends[-1:]]
+    true: dict[str, Any] = {"last_segment": last.segment, "last_seq": last.seq, "last_hash": last.hash}
+    before = tree_of(state)
+    for change in ({}, {"last_segment": last.segment - 1}, {"last_seq": last.seq - 1}, {"last_hash": "e" * 64}):
+        disk = SimulatedDisk(before)
+        log = RecordLog.on(disk, lock_seconds=1, clock=clock, place="state", segment_bytes=SEGMENT)
+        told = log.append(
+            RetentionRecord(
+                time=timestamp(YEAR_LATER),
+                keep_days=200,
+                decision_id="d-1",
+                before=timestamp(YEAR_LATER),
+                first_segment=1,
+                principal=None,
+                reason=None,
+                **(true | change),
+            )
+        )
+        other = log.append(decision(900))
+        old = list(verify_storage(disk).ends)
+        log.between_batches(lambda writer: _remove(writer, old, told, timestamp(YEAR_LATER)))  # noqa: B023 (used at once)
+        found = verify_storage(disk)
+        assert [one.kind for one in found.breaks] == ([BreakKind.RETENTION_MISMATCH] if change else [])
+        if change:
+            assert (found.breaks[0].file, found.breaks[0].seq) == (ANCHOR, told)
+        log.between_batches(lambda writer: _remove(writer, old, other, timestamp(YEAR_LATER)))  # noqa: B023 (used at once)
+        log.close()
+        (broken,) = verify_storage(disk).breaks  # no line that tells of a removal
+        assert (broken.kind, broken.seq) == (BreakKind.RETENTION_MISMATCH, other)
+
+
+def vouched(state: Path) -> int:
+    return int(json.loads((state / CHECKPOINT).read_bytes())["seq"])
+
+
+def test_a_segment_ends_and_a_checkpoint_is_due_at_exactly_their_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_log(tmp_path / "one") as log:
+        log.append(decision(1))
+    length = (tmp_path / "one" / DECISIONS).stat().st_size
+    for segment, checkpoint, ends, seqs in (
+        (1 << 20, 2 * length, [1] * 7, [0, 0, 2, 2, 4, 4, 6]),
+        (1 << 20, 2 * length + 1, [1] * 7, [0, 0, 0, 3, 3, 3, 6]),
+        (3 * length, 2 * length, [1, 1, 1, 2, 2, 2, 3], [0, 0, 2, 3, 3, 5, 6]),
+        (3 * length + 1, 1 << 20, [1, 1, 1, 1, 2, 2, 2], [0, 0, 0, 0, 4, 4, 4]),
+    ):
+        monkeypatch.setattr(writer_module, "CHECKPOINT_BYTES", checkpoint)
+        state = tmp_path / f"{segment}-{checkpoint}"
+        found = []
+        with RecordLog.open(state / "records", lock_seconds=1, clock=clock, segment_bytes=segment) as log:
+            for number in range(1, 8):
+                log.append(decision(number))
+                found.append((len(segments(tree_of(state))), vouched(state)))
+        assert found == list(zip(ends, seqs, strict=True))
+        assert verify(state).ok
+
+
+def test_a_checkpoint_is_due_after_exactly_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "CHECKPOINT_RECORDS", 3)
+    found = []
+    with open_log(tmp_path / "state") as log:
+        for number in range(1, 8):
+            log.append(decision(number))
+            found.append(vouched(tmp_path / "state"))
+    assert found == [0, 0, 0, 3, 3, 3, 6]
+
+
+def test_where_nothing_is_new_no_checkpoint_is_written(state: Path) -> None:
+    with opened(state) as log:
+        log.append(decision(200))
+        log.vouch()
+        before = (state / CHECKPOINT).stat()
+        log.vouch()
+        after = (state / CHECKPOINT).stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_an_anchor_or_an_old_segment_that_goes_while_the_record_is_written_is_noticed(
+    removed: Path, tmp_path: Path
+) -> None:
+    for name in (ANCHOR, segments(tree_of(removed))[0]):
+        state = tmp_path / name.replace("/", "-")
+        shutil.copytree(removed, state)
+        with opened(state) as log:
+            log.append(decision(900))
+            log.vouch()
+            (state / name).rename(tmp_path / "aside")
+            log.append(decision(901))
+            with pytest.raises(RecordError, match="removed, renamed"):
+                log.vouch()
+        (tmp_path / "aside").rename(state / name)
+        assert verify(state).ok
+
+
+def test_a_line_is_old_when_it_is_older_than_so_many_days_and_not_before(state: Path) -> None:
+    exactly = clock() + timedelta(days=200)
+    before = tree_of(state)
+    assert shortened(state, 200, exactly) is None
+    assert tree_of(state) == before
+    assert shortened(state, 200, exactly + timedelta(microseconds=1)) is not None
+    assert verify(state).ok
+
+
+def test_a_record_of_which_only_a_removed_segment_is_left_misses_its_own(original: Path, removed: Path) -> None:
+    tree = {path: data for path, data in tree_of(removed).items() if path not in {*segments(tree_of(removed))}}
+    tree[segment_file(1)] = content(tree_of(original), segment_file(1))
+    (first, *_) = segments(tree_of(removed))
+    for checkpoint, kinds in ((True, []), (False, [BreakKind.CHECKPOINT_MISSING])):
+        tried = tree if checkpoint else {path: data for path, data in tree.items() if path != CHECKPOINT}
+        breaks = verify_storage(SimulatedDisk(tried)).breaks
+        assert [one.kind for one in breaks] == [*kinds, BreakKind.MISSING_SEGMENT]
+        assert breaks[-1].file == first
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_line_that_tells_of_a_removal_that_was_not_done_changes_nothing(state: Path, *, closed: bool) -> None:
+    """As a crash between the line and the anchor leaves it, whether a checkpoint vouches for it or not."""
+    log = opened(state)
+    assert retain(log, 200, "d-1", YEAR_LATER, None, None) is not None
+    told = (state / segments(tree_of(state))[-1]).read_bytes().splitlines()
+    (retained,) = [body for body in (parse(line).body for line in told) if isinstance(body, RetentionRecord)]
+    log.append(decision(300))
+    log.append(retained.model_copy(update={"last_segment": 99, "last_seq": 999}))
+    log.append(decision(301))
+    if closed:
+        log.close()
+    else:
+        log.storage.close()
+    found = verify(state)
+    assert (found.breaks, found.removed, found.records) == ((), MADE, 4)
+    opened(state).close()
+
+
+def test_lines_that_a_checkpoint_vouches_for_are_proven_by_their_digests_alone(state: Path) -> None:
+    """Also in the segments before its own, however long they are: another version may have written them."""
+    storage = DiskStorage(state)
+    identity, checkpoint = read_identity(storage), verify(state).checkpoint
+    assert identity is not None
+    assert checkpoint is not None
+    before, at = identity.genesis, identity.start
+    for path in segments(tree_of(state)):
+        lines: list[bytes] = []
+        for line in (state / path).read_bytes().splitlines():
+            seq = at.seq + len(lines) + 1
+            lines.append(head(seq, before) + b'"other":1,' + line.split(b",", 2)[2])
+            before = sha256(lines[-1]).hexdigest()
+        data = b"".join(line + b"\n" for line in lines)
+        (state / path).write_bytes(data)
+        at = Position(int(path.split(".")[1]), 0, 0, at.seq, "").after(lines=len(lines), size=len(data), hash=before)
+    write_checkpoint(storage, identity, at, checkpoint.source_events, timestamp(YEAR_LATER))
+    assert verify(state).breaks == ()
+    write_checkpoint(storage, identity, identity.start, checkpoint.source_events, timestamp(YEAR_LATER))
+    assert not verify(state).ok  # the control: read strictly, they are no records

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,10 @@ from pydantic import ValidationError
 
 from engine.errors import RecordError
 from engine.model import Outcome
-from engine.record.layout import DECISIONS, EVENTS
+from engine.record import events_file
+from engine.record.checkpoint import Events
+from engine.record.events_file import EventsWalk, last_line
+from engine.record.layout import DECISIONS, EVENTS, BreakKind, BrokenError
 from engine.record.redaction import redacted
 from engine.record.source_events import EventName, Hashes, SourceEvent, block, line
 from engine.record.verify import verify
@@ -191,3 +196,60 @@ def test_changed_events_stop_the_start(tmp_path: Path) -> None:
     (state / EVENTS).write_bytes(data.replace(b"contacts-2", b"contacts-3"))
     with pytest.raises(RecordError, match="events_mismatch"):
         open_log(state)
+
+
+def test_the_first_event_that_cannot_be_ours_is_named(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with open_log(state) as log:
+        log.append(decision(1), (event(1),))
+        log.append(decision(2), (event(2), event(3), event(4)))
+    whole = (state / EVENTS).read_bytes()
+    for old, new, number in (
+        (b"contacts-3", b"contacts-9", 2),  # an event like ours: the block is named by its first line
+        (b"contacts-3", b"contacts 3", 3),
+        (b'"event":"source_checked"', b'"event":"source_chucked"', 1),
+        (b'4"', b"4 ", 4),
+    ):
+        (state / EVENTS).write_bytes(whole.replace(old, new, 1))
+        (broken,) = verify(state).breaks
+        assert (broken.kind, broken.line) == (BreakKind.EVENTS_MISMATCH, number)
+
+
+def test_a_claim_is_these_bytes_and_this_many_lines() -> None:
+    data = line(event(1)) + line(event(2))
+    sha = sha256(data).hexdigest()
+    start = Events(size=0, lines=0, hash="a" * 64)
+    EventsWalk(io.BytesIO(data), start).claim(len(data), 2, sha, 1)
+    for size, count, digest in (
+        (len(data), 1, sha),
+        (len(data), 2, "e" * 64),
+        (len(data) - 1, 2, sha),
+        (len(data) + 1, 2, sha),
+    ):
+        with pytest.raises(BrokenError):
+            EventsWalk(io.BytesIO(data), start).claim(size, count, digest, 1)
+
+
+BACK = 1 << 16
+"""What is read at a time, from the end backwards."""
+
+
+@pytest.mark.parametrize("length", [0, 1, BACK - 2, BACK - 1, BACK, BACK + 1, 2 * BACK - 1, 2 * BACK, 3 * BACK])
+@pytest.mark.parametrize("before", [b"", b"\n", b"other\n"])
+def test_the_last_line_is_found_however_long_it_is(length: int, before: bytes) -> None:
+    text = b"x" * length
+    data = before + text + b"\n"
+    found = last_line(io.BytesIO(data + b"more\n"), len(data), "genesis")
+    assert found == (len(before), sha256(text).hexdigest())
+
+
+def test_where_no_line_ends_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"one\ntwo\n"
+    assert last_line(io.BytesIO(data), 0, "genesis") == (0, "genesis")
+    for size in (1, 3, 7, 9, 100):
+        assert last_line(io.BytesIO(data), size, "genesis") == (size, sha256(b"").hexdigest())
+    monkeypatch.setattr(events_file, "LINE_BYTES", 2 * BACK)
+    longest = b"x" * (2 * BACK)
+    assert last_line(io.BytesIO(longest + b"\n"), 2 * BACK + 1, "genesis") == (0, sha256(longest).hexdigest())
+    endless = b"x" * (10 * BACK) + b"\n"
+    assert last_line(io.BytesIO(endless), len(endless), "genesis")[0] > 0  # it was not read whole

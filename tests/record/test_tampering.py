@@ -13,7 +13,7 @@ import pytest
 
 from engine.canonical import canonical
 from engine.errors import RecordError
-from engine.record.chain import LineError, encode, parse
+from engine.record.chain import LineError, encode, head, parse
 from engine.record.checkpoint import Events, read_identity, write_checkpoint
 from engine.record.layout import CHECKPOINT, CUT, DECISIONS, EVENTS, INSTALLATION, KEY, BreakKind
 from engine.record.model import DecisionRecord
@@ -216,8 +216,11 @@ def test_a_file_that_does_not_belong_is_found(state: Path, name: str) -> None:
 def test_records_of_two_installations_cannot_be_swapped(state: Path, tmp_path: Path) -> None:
     write(tmp_path / "other", DECISIONS_MADE)
     shutil.copy(tmp_path / "other" / DECISIONS, state / DECISIONS)
+    identity = read_identity(DiskStorage(state))
+    assert identity is not None
     found = verify(state)
     assert (found.breaks[0].kind, found.breaks[0].line) == (BreakKind.CHAIN_BREAK, 1)
+    assert found.breaks[0].expected == identity.genesis
 
 
 def test_another_key_of_ours_does_not_sign(state: Path) -> None:
@@ -374,3 +377,86 @@ def test_an_endless_line_is_named_and_not_read_whole(tree: Tree, at: int, monkey
     assert (found.breaks[0].line, found.breaks[0].kind) == (at + 1, BreakKind.BAD_JSON)
     assert found.breaks[0].offset == sum(map(len, lines[:at]))
     assert "without a newline" in found.breaks[0].found
+
+
+def test_a_line_with_the_next_digest_and_another_number_is_found(state: Path) -> None:
+    found = verify(state)
+    for seq in (121, 122, 1):
+        (state / DECISIONS).write_bytes(
+            (state / DECISIONS).read_bytes()[: found.size] + encode(seq, found.head or "", decision(500)) + b"\n"
+        )
+        assert [one.kind for one in verify(state).breaks] == ([] if seq == 121 else [BreakKind.SEQ_GAP])
+
+
+def test_events_and_lines_that_are_broken_at_different_places_are_both_named(tree: Tree) -> None:
+    data, events = content(tree, DECISIONS), content(tree, EVENTS)
+    lines = data.splitlines(keepends=True)
+    changed = b"".join([*lines[:59], lines[59].replace(b'"kind"', b'"kink"', 1), *lines[60:]])
+    early, late = b"x" + events[1:], events[:-2] + b"x\n"
+    for content_of_events, files in ((early, [EVENTS, DECISIONS]), (late, [DECISIONS]), (events, [DECISIONS])):
+        found = checked(tree, decisions=changed, events=content_of_events)
+        assert [one.file for one in found.breaks] == files
+        assert found.breaks[-1].line == 60
+    longer = checked(tree, decisions=data + b"{", events=early + b"{")
+    first = next(entry.seq for entry in map(parse, data.splitlines()) if getattr(entry.body, "source_events", None))
+    assert [(one.file, one.kind, one.seq) for one in longer.breaks] == [
+        (EVENTS, BreakKind.EVENTS_MISMATCH, first),
+        (DECISIONS, BreakKind.TORN_TAIL, 121),
+    ]
+
+
+def test_a_checkpoint_of_an_empty_record_vouches_for_its_events_too(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    open_log(state).close()
+    storage = DiskStorage(state)
+    identity, checkpoint = read_identity(storage), verify(state).checkpoint
+    assert identity is not None
+    assert checkpoint is not None
+    for digest, breaks in (("e" * 64, [(EVENTS, BreakKind.CHECKPOINT_MISMATCH)]), (identity.genesis, [])):
+        write_checkpoint(storage, identity, checkpoint.position, Events(size=0, lines=0, hash=digest), TIME)
+        assert [(one.file, one.kind) for one in verify(state).breaks] == breaks
+
+
+def test_a_broken_line_is_named_when_the_record_is_opened_too(tmp_path: Path) -> None:
+    """Behind the checkpoint, where no signature says which of two lines was changed."""
+    state = tmp_path / "state"
+    log = open_log(state)
+    for number in range(1, 12):
+        log.append(decision(number))
+    log.storage.close()  # as if killed
+    whole = (state / DECISIONS).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    before = [sum(map(len, lines[:index])) for index in range(len(lines))]
+    for changed, kind, index in (
+        ([lines[0].replace(b"contacts", b"kontacts"), *lines[1:]], "chain_break", 0),
+        ([*lines[:5], lines[5].replace(b"contacts", b"kontacts"), *lines[6:]], "chain_break", 5),
+        ([*lines[:5], lines[5].replace(b'"prev":"', b'"prev":"x'), *lines[6:]], "chain_break", 5),
+        ([*lines[:5], *lines[6:]], "seq_gap", 5),
+        ([*lines[:5], b"{}\n", *lines[6:]], "bad_keys", 5),
+        ([b"{}\n", *lines[1:]], "bad_keys", 0),
+    ):
+        (state / DECISIONS).write_bytes(b"".join(changed))
+        (broken,) = verify(state).breaks
+        assert (broken.kind, broken.line, broken.offset) == (kind, index + 1, before[index])
+        with pytest.raises(RecordError, match=f"{kind} at byte {before[index]}$"):
+            open_log(state)
+
+
+def test_a_whole_record_chained_anew_is_found_by_a_checkpoint_in_its_middle(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    log = open_log(state)
+    for number in range(1, 7):
+        log.append(decision(number))
+        if number == 3:
+            log.vouch()
+    log.storage.close()  # as if killed: no checkpoint vouches for the last three
+    lines = (state / DECISIONS).read_bytes().splitlines()
+    for changed, kinds in ((5, []), (2, [BreakKind.CHECKPOINT_MISMATCH])):
+        digest, made = parse(lines[0]).prev, []
+        for seq, line in enumerate(lines, start=1):
+            body = line.split(b",", 2)[2]
+            made.append(head(seq, digest) + (body.replace(b"contacts-", b"kontacts-") if seq == changed else body))
+            digest = sha256(made[-1]).hexdigest()
+        (state / DECISIONS).write_bytes(b"".join(line + b"\n" for line in made))
+        breaks = verify(state).breaks
+        assert [(one.kind, one.line) for one in breaks] == [(kind, 3) for kind in kinds]

@@ -1,0 +1,343 @@
+"""A record that outlives its faults, looked at one tick at a time: when it is opened again, cut, vouched for, told of.
+
+tests/test_record_faults.py asks the same of whole engines, whose thread ticks by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import RecordError, StateError
+from engine.record import standing
+from engine.record.chain import Position, parse
+from engine.record.layout import CHECKPOINT, DECISIONS, LOCK
+from engine.record.model import DecisionRecord
+from engine.record.standing import StandingLog
+from engine.record.storage import DiskStorage
+from engine.record.verify import verify
+from tests.record.samples import clock, decision, event, open_log
+
+
+class Heads:
+    """A state beside the record; raises `fault` while there is one."""
+
+    def __init__(self) -> None:
+        self.ends: dict[str, Position] = {}
+        self.told: list[int] = []
+        self.fault: StateError | None = None
+
+    def known(self) -> Mapping[str, Position]:
+        if self.fault is not None:
+            raise self.fault
+        return dict(self.ends)
+
+    def remember(self, installation: str, end: Position) -> None:
+        if self.fault is not None:
+            raise self.fault
+        self.ends[installation] = end
+        self.told.append(end.seq)
+
+
+class Disk(DiskStorage):
+    """A disk whose sync of the record fails with `error`."""
+
+    error: OSError | None = None
+
+    def sync(self, path: str) -> None:
+        if path == DECISIONS and self.error is not None:
+            raise self.error
+        super().sync(path)
+
+
+Events = list[tuple[str, Mapping[str, Any]]]
+Opener = Callable[..., StandingLog]
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
+    """Opens the record of this test, as often as wanted; it ticks when the test says so, without any rest."""
+    monkeypatch.setattr(standing, "_TICK_SECONDS", 3600.0)
+    monkeypatch.setattr(standing, "_REST", 0)
+    monkeypatch.setattr(standing, "DiskStorage", Disk)
+    logs: list[StandingLog] = []
+
+    def open_one(heads: Heads | None = None, events: Events | None = None) -> StandingLog:
+        say = [] if events is None else events
+        logs.append(
+            StandingLog(
+                tmp_path / "state",
+                heads or Heads(),
+                lock_seconds=0.0,
+                clock=clock,
+                on_event=lambda name, fields: say.append((name, fields)),
+            )
+        )
+        return logs[-1]
+
+    yield open_one
+    monkeypatch.setattr(Disk, "error", None)
+    for log in logs:
+        log.close()
+
+
+def fails(monkeypatch: pytest.MonkeyPatch, number: int = errno.EIO) -> None:
+    monkeypatch.setattr(Disk, "error", OSError(number, os.strerror(number)))
+
+
+def works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Disk, "error", None)
+
+
+def numbers(state: Path) -> list[int]:
+    bodies = [parse(line).body for line in (state / DECISIONS).read_bytes().splitlines()]
+    return [int(body.decision_id, 16) for body in bodies if isinstance(body, DecisionRecord)]
+
+
+def test_a_record_that_another_engine_holds_is_not_usable_until_it_is_free(tmp_path: Path, opened: Opener) -> None:
+    events: Events = []
+    first, second = opened(), opened(events=events)
+    assert first.append(decision(1)) == 1
+    second._tick()
+    assert (second.usable, second.recovered) == (False, ())
+    with pytest.raises(RecordError) as refused:
+        second.append(decision(2))
+    assert refused.value.code == "engine.record_locked"
+    assert refused.value.message.startswith("another engine holds this record")
+    first.close()
+    second._tick()
+    assert second.usable
+    assert second.append(decision(2)) == 2
+    assert [name for name, _ in events] == ["record_failed", "record_recovered"]
+    second.close()
+    assert verify(tmp_path / "state").ok
+
+
+def test_an_engine_that_never_had_the_record_is_closed_like_any_other(opened: Opener) -> None:
+    first, second = opened(), opened()
+    second.close()
+    with pytest.raises(RecordError, match="another engine holds this record"):
+        second.append(decision(1))
+    assert first.append(decision(1)) == 1
+
+
+def test_a_record_that_is_closed_says_so(tmp_path: Path, opened: Opener) -> None:
+    log = opened()
+    log.close()
+    with pytest.raises(RecordError, match="the record is closed"):
+        log.append(decision(1))
+    open_log(tmp_path / "state", lock_seconds=0.0).close()  # and holds nothing
+
+
+def test_what_the_opening_cut_off_is_told(tmp_path: Path, opened: Opener) -> None:
+    open_log(tmp_path / "state").close()
+    (tmp_path / "state" / DECISIONS).write_bytes(b'{"half')
+    assert [one.bytes for one in opened().recovered] == [6]
+
+
+def test_an_attempt_in_vain_is_followed_by_a_rest(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = opened()
+    with monkeypatch.context() as patched:
+        patched.setattr(standing, "_REST", 1e12)
+        second = opened()
+    first.close()
+    second._tick()
+    assert not second.usable
+
+
+def test_new_lines_are_vouched_for_and_remembered_once(tmp_path: Path, opened: Opener) -> None:
+    heads, events = Heads(), Events()
+    log = opened(heads, events)
+    own = log.usable_log()
+    log._tick()
+    assert heads.told == [0]
+    log._tick()
+    assert heads.told == [0]
+    log.append(decision(1))
+    log.append(decision(2))
+    log._tick()
+    log._tick()
+    assert heads.told == [0, 2]
+    assert b'"seq":2' in (tmp_path / "state" / CHECKPOINT).read_bytes()
+    assert (log.usable_log(), events) == (own, [])
+    log.append(decision(3))
+    log.close()
+    assert heads.told == [0, 2, 3]
+
+
+def test_a_state_that_fails_is_asked_again_and_costs_no_decision(opened: Opener) -> None:
+    heads = Heads()
+    log = opened(heads)
+    heads.fault = StateError("locked", remedy="wait")
+    log.append(decision(1))
+    log._tick()
+    assert (log.usable, heads.told) == (True, [])
+    heads.fault = None
+    log._tick()
+    assert (log.usable, heads.told) == (True, [1])
+
+
+@pytest.mark.parametrize("known", ["nothing", "this record", "a later line", "another record"])
+def test_a_state_that_could_not_be_read_when_the_record_was_opened_is_compared_later(
+    known: str, opened: Opener
+) -> None:
+    heads = Heads()
+    heads.fault = StateError("locked", remedy="wait")
+    log = opened(heads)
+    log.append(decision(1))
+    log._tick()
+    own = log.usable_log()
+    end = own.vouched
+    later = Position(1, 9, end.size * 9, 9, end.hash)
+    heads.ends = {
+        "nothing": {},
+        "this record": {own.installation: end},
+        "a later line": {own.installation: later},
+        "another record": {"f" * 32: end},
+    }[known]
+    heads.fault = None
+    log._tick()
+    assert log.usable is (known in {"nothing", "this record"})
+    if not log.usable:
+        with pytest.raises(RecordError):
+            log.append(decision(2))
+        log._tick()  # opening it again finds the same, and says what it is
+        with pytest.raises(RecordError, match="cannot be opened again: the record was rolled back") as refused:
+            log.append(decision(2))
+        assert refused.value.code == "engine.record_unavailable"
+
+
+def test_a_line_that_was_never_answered_is_cut_when_the_fault_has_passed(
+    tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = opened()
+    assert log.append(decision(1), (event(1),)) == 1
+    fails(monkeypatch)
+    with pytest.raises(RecordError, match="input/output error"):
+        log.append(decision(2), (event(2),))
+    log._tick()
+    with pytest.raises(RecordError, match="input/output error"):
+        log.append(decision(2))
+    works(monkeypatch)
+    log._tick()
+    assert [one.file for one in log.recovered] == ["decisions.000001.jsonl", "source_events.jsonl"]
+    log.append(decision(3))
+    log.close()
+    assert numbers(tmp_path / "state") == [1, 3]
+    assert verify(tmp_path / "state").ok
+
+
+def test_lines_of_an_engine_that_had_the_record_meanwhile_are_never_cut(
+    tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, state = opened(), tmp_path / "state"
+    assert log.append(decision(1)) == 1
+    fails(monkeypatch)
+    with pytest.raises(RecordError):
+        log.append(decision(2))
+    log._tick()  # tried in vain, and the lock is kept
+    assert not log.usable
+    (state / LOCK).unlink()
+    with open_log(state) as other:  # records first what the vain try has cut
+        assert other.append(decision(3)) == 3
+    works(monkeypatch)
+    log._tick()
+    assert log.append(decision(4)) == 4
+    log.close()
+    assert numbers(state) == [1, 3, 4]
+    assert verify(state).ok
+
+
+def test_each_fault_is_told_once_and_its_end_too(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: Events = []
+    log = opened(events=events)
+    log.append(decision(1))
+    fails(monkeypatch)
+    with pytest.raises(RecordError):
+        log.append(decision(2))
+    for _ in range(3):
+        log._tick()
+    fails(monkeypatch, errno.ENOSPC)
+    log._tick()
+    works(monkeypatch)
+    log._tick()
+    log._tick()
+    told = [(name, fields.get("code"), fields.get("detail", "").rpartition(": ")[2]) for name, fields in events]
+    assert told == [
+        ("record_failed", "engine.record_unavailable", "input/output error"),
+        ("record_failed", "engine.record_unavailable", "no space left on device"),
+        ("record_recovered", None, ""),
+    ]
+    assert not any("opened again" in fields.get("detail", "") for _, fields in events)  # it is the same fault
+
+
+def test_a_forked_process_neither_writes_nor_lets_go_when_it_closes(tmp_path: Path, opened: Opener) -> None:
+    heads = Heads()
+    log = opened(heads)
+    log.append(decision(1))
+    child = os.fork()
+    if child == 0:
+        try:
+            log.close()
+        finally:
+            os._exit(len(heads.told) if log.usable else 99)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(RecordError, match="another engine holds this record"):
+        open_log(tmp_path / "state", lock_seconds=0.0)
+    assert log.append(decision(2)) == 2
+
+
+def test_threads_tasks_and_batches_write_one_record_which_its_own_thread_vouches_for(
+    tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "_TICK_SECONDS", 0.01)
+    heads = Heads()
+    log = opened(heads)
+    assert log.append(decision(1)) == 1
+    assert log.append_many([(decision(2), ()), (decision(3), (event(3),))]) == [2, 3]
+    assert asyncio.run(log.append_async(decision(4))) == 4
+    deadline = time.monotonic() + 60
+    while heads.told[-1:] != [4]:
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    log.close()
+    assert verify(tmp_path / "state").records == 4
+
+
+def test_what_nobody_expected_is_a_fault_that_may_pass_too(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "_TICK_SECONDS", 0.01)
+    events, heads = Events(), Heads()
+
+    def known(_: Heads) -> Mapping[str, Position]:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Heads, "known", known)
+        log = opened(heads, events)
+        with pytest.raises(RecordError, match="an unexpected ZeroDivisionError"):
+            log.append(decision(1))
+    deadline = time.monotonic() + 60
+    while not log.usable:
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    assert log.append(decision(1)) == 1
+    assert [name for name, _ in events] == ["record_failed", "record_recovered"]
+
+
+def test_no_folder_is_made_in_the_place_of_a_record_that_was_removed(tmp_path: Path, opened: Opener) -> None:
+    log, state = opened(), tmp_path / "state"
+    log.append(decision(1))
+    state.rename(tmp_path / "elsewhere")
+    log._tick()
+    log._tick()
+    assert (log.usable, state.exists()) == (False, False)
+    (tmp_path / "elsewhere").rename(state)
+    log._tick()
+    assert log.append(decision(2)) == 2

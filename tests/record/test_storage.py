@@ -1,0 +1,129 @@
+"""The disk behind the record: what a short write, a held lock and a changed file are."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.record.storage import ChangedError, DiskStorage, LockHeldError, read_file
+
+
+@contextmanager
+def most(size: int) -> Iterator[None]:
+    """No file may become larger than this: what is longer is written in part, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[DiskStorage]:
+    opened = DiskStorage(tmp_path)
+    opened.create("file")
+    yield opened
+    opened.close()
+
+
+def test_what_is_written_in_part_is_an_error(storage: DiskStorage, tmp_path: Path) -> None:
+    storage.append("file", b"x" * 100)
+    storage.rewrite("file", 90, b"y" * 10)
+    with most(120), pytest.raises(OSError, match="No space left"):
+        storage.append("file", b"z" * 100)
+    with most(120), pytest.raises(OSError, match="No space left"):
+        storage.rewrite("file", 110, b"z" * 20)
+    assert (tmp_path / "file").read_bytes() == b"x" * 90 + b"y" * 10 + b"z" * 20  # the limit was met half-way
+
+
+def test_a_file_that_is_not_there_has_no_size_and_no_content(storage: DiskStorage) -> None:
+    assert (storage.size("nothing"), read_file(storage, "nothing", 10)) == (None, None)
+    storage.append("file", b"content")
+    assert (storage.size("file"), read_file(storage, "file", 4)) == (7, b"cont")
+
+
+def test_a_lock_is_waited_for_as_long_as_was_asked_for_and_let_go_by_closing(tmp_path: Path) -> None:
+    first, second = DiskStorage(tmp_path), DiskStorage(tmp_path)
+    second.close()  # which never took it
+    assert not first.locked("lock")
+    first.lock("lock", 0.0)
+    first.lock("lock", 0.0)  # is held already
+    assert (first.holds("lock"), second.holds("lock"), second.locked("lock")) == (True, False, True)
+    began = time.monotonic()
+    with pytest.raises(LockHeldError):
+        second.lock("lock", 0.2)
+    assert time.monotonic() - began >= 0.2
+    (tmp_path / "lock").unlink()
+    assert not first.holds("lock")
+    before = open_files()
+    first.lock("lock", 0.0)  # the file that has the name now
+    assert (first.holds("lock"), open_files()) == (True, before)
+    first.close()
+    assert not first.holds("lock")
+    second.lock("lock", 0.0)
+    second.close()
+
+
+def replaced(path: Path) -> None:
+    path.with_name("other").write_bytes(path.read_bytes())
+    path.with_name("other").rename(path)
+
+
+def touched(path: Path) -> None:
+    found = path.stat()
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns + 1))
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], list[int | None]]] = {
+    "nothing": (lambda _: None, []),
+    "removed": (lambda path: path.unlink(), [None, 3]),
+    "replaced by the same content": (replaced, [None, 3]),
+    "longer": (lambda path: path.write_bytes(b"abcd"), [None, 3]),
+    "shorter": (lambda path: path.write_bytes(b"ab"), [None, 3]),
+    "written to": (touched, [None]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_watched_file_that_changed_is_noticed(change: str, storage: DiskStorage, tmp_path: Path) -> None:
+    storage.append("file", b"abc")
+    storage.watch("file")
+    storage.unchanged("file")
+    storage.unchanged("file", 3)
+    with pytest.raises(ChangedError):
+        storage.unchanged("file", 4)
+    make, noticed = CHANGES[change]
+    make(tmp_path / "file")
+    for size in (None, 3):
+        if size in noticed:
+            with pytest.raises(ChangedError):
+                storage.unchanged("file", size)
+        else:
+            storage.unchanged("file", size)
+
+
+def test_a_file_is_held_open_between_two_writes_and_let_go_when_it_is_released(storage: DiskStorage) -> None:
+    storage.release("file")  # which nobody has written to
+    before = open_files()
+    storage.append("file", b"a")
+    held = open_files()
+    storage.append("file", b"b")
+    storage.sync("file")
+    assert (held, open_files()) == (before + 1, before + 1)
+    storage.release("file")
+    assert open_files() == before
+    storage.append("file", b"c")
+    storage.release_all()
+    assert open_files() == before
+    assert storage.size("file") == 3
