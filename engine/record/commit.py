@@ -111,8 +111,7 @@ class GroupCommit:
             held = ticket.held
             if held is not None:
                 held.acquire()
-            if self._leader is ticket:
-                self._lead(ticket)
+            self._lead(ticket)
         except BaseException as error:
             self._interrupted(ticket, error)
             raise
@@ -196,6 +195,7 @@ class GroupCommit:
                 self._interrupted(ticket, error)
 
     def _lead(self, ticket: _Ticket) -> None:
+        """Write batch after batch while this ticket leads; nothing where it does not."""
         while self._leader is ticket:
             batch = self._next_batch(ticket)
             try:
