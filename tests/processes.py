@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 
@@ -39,11 +39,16 @@ def gone(pid: int, seconds: float = 5) -> bool:
     return True
 
 
-def opa_of(pid: int) -> int:
-    """The OPA that an engine started."""
+def children(pid: int) -> set[int]:
+    """The processes that a process started."""
     tasks = Path(f"/proc/{pid}/task")
-    (child,) = {child for task in tasks.iterdir() for child in (task / "children").read_text().split()}
-    return int(child)
+    return {int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()}
+
+
+def opa_of(pid: int, but: Collection[int] = ()) -> int:
+    """The OPA that an engine started, but for those that were there before."""
+    (child,) = children(pid) - {*but}
+    return child
 
 
 def in_child(run: Callable[[], bool]) -> bool:

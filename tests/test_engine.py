@@ -23,7 +23,7 @@ from engine.record.verify import verify
 from engine.settings import CONTROL
 from engine.work import Job
 from tests.conftest import BUNDLES
-from tests.processes import gone, in_child, opa_of
+from tests.processes import children, gone, in_child, opa_of
 from tests.threads import no_threads
 
 GOOD = BUNDLES / "offline_fixture"
@@ -94,10 +94,11 @@ def test_an_opa_that_nobody_can_watch_is_not_served(settings: Settings, monkeypa
 
 
 def test_each_part_is_closed_whatever_the_others_do(settings: Settings) -> None:
+    before = children(os.getpid())
     with Engine(settings) as engine:
         assert engine.parts is not None
         engine.parts.store()  # opens the control socket
-        pid = opa_of(os.getpid())
+        pid = opa_of(os.getpid(), before)
         (settings.state / CONTROL.parent).rename(settings.state / "aside")
         (settings.state / CONTROL.parent).touch()
     assert gone(pid)
@@ -108,8 +109,9 @@ def test_each_part_is_closed_whatever_the_others_do(settings: Settings) -> None:
 def test_a_part_that_does_not_close_keeps_no_other_open(
     part: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    before = children(os.getpid())
     engine = Engine(settings).__enter__()
-    store, pid, close = engine.store(), opa_of(os.getpid()), getattr(engine, part).close
+    store, pid, close = engine.store(), opa_of(os.getpid(), before), getattr(engine, part).close
 
     def broken() -> None:
         close()
@@ -133,8 +135,9 @@ def test_an_engine_of_an_event_loop_is_closed_where_hanging_up_fails(
     async def opened() -> None:
         async with AsyncEngine(settings) as engine:
             monkeypatch.setattr(engine._supervisor, "leave", broken)
-            pids.append(opa_of(os.getpid()))
+            pids.append(opa_of(os.getpid(), before))
 
+    before = children(os.getpid())
     pids: list[int] = []
     with pytest.raises(OSError, match="not hung up"):
         asyncio.run(opened())
