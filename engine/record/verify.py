@@ -301,9 +301,9 @@ def _walk(storage: Storage, identity: Identity, segments: Segments, found: _Foun
         end = walked.end
         found.records, found.head = end.seq - start.seq, end.hash
         found.size = _size(storage, segments.first, end.file) + end.size
-        if anchor is not None and not watch.told:
-            wanted, seq = f"line {anchor.retained_by} to tell of it", anchor.retained_by
-            found.breaks.append(Break(ANCHOR, 1, 0, seq, BreakKind.RETENTION_MISMATCH, wanted, "another line or none"))
+        if not watch.told:
+            kind, wanted = BreakKind.RETENTION_MISMATCH, f"line {watch.wanted} to tell of it"
+            found.breaks.append(Break(ANCHOR, 1, 0, watch.wanted, kind, wanted, "another line or none"))
         found.breaks += unfinished(storage, end, len(walked.rest), None if watch.broken else watch.claims)
 
 

@@ -117,9 +117,9 @@ class _Walk:
         vouched = self._vouched
         if vouched is None or self._at.segment > vouched.segment:
             return 0
-        left = vouched.size - self._at.size
-        if self._at.segment < vouched.segment or sum(map(len, block)) + len(block) <= left:
+        if self._at.segment < vouched.segment:
             return len(block)
+        left = vouched.size - self._at.size
         for count, line in enumerate(block):
             if left <= 0:
                 return count
@@ -194,19 +194,20 @@ class _Walk:
 
     def _diagnosed(self, line: bytes, following: list[bytes]) -> BrokenError:
         """Which of two neighbors was changed when the second does not vouch for the first."""
-        try:
-            if self._before is not None:
-                parse(self._before[0])
-        except LineError as fault:
-            return self._break_before(fault.kind, "a record", fault.found)
+        before = self._before
+        if before is not None:
+            try:
+                parse(before[0])
+            except LineError as fault:
+                return _broken(before[1], fault.kind, "a record", fault.found)
         try:
             entry = parse(line)
         except LineError as fault:
             return self._break(fault.kind, "a record", fault.found)
         if entry.seq != self._at.seq + 1:
             return self._break(BreakKind.SEQ_GAP, str(self._at.seq + 1), str(entry.seq))
-        if self._before is not None and self._intact(line, following):
-            return self._break_before(BreakKind.CHAIN_BREAK, entry.prev, self._at.hash)
+        if before is not None and self._intact(line, following):
+            return _broken(before[1], BreakKind.CHAIN_BREAK, entry.prev, self._at.hash)
         return self._break(BreakKind.CHAIN_BREAK, self._at.hash, entry.prev)
 
     def _intact(self, line: bytes, following: list[bytes]) -> bool:
@@ -240,9 +241,6 @@ class _Walk:
 
     def _break(self, kind: BreakKind, expected: str, found: str) -> BrokenError:
         return _broken(self._at, kind, expected, found)
-
-    def _break_before(self, kind: BreakKind, expected: str, found: str) -> BrokenError:
-        return _broken(self._at if self._before is None else self._before[1], kind, expected, found)
 
 
 def _broken(at: Position, kind: BreakKind, expected: str, found: str) -> BrokenError:

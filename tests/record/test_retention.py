@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from engine.errors import RecordError
+from engine.record.layout import segment_file
 from engine.record.log import RecordLog
 from engine.record.model import RetentionRecord, timestamp
 from engine.record.retention import retain
@@ -69,3 +71,38 @@ def test_what_is_removed_while_the_record_is_verified_is_not_missing(
     assert (found.ok, found.breaks) == (True, ())
     assert found.removed > 0
     log.close()
+
+
+def test_a_file_that_goes_right_before_it_is_read_is_no_fault_where_it_was_removed_by_retention(
+    log: RecordLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verifying = sys.modules["engine.record.verify"]
+    find = verifying.find_segments
+
+    def then_removed(*given: Any) -> Any:
+        found = find(*given)
+        monkeypatch.setattr(verifying, "find_segments", find)
+        assert retain(log, 450, "e" * 32, NOW, "bob", None) is not None
+        return found
+
+    monkeypatch.setattr(verifying, "find_segments", then_removed)
+    found = verify(tmp_path)
+    assert (found.breaks, found.removed > 0) == ((), True)
+    log.close()
+
+
+def test_a_file_that_goes_right_before_it_is_read_is_a_fault_otherwise(
+    log: RecordLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.close()
+    verifying = sys.modules["engine.record.verify"]
+    find = verifying.find_segments
+
+    def then_gone(*given: Any) -> Any:
+        found = find(*given)
+        (tmp_path / segment_file(3)).unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(verifying, "find_segments", then_gone)
+    with pytest.raises(RecordError, match="cannot be read: no such file"):
+        verify(tmp_path)

@@ -23,7 +23,7 @@ from engine.record.layout import ANCHOR, CHECKPOINT, DECISIONS, EVENTS, INSTALLA
 from engine.record.log import RecordLog
 from engine.record.model import RetentionRecord, timestamp
 from engine.record.reader import Filter, select
-from engine.record.retention import Retained, _remove, retain
+from engine.record.retention import Retained, _remove, begin, retain
 from engine.record.segments import open_segments
 from engine.record.storage import DiskStorage
 from engine.record.verify import Verification, verify, verify_storage
@@ -604,3 +604,15 @@ def test_lines_that_a_checkpoint_vouches_for_are_proven_by_their_digests_alone(s
     assert verify(state).breaks == ()
     write_checkpoint(storage, identity, identity.start, checkpoint.source_events, timestamp(YEAR_LATER))
     assert not verify(state).ok  # the control: read strictly, they are no records
+
+
+def test_retention_of_a_record_whose_last_segment_is_empty_removes_the_ones_before(state: Path) -> None:
+    before = verify(state).segments
+    with opened(state) as log:
+        for _ in range(2):
+            begin(log, 200, YEAR_LATER)
+        assert verify(state).segments == before + 1
+        done = retain(log, 200, "d-1", YEAR_LATER, "user:lee", "disk full")
+    assert done is not None
+    assert (done.first, done.last, done.lines) == (1, before, MADE)
+    assert verify(state).ok
