@@ -71,7 +71,7 @@ def large(size: int) -> str:
 
 def scribble() -> str:
     """Write into every descriptor there is."""
-    for descriptor in range(3, 64):
+    for descriptor in range(3, 4096):
         try:
             os.write(descriptor, b"scribble\n")
         except OSError:
@@ -81,7 +81,7 @@ def scribble() -> str:
 
 def flood(size: int) -> str:
     """Write so much into whatever socket there is that means nothing as JSON."""
-    for descriptor in range(3, 64):
+    for descriptor in range(3, 4096):
         try:
             kind = os.fstat(descriptor).st_mode
         except OSError:
