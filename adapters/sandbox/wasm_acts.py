@@ -34,7 +34,7 @@ def _acts(world: Mapping[str, Any], own: int) -> dict[str, Callable[[], str]]:
         "namespace_made": _unshared,
         "secret_variable": lambda: f"value:{os.environ.get(world['secret_name'], '')}",
         "descriptors": lambda: (
-            "fds:" + ",".join(str(number) for number in range(3, 256) if number != own and _is_open(number))
+            "fds:" + ",".join(str(number) for number in range(3, 1 << 16) if number != own and _is_open(number))
         ),
         **{f"call_{name}": lambda name=name: _called(world["calls"][name]) for name in world["calls"]},  # type: ignore[misc]
         "memory": lambda: _allocated(world["memory_bytes"]),
