@@ -231,16 +231,16 @@ async def _perform_async(step: Step) -> Any:
     if isinstance(step, Append):
         return await step.log.append_async(step.body, step.events)
     if isinstance(step, Work):
-        return await _ended(own_thread(step.run))
+        return await ended(own_thread(step.run))
     return await off_loop(step.run, step.pace)
 
 
 async def off_loop(run: Callable[[], T], pace: Pace) -> T:
     """What `run` gives, from a thread for calls of this pace; the thread is waited for also when this is cancelled."""
-    return await _ended(asyncio.get_running_loop().run_in_executor(_threads(pace), run))
+    return await ended(asyncio.get_running_loop().run_in_executor(_threads(pace), run))
 
 
-async def _ended(thread: asyncio.Future[T]) -> T:
+async def ended(thread: asyncio.Future[T]) -> T:
     """What a thread gives. Who is cancelled meanwhile waits on: it cannot be stopped, and uses what would be closed."""
     while True:
         try:

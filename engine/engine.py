@@ -21,7 +21,7 @@ from adapters.resolver import Resolver
 from engine import __version__
 from engine.canonical import RawJson
 from engine.control import Control
-from engine.drive import Steps, own_thread, run, run_all, run_all_async, run_async
+from engine.drive import Steps, ended, own_thread, run, run_all, run_all_async, run_async
 from engine.errors import EngineError, Exit, GatherError, Location, RecordError, StateError
 from engine.flow import Answer, Context, Parts
 from engine.look import Look
@@ -259,13 +259,14 @@ class _Open:
     def _steps(self, point: str, request: Any, mode: Mode, context: Context, hand: Hand | None) -> Steps[Answer]:
         if self.parts is None:
             raise _not_open()
-        if point == "administration" and mode is Mode.ENFORCE and not isinstance(request, EngineError):
+        asked = find(point)
+        if asked.act and mode is Mode.ENFORCE and not isinstance(request, EngineError):
             request = GatherError(  # the record lists no act that nobody takes
                 "an administrative act is decided and taken in one",
                 remedy="take it with `administer`, or POST it to /v1/administration; a dry run only decides",
                 code="engine.request_invalid",
             )
-        return answer_once(find(point), request, mode, self.parts, context, hand)
+        return answer_once(asked, request, mode, self.parts, context, hand)
 
     def _administer_steps(self, asked: Any, by: Context) -> Steps[Administered]:
         if self.parts is None:
@@ -557,10 +558,19 @@ class AsyncEngine(_Open):
     """
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self._open)
-        with suppress(EngineError):  # what needs the state is refused until it can be opened
-            await asyncio.to_thread(self._open_store)
+        opening = own_thread(self._enter)
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:  # the thread goes on, and nobody else would close what it opens
+            await ended(opening)
+            await ended(own_thread(self._close))
+            raise
         return self
+
+    def _enter(self) -> None:
+        self._open()
+        with suppress(EngineError):  # what needs the state is refused until it can be opened
+            self._open_store()
 
     async def __aexit__(self, *_: object) -> None:
         try:

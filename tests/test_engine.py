@@ -145,6 +145,24 @@ def test_an_engine_of_an_event_loop_is_closed_where_hanging_up_fails(
     assert DiskStorage(settings.state).locked(LOCK) is False
 
 
+@pytest.mark.parametrize("steps", [1, 50])
+def test_an_engine_of_an_event_loop_whose_opening_is_cancelled_leaves_nothing_open(
+    steps: int, settings: Settings
+) -> None:
+    async def cancelled() -> None:
+        opening = asyncio.ensure_future(AsyncEngine(settings).__aenter__())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        opening.cancel()
+        await opening
+
+    before = children(os.getpid())
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert children(os.getpid()) == before
+    assert DiskStorage(settings.state).locked(LOCK) is False
+
+
 def test_a_permit_is_for_exactly_what_it_was_sealed_for(settings: Settings) -> None:
     held: list[tuple[Permit, Job]] = []
 

@@ -33,6 +33,8 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "engine.not_found": (404, "There is nothing here"),
     "engine.method_not_allowed": (405, "This method is not taken"),
     "engine.id_taken": (409, "The id is taken"),
+    "engine.approval_closed": (409, "The approval is closed"),
+    "engine.approval_unknown": (404, "There is no such approval"),
     "engine.point_unknown": (404, "There is no such decision point"),
     "engine.host_unknown": (421, "This host is not served here"),
     "engine.origin_foreign": (403, "Requests of other sites are refused"),

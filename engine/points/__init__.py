@@ -128,6 +128,8 @@ class Point:
     """How long gather takes where it reads files or asks others, so that an event loop must not wait for it."""
     secret: bool = False
     """Whether requests hold secrets that no pattern knows, so that no log may have them (D29)."""
+    act: bool = False
+    """Whether a decision is enforced only together with the act that it permits."""
     events: Callable[[Gathered, Decision, Catalogue], tuple[SourceEvent, ...]] | None = None
     """The narrow view of a decision for data governance, where the point has one."""
 

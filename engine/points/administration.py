@@ -127,5 +127,5 @@ def gather(request: AdministrationRequest, world: World) -> Gathered:
 
 
 POINT = Point(
-    "administration", AdministrationRequest, AdministrationInput, AdministrationLimits, gather, pace=Pace.SHORT
+    "administration", AdministrationRequest, AdministrationInput, AdministrationLimits, gather, Pace.SHORT, act=True
 )

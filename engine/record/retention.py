@@ -66,47 +66,41 @@ def retain(
     who removes and `reason` why. Raises RecordError: `engine.record_broken` where the record does not verify.
     """
     with log.retaining:
-        return _retain(log, keep_days, decision_id, now, principal, reason)
-
-
-def _retain(
-    log: RecordLog, keep_days: int, decision_id: str, now: datetime, principal: str | None, reason: str | None
-) -> Retained | None:
-    before = _before(keep_days, now)
-    storage = log.storage
-    log.between_batches(lambda writer: _close_old_segment(writer, before))
-    found = verify_storage(storage)
-    if not found.ok:
-        raise RecordError(
-            f"the record is broken: {found.breaks[0].kind}; nothing is removed from it",
-            remedy="run `engine record verify`",
-            where=Location(found.breaks[0].file, found.breaks[0].line),
-            code="engine.record_broken",
+        before = _before(keep_days, now)
+        storage = log.storage
+        log.between_batches(lambda writer: _close_old_segment(writer, before))
+        found = verify_storage(storage)
+        if not found.ok:
+            raise RecordError(
+                f"the record is broken: {found.breaks[0].kind}; nothing is removed from it",
+                remedy="run `engine record verify`",
+                where=Location(found.breaks[0].file, found.breaks[0].line),
+                code="engine.record_broken",
+            )
+        old: list[SegmentEnd] = []
+        for end in found.ends:
+            if not _all_before(storage, end.end.segment, before):
+                break
+            old.append(end)
+        if not old:
+            return None
+        first, last = old[0].end.segment, old[-1].end
+        size = sum(end.end.size for end in old)
+        line = RetentionRecord(
+            time=timestamp(now),
+            keep_days=keep_days,
+            decision_id=decision_id,
+            before=before,
+            first_segment=first,
+            last_segment=last.segment,
+            last_seq=last.seq,
+            last_hash=last.hash,
+            principal=principal,
+            reason=reason,
         )
-    old: list[SegmentEnd] = []
-    for end in found.ends:
-        if not _all_before(storage, end.end.segment, before):
-            break
-        old.append(end)
-    if not old:
-        return None
-    first, last = old[0].end.segment, old[-1].end
-    size = sum(end.end.size for end in old)
-    line = RetentionRecord(
-        time=timestamp(now),
-        keep_days=keep_days,
-        decision_id=decision_id,
-        before=before,
-        first_segment=first,
-        last_segment=last.segment,
-        last_seq=last.seq,
-        last_hash=last.hash,
-        principal=principal,
-        reason=reason,
-    )
-    told = log.append(line)
-    log.between_batches(lambda writer: _remove(writer, old, told, timestamp(now)))
-    return Retained(first, last.segment, last.seq - found.removed, size)
+        told = log.append(line)
+        log.between_batches(lambda writer: _remove(writer, old, told, timestamp(now)))
+        return Retained(first, last.segment, last.seq - found.removed, size)
 
 
 def _before(keep_days: int, now: datetime) -> str:

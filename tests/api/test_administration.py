@@ -6,6 +6,7 @@ import os
 import pwd
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,18 @@ def test_a_token_approves_over_http_at_the_points_of_its_scope_only(own: Serving
     refused = own.ask("POST", f"/v1/approvals/{other}/refuse", {"reason": "no contract"}, officer).json
     assert refused["done"]["state"] == "refused"
     assert own.ask("POST", "/v1/decide/license", ALLOWED, officer).json["outcome"] == "deny"  # it asks about nothing
+
+
+def test_of_many_grants_at_once_one_is_taken_and_the_others_are_told(own: Serving) -> None:
+    officer = issue(own.state, "officer", approves=("license",))
+    for number in range(5):
+        path = f"/v1/approvals/{waiting(own.state, requester=f'pipeline {number}')}/grant"
+        with ThreadPoolExecutor(8) as pool:
+            replies = list(pool.map(lambda _: own.ask("POST", path, {"reason": "seen"}, officer), range(8)))
+        assert sum(reply.status == 200 and reply.json["done"] is not None for reply in replies) == 1
+        closed = [reply.json["code"] for reply in replies if reply.status != 200]
+        assert {reply.status for reply in replies} <= {200, 409}
+        assert set(closed) <= {"engine.approval_closed"}
 
 
 @pytest.mark.parametrize(

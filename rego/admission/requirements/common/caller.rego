@@ -3,10 +3,9 @@ package admission.requirements.common.caller
 import future.keywords.not
 
 # METADATA
-# title: Whoever asks may ask at this point
-# description: A scoped token names its points, or those it may approve at, a client certificate has
-#   them in policy/callers.yaml, and ways of
-#   asking that need no such list are named there.
+# title: The caller may ask at this point
+# description: A scoped token names the points it may ask at or approve at. policy/callers.yaml names those of a
+#   client certificate, and the ways of asking that need no such list.
 # custom:
 #   code: caller_out_of_scope
 #   fixed: true

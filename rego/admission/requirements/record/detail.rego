@@ -37,8 +37,8 @@ kept_long_enough if {
 
 # METADATA
 # title: How long the record is kept is decided under the policy that was in force last
-# description: Otherwise anyone who can name a folder of values could lower the fewest days. Asked of
-#   the engine's own record.
+# description: Otherwise anyone who can name a folder of values could lower the fewest days. Holds for the engine's
+#   own record.
 # custom:
 #   code: policy_not_in_force
 #   fixed: true

@@ -17,7 +17,7 @@ policy_known if tools.policy_known(input.asked)
 policy_known if not input.asked.policy
 
 # METADATA
-# title: Whoever asks may use this tool policy
+# title: The caller may use this tool policy
 # description: A policy names the principals that may ask under it. For anybody else it is deny_all.
 # custom:
 #   code: tool_policy_principal
