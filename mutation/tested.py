@@ -47,7 +47,6 @@ TESTS: Mapping[str, tuple[str, ...]] = {
 _MOST_SECONDS = 30.0
 """Of tests for one mutant, besides those of the first file; what they have not noticed counts as not noticed."""
 
-
 _PATIENCE = 60.0
 """Seconds for the slowest fixture on a machine that has other work."""
 

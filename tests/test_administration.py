@@ -1,4 +1,4 @@
-"""Administrative acts by a program with the engine inside: what is done is what was decided and recorded."""
+"""Administrative acts in a program that runs the engine itself: what is done is what was decided and recorded."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Asked:
     environment: Mapping[str, bool] | None = None
 
     def request(self, *names: str, **more: Any) -> dict[str, Any]:
-        """A request with these of the fields; None where one is not stated."""
+        """A request with these fields of the document; None where it lacks one."""
         return {name: copy.copy(getattr(self, name)) for name in names} | more
 
 

@@ -172,7 +172,7 @@ class PolicyBundle:
 
     @cached_property
     def kind_without_origin(self) -> str | None:
-        """The kind of a source record that states no origin; None where the policy names none."""
+        """The kind of a source record without an origin, where the policy names one."""
         found: str | None = self.data.get("sources", {}).get("kind_without_origin")
         return found
 

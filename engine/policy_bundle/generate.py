@@ -47,7 +47,7 @@ decision := {"outcome": "allow", "findings": _shown, "limits": data.admission.li
 } if {
 	_outcome == "confirm"
 	data.admission.compiled.common.approved
-	every one in _shown { data.admission.compiled.common.approved_too(one) }
+	every one in _shown { data.admission.compiled.common.covered(one) }
 } else := {
 	"outcome": "confirm",
 	"findings": _shown,
@@ -108,9 +108,9 @@ approved if {
 	%s
 }
 
-approved_too(one) if one.level == "warn"
+covered(one) if one.level == "warn"
 
-approved_too(one) if one.code in input.approvals[0].codes
+covered(one) if one.code in input.approvals[0].codes
 
 """
 APPROVALS = "admission/lib/approval.rego"

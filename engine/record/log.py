@@ -42,7 +42,7 @@ class RecordLog:
         self._closing = threading.Lock()
         self._closed = False
         self.retaining = threading.Lock()
-        """Held while old segments are removed, so that what was found to be old still is what there is."""
+        """Held while old segments are removed: another removal would change what this one has found."""
         self._opened = opened = writer.opened
         self._writer = writer
         self._commits = GroupCommit(opened.end.seq, opened.end.hash, writer.write, storage.release_all, self._failure)

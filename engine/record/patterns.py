@@ -48,7 +48,7 @@ ASSIGNED = re.compile(
     r"(?:(?:(?<![A-Za-z0-9])(?:(?P<weak>[kK]ey|KEY|[tT]oken|TOKEN|[sS]ig|SIG|[aA]uth|AUTH)|(?P<name>[sS]ecret|SECRET"
     r"|[pP]asswor[dt]|[pP]asswd|[pP]wd|PWD|[A-Z0-9]{0,20}(?:PASSWORD|PASSWD|(?<!BY)(?<!COM)PASS)|[pP]assphrase"
     r"|PASSPHRASE|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY))"
-    r"|(?<=[a-z])(?:(?P<weaker>Key|Token)|Secret|Password|Signature))"
+    r"|(?<=[a-z])(?:(?P<cased>Key|Token)|Secret|Password|Signature))"
     r"[\"']?[ \t]{0,4}=(?P<sign>[ \t]{0,4}[\"']?)(?!\[redacted:)(?!=)(?P<value>[^\s\"'&;,<>]+))"
     r"|(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|secret[_-]?key|client[_-]?secret"
     r"|access[_-]?token))[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?!\[redacted:)"
@@ -130,13 +130,13 @@ _PUBLIC = re.compile(
     r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy)[A-Za-z0-9+/=]{60,})"  # images, archives, PDF
     r"|abcdefghijklmnopqrstuvwxyz|ABCDEFGHIJKLMNOPQRSTUVWXYZ|0123456789"
 )
-_WAY = re.compile(
+_PATH_OR_URL = re.compile(
     r"(?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}://|(?<![\w.-])[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/"
     r"|(?<![\w.~/+-])(?:~|\.{0,2})/(?=[a-z._-]{1,40}/))[^\s\"'<>?#]*"
 )
 """A URL without its query, or a path: not what looks like one because base64 has slashes too."""
-_STEP = re.compile(r"/|(?<![A-Za-z0-9])[0-9a-f]{7,12}(?![A-Za-z0-9])")
-"""What parts the words of a way: slashes, and the short ids of commits and articles."""
+_BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])[0-9a-f]{7,12}(?![A-Za-z0-9])")
+"""What separates the words of a path or URL: slashes, and the short ids of commits and articles."""
 _REFERENCE = re.compile(
     r"[\"']?(?:[$<{%*]|[A-Za-z_][A-Za-z0-9_.]*[(\[])|[&(\[]|[fF][rR]?[\"']|(?:await|lambda|new|not|yield)(?=[ \t:])"
 )
@@ -259,7 +259,7 @@ def _names_a_value(match: re.Match[str], behind: str) -> bool:
     said = _CLOSED.split(value, maxsplit=1)[0].lower()
     if said in _VERDICTS:
         return True
-    weak = match["weak"] or match["weaker"]
+    weak = match["weak"] or match["cased"]
     if weak and (_FILE.fullmatch(value) or not _is_opaque(value)):
         return True
     bare = re.split(r"[)\]}:]", value, maxsplit=1)[0].rstrip(".")
@@ -372,7 +372,7 @@ def _random(text: str) -> Iterator[Span]:
 
 def _random_secrets(text: str) -> Iterator[Span]:
     """Random text but for digests of commits and packages, public keys, and what stands for the bytes of a file."""
-    plain = _WAY.sub(lambda way: _blanked(_STEP, way[0]), _blanked(_PUBLIC, text))
+    plain = _PATH_OR_URL.sub(lambda way: _blanked(_BETWEEN_WORDS, way[0]), _blanked(_PUBLIC, text))
     for match in _RUN.finditer(plain):
         if not match[0].isdigit() and looks_random(match[0]):
             yield match.span()

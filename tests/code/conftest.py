@@ -21,7 +21,7 @@ from tests.facilities import missing
 
 GOLDEN: dict[str, Any] = json.loads((ROOT / "fixtures/code/incident_metrics.json").read_text(encoding="utf-8"))
 CODE: str = GOLDEN["action"]["code"]
-SOMEBODY = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"))
+PIPELINE = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"))
 
 
 def golden(code: str | None = None, *, action: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Bench:
     engine: Engine
     state: Path
 
-    def run(self, document: Any, context: Context = SOMEBODY, **more: Any) -> CodeRun:
+    def run(self, document: Any, context: Context = PIPELINE, **more: Any) -> CodeRun:
         return self.engine.run_code(document, context, **more)
 
     def recorded(self, done: CodeRun) -> list[dict[str, Any]]:

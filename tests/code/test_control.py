@@ -20,7 +20,7 @@ from engine.code.once import Watch
 from engine.errors import RecordError
 from engine.opa.generation import Generation
 from engine.state import Store
-from tests.code.conftest import CODE, GOLDEN, SOMEBODY, Bench, golden, printing
+from tests.code.conftest import CODE, GOLDEN, PIPELINE, Bench, golden, printing
 from tests.conftest import lowered
 from tests.facilities import needs
 
@@ -114,7 +114,7 @@ def test_a_try_that_ran_counts_although_a_person_is_asked_about_its_output(openi
 
 
 def test_a_repeated_key_gives_the_whole_result_and_runs_nothing(bench: Bench) -> None:
-    context = replace(SOMEBODY, idempotency_key=str(uuid.uuid4()))
+    context = replace(PIPELINE, idempotency_key=str(uuid.uuid4()))
     first = bench.run(golden(), context)
     before = len(bench.recorded(first))
     again = bench.run(golden(), context)
@@ -130,7 +130,7 @@ def test_a_repeated_key_gives_the_whole_result_and_runs_nothing(bench: Bench) ->
 
 
 def test_a_failed_run_is_told_again_too(bench: Bench) -> None:
-    context = replace(SOMEBODY, idempotency_key=str(uuid.uuid4()))
+    context = replace(PIPELINE, idempotency_key=str(uuid.uuid4()))
     first, again = (bench.run(golden(printing(sample_size=0)), context) for _ in range(2))
     assert (again.document, again.exit, again.replayed) == (first.document, 1, True)
 
@@ -138,10 +138,10 @@ def test_a_failed_run_is_told_again_too(bench: Bench) -> None:
 def test_a_result_that_was_lost_is_a_fault_and_never_a_second_run(bench: Bench) -> None:
     """As an engine that died leaves it: the key is taken, and nobody knows whether anything ran."""
     key = str(uuid.uuid4())
-    context = replace(SOMEBODY, idempotency_key=key)
+    context = replace(PIPELINE, idempotency_key=key)
     first = bench.run(golden(), context)
     assert first.ok
-    lost = replace(SOMEBODY, idempotency_key=str(uuid.uuid4()))
+    lost = replace(PIPELINE, idempotency_key=str(uuid.uuid4()))
     assert bench.engine.parts is not None
     real = bench.engine.parts
 
@@ -205,10 +205,10 @@ def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_
         thread.start()
         assert begun.wait(60)
         running = bench.engine.code_machine().running
-        ticket = running.find(own, SOMEBODY.caller)
+        ticket = running.find(own, PIPELINE.caller)
         assert ticket is not None
         assert ticket.phase == "execute"
-        assert running.find(own, SOMEBODY.caller.model_copy(update={"principal": "other"})) is None
+        assert running.find(own, PIPELINE.caller.model_copy(update={"principal": "other"})) is None
         over = bench.run(golden())
         assert (over.stop_reason, over.exit) == ("engine_fault:engine.overloaded", 4)
         same = bench.run(golden(run_id=own))
@@ -217,7 +217,7 @@ def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_
         thread.join(60)
         assert kept[0].stop_reason == "cancelled"
         assert kept[0].document["run_id"] == own
-        assert running.find(own, SOMEBODY.caller) is None
+        assert running.find(own, PIPELINE.caller) is None
         assert bench.run(golden()).ok
 
 
@@ -330,7 +330,7 @@ def test_a_sandbox_that_fails_is_never_a_verdict_on_the_program(bench: Bench) ->
 
 
 def test_a_fault_that_is_told_again_is_a_fault(bench: Bench) -> None:
-    context, real = replace(SOMEBODY, idempotency_key=str(uuid.uuid4())), bench.engine.code_machine()
+    context, real = replace(PIPELINE, idempotency_key=str(uuid.uuid4())), bench.engine.code_machine()
     bench.engine._machine = replace(real, backend=lambda name: Broken(real.backend(name)))
     try:
         first = bench.run(golden(), context)

@@ -13,7 +13,7 @@ import pytest
 
 from engine import AsyncEngine, Rejection, Settings
 from engine.state import Store
-from tests.code.conftest import CODE, GOLDEN, SOMEBODY, Bench, golden, printing
+from tests.code.conftest import CODE, GOLDEN, PIPELINE, Bench, golden, printing
 from tests.command import lines
 from tests.facilities import needs
 
@@ -41,7 +41,7 @@ def test_rejected_code_goes_back_with_its_reasons_and_what_comes_instead_is_deci
         told.append(rejection)
         return action([printing(sample_size=0), CODE][len(told) - 1])
 
-    done = bench.engine.repair_code(golden("import os\n" + CODE), repair, SOMEBODY)
+    done = bench.engine.repair_code(golden("import os\n" + CODE), repair, PIPELINE)
     assert done.ok
     assert [one["stop_reason"] for one in done.document["attempts"]] == [
         "policy_block:static_policy_violation:import_not_allowed:os",
@@ -67,7 +67,7 @@ def test_the_policy_ends_the_loop(bench: Bench) -> None:
         asked.append(rejection)
         return action(printing(sample_size=0, eta_minutes=len(asked)))
 
-    done = bench.engine.repair_code(golden(printing(sample_size=0)), repair, SOMEBODY)
+    done = bench.engine.repair_code(golden(printing(sample_size=0)), repair, PIPELINE)
     reasons = [one["stop_reason"] for one in done.document["attempts"]]
     assert reasons == ["invalid_code_output:sample_size"] * 3 + ["policy_block:attempts_exhausted"]
     assert len(asked) == 3
@@ -102,11 +102,11 @@ def test_the_loop_ends_where_no_action_comes_and_where_none_would_help(bench: Be
     def wrong(_: Rejection) -> Any:
         raise AssertionError("nobody asks for a repair of this")
 
-    assert bench.engine.repair_code(golden("print()"), never, SOMEBODY).stop_reason.endswith("empty_stdout")
-    assert bench.engine.repair_code(golden(), wrong, SOMEBODY).ok
-    assert bench.engine.repair_code([], wrong, SOMEBODY).stop_reason == "invalid_request:unreadable"
+    assert bench.engine.repair_code(golden("print()"), never, PIPELINE).stop_reason.endswith("empty_stdout")
+    assert bench.engine.repair_code(golden(), wrong, PIPELINE).ok
+    assert bench.engine.repair_code([], wrong, PIPELINE).stop_reason == "invalid_request:unreadable"
     network = golden(policy_hints={"network_access": "on"})
-    assert bench.engine.repair_code(network, wrong, SOMEBODY).stop_reason.startswith("invalid_request:")
+    assert bench.engine.repair_code(network, wrong, PIPELINE).stop_reason.startswith("invalid_request:")
 
 
 def test_the_same_loop_runs_on_an_event_loop(opening: Callable[..., Any], tmp_path: Path, cache: Path) -> None:
@@ -118,7 +118,7 @@ def test_the_same_loop_runs_on_an_event_loop(opening: Callable[..., Any], tmp_pa
             return action(CODE)
 
         async with AsyncEngine(Settings(state=tmp_path / "loop", cache=cache)) as engine:
-            return await engine.repair_code(golden("print()"), repair, SOMEBODY)
+            return await engine.repair_code(golden("print()"), repair, PIPELINE)
 
     done = asyncio.run(loop())
     assert [one["stop_reason"] for one in done.document["attempts"]] == ["invalid_code_output:empty_stdout", "success"]

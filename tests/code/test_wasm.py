@@ -42,10 +42,10 @@ _RUNS = """
 import json, sys
 from pathlib import Path
 from engine import Engine, Settings
-from tests.code.conftest import SOMEBODY
+from tests.code.conftest import PIPELINE
 job = json.load(sys.stdin)
 with Engine(Settings(state=Path(job["state"]), cache=Path(job["cache"])), values=tuple(job["values"])) as engine:
-    runs = [engine.run_code(one, SOMEBODY) for one in job["runs"]]
+    runs = [engine.run_code(one, PIPELINE) for one in job["runs"]]
 print(json.dumps([[one.ok, one.stop_reason, one.document] for one in runs]))
 """
 

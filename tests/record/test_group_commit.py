@@ -101,6 +101,14 @@ class Caller(threading.Thread):
             self.error = error
 
 
+def held(log: RecordLog, storage: Gated) -> Caller:
+    """Shut the gate, and wait until a first line is held up at it."""
+    storage.gate.clear()
+    first = Caller(log, 1)
+    assert storage.waiting.wait(PATIENCE)
+    return first
+
+
 def numbers(state: Path) -> list[int]:
     bodies = [parse(line).body for line in (state / DECISIONS).read_bytes().splitlines()]
     return [int(body.decision_id, 16) for body in bodies if isinstance(body, DecisionRecord)]
@@ -108,9 +116,7 @@ def numbers(state: Path) -> list[int]:
 
 def test_callers_that_wait_share_one_write_and_one_sync(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        first = Caller(log, 1)
-        assert storage.waiting.wait(PATIENCE)
+        first = held(log, storage)
         others = [Caller(log, number, events=number % 2) for number in range(2, 42)]
         until(lambda: queued(log) == 40)
         assert all(one.seq is None for one in (first, *others))
@@ -161,9 +167,7 @@ def test_a_single_thread_needs_no_other(tmp_path: Path) -> None:
 def test_a_batch_has_an_upper_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_module, "BATCH_RECORDS", 4)
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        callers = [Caller(log, 1)]
-        assert storage.waiting.wait(PATIENCE)
+        callers = [held(log, storage)]
         callers += [Caller(log, number) for number in range(2, 12)]
         until(lambda: queued(log) == 10)
         storage.gate.set()
@@ -176,9 +180,7 @@ def test_a_batch_has_an_upper_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_batch_has_an_upper_end_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_module, "BATCH_BYTES", 2_000)
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        callers = [Caller(log, 1)]
-        assert storage.waiting.wait(PATIENCE)
+        callers = [held(log, storage)]
         callers += [Caller(log, number) for number in range(2, 8)]
         until(lambda: queued(log) == 6)
         storage.gate.set()
@@ -286,9 +288,7 @@ def test_a_body_that_cannot_be_written_fails_only_its_own_caller(
 
 def test_closing_waits_for_what_is_queued_and_refuses_the_rest(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        callers = [Caller(log, 1)]
-        assert storage.waiting.wait(PATIENCE)
+        callers = [held(log, storage)]
         callers.append(Caller(log, 2))
         until(lambda: queued(log) == 1)
         closing = threading.Thread(target=log.close)
@@ -471,9 +471,7 @@ def test_many_lines_of_one_caller_share_one_sync_and_fail_each_for_itself(tmp_pa
 
 def test_all_who_close_at_once_wait_for_what_is_on_its_way(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        callers = [Caller(log, 1)]
-        assert storage.waiting.wait(PATIENCE)
+        callers = [held(log, storage)]
         callers.append(Caller(log, 2))
         until(lambda: queued(log) == 1)
         closing = [threading.Thread(target=close, daemon=True) for close in (log.close, log.leave, log._commits.close)]
@@ -501,9 +499,7 @@ def test_a_batch_takes_exactly_its_bytes_and_a_longer_line_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        callers = [Caller(log, 1)]
-        assert storage.waiting.wait(PATIENCE)
+        callers = [held(log, storage)]
         for number in range(2, 9):
             callers.append(Caller(log, number, events=1))
             until(lambda: queued(log) == len(callers) - 1)
@@ -553,9 +549,7 @@ def test_an_action_is_a_batch_of_its_own_between_those_of_lines(tmp_path: Path) 
 
 def test_closing_comes_back_when_all_that_is_queued_is_durable(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        callers = [Caller(log, 1)]
-        assert storage.waiting.wait(PATIENCE)
+        callers = [held(log, storage)]
         callers.append(Caller(log, 2))
         until(lambda: queued(log) == 1)
         closed = threading.Event()
