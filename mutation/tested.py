@@ -20,7 +20,11 @@ from mutation.model import ROOT, WORK, Results, Verdict, digest
 from mutation.python import PythonMutant
 from mutation.warm import COLD, KILLED
 
+_SECRETS = ("tests/record/test_redaction.py", "tests/record/test_secret_forms.py", "tests/record/test_prefilter.py")
+
 TESTS: Mapping[str, tuple[str, ...]] = {
+    "engine/record/patterns.py": _SECRETS,
+    "engine/record/prefilter.py": _SECRETS,
     "engine/record": ("tests/record",),
     "engine/state/database.py": ("tests/state/test_database.py", "tests/state/test_upgrade.py"),
     "engine/state": ("tests/state",),
