@@ -247,6 +247,7 @@ class Judge:
         with tempfile.TemporaryDirectory(prefix="baseline-") as folder:
             (Path(folder) / "coveragerc").write_text(
                 f"[run]\nsource = {self._tree}/engine, {self._tree}/adapters\nparallel = true\nsigterm = true\n"
+                "disable_warnings = no-data-collected\n"  # by a file of tests without the engine
                 f"data_file = {folder}/data\ncontext = ${{COVERAGE_MUTATION_TEST-}}\n",
                 encoding="utf-8",
             )
