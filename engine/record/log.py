@@ -271,7 +271,7 @@ class RecordLog:
 
 def _unavailable(error: OSError, place: str) -> RecordError:
     reason = (error.strerror or "input or output failed").lower()
-    remedy = "make room, or repair the disk or the permissions of the state folder"
+    remedy = "make room, repair the disk or the permissions of the state folder, or name another folder"
     if isinstance(error, ChangedError):
         remedy = "put back the file as it was, and end what removes or changes files of the state folder"
     return RecordError(

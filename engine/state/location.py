@@ -54,7 +54,7 @@ def unusable(path: Path, error: OSError) -> StateError:
     """What an operation on the file or its folder that failed means."""
     return StateError(
         f"the state cannot be opened: {(error.strerror or 'input or output failed').lower()}",
-        remedy="make room, or repair the disk or the permissions of the state folder",
+        remedy="make room, repair the disk or the permissions of the state folder, or name another folder",
         where=Location(str(path)),
     )
 
