@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import secrets
 import tempfile
 import threading
@@ -58,8 +59,8 @@ _ANYBODY = Context()
 _PROBE_SECONDS = 0.5
 """For a decision of a fraction of a millisecond, on a loaded machine."""
 
-_STORE_SECONDS = 1.0
-"""Between two tries to open a state that cannot be opened: each may wait for seconds for another process."""
+_AGAIN_SECONDS = 1.0
+"""Between two tries to open a state or a control socket: each may wait for another process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ class _Open:
         self._on_event = on_event
         self._observe = observe
         self._control: Control | None = None
-        self._wants_control = control
+        self._control_again = 0.0 if control else math.inf
         self._boundaries: tuple[Boundary, ...] | None = None
         self._sandboxes: Sandboxes | None = None
         self._supervisor: Supervisor[PolicyBundle] | Down
@@ -382,18 +383,18 @@ class _Open:
                 self._store = open_store(self.settings.state, after_fault=failed is not None)
                 self._store_fault = None
             except EngineError as error:  # callers that waited here meanwhile do not wait for it once more
-                self._store_fault, self._store_again = error, time.monotonic() + _STORE_SECONDS
+                self._store_fault, self._store_again = error, time.monotonic() + _AGAIN_SECONDS
                 raise
             return self._store
 
     def _state(self) -> Store:
         """The state for a request. Others may wait for a person from now on, so the command line can reach us."""
         store = self._open_store()
-        if self._wants_control and self._log.usable:
+        if self._control is None and time.monotonic() >= self._control_again and self._log.usable:
             with self._opening:
-                if self._wants_control:
-                    self._wants_control = False
-                    with suppress(GatherError):  # then acts wait until this engine ends
+                if self._control is None:
+                    self._control_again = time.monotonic() + _AGAIN_SECONDS
+                    with suppress(GatherError):  # then acts wait
                         self._control = Control(self.settings.state / CONTROL, self._act)
         return store
 

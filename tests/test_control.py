@@ -203,3 +203,16 @@ def test_an_attempt_of_another_user_is_recorded_and_refused(settings: Settings) 
         assert in_child(other)
     (line,) = decisions(settings.state)
     assert [finding["code"] for finding in line["findings"]] == ["unauthorized"]
+
+
+def test_a_socket_that_could_not_be_opened_is_opened_later(settings: Settings) -> None:
+    path = settings.state / CONTROL
+    path.parent.mkdir(parents=True)
+    path.touch()
+    with Engine(settings) as engine:
+        assert engine.parts is not None
+        engine.parts.store()
+        assert path.is_file()
+        path.unlink()
+        until(lambda: engine.parts is not None and bool(engine.parts.store()) and path.is_socket())
+        assert post(settings.state, "/v1/administration", {"act": "none"}).status == 422
