@@ -16,7 +16,7 @@ from engine.errors import EngineError, Exit
 TOKEN = "ENGINE_TOKEN"  # noqa: S105  (the name of a variable)
 """The token of a person who acts as its principal."""
 
-Reason = Annotated[str | None, typer.Option("--reason", help="Why, for the record: one line.", callback=options.text)]
+Reason = Annotated[str | None, typer.Option("--reason", help="Reason to record; one line.", callback=options.text)]
 
 
 class RefusedError(EngineError):

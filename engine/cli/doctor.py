@@ -47,8 +47,8 @@ class _Machine:
 
 
 def doctor(
-    format_: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
-    sandbox: Annotated[bool, typer.Option("--sandbox", help="Try what sandboxes hold here.")] = False,
+    format_: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
+    sandbox: Annotated[bool, typer.Option("--sandbox", help="Probe every sandbox boundary on this machine.")] = False,
     state: options.State = None,
 ) -> None:
     """Say what this machine has: OPA, writable state, sandbox tools. Ends with 4 when `engine check` cannot work.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.record.reader import Selection
     from engine.record.verify import Verification
 
-app = typer.Typer(help="Check, read, hand on and shorten the record of decisions.", no_args_is_help=True)
+app = typer.Typer(help="Verify, show, export and prune the decision record.", no_args_is_help=True)
 
 
 class Format(StrEnum):
@@ -62,7 +62,7 @@ class Exports(StrEnum):
     CSV = "csv"
 
 
-How = Annotated[Format, typer.Option("--format", help="How to tell it.")]
+How = Annotated[Format, typer.Option("--format", help="Output format.")]
 
 _LONG = 4_000  # characters of one row; limits of a large source bundle are cut, --format json has them whole
 
@@ -97,7 +97,9 @@ _TAMPERED = (
 
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="Only from this time on: 2026-11-21T09:30:00Z, or 2h or 7d ago."),
+    typer.Option(
+        "--since", metavar="TIME", help="Start time, such as 2026-11-21T09:30:00Z, or an age, such as 2h or 7d."
+    ),
 ]
 
 
@@ -107,15 +109,15 @@ def verify_record(
     against: Annotated[
         Path | None,
         typer.Option(
-            "--against", metavar="CHECKPOINT", help="A copy of checkpoints/decisions.json that was kept elsewhere."
+            "--against", metavar="CHECKPOINT", help="Copy of checkpoints/decisions.json that was kept elsewhere."
         ),
     ] = None,
     how: How = Format.TEXT,
 ) -> None:
-    """Check every line, segment, signature and source event, and that nothing remembered elsewhere is missing.
+    """Verify lines, segments, signatures and source events, and that nothing is missing.
 
-    Ends with 0; with 1 where only a crash left an unfinished end, which the next start mends; with 4 where
-    something is broken, or the record is older than the engine's state or --against remembers.
+    Exits with 0; with 1 if a crash left a torn tail, which the next start repairs; with 4 if
+    the record is broken, or older than the engine's state or the --against checkpoint.
     """
     from engine.record.verify import verify
     from engine.record_heads import StateHeads
@@ -147,20 +149,26 @@ def show_record(
     state: options.State = None,
     decision_id: Annotated[
         str | None,
-        typer.Option("--decision-id", metavar="ID", help="All about one decision; its first characters will do."),
+        typer.Option(
+            "--decision-id", metavar="ID", help="Show one decision in full; a unique prefix of its id is enough."
+        ),
     ] = None,
-    point: Annotated[str | None, typer.Option("--point", help="Only decisions at this point, such as source.")] = None,
-    outcome: Annotated[Outcomes | None, typer.Option("--outcome", help="Only decisions with this outcome.")] = None,
-    mode: Annotated[Modes | None, typer.Option("--mode", help="Only dry runs, or only the real thing.")] = None,
+    point: Annotated[str | None, typer.Option("--point", help="Filter by decision point, such as source.")] = None,
+    outcome: Annotated[Outcomes | None, typer.Option("--outcome", help="Filter by outcome.")] = None,
+    mode: Annotated[
+        Modes | None, typer.Option("--mode", help="Filter by mode: dry runs or enforced decisions.")
+    ] = None,
     since: Since = None,
-    code: Annotated[str | None, typer.Option("--code", help="Only decisions with a finding of this code.")] = None,
-    principal: Annotated[str | None, typer.Option("--principal", help="Only what this caller asked for.")] = None,
-    trace: Annotated[str | None, typer.Option("--trace", help="Only what belongs to this trace id.")] = None,
-    request_id: Annotated[str | None, typer.Option("--request-id", help="Only this request.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many, the last ones.")] = 20,
+    code: Annotated[str | None, typer.Option("--code", help="Filter by the code of a finding.")] = None,
+    principal: Annotated[str | None, typer.Option("--principal", help="Filter by caller.")] = None,
+    trace: Annotated[str | None, typer.Option("--trace", help="Filter by trace id.")] = None,
+    request_id: Annotated[str | None, typer.Option("--request-id", help="Filter by request id.")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=100_000, help="Maximum number of entries; the last ones are shown.")
+    ] = 20,
     how: How = Format.TEXT,
 ) -> None:
-    """Show the last decisions, or all about one. Does not check the chain: `engine record verify` does."""
+    """Show the last decisions, or one in full. Does not verify the chain; `engine record verify` does."""
     from engine.points.registry import POINTS
     from engine.record.reader import Filter, select
 
@@ -193,16 +201,18 @@ def show_record(
 @app.command("export")
 def export_record(
     state: options.State = None,
-    how: Annotated[Exports, typer.Option("--format", help="CloudEvents JSON lines, or CSV.")] = Exports.CLOUDEVENTS,
+    how: Annotated[
+        Exports, typer.Option("--format", help="Output format: CloudEvents as JSON lines, or CSV.")
+    ] = Exports.CLOUDEVENTS,
     since: Since = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="Write here, a new file, instead of standard output."),
+        typer.Option("--output", metavar="FILE", help="New file to write to (default: standard output)."),
     ] = None,
 ) -> None:
-    """Write the record for other tools: one CloudEvent a line, or a CSV row a decision.
+    """Export the record for other tools: one CloudEvent per line, or one CSV row per decision.
 
-    Does not check the chain. Cells of CSV that a spreadsheet would run begin with an apostrophe.
+    Does not verify the chain. CSV cells that a spreadsheet would run start with an apostrophe.
     """
     from engine.record.export import cloudevents, csv_rows
     from engine.record.reader import Filter
@@ -233,7 +243,7 @@ def retain_record(
     keep_days: Annotated[
         int,
         typer.Option(
-            "--keep-days", min=0, max=_MOST_DAYS, metavar="N", help="Keep every line that is not older than this."
+            "--keep-days", min=0, max=_MOST_DAYS, metavar="N", help="Age in days up to which every line is kept."
         ),
     ],
     reason: acts.Reason = None,
@@ -245,9 +255,9 @@ def retain_record(
     release_key: options.ReleaseKey = None,
     how: How = Format.TEXT,
 ) -> None:
-    """Remove whole old segments of the record, where point `record` allows it, and record that.
+    """Remove old segments of the record, if decision point `record` allows it, and record the removal.
 
-    It has to be decided under the policy that was in force last: the one of the last enforced decision.
+    Decided under the policy of the last enforced decision.
     """
     from engine.engine import Engine
     from engine.record.layout import LOCK

@@ -23,15 +23,21 @@ _INPUT_BYTES = 1 << 20
 
 def run(
     command: Annotated[
-        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]…", help="An executable of policy/sandbox.yaml.")
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]…", help="Executable listed in policy/sandbox.yaml.")
     ],
-    profile: Annotated[str, typer.Option("--profile", metavar="NAME", help="A profile of policy/sandbox.yaml.")],
+    profile: Annotated[str, typer.Option("--profile", metavar="NAME", help="Profile listed in policy/sandbox.yaml.")],
     tighten: Annotated[
         list[str] | None,
-        typer.Option("--tighten", metavar="LIMIT=NUMBER", help="A lower limit, such as wall_seconds=2."),
+        typer.Option("--tighten", metavar="LIMIT=NUMBER", help="Lower a limit, such as wall_seconds=2; repeatable."),
     ] = None,
     stdin: Annotated[
-        Path | None, typer.Option("-i", "--input", metavar="FILE", help="What the program reads; - is standard input.")
+        Path | None,
+        typer.Option(
+            "-i",
+            "--input",
+            metavar="FILE",
+            help="File that the program reads as standard input; - passes on standard input.",
+        ),
     ] = None,
     principal: options.Principal = None,
     approval: options.Approval = None,
