@@ -60,10 +60,10 @@ def list_approvals(
         return
     for row in rows:
         head = f"{row.id}  {_state(row, now):<9} {shown(row.point):<14} until {stores.told(row.expires_at)}"
-        typer.echo(f"{head}  {shown(row.requester or 'nobody named', 256)}")
+        typer.echo(f"{head}  {shown(row.requester or '(unnamed)', 256)}")
         typer.echo(f"      {', '.join(map(shown, row.codes))}")
     if not rows:
-        typer.echo("nothing waits here" if only is States.REQUESTED else "there is no such approval here")
+        typer.echo("no approvals" if only is States.REQUESTED else "no approvals in this state")
 
 
 @app.command("show")
@@ -133,7 +133,7 @@ def _tell(row: ApprovalRow, now: int, asking: list[str], state: Path | None) -> 
     stores.rows(
         {
             "to approve": ", ".join(row.codes),
-            "asked by": row.requester or "nobody named",
+            "asked by": row.requester or "(unnamed)",
             "asked at": stores.told(row.created_at),
             "expires at": stores.told(row.expires_at),
             "input": row.input_digest,

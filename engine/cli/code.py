@@ -125,7 +125,7 @@ def show_kept(
     data = ArtifactStore(options.settings(state).state / "artifacts").get(digest)
     if data is None:
         raise GatherError(
-            f"nothing is kept under `{shown(digest, 80)}`",
+            f"nothing is stored under `{shown(digest, 80)}`",
             remedy="take a digest from `stored` of a result or of the record; what is old is removed",
         )
     sys.stdout.buffer.write(data)
@@ -176,7 +176,7 @@ def _text(done: CodeRun) -> str:
     document = done.document
     lines = [document["answer"]] if done.ok else [f"stopped in phase {document['phase']}: {document['stop_reason']}"]
     if done.replayed:
-        lines.append("told again: this idempotency key was used before, and nothing was run")
+        lines.append("replayed: this idempotency key was used before; nothing was run")
     for one in document.get("findings", ()):
         about = f" ({one['subject']})" if one["subject"] else ""
         told = said(one["code"], one["message"])

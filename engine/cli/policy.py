@@ -180,8 +180,10 @@ def lint_policy(
     except PolicyError as error:
         _tell(error.problems)
         raise typer.Exit(Exit.POLICY_INVALID) from error
-    count = sum(len(entries.requirements) for entries in built.catalogue.points.values())
-    typer.echo(f"no problems in {count} requirements of {len(built.catalogue.points)} points")
+    count = len(
+        {(one.file, one.code) for entries in built.catalogue.points.values() for one in entries.requirements.values()}
+    )
+    typer.echo(f"{count} requirements at {len(built.catalogue.points)} points: no problems")
 
 
 @app.command("test")
@@ -203,7 +205,7 @@ def run_policy_tests(
     if run.problems:
         _tell(run.problems)
         raise typer.Exit(Exit.POLICY_INVALID)
-    typer.echo(f"{run.passed} tests passed and reach every line of {run.files} files")
+    typer.echo(f"{run.passed} tests passed; 100 % of lines covered in {run.files} files")
     if cases is not None:
         _run_cases(cases, options.settings(policy=policy, rego=rego, recipe=bundle), tuple(values or ()))
 
@@ -228,7 +230,7 @@ def _run_cases(folder: Path, settings: Settings, values: tuple[str, ...]) -> Non
     if found:
         _tell(found)
         raise typer.Exit(Exit.POLICY_INVALID)
-    typer.echo(f"{len(files)} cases give what they want")
+    typer.echo(f"{len(files)} cases passed")
 
 
 def built_policy(
@@ -344,9 +346,9 @@ def _requirement_text(built: PolicyBundle, one: Requirement) -> list[str]:
     asked += ", which must be empty" if one.empty == "required" else ""
     return [
         f"  {one.code}  ({built.level(one.point, one.code)}{', added' if one.added else ''})",
-        f"    must hold   {one.title}",
+        f"    required    {one.title}",
         f"    asked       {asked}",
-        f"    what to do  {one.remedy}",
+        f"    fix         {one.remedy}",
         *([f"    proof       {one.proof}"] if one.proof else []),
         *([f"    labels      {labels}"] if labels else []),
         f"    written in  {built.where(one.file, one.line)}",

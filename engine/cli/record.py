@@ -264,7 +264,7 @@ def retain_record(
 
     chosen = options.settings(state_folder(state), policy, rego, bundle, (release, release_key))
     if not (chosen.state / LOCK).exists():
-        typer.echo("nothing to remove: nothing is recorded here yet", err=True)
+        typer.echo("nothing to remove: nothing has been recorded yet", err=True)
         return
     with Engine(chosen) as engine:
         options.tell_recovered(engine)
@@ -275,7 +275,7 @@ def retain_record(
         typer.echo(_json({"keep_days": keep_days, "decision": decision, "removed": done or None}))
     elif answer.decision.findings:
         for finding in answer.decision.findings:
-            typer.echo(f"{finding.code}: must hold: {shown(finding.message)}\n  {finding.remedy}", err=True)
+            typer.echo(f"{finding.code}: required: {shown(finding.message)}\n  {finding.remedy}", err=True)
     elif answer.fault is not None:
         raise answer.fault
     elif not done:
@@ -283,7 +283,7 @@ def retain_record(
     else:
         first, last = done["first"], done["last"]
         segments = f"segment {first}" if first == last else f"segments {first} to {last}"
-        typer.echo(f"removed {segments}: {done['lines']:,} lines, {done['size']:,} bytes; the record tells of it")
+        typer.echo(f"removed {segments}: {done['lines']:,} lines, {done['size']:,} bytes; the removal is recorded")
     raise typer.Exit(answer.exit)
 
 
@@ -326,21 +326,21 @@ def _tell_unreadable(place: Location) -> None:
 
 def _verification_text(found: Verification) -> str:
     if found.ok and found.checkpoint is None:
-        return "nothing is recorded here yet"
+        return "nothing has been recorded yet"
     text = [f"{_head(found)} {found.records:,} records, {found.source_events:,} source events, {found.size:,} bytes"]
     if found.head is not None:
         text.append(f"  last line   {found.removed + found.records:,}, sha256 {found.head}")
     if found.segments > 1:
         text.append(f"  segments    {found.segments:,}")
     if found.anchor is not None:
-        told = f"told by line {found.anchor.retained_by:,}, signed {found.anchor.time}"
+        told = f"by line {found.anchor.retained_by:,}, signed {found.anchor.time}"
         text.append(f"  removed     {found.removed:,} records before these, by retention; {told}")
     if found.checkpoint is not None:
         signed = found.checkpoint
         text.append(f"  checkpoint  line {signed.seq:,}, {signed.time}, signed with key {signed.key}")
     text += [f"  contained   line {seq:,}, as remembered outside the record" for seq in found.contained]
     if found.writing:
-        text.append("  an engine is writing to it now; what it has not finished is not counted")
+        text.append("  an engine is writing to this record; unfinished lines are not counted")
     for broken in found.breaks:
         text += _break_text(broken)
     return "\n".join(text)
@@ -348,8 +348,8 @@ def _verification_text(found: Verification) -> str:
 
 def _head(found: Verification) -> str:
     if found.ok:
-        return "the record holds:"
-    return "the record has an unfinished end; before it:" if found.repairable else "the record is BROKEN; what holds:"
+        return "record intact:"
+    return "record intact up to a torn tail:" if found.repairable else "record BROKEN; intact part:"
 
 
 def _break_text(broken: Break) -> list[str]:
@@ -404,11 +404,11 @@ def _verification_json(found: Verification) -> str:
 
 def _selection_text(selection: Selection, *, detailed: bool) -> str:
     if not selection.entries:
-        return "no such decision is recorded here"
+        return "no matching decision in this record"
     text = [line for entry in selection.entries for line in (_details(entry) if detailed else _summary(entry))]
     hidden = selection.fitting - len(selection.entries)
     if hidden:
-        text.append(f"{hidden:,} earlier {'is' if hidden == 1 else 'are'} not shown; see --limit")
+        text.append(f"{hidden:,} earlier {'entry' if hidden == 1 else 'entries'} not shown; see --limit")
     return "\n".join(text)
 
 
@@ -422,7 +422,7 @@ def _summary(entry: Entry) -> list[str]:
     if body.kind == "result":
         return [f"{body.time}  result of {shown(body.decision_id)}: {shown(body.status)}"]
     if body.kind == "replay":
-        return [f"{body.time}  given again: {shown(body.decision_id)}{_times(body)}"]
+        return [f"{body.time}  replayed: {shown(body.decision_id)}{_times(body)}"]
     if body.kind == "policy":
         return [f"{body.time}  policy {body.outcome}: {_changed(body)}"]
     return [f"{body.time}  {body.kind}: {_cut(body) if body.kind == 'recovery' else _removed(body)}"]
@@ -481,7 +481,7 @@ def _result(entry: Entry, body: ResultRecord) -> list[str]:
 def _replay(entry: Entry, body: ReplayRecord) -> list[str]:
     rows = {"time": body.time, "principal": body.principal, "request": body.request_id, "trace": body.trace}
     return [
-        f"GIVEN AGAIN  {shown(body.decision_id)}",
+        f"REPLAYED  {shown(body.decision_id)}",
         *(f"  {name:<10} {shown(value, _LONG)}" for name, value in rows.items() if value is not None),
         f"  {'record':<10} line {entry.seq:,}",
     ]

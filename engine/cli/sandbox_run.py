@@ -135,7 +135,7 @@ def _amount(text: str) -> tuple[str, Any]:
     except ValueError as error:
         if equals:
             raise typer.BadParameter(f"`{text}` has no number", param_hint="--tighten") from error
-        raise typer.BadParameter(f"`{text}` is no LIMIT=NUMBER", param_hint="--tighten") from error
+        raise typer.BadParameter(f"`{text}` is not LIMIT=NUMBER", param_hint="--tighten") from error
 
 
 def _read(path: Path | None) -> bytes:

@@ -133,4 +133,4 @@ def serve(
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
     settings = replace(chosen, root=root or Path(os.devnull), opa=replace(chosen.opa, answer_seconds=deadline))
     settings = replace(settings, warm_sandboxes=warm)
-    raise typer.Exit(run(settings, listen, lambda url: typer.echo(f"engine: answering at {url}", err=True)))
+    raise typer.Exit(run(settings, listen, lambda url: typer.echo(f"engine: listening on {url}", err=True)))

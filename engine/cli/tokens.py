@@ -64,7 +64,7 @@ def issue_token(
     told = [", ".join(points), f"approves at {', '.join(approves)}" if approves else ""]
     head = f"token {issued['id']} for {principal}, {', '.join(filter(None, told))}"
     typer.echo(f"{head}, until {stores.told(issued['expires_at'])}", err=True)
-    typer.echo(f"it is shown only now; to end it: engine tokens revoke {issued['id']}", err=True)
+    typer.echo(f"it is not shown again; to revoke it: engine tokens revoke {issued['id']}", err=True)
 
 
 @app.command("list")
@@ -81,11 +81,11 @@ def list_tokens(
         return
     for row in rows:
         typer.echo(f"{row.id}  {_state(row, now):<8} until {stores.told(row.expires_at)}  {shown(row.principal, 256)}")
-        typer.echo(f"      {', '.join(map(shown, row.points)) or 'asks about nothing'}")
+        typer.echo(f"      {', '.join(map(shown, row.points)) or 'may ask no point'}")
         if row.approves:
             typer.echo(f"      approves at {', '.join(map(shown, row.approves))}")
     if not rows:
-        typer.echo("no token was issued here")
+        typer.echo("no tokens")
 
 
 @app.command("revoke")
@@ -108,7 +108,7 @@ def _points(named: list[str], all_points: bool, approves: bool) -> list[str]:
 
     if (all_points and named) or not (all_points or named or approves):
         raise GatherError(
-            "a token is for the points that are named, or for all of them",
+            "--point and --all-points exclude each other",
             remedy="give --point, --all-points or --approve",
         )
     return sorted(POINTS) if all_points else _named(named)

@@ -28,7 +28,7 @@ _REPAIRABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """What whoever repairs is told: why it stopped, what must hold and does not, and one line of what was printed."""
+    """What whoever repairs is told: why it stopped, what is required and does not hold, and one line of what was printed."""
 
     attempt: int
     stop_reason: str

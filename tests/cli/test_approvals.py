@@ -72,7 +72,7 @@ def test_what_waits_is_listed_newest_first(command: Command, store: Store) -> No
     assert text.code == 0
     words = (rows[0].id, "refused", "requested", "expired", "pipeline-2", "license_review_required")
     assert all(word in text.stdout for word in words)
-    assert "there is no such approval here" in command("approvals", "list", "--only", "used").stdout
+    assert "no approvals in this state" in command("approvals", "list", "--only", "used").stdout
 
 
 def test_a_time_without_a_date_is_shown(command: Command, store: Store) -> None:
@@ -150,7 +150,7 @@ def test_a_token_approves_at_the_points_of_its_scope_only(
     for arguments in (["grant", row.id], ["refuse", row.id, "--reason", "no"]):
         run = command("approvals", *arguments, env={"ENGINE_TOKEN": token.text})
         assert (run.code, run.stdout) == (1, "")
-        assert "act_out_of_scope: must hold: " in run.stderr
+        assert "act_out_of_scope: required: " in run.stderr
     assert store.approval(row.id) == row
 
 
@@ -175,7 +175,7 @@ def test_the_requester_is_refused_at_once_and_may_withdraw(command: Command, sto
     row = ask(store, requester=ME)
     run = command("approvals", "grant", row.id)
     assert (run.code, run.stdout) == (1, "")
-    assert "approver_is_requester: must hold: The approver is another person than the requester" in run.stderr
+    assert "approver_is_requester: required: The approver is another person than the requester" in run.stderr
     assert store.approval(row.id) == row
     assert command("approvals", "refuse", row.id, "--reason", "not needed").code == 0
     assert command("approvals", "grant", ask(store, requester=f"{ME}2").id).code == 0  # the control: an exact name
