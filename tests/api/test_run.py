@@ -326,7 +326,7 @@ def test_the_answer_of_the_runner_comes_back_as_it_is(front: Gate) -> None:
             "a restricted network is not supported on the local backend",
         ),
         ({"sandboxPermission": {"filesystem": "off"}}, "a file system boundary is not supported by this backend"),
-        ({"agent": {"harness": "nobody"}}, "harness_not_admitted: required: The harness of the run is one we admit"),
+        ({"agent": {"harness": "nobody"}}, "harness_not_admitted: required: The harness of the run is admitted"),
     ],
     ids=["stdio", "stdio_in_camel_case", "code", "network", "filesystem", "harness"],
 )

@@ -175,7 +175,7 @@ def test_the_requester_is_refused_at_once_and_may_withdraw(command: Command, sto
     row = ask(store, requester=ME)
     run = command("approvals", "grant", row.id)
     assert (run.code, run.stdout) == (1, "")
-    assert "approver_is_requester: required: The approver is another person than the requester" in run.stderr
+    assert "approver_is_requester: required: The approver is not the requester" in run.stderr
     assert store.approval(row.id) == row
     assert command("approvals", "refuse", row.id, "--reason", "not needed").code == 0
     assert command("approvals", "grant", ask(store, requester=f"{ME}2").id).code == 0  # the control: an exact name
