@@ -31,7 +31,7 @@ tried if boundary.tried(code_execution.profile)
 # custom:
 #   code: probe_foreign
 #   fixed: true
-#   remedy: Ask again in a minute, once the engine has probed the sandbox again; `engine doctor --sandbox` shows what is missing
+#   remedy: Ask again in a minute, after the next probe; `engine doctor --sandbox` shows what is missing
 #   after:
 #     - "invalid_request:network_access_must_be_denied"
 #     - "invalid_action:contract"
@@ -52,7 +52,7 @@ made_here if boundary.tried_here(code_execution.profile)
 # custom:
 #   code: probe_stale
 #   fixed: true
-#   remedy: Ask again in a minute, once the engine has probed the sandbox again; `engine doctor --sandbox` shows what is missing
+#   remedy: Ask again in a minute, after the next probe; `engine doctor --sandbox` shows what is missing
 #   reads: [sandbox.probe_max_age_seconds]
 #   after:
 #     - "invalid_request:network_access_must_be_denied"

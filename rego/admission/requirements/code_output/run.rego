@@ -49,7 +49,7 @@ in_time if input.run.status == "output_limit"
 
 # METADATA
 # title: Standard output is within its size limit
-# description: The larger of two counts: the bytes of the untrimmed text as UTF-8, and the bytes that the sandbox
+# description: The larger of the bytes of the untrimmed text as UTF-8 and the bytes that the sandbox
 #   received.
 # custom:
 #   code: "code_output_too_large"

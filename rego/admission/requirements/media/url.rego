@@ -5,7 +5,7 @@ import future.keywords.not
 
 # METADATA
 # title: Media by URL is enabled, with schemes, hosts and size limit set
-# description: The switch alone is not enough: policy/media.yaml must also state schemes, hosts and a size.
+# description: The switch alone is not enough; policy/media.yaml must also state schemes, hosts and a size.
 # custom:
 #   code: url_media_disabled
 #   remedy: Send the content itself

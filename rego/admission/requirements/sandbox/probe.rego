@@ -22,7 +22,7 @@ tried if boundary.tried(input.profile)
 # custom:
 #   code: probe_foreign
 #   fixed: true
-#   remedy: Ask again in a minute, once the engine has probed the sandbox again; `engine doctor --sandbox` shows what is missing
+#   remedy: Ask again in a minute, after the next probe; `engine doctor --sandbox` shows what is missing
 #   after: [profile_unknown, probe_missing]
 # labels:
 #   row: H05
@@ -34,7 +34,7 @@ made_here if boundary.tried_here(input.profile)
 # custom:
 #   code: probe_stale
 #   fixed: true
-#   remedy: Ask again in a minute, once the engine has probed the sandbox again; `engine doctor --sandbox` shows what is missing
+#   remedy: Ask again in a minute, after the next probe; `engine doctor --sandbox` shows what is missing
 #   reads: [sandbox.probe_max_age_seconds]
 #   after: [profile_unknown, probe_missing, probe_foreign]
 # labels:

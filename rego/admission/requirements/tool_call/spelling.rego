@@ -60,7 +60,7 @@ unlinked(one) if one.links in {"none", "unknown"}
 #   code: path_not_looked_at
 #   each: paths
 #   empty: allowed
-#   remedy: Ask an engine on the tool's machine with a `--root` that contains the path, or declare that the tool runs elsewhere
+#   remedy: Ask an engine on the machine of the tool with `--root` above the path, or declare that it runs elsewhere
 #   reads: ["tools.tools.{call.tool}.paths_on"]
 #   after: [tool_unknown, path_not_canonical]
 looked_at(one) if one.links in {"none", "linked"}
