@@ -22,6 +22,13 @@ COLUMNS = {"x86_64": 1, "aarch64": 2}
 HEADERS = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 GENERIC = Path("/usr/include/asm-generic/unistd.h")
 
+
+@pytest.fixture(autouse=True)
+def _assembled_anew() -> None:
+    """The filter is kept once it is made; each test is of the one that is made now."""
+    seccomp.assemble.cache_clear()
+
+
 both = pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 
 
