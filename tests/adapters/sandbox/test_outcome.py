@@ -32,7 +32,6 @@ def end(status: int, cpu: float = 1.0) -> bytes:
     return f"E {status} {round(cpu * 1_000_000)}\n".encode()
 
 
-# covers: C84
 @pytest.mark.parametrize(
     ("run", "verdict"),
     [
