@@ -176,6 +176,7 @@ def test_a_backend_without_a_network_boundary_claims_none() -> None:
     every = [one for one in shown().boundaries if one.boundary != "network"]
     assert "network" not in enforced("bubblewrap", every)
     assert enforced("gvisor", shown().boundaries) == {}
-    ended = Recording().run(Program("python", TEXT, b"", {}, 0, "f"), bounds_of(limits()))
-    told = [how_it_ended(limits(), ended, Shown(rows, ()))["network"] for rows in (every, shown().boundaries)]
+    grant: Any = limits()
+    ended = Recording().run(Program("python", TEXT, b"", {}, 0, "f"), bounds_of(grant))
+    told = [how_it_ended(grant, ended, Shown(rows, ()))["network"] for rows in (every, shown().boundaries)]
     assert told == ["not_enforced", "enforced"]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from adapters.sandbox import arguments
 from adapters.sandbox.arguments import NAMESPACES, PROTECTIONS
+from adapters.sandbox.model import Bounds
 from engine.errors import WorkError
-from tests.adapters.sandbox.programs import ENVIRONMENT, bounds
+from tests.adapters.sandbox.programs import BOUNDS, ENVIRONMENT, bounds
 
 TEMPORARY = "/tmp"  # noqa: S108  (the sandbox's own)
 DESCRIPTORS = {"seccomp": 71, "status": 72}
 
 
-def words(*without: str, job: Path | None = None, **fields: Any) -> list[str]:
-    told = arguments.arguments(bounds(**fields), ENVIRONMENT, DESCRIPTORS, frozenset(without), job)
+def words(*without: str, job: Path | None = None, within: Bounds = BOUNDS) -> list[str]:
+    told = arguments.arguments(within, ENVIRONMENT, DESCRIPTORS, frozenset(without), job)
     return told.decode().split("\0")[:-1]
 
 
@@ -99,10 +99,10 @@ MOST = (1 << 60) - 1
 @pytest.mark.parametrize("name", COUNTS)
 def test_a_bound_is_above_nothing_and_below_what_the_kernel_takes_for_no_limit(name: str) -> None:
     for number in (1, MOST):
-        assert words(**{name: number})
+        assert words(within=bounds(**{name: number}))
     for number in (0, -1, MOST + 1):
         with pytest.raises(WorkError, match=f"a bound is no bound: `{name}`"):
-            words(**{name: number})
+            words(within=bounds(**{name: number}))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_bound_is_above_nothing_and_below_what_the_kernel_takes_for_no_limit(n
 def test_artifacts_need_files_to_be_open(fields: dict[str, int], refused: list[str]) -> None:
     codes = []
     try:
-        words(**fields)
+        words(within=bounds(**fields))
     except WorkError as error:
         codes.append(error.code)
     assert codes == refused

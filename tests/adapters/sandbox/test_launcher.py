@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from adapters.sandbox import launcher, memory
+from adapters.sandbox.arguments import NODE
 from engine.errors import WorkError
 from tests.adapters.sandbox.programs import bounds, program
 
@@ -52,7 +53,7 @@ def test_nothing_hands_files_out_where_none_may_come_out() -> None:
     ("fields", "main", "command"),
     [
         ({}, "main.py", []),
-        ({"language": "javascript"}, "main.js", [launcher.NODE, "main.js"]),
+        ({"language": "javascript"}, "main.js", [NODE, "main.js"]),
         ({"command": ("/usr/bin/true", "a")}, "", ["/usr/bin/true", "a"]),
         ({"language": "javascript", "command": ("/usr/bin/true",)}, "", ["/usr/bin/true"]),
         ({"language": "", "command": ("/usr/bin/true",)}, "", ["/usr/bin/true"]),

@@ -138,6 +138,23 @@ def _events(group: MemoryGroup, kills: int) -> None:
     (group._folder / "memory.events").write_text(f"oom 0\noom_kill {kills}\n", encoding="ascii")
 
 
+@pytest.mark.parametrize(
+    ("cancel", "since", "most"),
+    [
+        (None, None, watching.LOOK_SECONDS),
+        (threading.Event(), None, watching._TICK_SECONDS),
+        (threading.Event(), "_ended", watching.ARTIFACT_SECONDS),
+        (threading.Event(), "_killed", watching.END_SECONDS),
+    ],
+)
+def test_it_wakes_no_more_often_than_it_must(cancel: threading.Event | None, since: str | None, most: float) -> None:
+    none: Any = None
+    watch = Watch(none, bounds(), frozenset(), cancel)
+    if since is not None:
+        setattr(watch, since, time.monotonic())
+    assert most * 500 < watch._wait() <= most * 1000
+
+
 WHOLE = b"E 0 1000\n"
 
 
