@@ -18,10 +18,11 @@ import pytest
 
 from adapters.sandbox import watch as watching
 from adapters.sandbox.cgroup import MemoryGroup, Place
+from adapters.sandbox.cpu import LOOK_SECONDS
 from adapters.sandbox.handshake import is_dead
 from adapters.sandbox.outcome import Seen
 from adapters.sandbox.recipe import BUBBLEWRAP
-from adapters.sandbox.start import Started
+from adapters.sandbox.start import END_SECONDS, Started
 from adapters.sandbox.watch import Watch
 from tests.adapters.sandbox.programs import bounds
 
@@ -141,10 +142,10 @@ def _events(group: MemoryGroup, kills: int) -> None:
 @pytest.mark.parametrize(
     ("cancel", "since", "most"),
     [
-        (None, None, watching.LOOK_SECONDS),
+        (None, None, LOOK_SECONDS),
         (threading.Event(), None, watching._TICK_SECONDS),
         (threading.Event(), "_ended", watching.ARTIFACT_SECONDS),
-        (threading.Event(), "_killed", watching.END_SECONDS),
+        (threading.Event(), "_killed", END_SECONDS),
     ],
 )
 def test_it_wakes_no_more_often_than_it_must(cancel: threading.Event | None, since: str | None, most: float) -> None:
