@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -31,9 +32,11 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def place() -> Iterator[Place]:
     """Where this machine has groups of version 1, of which none is kept but those of the test."""
-    found = memory_place()
-    if found is None or found.version != 1:
+    if not re.search(r"^\d+:(.*,)?memory[,:]", Path("/proc/self/cgroup").read_text(encoding="ascii"), re.MULTILINE):
         pytest.skip("groups are kept with version 1 only")
+    found = memory_place()
+    assert found is not None
+    assert found.version == 1
     kept = cgroup._kept(os.getpid())
     before = list(kept)
     kept.clear()
@@ -164,6 +167,15 @@ def test_a_group_that_is_closed_leaves_nothing(place: Place) -> None:
     assert not group._folder.exists()
     with pytest.raises(RuntimeError, match="after shutdown"):
         thread.submit(os.getpid)
+
+
+def test_no_group_is_made_above_the_root(tmp_path: Path) -> None:
+    root = tmp_path / "cgroup"
+    root.mkdir()
+    for folder in (tmp_path, root):
+        assert cgroup.places(root, "0::/\n") == []
+        (folder / "cgroup.subtree_control").write_text("memory", encoding="ascii")
+    assert cgroup.places(root, "0::/\n") == [Place(root, 2)]
 
 
 @needs("memory_cgroup")
