@@ -59,8 +59,8 @@ def test_every_number_has_the_answer_of_its_name(machine: str) -> None:
 @both
 def test_a_search_that_is_longer_than_a_jump_finds_every_number_too(machine: str) -> None:
     table = numbers(COLUMNS[machine])
-    code = seccomp.assemble(machine, lambda name: [seccomp.give(table.get(name or "", 999))])
-    assert len(checked(code)) > 512
+    code = seccomp.assemble(machine, lambda name: [seccomp.give(table.get(name or "", 999))] * 3)
+    assert 0x05 in {kind for kind, *_ in checked(code)}  # a jump that is always taken
     for name, number in table.items():
         assert answer(code, WORDS[machine], number) == number, name
 
