@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -60,14 +61,13 @@ def test_what_cannot_be_left_out_starts_nothing(without: set[str], job: object, 
     assert open_descriptors() == before
 
 
-def test_the_probe_gives_a_folder_of_its_own(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-    for folder in (*tmp_path.parents[:3],):
-        if folder.name.startswith("pytest"):
-            folder.chmod(0o755)
-    given = program("open('/work/left', 'w').write('x')")
-    ended = run_once(given, BOUNDS, None, frozenset({"private_job"}), tmp_path)
-    assert (ended.stderr, (tmp_path / "left").exists()) == (b"", True)
+def test_the_probe_gives_a_folder_of_its_own() -> None:
+    with tempfile.TemporaryDirectory(prefix="sandbox-test-") as name:  # the folders of tests are their owner's only
+        folder = Path(name)
+        folder.chmod(0o777)
+        given = program("open('/work/left', 'w').write('x')")
+        ended = run_once(given, BOUNDS, None, frozenset({"private_job"}), folder)
+        assert (ended.stderr, (folder / "left").exists()) == (b"", True)
 
 
 def test_who_ignores_the_ends_of_its_children_starts_nothing() -> None:
