@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -167,6 +168,29 @@ def test_a_group_that_is_closed_leaves_nothing(place: Place) -> None:
     assert not group._folder.exists()
     with pytest.raises(RuntimeError, match="after shutdown"):
         thread.submit(os.getpid)
+
+
+def test_only_old_empty_groups_of_engines_that_are_gone_are_removed(tmp_path: Path) -> None:
+    with subprocess.Popen(["/usr/bin/true"]) as gone:
+        gone.wait()
+    made = {
+        name: tmp_path / f"sandbox-{engine}-{name}"
+        for name, engine in (
+            ("old", gone.pid),
+            ("young", gone.pid),
+            ("full", gone.pid),
+            ("own", os.getpid()),
+            ("odd", "x"),
+        )
+    }
+    for name, folder in made.items():
+        folder.mkdir()
+        if name == "full":
+            (folder / "tasks").touch()
+        if name != "young":
+            os.utime(folder, (time.time() - 90, time.time() - 90))
+    cgroup._swept(Place(tmp_path, 2))
+    assert {name for name, folder in made.items() if not folder.exists()} == {"old"}
 
 
 def test_no_group_is_made_above_the_root(tmp_path: Path) -> None:
