@@ -103,6 +103,9 @@ def test_a_group_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         with pytest.raises(WorkError, match="memory cgroup of a sandbox cannot be used") as caught:
             MemoryGroup.ready(Place(folder, version), 64 * _MIB)
         assert caught.value.code == "engine.limit_unenforceable"
+    (left,) = tmp_path.iterdir()  # files keep a folder that is no group
+    told = {file.name: file.read_text(encoding="ascii") for file in left.iterdir()}
+    assert told == dict.fromkeys(("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"), str(80 * _MIB))
 
 
 def test_what_has_just_died_in_a_group_is_waited_for_and_not_for_ever(
