@@ -53,6 +53,9 @@ def end(status: int, cpu: float = 1.0) -> bytes:
         (seen(end(0) + b"more"), NOTHING),
         (seen(end(0), within=WITH), NOTHING),
         (seen(end(0), let_go=False, killed="wall"), NOTHING),
+        *(
+            (seen(end(other)), NOTHING) for other in (127, int(signal.SIGSTOP) << 8 | 127, 0xFFFF)
+        ),  # stopped and continued are no end
         (seen(b""), NOTHING),
         (seen(b"", exit_line=0), NOTHING),
         (seen(b"", exit_line=1), NOTHING),
