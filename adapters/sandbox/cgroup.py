@@ -27,6 +27,9 @@ _OVERHEAD_BYTES = 16 << 20
 
 _REMOVAL_SECONDS = 2.0
 
+_YOUNG_SECONDS = 60.0
+"""A group as young as this may just be made by an engine of another PID namespace, which looks gone from here."""
+
 _KEPT = 16
 """Groups that are kept for the next sandbox, with a thread each."""
 
@@ -213,7 +216,8 @@ def _swept(place: Place) -> None:
         engine = folder.name.split("-")[1]
         if engine.isdecimal() and not Path("/proc", engine).exists():
             with suppress(OSError):
-                folder.rmdir()
+                if time.time() - folder.stat().st_mtime > _YOUNG_SECONDS:
+                    folder.rmdir()
 
 
 def places(root: Path, memberships: str) -> list[Place]:

@@ -85,6 +85,8 @@ def _verdict(seen: Seen, bounds: Bounds) -> _Verdict:
 def _exited(status: int, seen: Seen, bounds: Bounds) -> _Verdict:
     if os.WIFSIGNALED(status):
         return _signaled(os.WTERMSIG(status), seen, bounds)
+    if not os.WIFEXITED(status):  # a stop is no end
+        return _NO_VERDICT
     code = os.WEXITSTATUS(status)
     if code == 0:
         return Status.OK, 0, None, None

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program, Status
+from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program
 from adapters.sandbox.process import Sandbox
 from engine.errors import WorkError
 
@@ -94,7 +94,7 @@ class Pooled:
             if sandbox is None:
                 return self._backend.run(program, bounds, cancel)
             ended = sandbox.run(program, cancel)
-            if ended.status is Status.SANDBOX_ERROR and sandbox.untouched:  # it died while it waited
+            if sandbox.untouched:  # it died while it waited
                 return self._backend.run(program, bounds, cancel)
             return ended
         finally:
@@ -184,7 +184,7 @@ class Pooled:
             return
         with self._changed:
             kept = self._kinds.get(kind)
-            if kept is not None and not self._closed:
+            if kept is not None:  # and so not closed either
                 kept.waiting.append((self._clock(), sandbox))
                 return
         sandbox.close()

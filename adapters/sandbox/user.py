@@ -6,6 +6,7 @@ import grp
 import os
 import pwd
 import signal
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -17,11 +18,7 @@ SETPRIV = "/usr/bin/setpriv"
 """Of util-linux, which every Debian and Ubuntu has."""
 
 _CANDIDATES = range(60_800, 61_184)
-"""Below what systemd gives out, above what people and packages get."""
-
-_NOBODY = 65_534
-"""Who everything unmapped belongs to: never a sandbox."""
-
+"""Below what systemd gives out, above what people and packages get; neither root nor nobody is among them."""
 
 _NESTED = 2
 """Numbers that a process in a namespace of its own has at least."""
@@ -69,13 +66,21 @@ def _end_orphan(number: int, uid: int) -> None:
     pidfd = os.pidfd_open(number)
     try:
         facts = _facts(number)
-        numbers = facts["NSpid"].split()  # in our namespace, and in its own
-        if set(facts["Uid"].split()) != {str(uid)} or len(numbers) < _NESTED or numbers[-1] != "1":
-            return
-        if set(_facts(int(facts["PPid"]))["Uid"].split()) != {str(uid)}:
+        if is_first(facts, uid) and not _is_of(_facts(int(facts["PPid"])), uid):
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     finally:
         os.close(pidfd)
+
+
+def is_first(facts: Mapping[str, str], uid: int) -> bool:
+    """Whether these are the facts of a process of this user that is the first one of a namespace within ours."""
+    numbers = facts["NSpid"].split()  # in our namespace, and in its own
+    return _is_of(facts, uid) and len(numbers) >= _NESTED and numbers[-1] == "1"
+
+
+def _is_of(facts: Mapping[str, str], uid: int) -> bool:
+    """Whether a process is this user's in every respect."""
+    return set(facts["Uid"].split()) == {str(uid)}
 
 
 def _facts(number: int) -> dict[str, str]:
@@ -98,7 +103,7 @@ def _taken(number: int) -> bool:
         except KeyError:
             continue
         return True
-    return number in {0, _NOBODY}
+    return False
 
 
 def _mapped(name: str) -> list[range]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from adapters.sandbox.granted import Shown, enforced
-from adapters.sandbox.hand import Code, run_code
+from adapters.sandbox.granted import Shown, bounds_of, enforced
+from adapters.sandbox.hand import Code, how_it_ended, run_code
 from adapters.sandbox.model import Bounds, Ended, Program, Status
 from engine.errors import WorkError
 from engine.facts.boundaries import BOUNDARIES
@@ -176,3 +176,7 @@ def test_a_backend_without_a_network_boundary_claims_none() -> None:
     every = [one for one in shown().boundaries if one.boundary != "network"]
     assert "network" not in enforced("bubblewrap", every)
     assert enforced("gvisor", shown().boundaries) == {}
+    grant: Any = limits()
+    ended = Recording().run(Program("python", TEXT, b"", {}, 0, "f"), bounds_of(grant))
+    told = [how_it_ended(grant, ended, Shown(rows, ()))["network"] for rows in (every, shown().boundaries)]
+    assert told == ["not_enforced", "enforced"]

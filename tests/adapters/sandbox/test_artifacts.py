@@ -198,7 +198,18 @@ def test_a_report_in_order_piece_by_piece() -> None:
         b"E 0 0\nX 999\n",
         b"E 0 0\nQ\n",
         b"E 0 0\nZ\nmore",
-        b"E" * 100,
+        b"E" * 64,
+        b"\n",
+        b"E 0 0\n\n",
+        b"E 0 0\nF 4 1\na/..x",
+        b"E 0 0\nF 256 1\n",
+        b"E 0 0\nF 1 1048577\n",
+        b"E 0 0\nF 1 1048576\na" + b"x" * (1 << 20) + b"F 1 1\n",
+        b"E 0 0\n" + b"F 1 0\na" * 4 + b"F 1 0\n",
+        b"E 0 0\nX 0 kind\n",
+        b"E 0 0\nX 256 kind\n",
+        b"E 0 0\n" + b"X 1 kind\na" * 100 + b"X 1 kind\n",
+        b"E 0 0\nO\nF 1 1\n",
         b"E 0 0\n" + b"X 1\na" * 101,
     ],
 )
@@ -206,3 +217,32 @@ def test_a_report_out_of_order_is_broken(said: bytes) -> None:
     report = Report(WITH)
     report.feed(said)
     assert report.broken
+
+
+@pytest.mark.parametrize(
+    ("said", "artifacts", "refused"),
+    [
+        (b"F 1 2\nahi", [artifact("a", b"hi")], []),
+        (b"F 1 0\na" * 4, [artifact("a", b"")] * 4, []),
+        (b"F 255 1048576\n" + b"a" * 255 + b"x" * (1 << 20), [artifact("a" * 255, b"x" * (1 << 20))], []),
+        (b"X 255 kind\n" + b"a" * 255, [], [NotTaken("a" * 255, "not_a_regular_file")]),
+        (b"X 1 size\na" * 100, [], [NotTaken("a", "too_many_bytes")] * 100),
+        (b"F 1 2\nahiO\n", [], [TOO_MANY]),
+        (b"M 12\n", [], [NotTaken("(12 more)", "not_named")]),
+        (b"F 1 2\nah", [], []),
+        (b"X 2 kind\na", [], []),
+        (b"F" * 63, [], []),
+    ],
+)
+def test_a_report_is_read_up_to_its_bounds(said: bytes, artifacts: list[Artifact], refused: list[NotTaken]) -> None:
+    report = Report(WITH)
+    report.feed(b"E 0 0\n" + said)
+    assert (report.broken, report.complete, report.wait_status) == (False, False, 0)
+    assert (report.artifacts, report.refused) == (artifacts, refused)
+
+
+def test_a_report_is_whole_at_once_where_no_file_may_come_out() -> None:
+    for files, complete in ((0, True), (1, False)):
+        report = Report(bounds(artifact_files=files))
+        report.feed(b"E 0 0\n")
+        assert report.complete is complete

@@ -139,6 +139,13 @@ def test_nothing_runs_on_another_backend_or_without_it(name: str) -> None:
     assert refused(BACKENDS[name], sealed(limits())) == "engine.limit_unenforceable"
 
 
+def test_nothing_runs_on_another_backend_that_was_shown_to_hold_as_much() -> None:
+    boundaries = [one.model_copy(update={"backend": "gvisor"}) for one in SHOWN.boundaries]
+    probes = [one.model_copy(update={"id": "gvisor"}) for one in SHOWN.probes]
+    shown = Shown([*SHOWN.boundaries, *boundaries], [*SHOWN.probes, *probes])
+    assert refused(Recorder(name="gvisor"), sealed(limits()), WORDS, shown) == "engine.limit_unenforceable"
+
+
 # covers: B11.2
 @needs("bubblewrap")
 def test_a_command_in_a_real_sandbox_reads_its_input_and_no_shell_its_words() -> None:

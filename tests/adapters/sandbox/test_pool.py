@@ -9,16 +9,18 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from adapters.sandbox.bubblewrap import Bubblewrap
 from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program, Status
-from adapters.sandbox.pool import Pooled
+from adapters.sandbox.pool import Pooled, _Kept
 from adapters.sandbox.process import Sandbox
 from engine.errors import WorkError
 from tests.adapters.sandbox.hostile.canaries import marked
@@ -247,6 +249,18 @@ def test_one_that_died_while_it_waited_is_not_used(pool: Pooled, token: str) -> 
     assert pool.run(_program(token), _BOUNDS).status is Status.OK
 
 
+def test_one_that_dies_before_its_program_is_replaced_by_a_cold_one(
+    pool: Pooled, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool.prepare(_program(token), _BOUNDS)
+    for pid in _firsts(token):
+        os.kill(pid, signal.SIGKILL)
+        assert gone(pid)
+    monkeypatch.setattr(Sandbox, "alive", True)  # as it was a moment ago
+    ended = pool.run(_program(token), _BOUNDS)
+    assert (ended.status, ended.stdout, _cold(pool)) == (Status.OK, b"in\n", 1)
+
+
 def test_where_nothing_can_be_started_the_run_says_why(
     pool: Pooled, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +336,43 @@ def test_the_death_of_the_engine_ends_all_that_waits(token: str) -> None:
     assert len(waiting) == 4
     assert all(gone(pid, 5) for pid in waiting)
     assert not any(alive(pid) for pid in _firsts(token))
+
+
+class _Waiting:
+    """Stands for a sandbox that waits."""
+
+
+@pytest.mark.parametrize(
+    ("size", "kinds", "ends", "missing"),
+    [
+        (2, {"a": (1.0, [1.0, 1.0])}, [], None),
+        (2, {"a": (1.0, [1.0])}, [], "a"),
+        (2, {"a": (1.0, [1.0, 1.0, 2.0])}, ["a0"], None),
+        (2, {"a": (1.0, [0.9, 1.0])}, ["a0"], "a"),
+        (2, {"a": (0.9, [1.0, 1.0])}, ["a0", "a1"], None),
+        (2, {"a": (1.0, [1.0]), "b": (1.0, [1.0])}, [], None),
+        (2, {"a": (1.0, [1.0]), "b": (1.0, [])}, [], "b"),
+        (2, {"a": (1.0, []), "b": (1.0, [])}, [], "b"),
+        (2, {"a": (1.0, [1.0]), "b": (1.0, [1.0]), "c": (1.0, [])}, ["a0"], "c"),
+        (3, {"a": (1.0, [1.0, 1.0, 1.0]), "b": (1.0, [1.0])}, ["a0", "a1"], None),
+    ],
+)
+def test_what_is_ended_and_what_is_started_next(
+    size: int, kinds: dict[str, tuple[float, list[float]]], ends: list[str], missing: str | None
+) -> None:
+    pool: Any = Pooled(Bubblewrap(), size, idle_seconds=1.0, clock=lambda: 2.0)
+    names: dict[object, str] = {}
+    for name, (asked, times) in kinds.items():
+        waiting = [(at, _Waiting()) for at in times]
+        names |= {sandbox: f"{name}{number}" for number, (_, sandbox) in enumerate(waiting)}
+        pool._kinds[name] = _Kept(asked, deque(waiting))  # type: ignore[arg-type]
+    assert [names[one] for one in pool._superfluous()] == ends
+    assert pool._missing() == missing
+
+
+@pytest.mark.parametrize("size", [1, 64])
+def test_a_size_within_bounds_is_kept(size: int) -> None:
+    Pooled(Bubblewrap(), size).close()
 
 
 @pytest.mark.parametrize("size", [0, -1, 65])

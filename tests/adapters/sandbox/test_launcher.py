@@ -1,0 +1,85 @@
+"""What the launcher is told: the limits, the program, and what it hands out; nothing that cannot be stated."""
+
+from __future__ import annotations
+
+import os
+import resource
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from adapters.sandbox import launcher, memory
+from adapters.sandbox.arguments import NODE
+from engine.errors import WorkError
+from tests.adapters.sandbox.programs import bounds, program
+
+LIMITS = {
+    "rlimit_cpu": (resource.RLIMIT_CPU, (3, 4)),
+    "rlimit_nproc": (resource.RLIMIT_NPROC, (7, 7)),
+    "rlimit_nofile": (resource.RLIMIT_NOFILE, (33, 33)),
+    "rlimit_fsize": (resource.RLIMIT_FSIZE, (99, 99)),
+    "rlimit_as": (resource.RLIMIT_AS, (1 << 27, 1 << 27)),
+}
+ALWAYS = [
+    (resource.RLIMIT_CORE, (0, 0)),
+    (resource.RLIMIT_MEMLOCK, (0, 0)),
+    (resource.RLIMIT_MSGQUEUE, (0, 0)),
+]
+WITHIN = bounds(cpu_seconds=3, processes=5, open_files=33, file_bytes=99, memory_bytes=1 << 27)
+
+
+def told(*without: str, **fields: Any) -> dict[str, Any]:
+    return launcher.work(program("print(1)", **fields), WITHIN, frozenset(without))
+
+
+@pytest.mark.parametrize("name", ["", *LIMITS])
+def test_every_limit_is_told_but_the_one_that_is_left_out(name: str) -> None:
+    kept = [limit for each, limit in LIMITS.items() if each != name]
+    assert sorted(told(name)["limits"]) == sorted([*kept, *ALWAYS])
+
+
+def test_descriptors_are_closed_unless_that_is_left_out() -> None:
+    assert told()["close"] is True
+    assert told("close_fds")["close"] is False
+
+
+def test_nothing_hands_files_out_where_none_may_come_out() -> None:
+    for files, sends in ((0, False), (1, True)):
+        assert bool(launcher.work(program(), bounds(artifact_files=files), frozenset())["sender"]) is sends
+
+
+@pytest.mark.parametrize(
+    ("fields", "main", "command"),
+    [
+        ({}, "main.py", []),
+        ({"language": "javascript"}, "main.js", [NODE, "main.js"]),
+        ({"command": ("/usr/bin/true", "a")}, "", ["/usr/bin/true", "a"]),
+        ({"language": "javascript", "command": ("/usr/bin/true",)}, "", ["/usr/bin/true"]),
+        ({"language": "", "command": ("/usr/bin/true",)}, "", ["/usr/bin/true"]),
+    ],
+)
+def test_code_has_a_file_of_its_language_and_a_command_has_none(
+    fields: dict[str, Any], main: str, command: list[str]
+) -> None:
+    work = told(**fields)
+    own = [word for word in work["command"] if not word.startswith("--") and word != "/work/input.js"]
+    assert (work["main"], own) == (main, command)
+    assert bool(work["prelude"]) is (main == "main.js")
+
+
+@pytest.mark.parametrize("language", ["", "ruby", "Python", "javascript "])
+def test_no_other_language_runs(language: str) -> None:
+    with pytest.raises(WorkError, match="no sandbox runs"):
+        told(language=language)
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"x" * (1 << 20)])
+def test_a_file_in_memory_holds_what_was_put_in_and_nothing_else_ever(data: bytes) -> None:
+    with ExitStack() as stack:
+        file = memory.memory_file(stack)
+        memory.fill(file, data)
+        assert os.read(file, len(data) + 1) == data
+        for change in (lambda: os.pwrite(file, b"y", 0), lambda: os.ftruncate(file, len(data) + 1)):
+            with pytest.raises(PermissionError):
+                change()

@@ -1,0 +1,171 @@
+"""How a sandbox is started: each protection that the engine itself holds is there, unless it is left out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox import cgroup
+from adapters.sandbox import start as starting
+from adapters.sandbox.cgroup import Place, memory_place
+from adapters.sandbox.model import NotStartedError
+from adapters.sandbox.process import Sandbox, run_once
+from adapters.sandbox.start import Started, start
+from adapters.sandbox.user import User, sandbox_user
+from tests.adapters.sandbox.programs import (
+    BOUNDS,
+    ENVIRONMENT,
+    emptied,
+    inhabitants,
+    namespace_of,
+    open_descriptors,
+    program,
+)
+from tests.facilities import needs
+
+pytestmark = needs("bubblewrap")
+
+
+@contextmanager
+def started(*without: str, job: Path | None = None) -> Iterator[Started]:
+    found = start(BOUNDS, ENVIRONMENT, frozenset(without), job)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def _status(process: int) -> dict[str, str]:
+    rows = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
+    return {name: value.strip() for name, _, value in (row.partition(":") for row in rows)}
+
+
+def _launcher(found: Started) -> int:
+    children = Path(f"/proc/{found.child}/task/{found.child}/children")
+    return int(children.read_text(encoding="ascii"))
+
+
+@pytest.mark.parametrize(
+    ("without", "job"), [({"private"}, False), ({"private_job"}, False), (set(), True), ({"private_job", ""}, True)]
+)
+def test_what_cannot_be_left_out_starts_nothing(without: set[str], job: object, tmp_path: Path) -> None:
+    before = open_descriptors()
+    with pytest.raises(ValueError, match="no such protections"):
+        start(BOUNDS, ENVIRONMENT, frozenset(without), tmp_path if job else None)
+    assert open_descriptors() == before
+
+
+def test_the_probe_gives_a_folder_of_its_own() -> None:
+    with tempfile.TemporaryDirectory(prefix="sandbox-test-") as name:  # the folders of tests are their owner's only
+        folder = Path(name)
+        folder.chmod(0o777)
+        given = program("open('/work/left', 'w').write('x')")
+        ended = run_once(given, BOUNDS, None, frozenset({"private_job"}), folder)
+        assert (ended.stderr, (folder / "left").exists()) == (b"", True)
+
+
+def test_who_ignores_the_ends_of_its_children_starts_nothing() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(NotStartedError, match="ignores SIGCHLD"):
+            start(BOUNDS, ENVIRONMENT)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+@needs("root")
+@pytest.mark.parametrize("without", [(), ("drop_uid",)])
+def test_root_is_another_user_in_a_sandbox(without: tuple[str, ...]) -> None:
+    uid = 0 if without else sandbox_user().uid
+    with started(*without) as found:
+        for process in (found.process.pid, found.child):
+            assert _status(process)["Uid"].split()[0] == str(uid)
+
+
+@needs("root")
+def test_a_user_of_its_own_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "sandbox_user", lambda: User(os.geteuid(), os.getegid(), own=True))
+    with started() as found:
+        assert _status(found.child)["Uid"].split()[0] == str(os.geteuid())
+
+
+@pytest.mark.parametrize("without", [(), ("clearenv",)])
+def test_nothing_of_the_environment_reaches_even_the_monitor(
+    monkeypatch: pytest.MonkeyPatch, without: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("OF_THE_ENGINE", "1")
+    with started(*without) as found:
+        told = Path(f"/proc/{found.process.pid}/environ").read_bytes()
+        assert (b"OF_THE_ENGINE=1" in told.split(b"\0")) is bool(without)
+
+
+@pytest.mark.parametrize("without", [(), ("close_fds",)])
+def test_no_descriptor_of_the_engine_reaches_even_the_first_process(without: tuple[str, ...]) -> None:
+    out, into = os.pipe()
+    try:
+        os.set_inheritable(out, True)  # noqa: FBT003  (it takes no keyword)
+        ours = Path(f"/proc/self/fd/{out}").readlink()
+        with started(*without) as found:
+            theirs = {one.readlink() for one in Path(f"/proc/{_launcher(found)}/fd").iterdir()}
+            assert (ours in theirs) is bool(without)
+    finally:
+        os.close(out)
+        os.close(into)
+
+
+@needs("memory_cgroup")
+@pytest.mark.parametrize("without", [(), ("memory_cgroup",)])
+def test_the_whole_sandbox_is_in_its_group(without: tuple[str, ...]) -> None:
+    with started(*without) as found:
+        if without:
+            assert found.group is None
+            return
+        assert found.group is not None
+        name = "tasks" if found.group.place.version == 1 else "cgroup.procs"
+        inside = (found.group._folder / name).read_text(encoding="ascii").split()
+        assert str(found.child) in inside
+
+
+def test_where_no_group_can_be_made_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "memory_place", lambda: None)
+    with started() as found:
+        assert found.group is None
+
+
+def test_a_group_of_version_2_takes_what_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup, "_REMOVAL_SECONDS", 0.1)
+    monkeypatch.setattr(starting, "memory_place", lambda: Place(tmp_path, 2))
+    with started() as found:
+        assert found.group is not None
+        assert (found.group._folder / "cgroup.procs").read_text(encoding="ascii") == str(_launcher(found))
+
+
+def test_what_is_closed_is_dead_and_leaves_nothing() -> None:
+    memory_place()
+    with started():
+        pass  # what is kept for the next one is there now
+    before = open_descriptors()
+    with started() as found:
+        processes = (found.process.pid, found.child)
+    assert not any(Path(f"/proc/{process}").exists() for process in processes)
+    assert open_descriptors() == before
+
+
+def test_without_the_kill_of_the_tree_what_was_started_lives_on() -> None:
+    given = program("import os, time\nif not os.fork():\n    os.close(1)\n    time.sleep(600)")
+    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"}))
+    namespace = namespace_of(sandbox.child)
+    try:
+        sandbox.run(given)
+        assert inhabitants(namespace)
+    finally:
+        for process in inhabitants(namespace):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+    assert emptied(namespace, 20.0)

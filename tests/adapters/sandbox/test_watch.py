@@ -1,0 +1,312 @@
+"""What ends a run, and what it is called then: with pipes and processes in the place of a sandbox's own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.sandbox import watch as watching
+from adapters.sandbox.cgroup import MemoryGroup, Place
+from adapters.sandbox.cpu import LOOK_SECONDS
+from adapters.sandbox.handshake import is_dead
+from adapters.sandbox.outcome import Seen
+from adapters.sandbox.recipe import BUBBLEWRAP
+from adapters.sandbox.start import END_SECONDS, Started
+from adapters.sandbox.watch import Watch
+from tests.adapters.sandbox.programs import bounds
+
+SECONDS = 60.0
+"""After which a sandbox that nobody ended is ended, so that a test fails and does not hang."""
+
+_PIECE = 1 << 16
+_READ = ["/usr/bin/cat"]
+_BUSY = [sys.executable, "-c", "while True: pass"]
+
+
+class Undying(Started):
+    """One that the kernel does not end."""
+
+    def kill(self) -> None:
+        """Leave it as it is."""
+
+
+class Run:
+    """A monitor, the first process beside it, and the far ends of the pipes."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.stack = stack
+        self.pipes: dict[str, int] = {}
+        self.group: MemoryGroup | None = None
+        self.undying = False
+        self.first = _READ
+
+    def says(self, **said: bytes) -> Run:
+        """Put this into the pipes."""
+        for name, data in said.items():
+            if name not in self.pipes:
+                self._pipe(name)
+            os.write(self.pipes[f"to_{name}"], data)
+        return self
+
+    def later(self, seconds: float, **said: bytes) -> Run:
+        """Put this into the pipes while it is watched."""
+        for name in said:
+            if name not in self.pipes:
+                self._pipe(name)
+        self._timer(seconds, lambda: self.says(**said))
+        return self
+
+    def seen(self, *without: str, cancel: threading.Event | None = None, **fields: Any) -> Seen:
+        """Watch it to its end."""
+        self.monitor = self._process(_READ)
+        self.child = self._process(self.first)
+        self.pidfd = os.pidfd_open(self.child.pid)
+        self.stack.callback(os.close, self.pidfd)
+        follower = threading.Thread(target=self._follow)
+        follower.start()
+        self.stack.callback(follower.join)
+        self.stack.callback(self.child.kill)
+        self._timer(SECONDS, self.child.kill)
+        for name in ("stdout", "stderr", "report", "status"):
+            if name not in self.pipes:
+                self._pipe(name)
+        far = {name: self.pipes[name] for name in ("stdout", "stderr", "report", "status")}
+        kind = Undying if self.undying else Started
+        started = kind(
+            process=self.monitor, child=self.child.pid, pidfd=self.pidfd, stdin=-1, job=-1, go=-1,
+            group=self.group, recipe=BUBBLEWRAP, stack=self.stack, **far,
+        )  # fmt: skip
+        within = bounds(**{"wall_seconds": 20.0, "stdout_bytes": 10, "stderr_bytes": 10, **fields})
+        began = time.monotonic()
+        seen = Watch(started, within, frozenset(without), cancel).until_dead()
+        assert time.monotonic() - began < SECONDS
+        return seen
+
+    def _follow(self) -> None:
+        """A monitor goes after its child."""
+        self.child.wait()
+        self.monitor.kill()
+
+    def _pipe(self, name: str) -> None:
+        out, into = os.pipe2(os.O_CLOEXEC)
+        fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 1 << 20)
+        self.stack.callback(os.close, out)
+        self.stack.callback(os.close, into)
+        self.pipes |= {name: out, f"to_{name}": into}
+
+    def _process(self, command: list[str]) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE)
+        assert process.stdin is not None
+        self.stack.callback(process.stdin.close)
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        return process
+
+    def _timer(self, seconds: float, work: Any) -> None:
+        timer = threading.Timer(seconds, work)
+        timer.start()
+        self.stack.callback(timer.join)
+        self.stack.callback(timer.cancel)
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    with ExitStack() as stack:
+        yield Run(stack)
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Iterator[MemoryGroup]:
+    """A folder that is as a group of version 2 is."""
+    made = MemoryGroup(Place(tmp_path, 2), 1 << 26)
+    yield made
+    if made.oom is not None:
+        os.close(made.oom)
+
+
+def _events(group: MemoryGroup, kills: int) -> None:
+    (group._folder / "memory.events").write_text(f"oom 0\noom_kill {kills}\n", encoding="ascii")
+
+
+@pytest.mark.parametrize(
+    ("cancel", "since", "most"),
+    [
+        (None, None, LOOK_SECONDS),
+        (threading.Event(), None, watching._TICK_SECONDS),
+        (threading.Event(), "_ended", watching.ARTIFACT_SECONDS),
+        (threading.Event(), "_killed", END_SECONDS),
+    ],
+)
+def test_it_wakes_no_more_often_than_it_must(cancel: threading.Event | None, since: str | None, most: float) -> None:
+    none: Any = None
+    watch = Watch(none, bounds(), frozenset(), cancel)
+    if since is not None:
+        setattr(watch, since, time.monotonic())
+    assert most * 500 < watch._wait() <= most * 1000
+
+
+WHOLE = b"E 0 1000\n"
+
+
+def test_a_whole_answer_ends_it(run: Run) -> None:
+    seen = run.says(report=WHOLE, stdout=b"o", status=b'{"exit-code": 0}\n').seen()
+    assert (seen.killed, seen.undead, seen.report.complete) == (None, False, True)
+    assert (bytes(seen.stdout), seen.stdout_bytes, bytes(seen.stderr), seen.stderr_bytes) == (b"o", 1, b"", 0)
+    assert (seen.cpu_seconds, seen.exit_line) == (None, None)  # the launcher told both
+    assert run.child.wait(SECONDS) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("said", [b"Z\n", WHOLE + b"more"])
+def test_an_answer_out_of_order_ends_it_at_once(run: Run, said: bytes) -> None:
+    seen = run.says(report=said).seen("kill_tree")
+    assert (seen.killed, seen.report.broken) == (None, True)
+
+
+def test_a_death_without_a_word_is_told_by_the_monitor(run: Run) -> None:
+    run.first = ["/usr/bin/true"]
+    seen = run.says(status=b'{"exit-code": 137}\n').seen()
+    assert (seen.killed, seen.undead, seen.exit_line, seen.single) == (None, False, 137, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "without", "killed"),
+    [
+        ({"wall_seconds": 1e-9}, (), "wall"),
+        ({"wall_seconds": 0.2}, (), "wall"),
+        ({"wall_seconds": 1e-9}, ("wall_clock",), None),
+    ],
+)
+def test_a_program_has_its_time_unless_the_clock_is_left_out(
+    run: Run, fields: dict[str, Any], without: tuple[str, ...], killed: str | None
+) -> None:
+    if fields["wall_seconds"] < 0.1:
+        run.says(report=WHOLE)
+    seen = run.seen(*without, **fields)
+    assert (seen.killed, seen.undead) == (killed, False)
+    if killed == "wall" and not seen.report.complete:
+        assert seen.cpu_seconds is not None
+    assert is_dead(run.pidfd)
+
+
+@pytest.mark.parametrize(("after", "killed"), [(0.0, "cancelled"), (0.2, "cancelled"), (None, None)])
+def test_a_cancellation_is_noticed_before_and_while_it_runs(run: Run, after: float | None, killed: str | None) -> None:
+    cancel = threading.Event()
+    if after is None:
+        run.says(report=WHOLE)
+    elif after:
+        run._timer(after, cancel.set)
+    else:
+        cancel.set()
+    seen = run.seen(cancel=cancel)
+    assert seen.killed == killed
+    assert seen.wall_seconds < SECONDS / 2
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+@pytest.mark.parametrize(
+    ("count", "without", "ends"), [(9, (), []), (10, (), []), (11, (), ["output"]), (11, ("output_cap",), [])]
+)
+@pytest.mark.parametrize("said", [b"", WHOLE])
+def test_output_is_cut_and_ends_a_program_above_its_bound(
+    run: Run, name: str, count: int, without: tuple[str, ...], ends: list[str], said: bytes
+) -> None:
+    seen = run.says(**{name: b"x" * count, "report": said}).seen(*without, wall_seconds=20.0 if said or ends else 0.3)
+    assert seen.killed == (name if ends else None if said else "wall")
+    assert getattr(seen, name) == b"x" * min(count, 10)
+    assert getattr(seen, f"{name}_bytes") == count
+
+
+@pytest.mark.parametrize(
+    ("count", "errors", "without", "killed"),
+    [
+        (_PIECE, 0, (), None),
+        (_PIECE + 1, 0, (), "stdout"),
+        (_PIECE + 1, 0, ("output_cap",), None),
+        (_PIECE, 11, (), "stderr"),
+        (_PIECE + 1, 11, (), "stdout"),
+    ],
+)
+def test_what_is_still_in_the_pipes_after_the_end_counts(
+    run: Run, count: int, errors: int, without: tuple[str, ...], killed: str | None
+) -> None:
+    run.says(report=WHOLE, stdout=b"x" * count, stderr=b"x" * errors)
+    seen = run.seen(*without, stdout_bytes=_PIECE)
+    assert (seen.killed, seen.stdout_bytes) == (killed, count)
+
+
+def test_what_ended_it_first_is_what_ended_it(run: Run, group: MemoryGroup) -> None:
+    _events(group, 1)
+    run.group = group
+    seen = run.says(report=WHOLE, stdout=b"x" * 11).seen(wall_seconds=1e-9)
+    assert (seen.killed, seen.stdout_bytes) == ("wall", 11)
+
+
+def test_the_time_to_hand_out_files_is_not_the_programs(run: Run) -> None:
+    seen = run.says(report=WHOLE).later(2.2, report=b"Z\n").seen(wall_seconds=2.0, artifact_files=1)
+    assert (seen.killed, seen.report.complete) == (None, True)
+    assert seen.wall_seconds < 2.0
+
+
+def test_handing_out_files_has_a_time_of_its_own(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "ARTIFACT_SECONDS", 0.2)
+    seen = run.says(report=WHOLE).seen(artifact_files=1)
+    assert (seen.killed, seen.report.complete) == ("artifacts", False)
+
+
+def test_a_piece_of_an_answer_is_no_end(run: Run) -> None:
+    seen = run.says(report=b"E 0 ").seen(wall_seconds=0.3, artifact_files=1)
+    assert (seen.killed, seen.report.wait_status) == ("wall", None)
+
+
+@pytest.mark.parametrize(("without", "killed"), [((), "cpu"), (("rlimit_cpu",), "wall")])
+def test_the_processor_time_of_the_tree_is_looked_at(run: Run, without: tuple[str, ...], killed: str) -> None:
+    run.first = _BUSY
+    seen = run.seen(*without, wall_seconds=2.0 if without else 20.0, cpu_seconds=0)
+    assert seen.killed == killed
+    assert seen.cpu_seconds is not None
+    assert without or seen.cpu_seconds > 0.5
+
+
+def test_what_the_kernel_does_not_end_is_told_and_not_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "END_SECONDS", 0.3)
+    run.undying = True
+    began = time.monotonic()
+    seen = run.seen(wall_seconds=0.1)
+    assert (seen.killed, seen.undead, seen.exit_line) == ("wall", True, None)
+    assert 0.4 <= time.monotonic() - began < SECONDS
+    assert not is_dead(run.pidfd)
+
+
+def test_without_the_kill_of_the_tree_only_the_monitor_ends(run: Run) -> None:
+    seen = run.says(report=WHOLE).later(0.2, report=b"Z\n").seen("kill_tree", artifact_files=1)
+    assert (seen.killed, seen.undead, seen.report.complete) == (None, False, True)
+    assert run.monitor.wait(SECONDS) == -signal.SIGKILL
+    assert not is_dead(run.pidfd)
+
+
+@pytest.mark.parametrize("kills", [0, 1])
+def test_a_kill_for_memory_is_told_by_the_group(run: Run, group: MemoryGroup, kills: int) -> None:
+    _events(group, kills)
+    run.group = group
+    seen = run.says(report=WHOLE).seen()
+    assert (seen.killed, seen.report.complete) == ("memory" if kills else None, True)
+
+
+def test_memory_that_runs_out_ends_the_whole_tree(run: Run, group: MemoryGroup) -> None:
+    _events(group, 0)
+    run.group = group
+    group.oom = os.eventfd(1, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+    seen = run.says(stdout=b"o").seen(wall_seconds=SECONDS / 2)
+    assert (seen.killed, seen.undead, bytes(seen.stdout)) == ("memory", False, b"o")
+    assert seen.wall_seconds < SECONDS / 4
