@@ -116,7 +116,7 @@ def test_an_approval_is_granted_by_the_user_of_the_system(command: Command, stor
 def test_an_approval_is_refused_with_a_reason(command: Command, store: Store) -> None:
     row = ask(store)
     unexplained = command("approvals", "refuse", row.id)
-    assert (unexplained.code, "reason_missing: must hold" in unexplained.stderr) == (1, True)
+    assert (unexplained.code, "reason_missing: required" in unexplained.stderr) == (1, True)
     for reason in ("", " ", "x" * 1001, "two\nlines", "\udcff"):  # of the request, and not of the policy
         assert command("approvals", "refuse", row.id, "--reason", reason).code == 2
     assert store.approval(row.id) == row
@@ -226,11 +226,11 @@ def test_a_program_with_the_engine_inside_takes_the_acts_of_the_command_line(com
         assert (granted.code, granted.stdout) == (0, f"granted by {ME}: {asked.id}\n")
         assert ask_again(agent, asked.id).outcome == "allow"
         refused = command("approvals", "grant", own.id)
-        assert (refused.code, "approver_is_requester: must hold" in refused.stderr) == (1, True)
+        assert (refused.code, "approver_is_requester: required" in refused.stderr) == (1, True)
         issue = ("tokens", "issue", "--principal", "lee", "--days", "1", "--approve", "source")
         lee = {"ENGINE_TOKEN": command(*issue).stdout.strip()}
         elsewhere = command("approvals", "grant", own.id, env=lee)
-        assert (elsewhere.code, "act_out_of_scope: must hold" in elsewhere.stderr) == (1, True)
+        assert (elsewhere.code, "act_out_of_scope: required" in elsewhere.stderr) == (1, True)
         assert command("approvals", "grant", own.id, env={"ENGINE_TOKEN": "aet_none"}).code == 1
         socket = command.state / CONTROL
         assert (socket.stat().st_mode & 0o777, socket.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -263,7 +263,7 @@ def test_a_server_is_not_started_below_a_root_that_is_no_folder(command: Command
 def test_what_is_closed_is_not_decided_again(command: Command, store: Store) -> None:
     row, late = ask(store), expired(store)
     assert command("approvals", "grant", row.id).code == 0
-    for id_, word in ((row.id, "approval_resolved: must hold"), (late.id, "approval_overdue: must hold")):
+    for id_, word in ((row.id, "approval_resolved: required"), (late.id, "approval_overdue: required")):
         for arguments in (["grant", id_], ["refuse", id_, "--reason", "no"]):
             run = command("approvals", *arguments)
             assert (run.code, run.stdout) == (1, "")

@@ -90,7 +90,7 @@ def test_show_as_text() -> None:
     assert result.exit_code == 0
     assert "license_incompatible  (deny)" in result.stdout
     assert "license_review_required  (confirm)" in result.stdout
-    assert "must hold   " in result.stdout
+    assert "required    " in result.stdout
     assert "what to do  " in result.stdout
     assert "requirements/license/license.rego:" in result.stdout
     assert "source:" not in result.stdout
