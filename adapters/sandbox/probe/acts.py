@@ -291,7 +291,7 @@ def forked(count: int) -> str:
     try:
         for _ in range(count):
             child = os.fork()
-            if child == 0:
+            if not child:  # no comparison: `scripts/mutate` would turn it round, and this forks without end
                 os.close(ours)
                 os.read(held, 1)
                 os._exit(0)

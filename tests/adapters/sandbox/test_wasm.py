@@ -15,12 +15,10 @@ import pytest
 from adapters.sandbox import seccomp, wasm_filter
 from adapters.sandbox import wasm_modules as modules
 from adapters.sandbox.model import Bounds, Ended, Program, Status
-from adapters.sandbox.probe import REQUESTED
 from adapters.sandbox.probe.watch import observed
 from adapters.sandbox.process import NOTHING, Sandbox, run_once
 from adapters.sandbox.syscalls import numbers
 from adapters.sandbox.wasm import InWasmtime, Wasmtime
-from adapters.sandbox.wasm_probe import probe_wasmtime
 from engine.errors import WorkError
 from tests.adapters.sandbox.bpf import answer, checked
 from tests.adapters.sandbox.programs import bounds
@@ -280,45 +278,3 @@ def test_an_engine_that_is_killed_takes_its_module_along(delay: float) -> None:
         time.sleep(delay)
         engine.kill()
     assert gone(child)
-
-
-@needs("wasmtime")
-@needs("wasmtime")
-@pytest.mark.slow
-def test_the_probe_shows_every_boundary() -> None:
-    rows = probe_wasmtime()
-
-    assert [row.boundary for row in rows] == list(REQUESTED)
-    assert {row.boundary: [act.name for act in row.red] for row in rows if not row.enforced} == {}
-    assert [row.evidence for row in rows] == [row.evidence for row in probe_wasmtime()]
-
-
-SHOWS = {
-    "seccomp": "call_personality",
-    "namespaces": "namespace_net",
-    "new_session": "outside_session",
-    "rlimit_nofile": "files_opened",
-    "rlimit_cpu": "cpu_kernel",
-    "rlimit_as": "memory",
-    "limiter": "wasi_memory",
-    "clearenv": "secret_variable",
-    "output_cap": "stdout",
-    "wall_clock": "sleep",
-}
-"""A protection that is left out, and an act that shows it."""
-
-
-@pytest.fixture(scope="module")
-def controls() -> dict[str, str]:
-    """What the positive controls came to on this machine."""
-    return {act.name: act.outside for row in probe_wasmtime() for act in row.acts}
-
-
-@needs("wasmtime")
-@needs("wasmtime")
-@pytest.mark.slow
-@pytest.mark.parametrize("protection", SHOWS)
-def test_every_protection_is_worth_something(protection: str, controls: dict[str, str]) -> None:
-    rows = probe_wasmtime(frozenset({protection}), controls)
-
-    assert SHOWS[protection] in {act.name for row in rows for act in row.red}
