@@ -152,6 +152,7 @@ class _Probe:
             "folder": places["folder"],
             "tcp": places["tcp"],
             "unix": places["unix"],
+            "descriptor": self._canaries.descriptor,
             "program": "/usr/bin/true",
             "secret_name": self._canaries.secret_name,
             "calls": {name: known[name] for name in _CALLS},

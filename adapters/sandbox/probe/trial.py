@@ -145,6 +145,7 @@ class _Probe:
             **self._canaries.places,
             "token": token,
             "process": victim.process.pid,
+            "descriptor": self._canaries.descriptor,
             "secret_name": self._canaries.secret_name,
             "allowed_name": ALLOWED,
             "calls": {name: number for name, number in calls.items() if name in {*KILLED, "clone", "clone3"}}
