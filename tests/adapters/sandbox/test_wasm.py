@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import platform
 import subprocess
 import sys
 import threading
 import time
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,8 @@ from adapters.sandbox.model import Bounds, Ended, Program, Status
 from adapters.sandbox.probe.watch import observed
 from adapters.sandbox.process import NOTHING, Sandbox, run_once
 from adapters.sandbox.syscalls import numbers
-from adapters.sandbox.wasm import InWasmtime, Wasmtime
+from adapters.sandbox.user import sandbox_user
+from adapters.sandbox.wasm import InWasmtime, Wasmtime, packages
 from engine.errors import WorkError
 from tests.adapters.sandbox.bpf import answer, checked
 from tests.adapters.sandbox.programs import bounds
@@ -278,3 +282,55 @@ def test_an_engine_that_is_killed_takes_its_module_along(delay: float) -> None:
         time.sleep(delay)
         engine.kill()
     assert gone(child)
+
+
+@pytest.mark.parametrize(
+    ("function", "answer"), [("system", "Darwin"), ("machine", "riscv64")], ids=["system", "architecture"]
+)
+def test_another_machine_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch, function: str, answer: str) -> None:
+    monkeypatch.setattr(platform, function, lambda: answer)
+
+    assert "on Linux on x86_64 or aarch64 only" in (WASMTIME.available() or "")
+
+
+def test_a_folder_of_its_name_is_not_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleSpec(name, None, is_package=True))
+
+    assert packages() is None
+
+
+def test_the_result_of_a_probe_depends_on_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "wasmtime"
+    package.mkdir()
+    origin = str(package / "__init__.py")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleSpec(name, None, origin=origin))
+    found = {WASMTIME.machine()}
+    for content in (b"one", b"another"):
+        (package / "_libwasmtime.so").write_bytes(content)
+        found.add(WASMTIME.machine())
+
+    assert len(found) == 3
+
+
+def test_an_exit_status_is_the_module_s_own() -> None:
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as process:
+        assert InWasmtime().exit_code(process, b"") is None
+        process.kill()
+        process.wait()
+        assert InWasmtime().exit_code(process, b"") == 128 + 9
+    for code in (0, 3):
+        done = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"])
+        done.wait()
+        assert InWasmtime().exit_code(done, b"") == code
+
+
+def test_a_job_has_its_user_and_its_filter_unless_they_are_left_out() -> None:
+    user = sandbox_user()
+    uids, filters = [], []
+    for without in (NOTHING, {"drop_uid"}, {"seccomp"}):
+        job = json.loads(InWasmtime().work(program(EMPTY), BOUNDS, frozenset(without)))
+        uids.append(job["uid"])
+        filters.append(job["filter"])
+    uid = None if user.own else user.uid
+    assert uids == [uid, None, uid]
+    assert filters == [wasm_filter.here().hex()] * 2 + [""]
