@@ -107,7 +107,7 @@ def test_the_loader_is_where_the_machine_has_it(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(arguments, "SYSTEM", (folder,))
     words = gvisor_bundle.outside(3, 4).decode().split("\0")
 
-    assert (f"usr/{folder}" in words) is merged
-    assert (
-        f"/bundle/rootfs/{folder}" in [words[at + 1] for at, word in enumerate(words) if word == "--dir"]
-    ) is not merged
+    made = {words[at + 2]: words[at + 1] for at, word in enumerate(words) if word == "--symlink"}
+    folders = {words[at + 1] for at, word in enumerate(words) if word == "--dir"}
+    assert made.get(f"/bundle/rootfs/{folder}") == (f"usr/{folder}" if merged else None)
+    assert (f"/bundle/rootfs/{folder}" in folders) is not merged

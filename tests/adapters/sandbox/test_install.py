@@ -156,5 +156,5 @@ def test_a_file_that_was_put_in_its_place_meanwhile_is_refused(tmp_path: Path) -
     note, there = json.loads(place.with_name("runsc.json").read_text(encoding="utf-8")), place.stat()
     with place.open("rb") as file:
         assert _compared(file.fileno(), note, (there.st_dev, there.st_ino))[0] == pinned()
-        with pytest.raises(MissingError, match="not the file that was built"):
-            _compared(file.fileno(), note, (there.st_dev, there.st_ino + 1))
+    with place.open("rb") as file, pytest.raises(MissingError, match="not the file that was built"):
+        _compared(file.fileno(), note, (there.st_dev, there.st_ino + 1))
