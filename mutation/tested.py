@@ -73,7 +73,11 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "adapters/sandbox/wasm_filter.py": ("tests/adapters/sandbox/test_wasm.py",),
     "adapters/sandbox/wasm_modules.py": ("tests/adapters/sandbox/test_wasm.py",),
     "adapters/sandbox/wasm_probe.py": ("tests/adapters/sandbox/test_wasm_probe.py",),
-    "adapters/sandbox/probe": ("tests/adapters/sandbox/test_probe.py", "tests/adapters/sandbox/test_probe_parts.py"),
+    "adapters/sandbox/probe": (
+        "tests/adapters/sandbox/test_probe.py",
+        "tests/adapters/sandbox/test_probe_acts.py",
+        "tests/adapters/sandbox/test_probe_parts.py",
+    ),
     "adapters/tool_gate": (
         "tests/adapters/test_tool_run.py",
         "tests/adapters/test_tool_results.py",
@@ -123,8 +127,9 @@ class Baseline:
         is run in a sandbox, all of the group are asked.
         """
         lines = self.lines.get(mutant.file, {})
-        found = {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
-        found = found or {test for tests in lines.values() for test in tests} or set(self.seconds)
+        known = self.seconds.keys()
+        found = known & {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
+        found = found or known & {test for tests in lines.values() for test in tests} or set(known)
         reach = Counter[str]()
         costs: dict[str, float] = defaultdict(float)
         for test in found & self.seconds.keys():

@@ -86,6 +86,7 @@ def test_of_a_file_that_no_test_was_seen_to_run_all_are_asked() -> None:
     once, *_ = python.mutants(ROOT / "engine/once.py")
     seconds = {"tests/a.py::slow": 2.0, "tests/a.py::fast": 1.0}
     assert Baseline(seconds, {}).tests(once) == ["tests/a.py::fast", "tests/a.py::slow"]
+    assert Baseline(seconds, {once.file: {"1": [""]}}).tests(once) == ["tests/a.py::fast", "tests/a.py::slow"]
     seen = {once.file: {str(once.first): ["tests/a.py::slow"]}}
     assert Baseline(seconds, seen).tests(once) == ["tests/a.py::slow"]
 

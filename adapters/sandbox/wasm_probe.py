@@ -26,6 +26,7 @@ from adapters.sandbox.probe.rows import row
 from adapters.sandbox.probe.trial import BOUNDS
 from adapters.sandbox.probe.watch import observed
 from adapters.sandbox.process import Sandbox, run_once
+from adapters.sandbox.seccomp import ARCHITECTURES
 from adapters.sandbox.syscalls import numbers
 from adapters.sandbox.user import sandbox_user
 from adapters.sandbox.wasm import LANGUAGE, PROTECTIONS, InWasmtime
@@ -146,7 +147,7 @@ class _Probe:
         yield from (partial(part, words, without) for part in (self._acts, self._folders, self._memory))
 
     def _acts(self, words: dict[str, str], without: frozenset[str]) -> None:
-        known, places = numbers(1 if platform.machine() == "x86_64" else 2), self._canaries.places
+        known, places = numbers(ARCHITECTURES[platform.machine()].column), self._canaries.places
         world = {
             "file": places[_FILE],
             "new_file": f"{places['folder']}/{secrets.token_hex(8)}",
