@@ -68,7 +68,7 @@ TESTS: Mapping[str, tuple[str, ...]] = {
         "tests/adapters/sandbox/test_gvisor.py",
     ),
     "adapters/sandbox/wasm.py": ("tests/adapters/sandbox/test_wasm.py",),
-    "adapters/sandbox/wasm_acts.py": ("tests/adapters/sandbox/test_wasm_probe.py",),
+    "adapters/sandbox/wasm_acts.py": ("tests/adapters/sandbox/test_wasm_acts.py",),
     "adapters/sandbox/wasm_child.py": ("tests/adapters/sandbox/test_wasm*.py",),
     "adapters/sandbox/wasm_filter.py": ("tests/adapters/sandbox/test_wasm.py",),
     "adapters/sandbox/wasm_modules.py": ("tests/adapters/sandbox/test_wasm.py",),
