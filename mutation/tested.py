@@ -69,7 +69,11 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     ),
     "adapters/sandbox/wasm.py": ("tests/adapters/sandbox/test_wasm.py",),
     "adapters/sandbox/wasm_acts.py": ("tests/adapters/sandbox/test_wasm_acts.py",),
-    "adapters/sandbox/wasm_child.py": ("tests/adapters/sandbox/test_wasm*.py",),
+    "adapters/sandbox/wasm_child.py": (
+        "tests/adapters/sandbox/test_wasm.py",
+        "tests/adapters/sandbox/test_wasm_child.py",
+        "tests/adapters/sandbox/test_wasm_probe.py",
+    ),
     "adapters/sandbox/wasm_filter.py": ("tests/adapters/sandbox/test_wasm.py",),
     "adapters/sandbox/wasm_modules.py": ("tests/adapters/sandbox/test_wasm.py",),
     "adapters/sandbox/wasm_probe.py": ("tests/adapters/sandbox/test_wasm_probe.py",),
