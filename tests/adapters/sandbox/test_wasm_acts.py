@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import struct
 from collections.abc import Iterator
 
 import pytest
 
-from adapters.sandbox import seccomp, wasm_acts
+from adapters.sandbox import seccomp, wasm_acts, wasm_filter
 from adapters.sandbox.probe.canaries import Canaries
 from adapters.sandbox.syscalls import numbers
 from adapters.sandbox.wasm_probe import _CALLS, _LOOKED
@@ -21,8 +23,16 @@ def canaries() -> Iterator[Canaries]:
         yield laid
 
 
-@pytest.fixture(scope="module")
-def words(canaries: Canaries) -> dict[str, str]:
+def put_on(program: bytes) -> None:
+    """As the process of a module does: no new privileges, then the filter."""
+    libc, none = ctypes.CDLL(None), ctypes.c_ulong(0)
+    lines = ctypes.create_string_buffer(program, len(program))
+    header = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(lines)))
+    assert libc.prctl(38, ctypes.c_ulong(1), none, none, none) == 0
+    assert libc.prctl(22, ctypes.c_ulong(2), header) == 0
+
+
+def said(canaries: Canaries, *, filtered: bool) -> dict[str, str]:
     """The words of a child; `own` is one of its pipes."""
     known = numbers(seccomp.ARCHITECTURES[os.uname().machine].column)
     world = {
@@ -36,10 +46,13 @@ def words(canaries: Canaries) -> dict[str, str]:
         "memory_bytes": 1 << 20,
         "open_files": 8,
     }
+    program = wasm_filter.here()
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
+            if filtered:
+                put_on(program)
             os.write(write, json.dumps({**wasm_acts.words(world, write), "own": str(write)}).encode())
         finally:
             os._exit(0)
@@ -49,6 +62,17 @@ def words(canaries: Canaries) -> dict[str, str]:
     os.waitpid(child, 0)
     found: dict[str, str] = json.loads(told)
     return found
+
+
+@pytest.fixture(scope="module")
+def words(canaries: Canaries) -> dict[str, str]:
+    return said(canaries, filtered=False)
+
+
+def test_what_the_filter_holds_is_told_as_refused(canaries: Canaries) -> None:
+    found = said(canaries, filtered=True)
+    held = {name for name, word in found.items() if word == "refused:EPERM"}
+    assert found.keys() - held == {"secret_variable", "descriptors", "memory", "files_opened", "own"}
 
 
 def test_what_touches_the_host_is_done(words: dict[str, str], canaries: Canaries) -> None:
