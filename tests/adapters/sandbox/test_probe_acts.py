@@ -8,6 +8,7 @@ import io
 import json
 import os
 import resource
+import secrets
 import signal
 import sys
 import time
@@ -221,5 +222,49 @@ def test_memory_that_a_child_did_not_get_is_told(floods: Any) -> None:
         with pytest.raises(MemoryError), floods.allocated(1 << 60, 2):
             pass
         return True
+
+    assert in_child(run)
+
+
+def test_a_program_that_fails_is_told(acts: Any) -> None:
+    def run() -> bool:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))  # so that it cannot load its library
+        return bool(acts.child_process() == "failed:status")
+
+    assert in_child(run)
+
+
+_CREATE, _REMOVE = 0o1000, 0
+
+
+def test_shared_memory_that_is_refused_is_told(acts: Any) -> None:
+    libc, key = ctypes.CDLL(None, use_errno=True), secrets.randbelow(1 << 30) + 1
+
+    def told() -> str:
+        with pytest.raises(acts.RefusedError) as caught:
+            acts.shared_memory(key)
+        return str(caught.value)
+
+    def run() -> bool:
+        if os.geteuid() == 0:
+            os.setuid(OTHER)
+        absent = told()
+        segment = libc.shmget(ctypes.c_int(key), ctypes.c_size_t(4096), ctypes.c_int(_CREATE))  # for nobody
+        try:
+            return (absent, told()) == ("ENOENT", "EACCES")
+        finally:
+            libc.shmctl(ctypes.c_int(segment), ctypes.c_int(_REMOVE), None)
+
+    assert in_child(run)
+
+
+@needs("root")
+def test_the_first_segment_of_a_machine_is_read(acts: Any) -> None:
+    """In an IPC namespace of its own, where it has the number 0."""
+
+    def run() -> bool:
+        assert ctypes.CDLL(None).unshare(ctypes.c_int(0x08000000)) == 0
+        with Canaries(None) as canaries:
+            return bool(acts.shared_memory(canaries.places["segment"]) == f"read:{canaries.secret}")
 
     assert in_child(run)
