@@ -6,19 +6,24 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 
 from adapters.sandbox import wasm_child
 from adapters.sandbox import wasm_modules as modules
 from adapters.sandbox.model import Bounds
+from adapters.sandbox.probe.canaries import Canaries
+from adapters.sandbox.user import sandbox_user
 from adapters.sandbox.wasm import InWasmtime, packages
+from adapters.sandbox.wasm_probe import _Probe
 from tests.adapters.sandbox.programs import bounds
 from tests.adapters.sandbox.test_wasm import program
 from tests.facilities import needs
-from tests.processes import gone
+from tests.processes import alive, gone
 
 pytestmark = [needs("wasmtime")]
 
@@ -61,10 +66,13 @@ class Child:
 
     def go(self, code: str, within: Bounds = BOUNDS, **changed: object) -> bytes:
         """Let it run a module; what it reports."""
+        self.begin(code, within, **changed)
+        return self.report()
+
+    def begin(self, code: str, within: Bounds, **changed: object) -> None:
         job = {**json.loads(InWasmtime().work(program(code), within, frozenset())), **changed}
         os.pwrite(self.job, json.dumps(job).encode(), 0)
         os.write(self._go, b"G")
-        return self.report()
 
     def report(self) -> bytes:
         told = b""
@@ -151,3 +159,59 @@ def random_at(place: int, count: int) -> str:
 def test_random_bytes_stay_in_the_memory_of_the_module(child: Child, place: int, count: int, answer: int) -> None:
     assert child.is_ready()
     assert status(child.go(random_at(place, count))) == answer << 8
+
+
+@pytest.mark.parametrize(
+    ("without", "act", "held", "done"),
+    [
+        ("close_fds", "descriptors", "none", "did"),
+        ("rlimit_nofile", "files_opened", "refused:EMFILE", "did"),
+        ("rlimit_as", "memory", "refused:ENOMEM", "did"),
+        ("limiter", "wasi_memory", "refused:48", "did"),
+    ],
+)
+def test_a_protection_is_there_unless_it_is_left_out(without: str, act: str, held: str, done: str) -> None:
+    user = sandbox_user()
+    with Canaries(None if user.own else user.uid) as canaries:
+        for left, word in ((frozenset(), held), (frozenset({without}), done)):
+            words: dict[str, str] = {}
+            probe = _Probe(canaries, left)
+            (probe._memory if act == "wasi_memory" else probe._acts)(words, left)
+            assert words[act] == word
+
+
+def used(process: int) -> float:
+    """Seconds of a processor."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_the_kernel_counts_its_time_exactly_where_the_runtime_does_not(child: Child) -> None:
+    """The limit of a whole second that stands behind it would come later."""
+    assert child.is_ready()
+    within = bounds(memory_bytes=32 << 20, cpu_seconds=1)
+    assert child.go(modules.spin(1 << 62), within, without=["epoch"]) == b""
+    _, ended, took = os.wait4(child.process.pid, 0)
+    child.process.returncode = os.waitstatus_to_exitcode(ended)
+    assert child.process.returncode == -24
+    assert took.ru_utime + took.ru_stime < 1.7
+
+
+def test_nobody_counts_its_time_where_both_are_left_out(child: Child) -> None:
+    assert child.is_ready()
+    within = bounds(memory_bytes=32 << 20, cpu_seconds=1)
+    child.begin(modules.spin(1 << 62), within, without=["epoch", "rlimit_cpu"])
+    while alive(child.process.pid) and used(child.process.pid) < 1.6:
+        time.sleep(0.01)
+    assert alive(child.process.pid)
+    child.process.kill()
+
+
+@pytest.mark.parametrize("without", [[], ["new_session"]], ids=["own", "shared"])
+def test_its_session_is_its_own_unless_that_is_left_out(child: Child, without: list[str]) -> None:
+    assert child.is_ready()
+    child.begin(modules.flood(1, 1 << 30), BOUNDS, without=without)
+    assert child.process.stdout is not None
+    child.process.stdout.read(1)  # it runs
+    assert (os.getsid(child.process.pid) == child.process.pid) is not bool(without)
+    child.process.kill()
