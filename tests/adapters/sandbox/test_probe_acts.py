@@ -73,6 +73,12 @@ def test_the_control_makes_namespaces_where_the_machine_lets_it(trial: Trial) ->
     assert {trial.outside[name] for name in made} == {"did"}
 
 
+@needs("bubblewrap")
+def test_a_call_that_gives_nothing_is_done(trial: Trial) -> None:
+    """As `personality` gives 0, where only its filter ends it inside."""
+    assert (trial.outside["call_personality"], trial.inside["call_personality"]) == ("did", "signal:31")
+
+
 @needs("bubblewrap", "x86_64")
 def test_numbers_of_other_tables_are_called_as_the_machine_has_them(trial: Trial) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
