@@ -314,7 +314,7 @@ def test_canaries_are_laid_where_the_acts_look() -> None:
 def test_a_victim_without_a_stream_is_ended_too() -> None:
     with cat() as process:
         Victim(process).end()
-    assert process.returncode == -9
+    assert process.returncode is not None
     alone = Victim(subprocess.Popen(["/bin/sleep", "600"]))
     alone.end()
     assert alone.process.returncode == -9
