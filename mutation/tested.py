@@ -128,12 +128,14 @@ class Baseline:
         The file of tests that is named after the source comes first, then those that run much of it, then cheap ones,
         and of each file the cheap tests. Where no test was seen to run the line, all that run the file are asked:
         tracing loses lines, such as those behind an `asyncio.run`. Where none was seen to run the file, as one that
-        is run in a sandbox, all of the group are asked.
+        is run in a sandbox, and of a line outside of functions, which every import runs, all of the group are asked.
         """
         lines = self.lines.get(mutant.file, {})
         known = self.seconds.keys()
         found = known & {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
-        found = found or known & {test for tests in lines.values() for test in tests} or set(known)
+        if not found and mutant.inner:
+            found = known & {test for tests in lines.values() for test in tests}
+        found = found or set(known)
         reach = Counter[str]()
         costs: dict[str, float] = defaultdict(float)
         for test in found & self.seconds.keys():

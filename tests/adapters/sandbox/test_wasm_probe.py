@@ -12,7 +12,19 @@ import pytest
 
 from adapters.sandbox.model import Ended, Status
 from adapters.sandbox.probe import REQUESTED, Row
-from adapters.sandbox.wasm_probe import _CAPPED, KERNEL, SUPERVISED, _code, _cut, _done, _none, _spun, probe_wasmtime
+from adapters.sandbox.probe.canaries import Canaries
+from adapters.sandbox.wasm_probe import (
+    _CAPPED,
+    KERNEL,
+    SUPERVISED,
+    _code,
+    _cut,
+    _done,
+    _none,
+    _Probe,
+    _spun,
+    probe_wasmtime,
+)
 from engine.errors import WorkError
 from tests.facilities import needs
 
@@ -53,6 +65,9 @@ def test_a_runtime_that_cannot_be_loaded_is_told_in_its_own_words(
 
     with pytest.raises(WorkError, match=r"no module runs in the sandbox: .*it is for another machine"):
         probe_wasmtime()
+    probe = _Probe(Canaries(None), frozenset())
+    probe._work()
+    assert probe.trial.inside == {"echo": "failed:sandbox_error", "variable": "failed:sandbox_error"}
 
 
 def end(status: Status, stdout: bytes = b"", *, code: int | None = None, cpu: float | None = None) -> Ended:
