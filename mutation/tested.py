@@ -59,7 +59,6 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     # A mutant of user.py may end every process of the machine where a sandbox is started: its tests start none.
     "adapters/sandbox/user.py": ("tests/adapters/sandbox/test_user.py",),
     "adapters/sandbox/watch.py": ("tests/adapters/sandbox/test_watch.py",),
-    "adapters/sandbox/gvisor.py": ("tests/adapters/sandbox/test_gvisor.py", "tests/adapters/sandbox/test_install.py"),
     "adapters/sandbox/gvisor.py": ("tests/adapters/sandbox/test_gvisor.py",),
     "adapters/sandbox/gvisor_binary.py": ("tests/adapters/sandbox/test_install.py",),
     "adapters/sandbox/gvisor_bundle.py": ("tests/adapters/sandbox/test_gvisor_probe.py",),
