@@ -59,6 +59,28 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     # A mutant of user.py may end every process of the machine where a sandbox is started: its tests start none.
     "adapters/sandbox/user.py": ("tests/adapters/sandbox/test_user.py",),
     "adapters/sandbox/watch.py": ("tests/adapters/sandbox/test_watch.py",),
+    "adapters/sandbox/gvisor.py": ("tests/adapters/sandbox/test_gvisor.py",),
+    "adapters/sandbox/gvisor_binary.py": ("tests/adapters/sandbox/test_install.py",),
+    "adapters/sandbox/gvisor_bundle.py": ("tests/adapters/sandbox/test_gvisor_probe.py",),
+    "adapters/sandbox/gvisor_probe.py": (
+        "tests/adapters/sandbox/test_gvisor_probe.py",
+        "tests/adapters/sandbox/test_gvisor.py",
+    ),
+    "adapters/sandbox/wasm.py": ("tests/adapters/sandbox/test_wasm.py",),
+    "adapters/sandbox/wasm_acts.py": ("tests/adapters/sandbox/test_wasm_acts.py",),
+    "adapters/sandbox/wasm_child.py": (
+        "tests/adapters/sandbox/test_wasm.py",
+        "tests/adapters/sandbox/test_wasm_child.py",
+        "tests/adapters/sandbox/test_wasm_probe.py",
+    ),
+    "adapters/sandbox/wasm_filter.py": ("tests/adapters/sandbox/test_wasm.py",),
+    "adapters/sandbox/wasm_modules.py": ("tests/adapters/sandbox/test_wasm.py",),
+    "adapters/sandbox/wasm_probe.py": ("tests/adapters/sandbox/test_wasm_probe.py",),
+    "adapters/sandbox/probe": (
+        "tests/adapters/sandbox/test_probe.py",
+        "tests/adapters/sandbox/test_probe_acts.py",
+        "tests/adapters/sandbox/test_probe_parts.py",
+    ),
     "adapters/tool_gate": (
         "tests/adapters/test_tool_run.py",
         "tests/adapters/test_tool_results.py",
@@ -104,11 +126,15 @@ class Baseline:
 
         The file of tests that is named after the source comes first, then those that run much of it, then cheap ones,
         and of each file the cheap tests. Where no test was seen to run the line, all that run the file are asked:
-        tracing loses lines, such as those behind an `asyncio.run`.
+        tracing loses lines, such as those behind an `asyncio.run`. Where none was seen to run the file, as one that
+        is run in a sandbox, and of a line outside of functions, which every import runs, all of the group are asked.
         """
         lines = self.lines.get(mutant.file, {})
-        found = {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
-        found = found or {test for tests in lines.values() for test in tests}
+        known = self.seconds.keys()
+        found = known & {test for line in range(mutant.first, mutant.last + 1) for test in lines.get(str(line), ())}
+        if not found and mutant.inner:
+            found = known & {test for tests in lines.values() for test in tests}
+        found = found or set(known)
         reach = Counter[str]()
         costs: dict[str, float] = defaultdict(float)
         for test in found & self.seconds.keys():

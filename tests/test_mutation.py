@@ -11,6 +11,7 @@ import pytest
 from mutation import python, rego
 from mutation.__main__ import accepted, report
 from mutation.model import Mutant, Results, Verdict
+from mutation.tested import Baseline
 from mutation.warm import _exchange
 from tests.conftest import ROOT
 
@@ -78,6 +79,16 @@ def test_functions_that_are_there_get_the_changed_code(tmp_path: Path) -> None:
     assert _exchange(path, before, before.replace("<", "<="))
     assert small(3)
     assert not _exchange(path, before, before)  # the source is no longer that of the function
+
+
+def test_of_a_file_that_no_test_was_seen_to_run_all_are_asked() -> None:
+    """As of one that is run in a sandbox, where nobody counts lines."""
+    once, *_ = python.mutants(ROOT / "engine/once.py")
+    seconds = {"tests/a.py::slow": 2.0, "tests/a.py::fast": 1.0}
+    assert Baseline(seconds, {}).tests(once) == ["tests/a.py::fast", "tests/a.py::slow"]
+    assert Baseline(seconds, {once.file: {"1": [""]}}).tests(once) == ["tests/a.py::fast", "tests/a.py::slow"]
+    seen = {once.file: {str(once.first): ["tests/a.py::slow"]}}
+    assert Baseline(seconds, seen).tests(once) == ["tests/a.py::slow"]
 
 
 MUTANT = Mutant("rego/a.rego", 7, 0, 1, "", "rule: x → true")

@@ -57,11 +57,16 @@ def probe_gvisor(folder: Path) -> tuple[Row, ...]:
     trial = tried(run, None if user.own else user.uid, watched=False)
     for act, seconds in (("left_at_kill", 10 * _WALL_SECONDS), ("left_at_exit", _WALL_SECONDS / 4)):
         ended, below = _slept(recipe, seconds)
-        trial.inside[act] = below.left() if below.most > _DAEMONS else "failed:unseen"
+        trial.inside[act] = _word(below)
         if act == "left_at_kill":
             trial.inside |= below.facts
             trial.inside["sleep"] = ended.status
     return rows(trial, CHECKS)
+
+
+def _word(below: Below) -> str:
+    """Nothing is said of a program that was not seen with all its daemons."""
+    return below.left() if below.most > _DAEMONS else "failed:unseen"
 
 
 def _slept(recipe: InGvisor, seconds: float) -> tuple[Ended, Below]:

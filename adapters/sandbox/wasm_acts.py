@@ -33,9 +33,7 @@ def _acts(world: Mapping[str, Any], own: int) -> dict[str, Callable[[], str]]:
         "process_signaled": lambda: _signaled(os.getppid()),
         "namespace_made": _unshared,
         "secret_variable": lambda: f"value:{os.environ.get(world['secret_name'], '')}",
-        "descriptors": lambda: (
-            "fds:" + ",".join(str(number) for number in range(3, 1 << 16) if number != own and _is_open(number))
-        ),
+        "descriptors": lambda: "fds:" + ",".join(map(str, _open_but({own}, world["descriptor"]))),
         **{f"call_{name}": lambda name=name: _called(world["calls"][name]) for name in world["calls"]},  # type: ignore[misc]
         "memory": lambda: _allocated(world["memory_bytes"]),
         "files_opened": lambda: _did([os.eventfd(0) for _ in range(world["open_files"])]),
@@ -105,6 +103,11 @@ def _allocated(size: int) -> str:
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         memory[0] = memory[size - 1] = 1
     return "did"
+
+
+def _open_but(own: set[int], planted: int) -> list[int]:
+    """Descriptors beside the standard ones; whoever probes may have many, and so a canary of any number."""
+    return [number for number in sorted({*range(3, 4096), planted} - own) if _is_open(number)]
 
 
 def _is_open(number: int) -> bool:

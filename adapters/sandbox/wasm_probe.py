@@ -17,7 +17,8 @@ from functools import partial
 from threading import Event, Thread
 
 from adapters.sandbox import wasm_modules as modules
-from adapters.sandbox.model import Bounds, Ended, Program, Status
+from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program, Status
+from adapters.sandbox.outcome import not_started
 from adapters.sandbox.probe import REQUESTED, Row, Trial
 from adapters.sandbox.probe.canaries import FILES, Canaries
 from adapters.sandbox.probe.checks import DID, Check
@@ -25,6 +26,7 @@ from adapters.sandbox.probe.rows import row
 from adapters.sandbox.probe.trial import BOUNDS
 from adapters.sandbox.probe.watch import observed
 from adapters.sandbox.process import Sandbox, run_once
+from adapters.sandbox.seccomp import ARCHITECTURES
 from adapters.sandbox.syscalls import numbers
 from adapters.sandbox.user import sandbox_user
 from adapters.sandbox.wasm import LANGUAGE, PROTECTIONS, InWasmtime
@@ -145,13 +147,14 @@ class _Probe:
         yield from (partial(part, words, without) for part in (self._acts, self._folders, self._memory))
 
     def _acts(self, words: dict[str, str], without: frozenset[str]) -> None:
-        known, places = numbers(1 if platform.machine() == "x86_64" else 2), self._canaries.places
+        known, places = numbers(ARCHITECTURES[platform.machine()].column), self._canaries.places
         world = {
             "file": places[_FILE],
             "new_file": f"{places['folder']}/{secrets.token_hex(8)}",
             "folder": places["folder"],
             "tcp": places["tcp"],
             "unix": places["unix"],
+            "descriptor": self._canaries.descriptor,
             "program": "/usr/bin/true",
             "secret_name": self._canaries.secret_name,
             "calls": {name: known[name] for name in _CALLS},
@@ -190,12 +193,11 @@ class _Probe:
 
     def _flood(self, stream: str) -> None:
         ended = _run(modules.flood(_PLACE[stream], 1 << 20), self._without, bounds=_CAPPED)
-        word = ended.status if len(getattr(ended, stream)) == _CAPPED.stdout_bytes else "failed:cut"
-        self.trial.inside[stream] = "did" if ended.status is Status.OK else word
+        self.trial.inside[stream] = _cut(ended, stream)
 
     def _flood_outside(self, stream: str) -> None:
         ended = _run(modules.flood(_PLACE[stream], 1 << 20), frozenset({"output_cap"}), bounds=_CAPPED)
-        self.trial.outside[stream] = "did" if ended.status is Status.OK else f"failed:{ended.status}"
+        self.trial.outside[stream] = _done(ended)
 
     def _spinner(self) -> None:
         """Ended by the runtime, and where that does not, by the kernel."""
@@ -204,9 +206,7 @@ class _Probe:
 
     def _spinner_outside(self) -> None:
         ended = _run(modules.spin(_TURNS), frozenset({"rlimit_cpu", "epoch"}), bounds=_ONE_SECOND)
-        used = ended.cpu_seconds or 0.0
-        word = "did" if used > _ONE_SECOND.cpu_seconds else f"failed:{ended.status}"
-        self.trial.outside |= {"cpu": word, "cpu_kernel": word}
+        self.trial.outside |= dict.fromkeys(("cpu", "cpu_kernel"), _spun(ended))
 
     def _sleeper(self) -> None:
         for wall_seconds in _LOOKS:
@@ -217,12 +217,10 @@ class _Probe:
 
     def _sleeper_outside(self) -> None:
         ended, facts, _ = _slept(1.0, _ALL | {"wall_clock"}, 0.5)
-        self.trial.outside |= {**facts, "sleep": "did" if ended.status is Status.OK else f"failed:{ended.status}"}
+        self.trial.outside |= {**facts, "sleep": _done(ended)}
 
     def _work(self) -> None:
         said = _run(modules.echo(), self._without, stdin=b"echo")
-        if said.status is Status.SANDBOX_ERROR:
-            raise _broken(said)
         self.trial.inside["echo"] = "did" if said.stdout == b"echo" else f"failed:{said.status}"
         told = _run(modules.environment(), self._without, environment={"GIVEN": "1"})
         self.trial.inside["variable"] = "did" if told.stdout == b"GIVEN=1\0" else f"failed:{told.status}"
@@ -230,7 +228,10 @@ class _Probe:
 
 def _slept(seconds: float, without: frozenset[str], wall_seconds: float) -> tuple[Ended, dict[str, str], str]:
     """A module that waits: its end, what the host saw of its process, and whether that is alive still."""
-    sandbox = Sandbox.ready(replace(_BOUNDS, wall_seconds=wall_seconds), {}, without, recipe=InWasmtime())
+    try:
+        sandbox = Sandbox.ready(replace(_BOUNDS, wall_seconds=wall_seconds), {}, without, recipe=InWasmtime())
+    except NotStartedError as error:
+        raise _broken(not_started(str(error))) from error
     first, over = sandbox.child, Event()
     facts: dict[str, str] = {}
 
@@ -271,6 +272,23 @@ def _program(module: str, stdin: bytes = b"", environment: Mapping[str, str] = _
 def _code(ended: Ended) -> str:
     """The word of a module that ends with what was refused."""
     return "did" if ended.status is Status.OK else f"refused:{ended.exit_code}"
+
+
+def _done(ended: Ended) -> str:
+    """The word of a control."""
+    return "did" if ended.status is Status.OK else f"failed:{ended.status}"
+
+
+def _cut(ended: Ended, stream: str) -> str:
+    """The word of a module that wrote too much: what was kept is as long as the bound."""
+    if ended.status is Status.OK:
+        return "did"
+    return ended.status if len(getattr(ended, stream)) == _CAPPED.stdout_bytes else "failed:cut"
+
+
+def _spun(ended: Ended) -> str:
+    """The word of a control that was to use more than its second."""
+    return "did" if (ended.cpu_seconds or 0.0) > _ONE_SECOND.cpu_seconds else f"failed:{ended.status}"
 
 
 def _none(ended: Ended) -> str:

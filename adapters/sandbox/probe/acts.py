@@ -14,7 +14,6 @@ import errno
 import json
 import mmap
 import os
-import resource
 import signal
 import socket
 import struct
@@ -175,10 +174,12 @@ def shared_memory(key: int) -> str:
     return "read:" + ctypes.string_at(address, 64).split(b"\0")[0].decode()
 
 
-def open_descriptors() -> list[int]:
-    """All but the standard ones."""
-    most = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 4096)
-    return [number for number in range(3, most) if is_open(number)]
+def open_descriptors(planted: int) -> list[int]:
+    """The one that was left open on purpose, then all but the standard ones.
+
+    A process may have any number, of which a limit that was set later says nothing.
+    """
+    return [number for number in dict.fromkeys((planted, *range(3, 4096))) if is_open(number)]
 
 
 def is_open(number: int) -> bool:
@@ -250,6 +251,10 @@ def x32_call() -> str:
     return "did"
 
 
+FOREIGN: dict[str, Act] = {"foreign_call": foreign_call, "x32_call": x32_call}
+"""Acts that only some machines have."""
+
+
 def call(name: str) -> str:
     """A call that the filter kills, made so that it harms nothing where it is allowed."""
     nothing, page = ctypes.c_long(0), ctypes.create_string_buffer(256)
@@ -291,7 +296,7 @@ def forked(count: int) -> str:
     try:
         for _ in range(count):
             child = os.fork()
-            if child == 0:
+            if not child:  # no comparison: `scripts/mutate` would turn it round, and this forks without end
                 os.close(ours)
                 os.read(held, 1)
                 os._exit(0)
@@ -318,15 +323,17 @@ def opened_past(count: int) -> str:
 def filled(paths: list[str], size: int, per_file: int) -> str:
     """Write `size` bytes in files of at most `per_file` bytes, beginning with each of `paths`, and remove them."""
     names, refused = list[str](), list[int]()
+    left = [min(size - begun, per_file) for begun in range(0, size, per_file)]
     try:
         for path in paths:
             try:
-                while size > 0:
+                while left:
                     names.append(f"{path}-{len(names)}")
-                    size -= extended(names[-1], min(size, per_file))
+                    extended(names[-1], left[0])
+                    del left[0]
             except OSError as error:
                 refused.append(error.errno or 0)
-        if size > 0:  # a place that is not there holds nothing; one that is has to be full
+        if left:  # a place that is not there holds nothing; one that is has to be full
             raise OSError(next((one for one in refused if one in {errno.ENOSPC, errno.EFBIG}), refused[-1]), "")
     finally:
         for name in names:
@@ -335,7 +342,7 @@ def filled(paths: list[str], size: int, per_file: int) -> str:
     return "did"
 
 
-def extended(path: str, size: int) -> int:
+def extended(path: str, size: int) -> None:
     """Write so many bytes into a new file."""
     handle, left = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), size
     try:
@@ -343,7 +350,6 @@ def extended(path: str, size: int) -> int:
             left -= os.write(handle, b"x" * min(STEP, left))
     finally:
         os.close(handle)
-    return size
 
 
 def child_process() -> str:
@@ -403,9 +409,7 @@ def acts(world: dict[str, object], start: list[int]) -> Iterator[tuple[str, Act]
     for name in CALLS:
         if name not in {"clone", "clone3"}:
             yield f"call_{name}", lambda name=name: call(name)  # type: ignore[misc]
-    if os.uname().machine == "x86_64":
-        yield "foreign_call", foreign_call
-        yield "x32_call", x32_call
+    yield from ((name, FOREIGN[name]) for name in text["foreign"].split())
     yield "memory", lambda: allocated(number["memory_bytes"])
     yield "forks", lambda: forked(number["processes"])
     yield "opens", lambda: opened_past(number["open_files"])
@@ -417,8 +421,8 @@ def acts(world: dict[str, object], start: list[int]) -> Iterator[tuple[str, Act]
 
 def main() -> None:
     """Do every act and tell what each came to."""
-    start = open_descriptors()
     world = json.loads(sys.stdin.read())
+    start = open_descriptors(world["descriptor"])
     CALLS.update(world.pop("calls"))
     words, together = dict[str, str](), list[tuple[str, Act]]()
     for name, act in acts(world, start):

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from adapters.sandbox.model import Bounds, Ended, Program, Status
 from adapters.sandbox.probe.canaries import Canaries, Victim
+from adapters.sandbox.probe.checks import MACHINE_CALLS, acts_of
 from adapters.sandbox.probe.control import Control
 from adapters.sandbox.probe.watch import Watch, named
 from adapters.sandbox.probe.words import ALLOWED, compared, said
-from adapters.sandbox.seccomp import KILLED
+from adapters.sandbox.seccomp import ARCHITECTURES, KILLED
 from adapters.sandbox.syscalls import numbers
 from engine.errors import WorkError
 
@@ -140,15 +141,18 @@ class _Probe:
             victim.end()
 
     def _act_program(self, token: str, victim: Victim) -> Program:
-        calls = numbers(1 if platform.machine() == "x86_64" else 2)
+        machine = platform.machine()
+        calls = numbers(ARCHITECTURES[machine].column)
         world = {
             **self._canaries.places,
             "token": token,
             "process": victim.process.pid,
+            "descriptor": self._canaries.descriptor,
             "secret_name": self._canaries.secret_name,
             "allowed_name": ALLOWED,
             "calls": {name: number for name, number in calls.items() if name in {*KILLED, "clone", "clone3"}}
-            | {"inotify_init1": _UNLISTED[platform.machine()]},
+            | {"inotify_init1": _UNLISTED[machine]},
+            "foreign": " ".join(acts_of(MACHINE_CALLS.get(machine, ()))),
             **{name: getattr(BOUNDS, name) for name in ("memory_bytes", "processes", "open_files")},
             "disk_bytes": BOUNDS.disk_bytes,
             "largest_bytes": BOUNDS.file_bytes,

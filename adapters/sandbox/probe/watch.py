@@ -17,14 +17,19 @@ _SETS = ("CapEff", "CapPrm", "CapInh", "CapAmb", "CapBnd")
 
 def named(token: str) -> list[int]:
     """Processes of this name that are alive. A dead one that nobody has waited for is not."""
-    found = []
+    return sorted(_living().get(token.encode("ascii"), ()))
+
+
+def _living() -> dict[bytes, list[int]]:
+    """By name, so that whoever ends those of one name never has any other."""
+    found: dict[bytes, list[int]] = {}
     for entry in os.scandir(_PROC):
         if entry.name.isdigit():
             with suppress(OSError):
                 name, _, rest = (_PROC / entry.name / "stat").read_bytes().rpartition(b")")
-                if name.endswith(b"(" + token.encode("ascii")) and rest[1:2] not in {b"Z", b"X"}:
-                    found.append(int(entry.name))
-    return sorted(found)
+                if rest[1:2] not in {b"Z", b"X"}:
+                    found.setdefault(name.partition(b"(")[2], []).append(int(entry.name))
+    return found
 
 
 def observed(pid: int) -> dict[str, str]:

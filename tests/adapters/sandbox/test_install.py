@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from adapters.sandbox import gvisor_binary
 from adapters.sandbox.gvisor import Gvisor
-from adapters.sandbox.gvisor_binary import MODULE, MissingError, find, pinned
+from adapters.sandbox.gvisor_binary import MODULE, MissingError, _compared, find, pinned
 from engine.cli import app
 from engine.errors import Exit, WorkError
 from engine.opa import build
@@ -148,3 +148,13 @@ def test_a_module_without_a_version_is_refused(tmp_path: Path, monkeypatch: pyte
 
     with pytest.raises(MissingError, match="pins no version"):
         pinned()
+
+
+def test_a_file_that_was_put_in_its_place_meanwhile_is_refused(tmp_path: Path) -> None:
+    """Equal in every byte, but not the one whose times were looked at."""
+    place = installed(tmp_path / "sandbox") / "runsc"
+    note, there = json.loads(place.with_name("runsc.json").read_text(encoding="utf-8")), place.stat()
+    with place.open("rb") as file:
+        assert _compared(file.fileno(), note, (there.st_dev, there.st_ino))[0] == pinned()
+    with place.open("rb") as file, pytest.raises(MissingError, match="not the file that was built"):
+        _compared(file.fileno(), note, (there.st_dev, there.st_ino + 1))

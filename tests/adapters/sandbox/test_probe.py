@@ -13,7 +13,7 @@ import pytest
 
 from adapters.sandbox.cgroup import memory_mode
 from adapters.sandbox.model import Bounds, Ended, Program, Status
-from adapters.sandbox.probe import REQUESTED, WORDING, Row, rows
+from adapters.sandbox.probe import REQUESTED, WORDING, Row, probe_bubblewrap, rows
 from adapters.sandbox.probe.canaries import Canaries, Victim
 from adapters.sandbox.probe.checks import KERNEL, SUPERVISED, SURVIVORS, WORK, Check
 from adapters.sandbox.probe.control import Control
@@ -134,6 +134,14 @@ def test_evidence_is_the_same_each_time_and_tells_what_was_seen(trial: Trial) ->
     other = changed(trial, "inside", "udp", "refused:EACCES")["network"]
     assert other.enforced
     assert other.evidence != again["network"].evidence
+
+
+@needs("bubblewrap")
+def test_a_protection_is_left_out_alone(trial: Trial) -> None:
+    """The folder of the host that stands for the private one is the program's, so that it still runs."""
+    whole, without = (probe_bubblewrap(left, trial.outside) for left in (frozenset(), frozenset({"private_job"})))
+    assert {act.name for row in whole for act in row.red} == set()
+    assert {act.name for row in without for act in row.red} == {"disk"}
 
 
 def test_a_sandbox_that_does_not_start_is_told_in_its_own_words() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import platform
 import subprocess
 import sys
 import threading
 import time
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -15,12 +18,11 @@ import pytest
 from adapters.sandbox import seccomp, wasm_filter
 from adapters.sandbox import wasm_modules as modules
 from adapters.sandbox.model import Bounds, Ended, Program, Status
-from adapters.sandbox.probe import REQUESTED
 from adapters.sandbox.probe.watch import observed
 from adapters.sandbox.process import NOTHING, Sandbox, run_once
 from adapters.sandbox.syscalls import numbers
-from adapters.sandbox.wasm import InWasmtime, Wasmtime
-from adapters.sandbox.wasm_probe import probe_wasmtime
+from adapters.sandbox.user import sandbox_user
+from adapters.sandbox.wasm import InWasmtime, Wasmtime, packages
 from engine.errors import WorkError
 from tests.adapters.sandbox.bpf import answer, checked
 from tests.adapters.sandbox.programs import bounds
@@ -282,43 +284,54 @@ def test_an_engine_that_is_killed_takes_its_module_along(delay: float) -> None:
     assert gone(child)
 
 
-@needs("wasmtime")
-@needs("wasmtime")
-@pytest.mark.slow
-def test_the_probe_shows_every_boundary() -> None:
-    rows = probe_wasmtime()
+@pytest.mark.parametrize(
+    ("function", "answer"), [("system", "Darwin"), ("machine", "riscv64")], ids=["system", "architecture"]
+)
+def test_another_machine_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch, function: str, answer: str) -> None:
+    monkeypatch.setattr(platform, function, lambda: answer)
 
-    assert [row.boundary for row in rows] == list(REQUESTED)
-    assert {row.boundary: [act.name for act in row.red] for row in rows if not row.enforced} == {}
-    assert [row.evidence for row in rows] == [row.evidence for row in probe_wasmtime()]
+    assert "on Linux on x86_64 or aarch64 only" in (WASMTIME.available() or "")
 
 
-SHOWS = {
-    "seccomp": "call_personality",
-    "namespaces": "namespace_net",
-    "new_session": "outside_session",
-    "rlimit_nofile": "files_opened",
-    "rlimit_cpu": "cpu_kernel",
-    "rlimit_as": "memory",
-    "limiter": "wasi_memory",
-    "clearenv": "secret_variable",
-    "output_cap": "stdout",
-    "wall_clock": "sleep",
-}
-"""A protection that is left out, and an act that shows it."""
+def test_a_folder_of_its_name_is_not_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleSpec(name, None, is_package=True))
+
+    assert packages() is None
 
 
-@pytest.fixture(scope="module")
-def controls() -> dict[str, str]:
-    """What the positive controls came to on this machine."""
-    return {act.name: act.outside for row in probe_wasmtime() for act in row.acts}
+def test_the_result_of_a_probe_depends_on_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "wasmtime"
+    package.mkdir()
+    origin = str(package / "__init__.py")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleSpec(name, None, origin=origin))
+    assert "extra `wasm`" not in (WASMTIME.available() or "")
+    found = {WASMTIME.machine()}
+    for content in (b"one", b"another"):
+        (package / "_libwasmtime.so").write_bytes(content)
+        found.add(WASMTIME.machine())
+
+    assert len(found) == 3
 
 
-@needs("wasmtime")
-@needs("wasmtime")
-@pytest.mark.slow
-@pytest.mark.parametrize("protection", SHOWS)
-def test_every_protection_is_worth_something(protection: str, controls: dict[str, str]) -> None:
-    rows = probe_wasmtime(frozenset({protection}), controls)
+def test_an_exit_status_is_the_module_s_own() -> None:
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as process:
+        assert InWasmtime().exit_code(process, b"") is None
+        process.kill()
+        process.wait()
+        assert InWasmtime().exit_code(process, b"") == 128 + 9
+    for code in (0, 3):
+        done = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"])
+        done.wait()
+        assert InWasmtime().exit_code(done, b"") == code
 
-    assert SHOWS[protection] in {act.name for row in rows for act in row.red}
+
+def test_a_job_has_its_user_and_its_filter_unless_they_are_left_out() -> None:
+    user = sandbox_user()
+    uids, filters = [], []
+    for without in (NOTHING, {"drop_uid"}, {"seccomp"}):
+        job = json.loads(InWasmtime().work(program(EMPTY), BOUNDS, frozenset(without)))
+        uids.append(job["uid"])
+        filters.append(job["filter"])
+    uid = None if user.own else user.uid
+    assert uids == [uid, None, uid]
+    assert filters == [wasm_filter.here().hex()] * 2 + [""]

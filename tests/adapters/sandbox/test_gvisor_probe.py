@@ -1,0 +1,113 @@
+"""What the host sees below a gVisor, shown with processes that stand for it: it needs no runsc."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from adapters.sandbox import arguments, gvisor_bundle
+from adapters.sandbox.gvisor_probe import _DAEMONS, CHECKS, Below, _word
+from adapters.sandbox.probe.checks import KERNEL, REFUSED
+from tests.processes import children, gone
+
+CHILD = (
+    "import subprocess, sys\nchild = subprocess.Popen(['/bin/cat'], stdin=subprocess.PIPE, start_new_session={own})\n"
+)
+DEAD = "import os\nos.posix_spawn('/bin/true', ['true'], {})\nos.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)\n"
+APART = "import os\nos.setsid()\n"
+UP = "print(flush=True)\nsys.stdin.read()\n"
+
+
+@contextmanager
+def kernel(*code: str) -> Iterator[int]:
+    """A process that looks like the one which carries out the calls; it ends with its children."""
+    with subprocess.Popen(
+        ["runsc-sandbox", "-c", "import sys\n" + "".join(code) + UP],  # noqa: S607  (the name it is known by)
+        executable=sys.executable,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+        process.kill()
+
+
+def seen(first: int, until: Callable[[Below], object]) -> Below:
+    with Below(first) as below:
+        while not until(below):
+            time.sleep(0.005)
+    return below
+
+
+def looked(below: Below) -> bool:
+    return bool(below.facts) and below.most > 0
+
+
+@pytest.mark.parametrize(
+    "code", [CHILD.format(own="True"), CHILD.format(own="False") + APART], ids=["kernel first", "child first"]
+)
+def test_what_one_process_could_do_is_not_hidden_by_another(code: str) -> None:
+    """One of the two has a session of its own; the other one has ours."""
+    with kernel(code) as first:
+        below = seen(first, lambda found: found.most == 2 and found.facts)
+    assert below.facts["outside_session"] == "shared"
+
+
+def test_where_every_process_is_apart_so_is_the_program() -> None:
+    with kernel(APART, CHILD.format(own="True")) as first:
+        below = seen(first, lambda found: found.most == 2 and found.facts)
+    assert below.facts["outside_session"] == "own"
+
+
+def test_who_lives_on_is_told_and_who_died_before_is_not() -> None:
+    with kernel(CHILD.format(own="False"), DEAD) as first:
+        below_it = children(first)
+        assert len(below_it) == 2
+        below = seen(first, looked)
+        assert below.left() == "did"
+    assert all(gone(pid) for pid in below_it)
+    assert below.left() == "none"
+
+
+def test_no_other_process_is_taken_for_one_of_them() -> None:
+    with kernel() as first:
+        below = seen(first, looked)
+        below._seen = {(first, "1")}  # the same number, begun at another time
+        assert below.left() == "none"
+
+
+@pytest.mark.parametrize(("most", "word"), [(_DAEMONS, "failed:unseen"), (_DAEMONS + 1, "none")])
+def test_of_daemons_that_were_not_seen_nothing_is_said(most: int, word: str) -> None:
+    below = Below(1)
+    below.most = most
+    assert _word(below) == word
+
+
+def test_it_is_tried_as_bubblewrap_is_but_for_two_acts() -> None:
+    for name, checks in KERNEL.items():
+        acts = {check.act for check in checks}
+        if name == "capabilities":
+            acts = acts - {"outside_capabilities"} | {"namespace_user"}
+        assert {check.act for check in CHECKS[name]} == acts
+    written = [check for check in CHECKS["files"] if check.act.endswith("_write")]
+    assert {check.held for check in written} == {REFUSED}
+    assert len(written) == 4
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_the_loader_is_where_the_machine_has_it(monkeypatch: pytest.MonkeyPatch, merged: bool) -> None:  # noqa: FBT001
+    """A folder is shown as one, a link as a link."""
+    folder = "no-such-folder" if merged else "etc"
+    monkeypatch.setattr(arguments, "SYSTEM", (folder,))
+    words = gvisor_bundle.outside(3, 4).decode().split("\0")
+
+    made = {words[at + 2]: words[at + 1] for at, word in enumerate(words) if word == "--symlink"}
+    folders = {words[at + 1] for at, word in enumerate(words) if word == "--dir"}
+    assert made.get(f"/bundle/rootfs/{folder}") == (f"usr/{folder}" if merged else None)
+    assert (f"/bundle/rootfs/{folder}" in folders) is not merged

@@ -1,0 +1,276 @@
+"""The programs of the probe: that their words are true where nothing is held back."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import io
+import json
+import os
+import resource
+import secrets
+import signal
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from adapters.sandbox import probe as package
+from adapters.sandbox.probe.canaries import Canaries
+from adapters.sandbox.probe.control import Control
+from adapters.sandbox.probe.trial import Trial, _Probe
+from adapters.sandbox.process import run_once
+from adapters.sandbox.user import sandbox_user
+from tests.facilities import needs
+from tests.processes import in_child
+
+OTHER = 61_996
+"""Nobody's, and not the sandbox's own."""
+
+
+def loaded(name: str) -> Any:
+    """One of the two programs, from its text, as a sandbox gets it."""
+    path = Path(package.__file__).with_name(f"{name}.py")
+    module = ModuleType(name)
+    exec(compile(path.read_text(encoding="utf-8"), f"<{name}>", "exec"), module.__dict__)  # noqa: S102
+    return module
+
+
+@pytest.fixture(scope="module")
+def acts() -> Any:
+    return loaded("acts")
+
+
+@pytest.fixture(scope="module")
+def floods() -> Any:
+    return loaded("floods")
+
+
+@pytest.fixture(scope="module")
+def trial() -> Trial:
+    """The acts alone, on both sides."""
+    user = None if sandbox_user().own else sandbox_user().uid
+    with Canaries(user) as canaries:
+        control = Control(user, {canaries.secret_name: canaries.secret}, canaries.descriptor)
+        probe = _Probe(run_once, control, canaries, watched=False)
+        probe._acts_outside()
+        probe._acts_inside()
+    return probe.trial
+
+
+@needs("bubblewrap")
+def test_the_same_is_tried_on_both_sides_and_nothing_that_is_needed_by_other_acts_only(trial: Trial) -> None:
+    assert trial.inside.keys() == trial.outside.keys()
+    assert not {"call_clone", "call_clone3"} & trial.inside.keys()
+
+
+@needs("bubblewrap", "network_namespace")
+def test_the_control_makes_namespaces_where_the_machine_lets_it(trial: Trial) -> None:
+    made = ("new_user_namespace", "new_namespaces", "cloned_namespace", "cloned3_namespace", "mounted")
+    assert {trial.outside[name] for name in made} == {"did"}
+
+
+@needs("bubblewrap")
+def test_a_call_that_gives_nothing_is_done(trial: Trial) -> None:
+    """As `personality` gives 0, where only its filter ends it inside."""
+    assert (trial.outside["call_personality"], trial.inside["call_personality"]) == ("did", "signal:31")
+
+
+@needs("bubblewrap", "x86_64")
+def test_numbers_of_other_tables_are_called_as_the_machine_has_them(trial: Trial) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.syscall(ctypes.c_long(0x40000000 | 39))
+    assert trial.outside["x32_call"] == ("did" if done > 0 else f"refused:{errno.errorcode[ctypes.get_errno()]}")
+    assert trial.outside["foreign_call"] in {"did", "signal:11"}  # a kernel without 32-bit programs
+
+
+def refused(number: int) -> str:
+    raise OSError(number, "")
+
+
+def ended(code: int) -> str:
+    os._exit(code)
+
+
+def killed() -> str:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "did"
+
+
+def without_memory() -> str:
+    raise MemoryError
+
+
+def test_every_end_of_an_act_has_its_word_and_the_next_one_is_done(acts: Any) -> None:
+    words = acts.done(
+        [
+            ("did", lambda: "did"),
+            ("refused", lambda: refused(errno.EROFS)),
+            ("unknown", lambda: refused(12345)),
+            ("memory", without_memory),
+            ("failed", lambda: str(1 // 0)),
+            ("killed", killed),
+            ("ended", lambda: ended(3)),
+            ("no text", lambda: "\ud800"),
+            ("last", lambda: "value:a\0b"),
+        ]
+    )
+    assert words == {
+        "did": "did",
+        "refused": "refused:EROFS",
+        "unknown": "refused:UNKNOWN",
+        "memory": "refused:ENOMEM",
+        "failed": "failed:ZeroDivisionError",
+        "killed": "signal:9",
+        "ended": "failed:3",
+        "no text": "failed:0",
+        "last": "value:a b",
+    }
+
+
+@needs("root")
+def test_where_no_process_can_be_made_nothing_is_said(acts: Any) -> None:
+    def run() -> bool:
+        os.setgid(OTHER)
+        os.setuid(OTHER)
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        with pytest.raises(OSError, match="fork") as caught:
+            acts.done([("did", lambda: "did")])
+        return caught.value.errno == errno.EAGAIN
+
+    assert in_child(run)
+
+
+def test_a_disk_is_full_when_every_place_is(acts: Any, tmp_path: Path) -> None:
+    places = [str(tmp_path / "none" / "a"), str(tmp_path / "b")]
+    before = {*tmp_path.iterdir()}
+    assert acts.filled(places, 10, 4) == "did"
+    with pytest.raises(OSError) as caught:  # noqa: PT011  (the number is asked below)
+        acts.filled([places[0], "/dev/full/a"], 10, 4)
+    assert caught.value.errno == errno.ENOTDIR
+    assert {*tmp_path.iterdir()} == before
+
+
+def test_what_ran_out_of_room_is_told_before_a_place_that_is_not_there(acts: Any, tmp_path: Path) -> None:
+    def run() -> bool:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2, 2))
+        places = [str(tmp_path / "small"), str(tmp_path / "none" / "a")]
+        for order in (places, places[::-1]):
+            with pytest.raises(OSError, match=r"27") as caught:
+                acts.filled(order, 10, 4)
+        return caught.value.errno == errno.EFBIG
+
+    assert in_child(run)
+
+
+def test_a_file_has_the_size_that_was_asked_for(acts: Any, tmp_path: Path) -> None:
+    for size in (0, 1, acts.STEP, acts.STEP + 1):
+        acts.extended(str(tmp_path / f"{size}"), size)
+        assert (tmp_path / f"{size}").stat().st_size == size
+
+
+def test_a_child_that_fails_is_told(acts: Any) -> None:
+    assert acts.child_process() == "did"
+    assert acts.computed() == "did"
+
+
+def asked(floods: Any, **ask: object) -> bytes:
+    """What the second program writes when it is asked in a child of its own."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            for stream in (1, 2):
+                os.dup2(write, stream)
+            sys.stdin, sys.stdout = io.StringIO(json.dumps(ask)), open(1, "w", closefd=False)  # noqa: SIM115
+            floods.main()
+            sys.stdout.flush()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        told = file.read()
+    os.waitpid(child, 0)
+    return told
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize(("more", "blocks"), [(1 - 65536, 1), (0, 1), (1, 2)], ids=["less", "a block", "more"])
+def test_a_flood_is_as_long_as_it_is_asked_to_be(floods: Any, stream: str, more: int, blocks: int) -> None:
+    assert asked(floods, act=stream, bytes=len(floods.BLOCK) + more) == floods.BLOCK * blocks + b"did"
+
+
+def test_an_act_that_nobody_knows_does_nothing(floods: Any) -> None:
+    assert asked(floods, act="") == b"did"
+
+
+def test_a_processor_is_used_for_so_long(floods: Any) -> None:
+    assert in_child(lambda: floods.burn(0.2) is None and time.process_time() >= 0.2)
+
+
+def test_memory_is_held_by_children_until_it_is_given_back(floods: Any) -> None:
+    def run() -> bool:
+        with floods.allocated(1 << 16, 2):
+            living = Path("/proc/self/task", str(os.getpid()), "children").read_text().split()
+        return len(living) == 2
+
+    assert in_child(run)
+
+
+def test_memory_that_a_child_did_not_get_is_told(floods: Any) -> None:
+    def run() -> bool:
+        with pytest.raises(MemoryError), floods.allocated(1 << 60, 2):
+            pass
+        return True
+
+    assert in_child(run)
+
+
+def test_a_program_that_fails_is_told(acts: Any) -> None:
+    def run() -> bool:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))  # so that it cannot load its library
+        return bool(acts.child_process() == "failed:status")
+
+    assert in_child(run)
+
+
+_CREATE, _REMOVE = 0o1000, 0
+
+
+def test_shared_memory_that_is_refused_is_told(acts: Any) -> None:
+    libc, key = ctypes.CDLL(None, use_errno=True), secrets.randbelow(1 << 30) + 1
+
+    def told() -> str:
+        with pytest.raises(acts.RefusedError) as caught:
+            acts.shared_memory(key)
+        return str(caught.value)
+
+    def run() -> bool:
+        if os.geteuid() == 0:
+            os.setuid(OTHER)
+        absent = told()
+        segment = libc.shmget(ctypes.c_int(key), ctypes.c_size_t(4096), ctypes.c_int(_CREATE))  # for nobody
+        try:
+            return (absent, told()) == ("ENOENT", "EACCES")
+        finally:
+            libc.shmctl(ctypes.c_int(segment), ctypes.c_int(_REMOVE), None)
+
+    assert in_child(run)
+
+
+@needs("root")
+def test_the_first_segment_of_a_machine_is_read(acts: Any) -> None:
+    """In an IPC namespace of its own, where it has the number 0."""
+
+    def run() -> bool:
+        assert ctypes.CDLL(None).unshare(ctypes.c_int(0x08000000)) == 0
+        with Canaries(None) as canaries:
+            return bool(acts.shared_memory(canaries.places["segment"]) == f"read:{canaries.secret}")
+
+    assert in_child(run)

@@ -1,0 +1,384 @@
+"""The parts of the probe by themselves: what is made of words, of ends, and of what the kernel says of a process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox.model import Bounds, Ended, Program, Status
+from adapters.sandbox.probe import Row, rows
+from adapters.sandbox.probe.canaries import FILES, Canaries, Victim
+from adapters.sandbox.probe.checks import (
+    INODES,
+    KERNEL,
+    MACHINE_CALLS,
+    MEMORY,
+    SUPERVISED,
+    SURVIVORS,
+    WORK,
+    Check,
+    acts_of,
+)
+from adapters.sandbox.probe.control import Control
+from adapters.sandbox.probe.trial import BOUNDS, Trial, _Flood, _left, _Probe, _word, tried
+from adapters.sandbox.probe.watch import Watch, named, observed
+from adapters.sandbox.probe.words import ALLOWED, compared, said
+from adapters.sandbox.user import sandbox_user
+from tests.facilities import needs
+
+OTHER = 61_997
+"""Nobody's, and not the sandbox's own."""
+
+
+@contextmanager
+def cat(*before: str, name: str = "/bin/cat") -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is up, behind a command that makes it what it is."""
+    with subprocess.Popen([*before, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert process.stdout.read(1) == b"\n"
+        yield process
+        process.kill()
+
+
+# --- words ---
+
+
+@pytest.fixture
+def laid(tmp_path: Path) -> Canaries:
+    """Canaries of which two were reached and one file was written."""
+    found = Canaries(None, "s3cret")
+    found.folder = tmp_path
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "token").touch()
+    found.reached = {"tcp:token", "udp:other"}
+    return found
+
+
+@pytest.fixture
+def victim() -> Iterator[Victim]:
+    with cat() as process:
+        yield Victim(process)
+
+
+@pytest.mark.parametrize(
+    ("act", "word", "seen"),
+    [
+        ("file_secret", "read:s3cret", "did"),
+        ("file_secret", "read:", "none"),
+        ("file_secret", "read:other", "failed:other"),
+        ("file_secret", "refused:ENOENT", "refused:ENOENT"),
+        ("secret_variable", "value:", "none"),
+        ("secret_variable", "value:other", "failed:other"),
+        ("tcp", "refused:EPERM", "did"),
+        ("tcp", "did", "did"),
+        ("udp", "did", "failed:unseen"),
+        ("udp", "refused:EPERM", "refused:EPERM"),
+        ("outside_write", "refused:EROFS", "did"),
+        ("process_killed", "refused:ESRCH", "refused:ESRCH"),
+        ("variables", f"names:HOME,PATH,{ALLOWED}", "none"),
+        ("variables", "names:HOME,TOKEN", "did"),
+        ("variables", "names:", "none"),
+        ("descriptors", "fds:", "none"),
+        ("descriptors", "fds:3", "did"),
+        ("host_name", f"value:{os.uname().nodename}", "did"),
+        ("host_name", "value:sandbox", "other"),
+        ("work_environment", "value:terc3s", "did"),
+        ("work_environment", "value:", "failed:value"),
+        ("mounted", "refused:EPERM", "refused:EPERM"),
+    ],
+)
+def test_a_word_is_compared_with_what_the_host_saw(
+    laid: Canaries, victim: Victim, act: str, word: str, seen: str
+) -> None:
+    assert compared({act: word}, "token", laid, victim)[act] == seen
+
+
+def test_an_act_without_a_word_is_missing(laid: Canaries, victim: Victim) -> None:
+    found = compared({}, "nothing", laid, victim)
+    assert set(found.values()) == {"missing"}
+    assert {"tcp", "variables", "descriptors", "host_name", "work_environment", *FILES} <= found.keys()
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [(b'{"tcp": "did", "udp": 1}', {"tcp": "did", "udp": "1"}), (b"[1]", {}), (b"", {}), (b"\xff", {})],
+)
+def test_what_is_no_answer_says_nothing(output: bytes, words: dict[str, str]) -> None:
+    assert said(output) == words
+
+
+# --- ends ---
+
+
+def end(status: Status, stdout: bytes = b"", **fields: object) -> Ended:
+    plain = Ended(status, None, None, 1.0, None, stdout, b"", len(stdout), 0)
+    return replace(plain, **fields)  # type: ignore[arg-type]
+
+
+FLOOD = _Flood({}, replace(BOUNDS, stdout_bytes=4, stderr_bytes=2), b"flood")
+
+
+@pytest.mark.parametrize(
+    ("ended", "word"),
+    [
+        (end(Status.OK, b"did"), "did"),
+        (end(Status.OK, b""), "failed:answer"),
+        (end(Status.TIMEOUT_CPU, signal=24), "signal:24"),
+        (end(Status.TIMEOUT_CPU, b"flood", signal=9), "timeout_cpu"),
+        (end(Status.SIGNAL, b"flood", signal=24), "signal"),
+        (end(Status.OUTPUT_LIMIT, b"xxxx", limit="stdout"), "output_limit"),
+        (end(Status.OUTPUT_LIMIT, b"xxx", limit="stdout"), "failed:3"),
+        (end(Status.OUTPUT_LIMIT, limit="stderr", stderr=b"xx"), "output_limit"),
+        (end(Status.OUTPUT_LIMIT, limit="stderr", stderr=b"xxx"), "failed:3"),
+        (end(Status.OOM, b"flood", limit="memory"), "oom"),
+        (end(Status.OOM, b"", limit="memory"), "failed:oom"),
+    ],
+)
+def test_an_end_past_a_limit_has_its_word(ended: Ended, word: str) -> None:
+    assert _word(ended, FLOOD) == word
+
+
+def test_who_lives_on_is_told_and_ended(tmp_path: Path) -> None:
+    shutil.copy("/bin/cat", tmp_path / "apleft")
+    watch = Watch("apmain", "apleft", 3)
+    with cat(name=str(tmp_path / "apleft")) as process:
+        watch.most = 2
+        assert _left("apleft", watch) == "failed:unseen"
+        assert process.poll() is None
+        watch.most = 3
+        assert _left("apleft", watch) == "did"
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert named("apleft") == []  # it is dead, and nobody has waited for it
+        assert _left("apleft", watch) == "none"
+
+
+@pytest.mark.parametrize(
+    ("facts", "most", "complete"),
+    [({}, 3, False), ({"a": "b"}, 2, False), ({"a": "b"}, 3, True), ({"a": "b"}, 4, True)],
+)
+def test_a_watch_is_over_when_it_saw_all(facts: dict[str, str], most: int, complete: bool) -> None:  # noqa: FBT001
+    watch = Watch("main", "token", 3)
+    watch.facts, watch.most = facts, most
+    assert watch.complete is complete
+
+
+def silent(program: Program, bounds: Bounds) -> Ended:  # noqa: ARG001
+    """A launcher that runs nothing and says that all is well."""
+    return end(Status.OK, wall_seconds=bounds.wall_seconds)
+
+
+def test_controls_that_are_known_are_not_run_again() -> None:
+    assert tried(silent, None, {"tcp": "did"}).outside == {"tcp": "did"}
+
+
+@pytest.mark.parametrize(
+    ("status", "early", "words"),
+    [
+        (Status.TIMEOUT_WALL, 0.0, ("timeout_wall", "timeout_wall")),
+        (Status.TIMEOUT_WALL, 0.1, ("failed:early", "timeout_wall")),
+        (Status.OK, 0.0, ("ok", "failed:unseen")),
+    ],
+)
+def test_a_sleeper_counts_when_it_lived_until_its_end(status: Status, early: float, words: tuple[str, str]) -> None:
+    def run(program: Program, bounds: Bounds) -> Ended:  # noqa: ARG001
+        return end(status, wall_seconds=bounds.wall_seconds - early)
+
+    probe = _Probe(run, Control(None, {}, -1), Canaries(None), watched=True)
+    probe._sleeper()
+    assert (probe.trial.inside["sleep"], probe.trial.inside["left_at_exit"]) == words
+
+
+# --- rows ---
+
+CHECKS = {**KERNEL, **SUPERVISED, "survivors": SURVIVORS, "memory": MEMORY, "inodes": INODES}
+
+
+def held(**inside: str) -> Mapping[str, Row]:
+    """The table of a machine on which everything is held, but for these words."""
+    checks: list[Check] = [check for found in (*CHECKS.values(), WORK, *MACHINE_CALLS.values()) for check in found]
+    trial = Trial(
+        {check.act: check.held[0] for check in checks}, {check.act: "".join(check.harm[:1]) for check in checks}
+    )
+    for words in (trial.inside, trial.outside):
+        words["work_hash_seed"] = "value:1"
+    trial.inside["cpu"], trial.outside["cpu"] = "signal:24", "did"
+    trial.inside |= inside
+    return {row.boundary: row for row in rows(trial)}
+
+
+def test_where_everything_is_held_every_boundary_is_enforced() -> None:
+    kinds = {name: row.kind for name, row in held().items()}
+    assert set(kinds.values()) == {"kernel", "supervised"}
+    assert {name for name, kind in kinds.items() if kind == "supervised"} == SUPERVISED.keys()
+    assert all(row.enforced and row.red == () for row in held().values())
+
+
+def test_each_boundary_has_its_own_acts() -> None:
+    here = acts_of(MACHINE_CALLS.get(platform.machine(), ()))
+    for name, checks in CHECKS.items():
+        wanted = acts_of(checks) + (here if name == "syscalls" else [])
+        assert [act.name for act in held()[name].acts] == wanted
+
+
+def test_without_a_process_namespace_only_the_engine_ends_survivors() -> None:
+    assert held()["survivors"].kind == "kernel"
+    assert held(namespace_pid="shared")["survivors"].kind == "supervised"
+
+
+def test_one_act_that_is_not_held_opens_its_boundary() -> None:
+    found = held(udp="did")["network"]
+    assert (found.kind, found.enforced, [act.name for act in found.red]) == ("unsupported", False, ["udp"])
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"), [("signal:24", "kernel"), ("timeout_cpu", "supervised"), ("did", "unsupported")]
+)
+def test_who_ends_what_uses_the_processor_is_told(word: str, kind: str) -> None:
+    assert held(cpu=word)["cpu"].kind == kind
+
+
+# --- what the kernel says of a process ---
+
+HERE = observed(os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("before", "facts"),
+    [
+        ((), {}),
+        (("setsid",), {"outside_session": "own"}),
+        (("setpriv", "--no-new-privs"), {"outside_new_privileges": "refused"}),
+    ],
+    ids=["plain", "session", "privileges"],
+)
+def test_a_process_is_seen_as_it_is(before: tuple[str, ...], facts: dict[str, str]) -> None:
+    with cat(*before) as process:
+        assert observed(process.pid) == HERE | facts
+
+
+@needs("root")
+@pytest.mark.parametrize(
+    ("before", "facts"),
+    [
+        ((), {"user": "root", "groups": "root", "capabilities": "some", "session": "shared"}),
+        ((f"--reuid={OTHER}",), {"user": "unprivileged", "groups": "root"}),
+        ((f"--regid={OTHER}", "--clear-groups"), {"user": "root", "groups": "unprivileged"}),
+        ((f"--regid={OTHER}", "--groups=0"), {"groups": "root"}),
+        ((f"--reuid={OTHER}", "--inh-caps=-all"), {"capabilities": "some"}),
+        ((f"--reuid={OTHER}", "--inh-caps=-all", "--bounding-set=-all"), {"capabilities": "none"}),
+    ],
+    ids=["root", "user", "group", "groups", "bounding", "none"],
+)
+def test_what_is_left_of_root_is_seen(before: tuple[str, ...], facts: dict[str, str]) -> None:
+    with cat("setpriv", "--ambient-caps=-all", *before) as process:
+        found = observed(process.pid)
+    assert {name: found[f"outside_{name}"] for name in facts} == facts
+
+
+@needs("root", "mounts")
+def test_a_namespace_of_its_own_is_seen() -> None:
+    with cat("unshare", "--uts") as process:
+        found = observed(process.pid)
+    assert {name for name, word in found.items() if word == "own"} == {"namespace_uts"}
+    assert {name for name, word in found.items() if name.startswith("namespace_") and word == "shared"} == {
+        f"namespace_{name}" for name in ("cgroup", "ipc", "mnt", "net", "pid", "user")
+    }
+
+
+def test_a_filter_is_seen() -> None:
+    own = dict(line.split(":\t") for line in Path("/proc/self/status").read_text().splitlines() if ":\t" in line)
+    assert HERE["outside_filter"] == ("refused" if own["Seccomp"] == "2" else "did")
+
+
+# --- canaries and the control ---
+
+
+def test_canaries_are_laid_where_the_acts_look() -> None:
+    with Canaries(None) as laid:
+        places = {"segment", "folder", "tcp", "udp", "dns", "unix", "abstract"}
+        assert laid.places.keys() == {*FILES, *places}
+
+
+def test_a_victim_without_a_stream_is_ended_too() -> None:
+    with cat() as process:
+        Victim(process).end()
+    assert process.returncode is not None
+    alone = Victim(subprocess.Popen(["/bin/sleep", "600"]))
+    alone.end()
+    assert alone.process.returncode == -9
+
+
+def groups(process: int) -> str:
+    lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
+    return next(line.partition(":")[2].strip() for line in lines if line.startswith("Groups:"))
+
+
+_CONTROL = "import os; print(os.getuid(), os.getgid(), sorted(os.getgroups()))"
+
+
+@pytest.fixture
+def grouped() -> Iterator[None]:
+    """This process has a group to lose."""
+    before = os.getgroups()
+    os.setgroups([OTHER])
+    yield
+    os.setgroups(before)
+
+
+@needs("root")
+@pytest.mark.usefixtures("grouped")
+@pytest.mark.parametrize("other", [False, True], ids=["this user", "another"])
+def test_who_is_somebody_else_has_no_groups_of_this_process(other: bool) -> None:  # noqa: FBT001
+    user, kept = (sandbox_user().uid, []) if other else (None, [OTHER])
+    victim = Canaries(user).victim()
+    assert groups(victim.process.pid).split() == [str(one) for one in kept]
+    victim.end()
+    with Path("/dev/null").open("rb") as nothing:
+        done = Control(user, {}, nothing.fileno()).run(Program("python", _CONTROL, b"", {}, 0, ""), 60.0)
+    assert done.stdout.decode().strip() == f"{user or 0} {user or 0} {kept}"
+
+
+_NEW_IPC, _NEW_MOUNTS = 0x08000000, 0x00020000
+_READ_ONLY = 0o10000
+
+
+def _segment(laid: Canaries) -> tuple[int, bytes]:
+    """The number of the canary's segment and what is in it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    number = libc.shmget(ctypes.c_int(int(str(laid.places["segment"]))), ctypes.c_size_t(0), ctypes.c_int(0))
+    address = libc.shmat(ctypes.c_int(number), None, ctypes.c_int(_READ_ONLY)) if number >= 0 else None
+    return number, b"" if address is None else ctypes.string_at(address, len(laid.secret))
+
+
+@needs("root", "mounts")
+@pytest.mark.parametrize("most", [1, 0])
+def test_the_first_segment_of_a_machine_is_laid_and_one_that_it_has_no_room_for_is_not(most: int) -> None:
+    """In an IPC namespace of its own, whose first segment has the number 0."""
+    with Canaries(None) as here:
+        assert _segment(here)[1] == here.secret.encode()
+    child = os.fork()
+    if child == 0:
+        try:
+            assert ctypes.CDLL(None).unshare(ctypes.c_int(_NEW_IPC | _NEW_MOUNTS)) == 0
+            for mounted in (["--make-rprivate", "/"], ["-t", "proc", "proc", "/proc"]):
+                subprocess.run(["/usr/bin/mount", *mounted], check=True)
+            Path("/proc/sys/kernel/shmmni").write_text(str(most))
+            with Canaries(None) as laid:
+                wanted = (0, laid.secret.encode()) if most else (-1, b"")
+                os._exit(0 if _segment(laid) == wanted else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -1,0 +1,100 @@
+"""The probe of WebAssembly: every boundary is shown, and nothing is claimed without a positive control."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from functools import partial
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from adapters.sandbox.model import Ended, Status
+from adapters.sandbox.probe import REQUESTED, Row
+from adapters.sandbox.probe.canaries import Canaries
+from adapters.sandbox.wasm_probe import (
+    _CAPPED,
+    KERNEL,
+    SUPERVISED,
+    _code,
+    _cut,
+    _done,
+    _none,
+    _Probe,
+    _spun,
+    probe_wasmtime,
+)
+from engine.errors import WorkError
+from tests.facilities import needs
+
+
+@pytest.fixture(scope="module")
+def table() -> tuple[Row, ...]:
+    """One probe of this machine."""
+    return probe_wasmtime()
+
+
+@needs("wasmtime")
+def test_every_boundary_of_this_machine_is_shown(table: tuple[Row, ...]) -> None:
+    assert [row.boundary for row in table] == list(REQUESTED)
+    assert {row.boundary: [act.name for act in row.red] for row in table if not row.enforced} == {}
+
+
+@needs("wasmtime")
+def test_without_any_control_nothing_is_claimed_but_what_the_kernel_itself_says() -> None:
+    found = probe_wasmtime(known={})
+
+    assert {act.outside for row in found for act in row.acts} == {"missing"}
+    told = {name for name, checks in {**KERNEL, **SUPERVISED}.items() if not any(check.harm for check in checks)}
+    assert {row.boundary for row in found if row.enforced} == told
+
+
+@needs("wasmtime", "network_namespace")
+def test_the_control_makes_a_namespace_where_the_machine_lets_it(table: tuple[Row, ...]) -> None:
+    assert {act.outside for row in table for act in row.acts if act.name == "namespace_made"} == {"did"}
+
+
+def test_a_runtime_that_cannot_be_loaded_is_told_in_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wasmtime").mkdir()
+    broken = tmp_path / "wasmtime" / "__init__.py"
+    broken.write_text("raise ImportError('it is for another machine')", encoding="utf-8")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleSpec(name, None, origin=str(broken)))
+
+    with pytest.raises(WorkError, match=r"no module runs in the sandbox: .*it is for another machine"):
+        probe_wasmtime()
+    probe = _Probe(Canaries(None), frozenset())
+    probe._work()
+    assert probe.trial.inside == {"echo": "failed:sandbox_error", "variable": "failed:sandbox_error"}
+
+
+def end(status: Status, stdout: bytes = b"", *, code: int | None = None, cpu: float | None = None) -> Ended:
+    return Ended(status, code, None, 1.0, cpu, stdout, b"", len(stdout), 0)
+
+
+FULL = b"x" * _CAPPED.stdout_bytes
+
+
+@pytest.mark.parametrize(
+    ("worded", "ended", "word"),
+    [
+        (_code, end(Status.OK, code=0), "did"),
+        (_code, end(Status.RUNTIME_ERROR, code=48), "refused:48"),
+        (_none, end(Status.OK), "none"),
+        (_none, end(Status.OK, b"GIVEN=1"), "failed:ok"),
+        (_none, end(Status.SIGNAL), "failed:signal"),
+        (_done, end(Status.OK), "did"),
+        (_done, end(Status.SIGNAL), "failed:signal"),
+        (partial(_cut, stream="stdout"), end(Status.OK, FULL), "did"),
+        (partial(_cut, stream="stdout"), end(Status.OUTPUT_LIMIT, FULL), "output_limit"),
+        (partial(_cut, stream="stdout"), end(Status.OUTPUT_LIMIT, FULL[1:]), "failed:cut"),
+        (partial(_cut, stream="stderr"), end(Status.OUTPUT_LIMIT, FULL), "failed:cut"),
+        (_spun, end(Status.OK, cpu=1.1), "did"),
+        (_spun, end(Status.OK, cpu=1.0), "failed:ok"),
+        (_spun, end(Status.SANDBOX_ERROR), "failed:sandbox_error"),
+    ],
+)
+def test_an_end_has_its_word(worded: Callable[[Ended], str], ended: Ended, word: str) -> None:
+    assert worded(ended) == word
