@@ -193,7 +193,7 @@ def test_a_requester_without_a_name_is_approved_as_the_values_say(command: Comma
     assert command("approvals", "grant", loopback.id).code == 0
     shared = ask(store, requester=None, requester_via="shared_token", point="license")
     run = command("approvals", "grant", shared.id)
-    assert (run.code, "a caller without a name asks with a token" in run.stderr) == (1, True)
+    assert (run.code, "callers without a name need a token" in run.stderr) == (1, True)
     assert command("approvals", "refuse", shared.id, "--reason", "no").code == 0
 
 
@@ -286,7 +286,7 @@ def test_a_state_that_is_missing_or_spoiled_is_told(command: Command) -> None:
     for arguments in commands:
         run = command("approvals", *arguments)
         assert (run.code, run.stdout) == (2, "")
-        assert "nothing is kept" in run.stderr
+        assert "has no state yet" in run.stderr
     assert not command.state.exists()
     command.state.mkdir(mode=0o700)
     (command.state / "state.sqlite3").touch(mode=0o600)
