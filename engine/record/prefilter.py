@@ -170,9 +170,7 @@ def _assigned_or_addressed(words: str) -> bool:
         return True
     if "@" not in words:
         return False
-    if MAIL_HOST.search(words) is not None or USERINFO.search(words) is not None:
-        return True
-    return "(" in words and DATA_SOURCE.search(words) is not None
+    return any(one.search(words) is not None for one in (MAIL_HOST, USERINFO, DATA_SOURCE))
 
 
 def _random(words: str) -> bool:
