@@ -65,7 +65,7 @@ _BLOCKS = ("-----BEGIN", "PuTTY", "eyJ")
 _WORDS = ("bearer ", "basic ")
 _SEED_GAPS = 11
 _CAPITALS_TOO = _LETTERS + _LETTERS.upper()
-_BLANKS = bytes(32 if byte == 44 else byte for byte in range(256))  # noqa: PLR2004 (the comma)
+_BLANKS = bytes.maketrans(b",", b" ")
 
 _RUN_CHARACTERS = frozenset(_LETTERS + _LETTERS.upper() + _DIGITS + b"+/_=-")
 _PLAIN = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))  # noqa: PLR2004 (A to Z)
