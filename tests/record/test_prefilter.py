@@ -131,7 +131,9 @@ PHRASE = SECRETS["seed phrase"].split()
     "words",
     [
         ["login", "--password", "swordfish"],
-        ["--password", "swordfish"],
+        ["deploy", "--token", "swordfish", "-v"],
+        ["--token", "swordfish"],
+        ["curl", "-u", "bob:swordfish", "localhost"],
         ["-v", "--password", "swordfish"],
         PHRASE,
         [word.upper() for word in PHRASE],
@@ -156,7 +158,7 @@ def test_no_list_of_words_that_are_a_secret_together_is_called_clean(words: list
 @pytest.mark.parametrize(
     "value",
     [
-        "sha512:" + "1" * 128 + "/" + letters(33, "aB3x9Qz7Kdap2Wm5Tge8Rv4Hn1oYc6Jfu"),
+        "sha512:" + "1" * 128 + "/" + letters(33, "aB3x9Qe7Kdap2Wo5Tgi8Rv4Hu1oYc6Jau"),
         letters(50, SCRAPS + WORDS) + "/sha256:" + DIGEST,
     ],
     ids=["behind", "before"],
@@ -198,7 +200,8 @@ def test_what_is_as_long_or_deep_as_may_be_is_spared_the_walk() -> None:
     for more in (0, 1):
         text = b'"' + b"x " * (prefilter.TEXT_BYTES // 2 - 1) + b" " * more + b'"'
         assert clean(text) == (not more)
-        deep = b"[" * (prefilter._NESTED + more) + b"]" * (prefilter._NESTED + more)
+        below = prefilter._NESTED - 1 + more
+        deep = b"[{}," + b"[" * below + b"]" * below + b"]"
         assert clean(deep) == (not more)
 
 
@@ -220,12 +223,13 @@ def test_short_strings_are_remembered_up_to_a_bound() -> None:
         {"password": 5},
         {"AUTHORIZATION": "x"},
         {"card": 4222222222222},
+        4111111111111111,
         {"password": "x"},
         {"a": {"api_key": ["x"]}},
         {"card": 4111111111111111},
         "x " * TEXT_CHARACTERS,
     ],
-    ids=["number", "capitals", "short card", "word", "list", "card", "long"],
+    ids=["number", "capitals", "short card", "card alone", "word", "list", "card", "long"],
 )
 def test_what_is_secret_for_its_name_form_or_length_is_not_called_clean(value: Any) -> None:
     assert redact(value)[1]
