@@ -208,9 +208,9 @@ def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:
     if any(word.startswith("-") for word in words):
         yield from _known.spans(text)
         yield from _named_options(text)
-    if len(words) >= _SEED_WORDS:
+    if _may_be_seed(text):
         yield from _seeds(text)
-    if "ass" in text.lower():
+    if _may_be_spoken(text):
         yield from _spoken(text)
         yield from _all(_NETRC)(text)
 
@@ -265,7 +265,7 @@ def _names_a_value(match: re.Match[str], behind: str) -> bool:
     bare = re.split(r"[)\]}:]", value, maxsplit=1)[0].rstrip(".")
     if sign.endswith(("'", '"')) or not _DOTTED.fullmatch(bare):
         return False
-    spaced, in_brackets = sign != "", bare != value or behind in {",", "(", "["}
+    spaced, in_brackets = sign != "", bare != value or behind == ","
     return bool(weak) or spaced or in_brackets or "." in bare or (match["name"] or "").lower() in bare.lower()
 
 
@@ -416,6 +416,10 @@ def _finder(hint: _Hint, find: _Find) -> tuple[_Hint, _Find, _Find]:
     return hint, find, find
 
 
+def _may_be_spoken(text: str) -> bool:
+    return "ass" in text.casefold()  # a long s is one of both in a pattern that ignores case
+
+
 def _may_be_seed(text: str) -> bool:
     return text.count(" ") + text.count(",") + text.count("\n") >= _SEED_WORDS - 1
 
@@ -428,11 +432,11 @@ _FINDERS: tuple[tuple[_Hint, _Find, _Find | None], ...] = (
     _finder(lambda text: " " in text or "\t" in text, _basics),
     (lambda text: "=" in text or ":" in text, _all(ASSIGNED), _assigned_secrets),
     _finder(lambda text: "-" in text, _named_options),
-    _finder(lambda text: "ass" in text.lower(), _spoken),
+    _finder(_may_be_spoken, _spoken),
     _finder(lambda text: "login" in text.lower(), _all(_NETRC)),
-    _finder(lambda text: "@" in text and "(" in text, _all(DATA_SOURCE)),
+    _finder(lambda text: "@" in text, _all(DATA_SOURCE)),
     _finder(_may_be_seed, _seeds),
-    (lambda text: "@" in text and "://" in text, _all(USERINFO), _logins),
+    (lambda text: "@" in text, _all(USERINFO), _logins),
     (lambda text: "@" in text, _mails, None),
     (lambda text: len(text) >= SHORTEST_CARD, _cards, None),
     (lambda text: len(text) >= RANDOM_RUN, _random, _random_secrets),

@@ -7,10 +7,11 @@ deep nesting. In what is left every string of the value stands verbatim between 
 patterns.py needs to look past a quote.
 
     kind of finding            cannot be there without
+    command in a list          a string that begins with a dash
     name of a secret           its letters, when all but letters, digits and quotes is dropped
     form of a vendor, option   a match of the forms that policy states
     key block, web token       the beginning it is known by
-    seed phrase                twelve short words in a row
+    seed phrase                twelve short words in a row, or in a list
     bearer, basic              that word and a space
     header, `password: …`      one of the names of secrets
     assignment                 an equals sign or a short name, and a match of its pattern
@@ -63,8 +64,8 @@ _NAMES = (
 _BLOCKS = ("-----BEGIN", "PuTTY", "eyJ")
 _WORDS = ("bearer ", "basic ")
 _SEED_GAPS = 11
-_SEED_LIST = b'"",' * _SEED_GAPS + b'""'
 _CAPITALS_TOO = _LETTERS + _LETTERS.upper()
+_BLANKS = bytes.maketrans(b",", b" ")
 
 _RUN_CHARACTERS = frozenset(_LETTERS + _LETTERS.upper() + _DIGITS + b"+/_=-")
 _PLAIN = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))  # noqa: PLR2004 (A to Z)
@@ -95,13 +96,13 @@ def clean(text: bytes) -> bool:
         _inert_of = forms
     if not forms.known or len(text) > TEXT_BYTES or b"\\" in text or not text.isascii() or _deep(text) or _card(text):
         return False
+    if b'"-' in text or _phrase(text):  # whether or not each word was seen before: only together are they a secret
+        return False
     pieces = set(text.decode("ascii").split('"')[1::2])  # every other piece stands between quotes
     new = [piece for piece in pieces - _inert if not _is_id(piece)]
     if not new:
         return True
     words = '"'.join(new)
-    if words.startswith("-") or '"-' in words or _listed(text):  # a list may be the words of a command, or of a phrase
-        return False
     if _named(words) or _begun(words) or _assigned_or_addressed(words) or _random(words):
         return False
     if len(_inert) > _REMEMBERED:
@@ -138,8 +139,12 @@ def _card(text: bytes) -> bool:
     return any(groups in shape for groups in _CARD_GROUPS)
 
 
-def _listed(text: bytes) -> bool:
-    return text.count(b'","') >= _SEED_GAPS and _SEED_LIST in text.translate(None, _CAPITALS_TOO)
+def _phrase(text: bytes) -> bool:
+    """Whether twelve short words stand in a row, in one string or in the strings of a list."""
+    joined = text.replace(b'","', b" ")
+    if b" " * _SEED_GAPS not in joined.translate(_BLANKS, _CAPITALS_TOO):
+        return False
+    return SEED.search(joined.decode("ascii")) is not None
 
 
 def _named(words: str) -> bool:
@@ -154,9 +159,7 @@ def _begun(words: str) -> bool:
     small = words.lower()
     if any(word in small for word in _WORDS) or any(block in words for block in _BLOCKS):
         return True
-    if words.count(" ") + words.count(",") >= _SEED_GAPS and SEED.search(words) is not None:
-        return True
-    if ("oken " in small or "key " in small or "pass " in small) and NAMED_OPTION.search(words) is not None:
+    if ("oken " in small or "pass " in small) and NAMED_OPTION.search(words) is not None:
         return True
     return not known_forms().none_in(words)
 
@@ -167,18 +170,15 @@ def _assigned_or_addressed(words: str) -> bool:
         return True
     if "@" not in words:
         return False
-    if MAIL_HOST.search(words) is not None or USERINFO.search(words) is not None:
-        return True
-    return "(" in words and DATA_SOURCE.search(words) is not None
+    return any(one.search(words) is not None for one in (MAIL_HOST, USERINFO, DATA_SOURCE))
 
 
 def _random(words: str) -> bool:
     text = words.encode("ascii")
-    shape = text.translate(_RUNS)
+    shape = text.translate(_RUNS) + b" "
     at = shape.find(_RUN)
     while at >= 0:
         end = shape.find(b" ", at)
-        end = len(text) if end < 0 else end
         run = text[at:end]
         if not _DIGEST.fullmatch(run):
             touched = text[at - 1 : at] == b":" or text[end : end + 1] == b":"  # perhaps a digest with its name

@@ -20,7 +20,7 @@ from engine.record.model import CoveredEvents, DecisionRecord
 from engine.record.prefilter import clean
 from engine.record.redaction import DEPTH, TEXT_CHARACTERS, redact
 from tests.record.samples import TIME, VERSIONS, decision, taken
-from tests.record.test_redaction import ORDINARY, SECRETS
+from tests.record.test_redaction import ORDINARY, SCRAPS, SECRETS, WORDS, letters
 
 DIGEST = "9f86d081" * 8
 UUID = "00000000-0000-4000-8000-411111111111"
@@ -124,16 +124,112 @@ def test_no_known_secret_is_called_clean(name: str, place: Any) -> None:
     assert not clean(canonical(value))
 
 
+PHRASE = SECRETS["seed phrase"].split()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["login", "--password", "swordfish"],
+        ["deploy", "--token", "swordfish", "-v"],
+        ["--token", "swordfish"],
+        ["curl", "-u", "bob:swordfish", "localhost"],
+        ["-v", "--password", "swordfish"],
+        PHRASE,
+        [word.upper() for word in PHRASE],
+        ["1", *PHRASE, "2"],
+        [f" {PHRASE[0]}", *PHRASE[1:]],
+        [*PHRASE[:4], "", *PHRASE[4:]],
+        [f"{word}," for word in PHRASE],
+        [" ".join(PHRASE[:2]), *PHRASE[2:]],
+        [" ".join(PHRASE[:6]), " ".join(PHRASE[6:])],
+        [",", ",", ", ".join(PHRASE[:6]), ",", ",".join(PHRASE[6:])],
+    ],
+)
+def test_no_list_of_words_that_are_a_secret_together_is_called_clean(words: list[str]) -> None:
+    """Nor when each word was seen alone before, and is remembered."""
+    prefilter._inert.clear()
+    for value in (words, *words, {"a": [words]}):
+        assert not redact(value)[1] or not clean(canonical(value))
+    assert redact(words)[1]
+    assert not clean(canonical(words))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sha512:" + "1" * 128 + "/" + letters(33, "aB3x9Qe7Kdap2Wo5Tgi8Rv4Hu1oYc6Jau"),
+        letters(50, SCRAPS + WORDS) + "/sha256:" + DIGEST,
+    ],
+    ids=["behind", "before"],
+)
+def test_a_named_digest_hides_nothing_that_stands_beside_it(value: str) -> None:
+    assert redact(value)[1]
+    assert not clean(canonical(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "4111111111111111th",
+        "id4111111111111111",
+        "1.4111111111111111",
+        "9111111111111111",
+        "42" * 10,
+        [10**13, 10**19],
+        "1111:2222:3333:4444",
+        "contacts@1.2.3 (see notes)",
+        "use --token",
+        "token pwd a=b",
+        "add missing tests, for the parser; and make them run every night",
+        ["add", "missing", "tests", "for", "the", "parser", "and", "make", "them", "run", "at"],
+        ["add", "missing", "tests", "for", "the", "parser", "and", "make", "them", "run", "at", "night", "1"],
+        dict.fromkeys(PHRASE),
+        DIGEST,
+        f"{DIGEST}/{DIGEST[:40]} {'able-' * 9}",
+    ],
+    ids=str,
+)
+def test_what_only_resembles_a_secret_is_spared_the_walk(value: Any) -> None:
+    prefilter._inert.clear()
+    assert redact(value) == (value, ())
+    assert clean(canonical(value))
+
+
+def test_what_is_as_long_or_deep_as_may_be_is_spared_the_walk() -> None:
+    for more in (0, 1):
+        text = b'"' + b"x " * (prefilter.TEXT_BYTES // 2 - 1) + b" " * more + b'"'
+        assert clean(text) == (not more)
+        below = prefilter._NESTED - 1 + more
+        deep = b"[{}," + b"[" * below + b"]" * below + b"]"
+        assert clean(deep) == (not more)
+
+
+def test_short_strings_are_remembered_up_to_a_bound() -> None:
+    prefilter._inert.clear()
+    full = [f"word{number}" for number in range(prefilter._REMEMBERED)]
+    assert clean(canonical(full))
+    assert prefilter._inert == set(full)
+    short, long = "x" * prefilter._SHORT, "x" * (prefilter._SHORT + 1)
+    assert clean(canonical([short, long]))
+    assert prefilter._inert == {*full, short}
+    assert clean(canonical("another"))
+    assert prefilter._inert == {"another"}
+
+
 @pytest.mark.parametrize(
     "value",
     [
         {"password": 5},
+        {"AUTHORIZATION": "x"},
+        {"card": 4222222222222},
+        4111111111111111,
         {"password": "x"},
         {"a": {"api_key": ["x"]}},
         {"card": 4111111111111111},
         "x " * TEXT_CHARACTERS,
     ],
-    ids=["number", "word", "list", "card", "long"],
+    ids=["number", "capitals", "short card", "card alone", "word", "list", "card", "long"],
 )
 def test_what_is_secret_for_its_name_form_or_length_is_not_called_clean(value: Any) -> None:
     assert redact(value)[1]

@@ -26,6 +26,7 @@ def text(length: int, letters: str = "ABCDEFGHJKMNPQRSTUVWXYZabcdefghjkmnpqrstuv
 SECRETS = {
     "private key": "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----",
     "private key without end": "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\nb3Bl",
+    "putty key": "PuTTY-User-Key-File-2: ssh-rsa\nEncryption: none\nPrivate-Lines: 1\nAAAAgQCx",
     "pgp key": "-----BEGIN PGP PRIVATE KEY BLOCK-----\nlQOYBF\n-----END PGP PRIVATE KEY BLOCK-----",
     "aws access key": "AKIAIOSFODNN7EXAMPLE",
     "aws secret key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
@@ -50,7 +51,10 @@ SECRETS = {
     "jwt unsigned": "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxMjM0In0.",
     "bearer": "Bearer abc123def456",
     "bearer long": "bearer averylongtokenwithoutdigits",
+    "bearer behind a tab": "bearer\tabc123def456",
     "basic": "Basic dXNlcjpwYXNzd29yZA==",
+    "basic behind a tab": "Basic\tdXNlcjpwYXNzd29yZA==",
+    "authorization assignment": "authorization=swordfish",
     "authorization header": "Authorization: anything at all",
     "cookie": "Cookie: session=open sesame",
     "key assignment": "key=hunter2",
@@ -77,6 +81,9 @@ SECRETS = {
     "heroku named": "heroku api key: 01234567-89ab-4cde-8f01-23456789abcd",
     "mysql address": "mysql://root:swordfish@db.example.org/contacts",
     "mysql of go": "root:swordfish@tcp(db.example.org:3306)/contacts",
+    "address of this host": "mysql://root:swordfish@localhost/contacts",
+    "token in an address": "https://swordfish@localhost/contacts",
+    "password for ssh": "ssh://bob:swordfish@localhost/contacts",
     "redis address": "redis://:swordfish@cache.example.org:6379/0",
     "vault": "hvs." + text(24),
     "vault batch": "hvb." + text(60),
@@ -93,15 +100,22 @@ SECRETS = {
     "curl user": "curl -s -u bob:swordfish https://api.example.org",
     "password option": "login --password swordfish",
     "token option": "deploy --auth-token swordfish",
+    "short password option": "login --pass swordfish",
+    "short token option": "deploy --token swordfish",
     "password of words": "the password is correct horse battery staple",
     "quoted password of words": "password = 'correct horse battery staple'",
     "password of words in yaml": "password: correct horse battery staple",
     "passphrase of one word": "passphrase: swordfish",
+    "quoted password with a dot": 'password: "sword.fish"',
+    "password behind an equals sign": "password: =swordfish",
+    "password with long s": "pa\u017f\u017fword: swordfish",
     "userinfo database": "postgres://acme:hun@ter2@db.acme.example/contacts",
     "mail": "jane.doe@example.org",
     "mail in text": "write to Jane <jane.doe@example.co.uk>",
     "mail unicode": "jürgen@müller.example",
     "card": "4111111111111111",
+    "card of 13 digits": "4222222222222",
+    "card of 19 digits": "4123456789012345677",
     "card spaced": "5500 0000 0000 0004",
     "card amex": "3782-822463-10005",
     "random base64": base64.b64encode(random.Random(2).randbytes(33)).decode(),  # noqa: S311
@@ -144,6 +158,7 @@ ORDINARY = [
     "basic authentication is required",
     "bearer authentication",
     "a Bearer token must be sent",
+    "follow @example.org",
     "the password must be set",
     "key == value",
     "monkey=3",
@@ -194,6 +209,45 @@ def test_ordinary_value_stays(value: str) -> None:
     assert redact(value) == (value, ())
     assert redact_text(value) == value
     assert redact({value or "empty": [value]}) == ({value or "empty": [value]}, ())
+
+
+SCRAPS = "ab1cd2ef3"
+"""Six pieces of two letters or digits at most."""
+WORDS = "-customer-support-tickets-anonymised-in-november-of-this-year"
+
+
+def letters(count: int, of: str) -> str:
+    """The first `count` letters and digits of a text, and what separates them."""
+    return next(of[:end] for end in range(len(of) + 1) if sum(map(str.isalnum, of[:end])) == count)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("aB3x9Qz+7Kd/p2Wm-5Tg8Rv_4Hn1Yc6Jf", True),  # 29 letters and digits
+        ("aB3x9Qz+7Kd/p2Wm-5Tg8Rv_4Hn1Yc6J+", False),
+        (letters(50, SCRAPS + WORDS), True),  # scraps for 12 % of its characters
+        (letters(51, SCRAPS + WORDS), False),
+        ("-".join(["aB3x9Q7z"] * 5), True),  # three bits a character
+        ("-".join(["aB3x9Q7"] * 5), False),
+        ("bcdfghjk" * 5, True),
+        ("bcdfghj" * 6, False),
+        ("bcdfghjklmnpqrstvwxz" + "zxwvtsrqpnmlk", True),  # 33 letters
+        ("bcdfghjklmnpqrstvwxz" + "zxwvtsrqpnml-", False),
+        ("bcdafghejkli" * 3 + "b", True),  # vowels for less than a quarter
+        ("bcdafghejkli" * 3, False),
+        ("bearer abcdefghijklmnopqrst", True),  # 20 letters
+        ("bearer abcdefghijklmnopqrs", False),
+        ("able " * 30, True),  # perhaps a seed phrase
+        ("able " * 31, False),
+        ("able about above absent absorb abstract absurd abuse access accident " * 4, True),  # ten different words
+        ("able about above absent absorb abstract absurd abuse access " * 4, False),
+        ("able " * 12, True),
+        ("able " * 11, False),
+    ],
+)
+def test_what_looks_like_a_key_or_phrase_counts_from_its_bounds_on(value: str, *, found: bool) -> None:
+    assert bool(redact(value)[1]) == found
 
 
 def test_words_around_a_secret_stay_in_a_message() -> None:

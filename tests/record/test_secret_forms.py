@@ -23,7 +23,7 @@ from engine.values.secrets import Secrets
 from tests.conftest import FORMS, ROOT
 from tests.record.test_redaction import ORDINARY, SECRETS, text
 
-PRIVATE = {"mail", "mail in text", "mail unicode", "card", "card spaced", "card amex"}
+PRIVATE = {name for name in SECRETS if name.startswith(("mail", "card"))}
 """What belongs to people and opens nothing."""
 
 PLAIN = {"random hex"}
@@ -63,6 +63,7 @@ HARMLESS = {
     "template": "password=${DB_PASSWORD} token=$TOKEN key=<your key>",
     "options": "curl -s -L -o out.json https://api.example.org/items?page=2",
     "prose": "The password must have twelve characters. It is stored hashed, and a token is sent by mail.",
+    "said of a password": "the password is generally required",
     "question": "Forgot your password? Reset it: password reset takes a minute.",
     "words": "read the whole file into memory then split every line and count each single word that you find there",
     "ports": "docker run -p 8080:80 --user 1000:1000 app",
@@ -102,6 +103,8 @@ CODE = [
     "if password == expected:", "connect(user=user, password=pw)", "connect(\n    password=password\n)",
     'token = f"{a}-{b}"', "https://a.example.com/?key=abc123", "https://a.example.com/?next_token=AbC",
     'SERVER_AUTH = "1.3.6.1.5.5.7.3.1"', "let password = user.password;", "secret = settings.secret or default",
+    "password=none", "connect(password=pw, user=user)", "password=settings.pw", "password = entry or fallback",
+    "connect({user: user, password: password})", "token=abcd+efgh+i",
     "token = new Token(1)", "key = not found", "PASSWORD = os.environ.get('PW1')",
 ]  # fmt: skip
 
@@ -123,6 +126,7 @@ def test_the_standard_library_of_python_can_be_written() -> None:
      'self.password = "swordfish"', "connect(password='swordfish')", "Server=a;Password=swordfish;", "key=hunter2",
      "password = hunter2", "connect(password=hunter2)", "token=abcd-efgh+ijkl", "https://a.example.com/?token=abcd1234",
      "password: swordfish", "password=hunter:new", "token=x1y2z3w4:not", "secret=swordfish",
+     "token=abcd+efgh+ij", "the password is mypassword", "the password is sword.fish",
      "password=b'swordfish'", "sig=9x8y7z6w5v"],
 )  # fmt: skip
 def test_a_value_in_code_is_a_secret_all_the_same(value: str) -> None:
@@ -205,6 +209,8 @@ def test_an_own_form_is_seen_only_by_the_policy_that_states_it() -> None:
     assert is_secret("quuxnet-qwerty", own)
     assert not is_secret("quuxnet-qwerty", FORMS)
     assert is_secret("quuxnet-qwerty", FORMS | own)
+    assert [*find_secrets("quuxnet-qwerty", own)] == [(0, len("quuxnet-qwerty"))]
+    assert not [*find_secrets("quuxnet-qwerty", FORMS)]
     assert (UNKNOWN_FORMS | own).forms == own.forms
 
 
@@ -216,6 +222,7 @@ def test_an_own_form_is_seen_only_by_the_policy_that_states_it() -> None:
         (["deploy", "--api-key", "swordfish"], "swordfish"),
         (["curl", "-u", "bob:swordfish", "https://api.example.org"], "swordfish"),
         (SECRETS["seed phrase"].split(), "sausage"),
+        ([SECRETS["seed phrase"][:36], SECRETS["seed phrase"][36:]], "sausage"),
     ],
 )
 def test_words_of_a_list_that_are_a_secret_together_are_taken_out(words: list[str], hidden: str) -> None:
