@@ -127,7 +127,7 @@ class _Reading:
         if self._text is not None:
             return SkillFile(error=False, text=self._text, decision_id=decision.decision_id)
         findings = [finding for finding in decision.findings if finding.level != "warn"]
-        lines = [f"{finding.code}: must hold: {finding.message}; {finding.remedy}" for finding in findings]
+        lines = [f"{finding.code}: required: {finding.message}; {finding.remedy}" for finding in findings]
         return SkillFile(
             error=True,
             text="\n".join(["the file of the skill may not be read", *lines]),

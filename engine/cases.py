@@ -32,11 +32,15 @@ from engine.state import Store, open_store
 
 
 class Want(Model):
-    """What must come out: the outcome and exactly these finding codes, sorted."""
+    """The expected outcome and exactly these finding codes, sorted."""
 
     outcome: Annotated[Outcome, Field(strict=False)]
     codes: tuple[str, ...] = ()
     subjects: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        about = "" if self.subjects is None else f" for {', '.join(self.subjects) or 'the whole request'}"
+        return f"{self.outcome.value} [{', '.join(self.codes)}]{about}"
 
 
 class ProbedHarness(Model):
@@ -243,7 +247,7 @@ class Runner:
         return run(answer(find(case.point), self.request(file), case.mode, parts, Context(caller=case.caller)))
 
     def differences(self, file: CaseFile) -> list[str]:
-        """Every way in which the answer and its record are not what the case wants."""
+        """Every difference between the answer and its record and what the case expects."""
         answer = self.answer(file)
         want, decision = file.case.want, answer.decision
         got = Want(
@@ -253,11 +257,13 @@ class Runner:
             if want.subjects is None
             else tuple(sorted({finding.subject for finding in decision.findings if finding.subject})),
         )
-        differences = [] if got == want else [f"wanted {want!r}, got {got!r}"]
+        differences = [] if got == want else [f"expected {want}; got {got}"]
         record = self._record(file, decision.decision_id)
         for key, value in (file.case.want_record or {}).items():
             if record.get(key) != value:
-                differences.append(f"record field `{key}`: wanted {value!r}, got {record.get(key)!r}")
+                differences.append(
+                    f"record field `{key}`: expected {json.dumps(value)}; got {json.dumps(record.get(key))}"
+                )
         return differences
 
     def _record(self, file: CaseFile, decision_id: str) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def _decision(point: str, approval: str | None, status: int, data: bytes) -> Dec
             update={"limits": limits}
         )
     except (ValidationError, EngineError, KeyError, TypeError):
-        return _deny(point, "the answer has not the shape of a decision")
+        return _deny(point, "the answer is not a valid decision")
     if found.point != point or found.mode is not Mode.ENFORCE:
         return _deny(point, "the answer is not one to this question")
     if found.outcome is Outcome.ALLOW and not (status == httpx.codes.OK and _is_whole(found, approval)):

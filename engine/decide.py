@@ -58,12 +58,12 @@ def read(point: Point, reply: Reply, catalogue: Catalogue) -> Verdict:
     try:
         answer = _Answer.model_validate(reply.result)
     except ValidationError as error:
-        raise _malformed("has not the shape of a decision") from error
+        raise _malformed("is not a valid decision") from error
     folded = _fold(answer.findings)
     if answer.outcome != (Outcome.ALLOW if answer.approved and folded is Outcome.CONFIRM else folded):
         raise _malformed("contradicts its own findings")
     if (answer.approved and folded is not Outcome.CONFIRM) or (answer.approval_seconds and folded is Outcome.DENY):
-        raise _malformed("speaks of an approval where none counts")
+        raise _malformed("mentions an approval although none applies")
     if any(is_reserved(found.code) for found in answer.findings):
         raise _malformed("uses a code that only the engine may give")
     findings = sorted({_finding(point, found, catalogue) for found in answer.findings}, key=_order)

@@ -1,4 +1,4 @@
-"""Steps and who performs them: the path of a request waits for things without knowing how.
+"""Effects that a request path yields, and the runners that perform them: blocking, async, batched.
 
 A path is a generator that yields what it needs (`Ask`, `Append`, `Call`) and is sent what came of it,
 or has thrown into it what went wrong. So there is one path for callers that block, for an event loop,

@@ -74,7 +74,7 @@ class GatherError(EngineError):
 
 
 class DecideError(EngineError):
-    """OPA is dead, late, of another revision, or its answer has not the shape of a decision."""
+    """OPA is dead, late, of another revision, or its answer is not a valid decision."""
 
     code = "policy_unavailable"
 

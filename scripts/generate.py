@@ -106,7 +106,7 @@ def requirements() -> str:
     settings = Settings()
     sources = PolicySources(settings.rego, settings.policy, settings.recipe)
     catalogue = build(sources, POINTS, find_binary(), settings.cache).catalogue
-    text = f"{_NOTE}# Requirements\n\nWhat must hold at each decision point."
+    text = f"{_NOTE}# Requirements\n\nRequirements at each decision point."
     text += " The level is `deny` unless `policy/levels.yaml` says otherwise.\n"
     found = {
         (one.point, one.code): one for entries in catalogue.points.values() for one in entries.requirements.values()

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -41,8 +42,10 @@ def gone(pid: int, seconds: float = 5) -> bool:
 
 def children(pid: int) -> set[int]:
     """The processes that a process started."""
-    tasks = Path(f"/proc/{pid}/task")
-    return {int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()}
+    while True:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        with suppress(FileNotFoundError):  # of a thread that has ended meanwhile; its children are another one's now
+            return {int(child) for task in tasks for child in (task / "children").read_text().split()}
 
 
 def opa_of(pid: int, but: Collection[int] = ()) -> int:

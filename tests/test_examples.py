@@ -61,7 +61,7 @@ def test_an_agent_with_real_tools(tmp_path: Path, cache: Path) -> None:
         "http_get: ok: Ada has moved to room 7.",
     ]
     assert sum(line.startswith("granted by user:") for line in printed) == 2
-    assert any(line.startswith("the record holds: ") for line in printed)
+    assert any(line.startswith("record intact: ") for line in printed)
     recorded = lines(tmp_path / "state")
     outcomes = [one["outcome"] for one in recorded if one["kind"] == "decision" and one["point"] == "tool_call"]
     assert outcomes == ["allow", "deny", "deny", "allow", "allow", "confirm", "allow", "confirm", "allow"]

@@ -156,7 +156,7 @@ def _item(answer: Answer, exchange: Exchange, *, mixed: bool) -> str:
 
 
 class BatchError(InvalidBodyError):
-    """A batch that has not the shape of one."""
+    """A body that is not a valid batch."""
 
     code = "engine.batch_invalid"
 

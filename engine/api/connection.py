@@ -40,11 +40,11 @@ class Service(Protocol):
         ...
 
     async def answer(self, exchange: Exchange) -> Response:
-        """Answer a exchange whose body is there or was refused. Never raises."""
+        """Answer an exchange whose body has arrived or was refused. Never raises."""
         ...
 
     def broken(self, status: int) -> None:
-        """Count an exchange that never became a exchange."""
+        """Count a request that could not be read."""
         ...
 
 

@@ -110,7 +110,7 @@ def _reason(decision: Decision) -> str:
         return error.text
     of_outcome = [finding for finding in decision.findings if finding.level.value == decision.outcome.value]
     first = next(iter(of_outcome or decision.findings), None)
-    return "it is not allowed" if first is None else f"{first.code}: must hold: {first.message}"
+    return "it is not allowed" if first is None else f"{first.code}: required: {first.message}"
 
 
 def _decided(document: dict[str, Any], decision: Decision, *, replayed: bool) -> Response:

@@ -315,8 +315,8 @@ async def _demand(engine: AsyncEngine, point: str, request: dict[str, Any]) -> L
     if answer.fault is not None:
         raise answer.fault
     finding = answer.decision.findings[0]
-    more = "".join(f"\n  {one.code}: must hold: {one.message}" for one in answer.decision.findings[1:])
-    raise RefusedError(f"{finding.code}: must hold: {finding.message}{more}", remedy=finding.remedy)
+    more = "".join(f"\n  {one.code}: required: {one.message}" for one in answer.decision.findings[1:])
+    raise RefusedError(f"{finding.code}: required: {finding.message}{more}", remedy=finding.remedy)
 
 
 async def _first(forced: Awaitable[Any], idle: Awaitable[None], *, seconds: float) -> bool:

@@ -33,7 +33,7 @@ from engine.errors import EngineError, Exit, PolicyError
 
 app = typer.Typer(
     name="engine",
-    help="Admission engine: may this happen, and within what limits? Rules are Rego, values are YAML.",
+    help="Policy-as-code admission engine: decides what may run, and within what limits.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -63,7 +63,7 @@ def _tell_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     _: Annotated[
-        bool, typer.Option("--version", help="Show the version and end.", is_eager=True, callback=_tell_version)
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_tell_version)
     ] = False,
 ) -> None:
     """Take the options that stand before the command."""

@@ -16,7 +16,7 @@ from engine.errors import EngineError, Exit
 TOKEN = "ENGINE_TOKEN"  # noqa: S105  (the name of a variable)
 """The token of a person who acts as its principal."""
 
-Reason = Annotated[str | None, typer.Option("--reason", help="Why, for the record: one line.", callback=options.text)]
+Reason = Annotated[str | None, typer.Option("--reason", help="Reason to record; one line.", callback=options.text)]
 
 
 class RefusedError(EngineError):
@@ -62,7 +62,7 @@ def _here(state: Path | None, asked: dict[str, Any], token: str | None) -> dict[
 def _done(decision: dict[str, Any], done: dict[str, Any] | None) -> dict[str, Any]:
     if done is not None:
         return done
-    findings = [f"{one['code']}: must hold: {one['message']}\n  {one['remedy']}" for one in decision["findings"]]
+    findings = [f"{one['code']}: required: {one['message']}\n  {one['remedy']}" for one in decision["findings"]]
     *_, last = findings
     text, _, remedy = last.rpartition("\n  ")
     raise RefusedError("\n".join([*findings[:-1], text]), remedy=remedy)

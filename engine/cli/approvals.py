@@ -17,7 +17,7 @@ from engine.files import shown
 if TYPE_CHECKING:
     from engine.state import ApprovalRow, Store
 
-app = typer.Typer(help="List, show, grant and refuse requests for approval.", no_args_is_help=True)
+app = typer.Typer(help="List, show, grant and refuse approval requests.", no_args_is_help=True)
 
 _RECORDED = 10_000  # the last decisions that asked for an approval at one point
 
@@ -38,18 +38,20 @@ class States(StrEnum):
     USED = "used"
 
 
-How = Annotated[Format, typer.Option("--format", help="How to tell it.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id that the decision gave and `list` shows.")]
+How = Annotated[Format, typer.Option("--format", help="Output format.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Approval id, as printed by the decision or `list`.")]
 
 
 @app.command("list")
 def list_approvals(
-    only: Annotated[States | None, typer.Option("--only", help="Only those in this state.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many, the newest.")] = 50,
+    only: Annotated[States | None, typer.Option("--only", help="Filter by state.")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=100_000, help="Maximum number of rows; newest first.")
+    ] = 50,
     state: options.State = None,
     how: How = Format.TEXT,
 ) -> None:
-    """List requests for approval, newest first."""
+    """List approval requests, newest first."""
     with stores.found(state) as store:
         rows = store.approvals(None if only is None else only.value, limit)
     now = stores.now()
@@ -58,15 +60,15 @@ def list_approvals(
         return
     for row in rows:
         head = f"{row.id}  {_state(row, now):<9} {shown(row.point):<14} until {stores.told(row.expires_at)}"
-        typer.echo(f"{head}  {shown(row.requester or 'nobody named', 256)}")
+        typer.echo(f"{head}  {shown(row.requester or '(unnamed)', 256)}")
         typer.echo(f"      {', '.join(map(shown, row.codes))}")
     if not rows:
-        typer.echo("nothing waits here" if only is States.REQUESTED else "there is no such approval here")
+        typer.echo("no approvals" if only is States.REQUESTED else "no approvals in this state")
 
 
 @app.command("show")
 def show_approval(id_: Id, state: options.State = None, how: How = Format.TEXT) -> None:
-    """Show one request for approval: what is asked, by whom, under which policy, and how to see its input."""
+    """Show an approval request: what it covers, its requester and policy, and how to see its input."""
     with stores.found(state) as store:
         row = _known(store, id_)
     folder, now = options.settings(state).state, stores.now()
@@ -83,7 +85,7 @@ def grant_approval(
     reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
-    """Grant what is asked for: this one request, under this policy, once, in time."""
+    """Grant an approval request. It can be used once, for this request under this policy, until it expires."""
     _resolve(id_, "grant_approval", reason, state)
 
 
@@ -93,7 +95,7 @@ def refuse_approval(
     reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
-    """Refuse what is asked for."""
+    """Refuse an approval request."""
     _resolve(id_, "refuse_approval", reason, state)
 
 
@@ -131,7 +133,7 @@ def _tell(row: ApprovalRow, now: int, asking: list[str], state: Path | None) -> 
     stores.rows(
         {
             "to approve": ", ".join(row.codes),
-            "asked by": row.requester or "nobody named",
+            "asked by": row.requester or "(unnamed)",
             "asked at": stores.told(row.created_at),
             "expires at": stores.told(row.expires_at),
             "input": row.input_digest,

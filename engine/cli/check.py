@@ -40,17 +40,15 @@ class Format(StrEnum):
 
 
 def check(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Source bundles, or folders of them.")],
-    formats: Annotated[
-        list[Format] | None, typer.Option("--format", help="How to tell it; may be given several times.")
-    ] = None,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Source bundles, or folders that contain them.")],
+    formats: Annotated[list[Format] | None, typer.Option("--format", help="Output format; repeatable.")] = None,
     outputs: Annotated[
         list[Path] | None,
-        typer.Option("--output", metavar="FILE", help="Where the first, second … --format goes; else standard output."),
+        typer.Option("--output", metavar="FILE", help="File for the n-th --format (default: standard output)."),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Also tell rules, labels, revisions and limits.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Also print rules, labels, revisions and limits.")] = False,
     digest: Annotated[
-        str | None, typer.Option("--digest", help="Refuse the bundle when it is not the one with this sha256:… digest.")
+        str | None, typer.Option("--digest", help="Expected sha256:… digest; any other bundle is refused.")
     ] = None,
     state: options.State = None,
     policy: options.Policy = None,

@@ -22,7 +22,7 @@ from engine.errors import EngineError, GatherError
 if TYPE_CHECKING:
     from engine.code.result import CodeRun
 
-app = typer.Typer(help="Run generated code in a sandbox; show code, results and logs.", no_args_is_help=True)
+app = typer.Typer(help="Run generated code in a sandbox; show stored code, results and logs.", no_args_is_help=True)
 
 _INTERRUPTED = 130
 """The exit code of a run that Ctrl-C ended, as shells have it."""
@@ -39,28 +39,36 @@ class Format(StrEnum):
 def run_action(
     action: Annotated[
         Path,
-        typer.Argument(metavar="ACTION.json", help="The run: action, request, policy_hints, …; - is standard input."),
+        typer.Argument(
+            metavar="ACTION.json", help="JSON document with action, request, policy_hints, …; - reads standard input."
+        ),
     ],
-    how: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
+    how: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
     principal: options.Principal = None,
     run: options.Run = None,
     approvals: Annotated[
         list[str] | None,
         typer.Option(
-            "--approval", metavar="DECISION=ID", help="An approval that was granted, such as code_execution=ID."
+            "--approval", metavar="DECISION=ID", help="Granted approval, such as code_execution=ID; repeatable."
         ),
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--idempotency-key", metavar="KEY", help="Run once; again gives the same result.")
+        str | None,
+        typer.Option(
+            "--idempotency-key", metavar="KEY", help="Run once per key; repeating it returns the first result."
+        ),
     ] = None,
     repair: Annotated[
         str | None,
         typer.Option(
-            "--repair", metavar="PROGRAM", help="Gets each rejection as JSON on standard input, prints the next action."
+            "--repair",
+            metavar="PROGRAM",
+            help="Program that reads each rejection as JSON on standard input and prints the next action.",
         ),
     ] = None,
     repair_seconds: Annotated[
-        float, typer.Option("--repair-seconds", min=0.1, max=3_600, help="How long PROGRAM may take each time.")
+        float,
+        typer.Option("--repair-seconds", min=0.1, max=3_600, help="Time limit for each run of PROGRAM, in seconds."),
     ] = 120.0,
     state: options.State = None,
     policy: options.Policy = None,
@@ -69,7 +77,7 @@ def run_action(
     release: options.Release = None,
     release_key: options.ReleaseKey = None,
 ) -> None:
-    """Decide on an action, run it in a sandbox, check its output, record all of it.
+    """Decide on an action, run it in a sandbox, check its output and record each step.
 
     The program can read the machine's /usr, but for /usr/local, and no other file. Files that it leaves are kept byte
     for byte or not at all; the answer names each that is not kept, with its reason, and the sandbox that ran.
@@ -103,18 +111,21 @@ def run_action(
 @app.command("show")
 def show_kept(
     digest: Annotated[
-        str, typer.Argument(metavar="DIGEST", help="What a run gave under `stored`: sha256:… or its hex.")
+        str,
+        typer.Argument(
+            metavar="DIGEST", help="Digest listed under `stored` in the result of a run: sha256:… or its hex digits."
+        ),
     ],
     state: options.State = None,
 ) -> None:
-    """Print code, a result or a failure log that was kept, by the digest of its content."""
+    """Print stored code, a result or a failure log by its digest."""
     from adapters.artifact_store import ArtifactStore
     from engine.files import shown
 
     data = ArtifactStore(options.settings(state).state / "artifacts").get(digest)
     if data is None:
         raise GatherError(
-            f"nothing is kept under `{shown(digest, 80)}`",
+            f"nothing is stored under `{shown(digest, 80)}`",
             remedy="take a digest from `stored` of a result or of the record; what is old is removed",
         )
     sys.stdout.buffer.write(data)
@@ -165,7 +176,7 @@ def _text(done: CodeRun) -> str:
     document = done.document
     lines = [document["answer"]] if done.ok else [f"stopped in phase {document['phase']}: {document['stop_reason']}"]
     if done.replayed:
-        lines.append("told again: this idempotency key was used before, and nothing was run")
+        lines.append("replayed: this idempotency key was used before; nothing was run")
     for one in document.get("findings", ()):
         about = f" ({one['subject']})" if one["subject"] else ""
         told = said(one["code"], one["message"])

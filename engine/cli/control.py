@@ -61,16 +61,16 @@ def post(
         if answer.length:  # bytes that were promised and not read
             raise http.client.IncompleteRead(b"", answer.length)
     except (OSError, http.client.HTTPException) as error:
-        reason = (getattr(error, "strerror", None) or "it gave no whole answer").lower()
+        reason = (getattr(error, "strerror", None) or "it sent an incomplete answer").lower()
         raise _silent(where, reason) from error
     finally:
         connection.close()
     try:
         document = json.loads(got)
     except (ValueError, RecursionError) as error:
-        raise _silent(where, "its answer is no JSON") from error
+        raise _silent(where, "its answer is not JSON") from error
     if not isinstance(document, dict):
-        raise _silent(where, "its answer is no object")
+        raise _silent(where, "its answer is not an object")
     return Reply(answer.status, document)
 
 

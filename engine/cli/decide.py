@@ -11,12 +11,12 @@ from engine.cli import options
 
 
 def decide(
-    point: Annotated[str, typer.Argument(help="The decision point, such as source or license.")],
+    point: Annotated[str, typer.Argument(help="Decision point, such as source or license.")],
     request: Annotated[
-        Path | None, typer.Option("-i", "--input", metavar="FILE", help="The request; standard input when absent or -.")
+        Path | None, typer.Option("-i", "--input", metavar="FILE", help="Request as JSON (default: standard input).")
     ] = None,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of the point's requests and end.")
+        bool, typer.Option("--schema", help="Print the JSON Schema of the point's requests and exit.")
     ] = False,
     principal: options.Principal = None,
     run: options.Run = None,

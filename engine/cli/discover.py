@@ -46,14 +46,16 @@ def _below(folder: Path) -> list[Path]:
     for root, folders, files in os.walk(folder, onerror=_refuse):
         for link in (Path(root) / name for name in folders if (Path(root) / name).is_symlink()):
             if os.path.lexists(link / DOCUMENT):
-                typer.echo(f"engine: `{shown(str(link))}` is a link and is not followed; name it by itself", err=True)
+                typer.echo(
+                    f"engine: `{shown(str(link))}` is a link and is not followed; name it on the command line", err=True
+                )
         if DOCUMENT in files or DOCUMENT in folders:
             folders.clear()
             found.append(Path(root))
             continue
         if mistyped := sorted(name for name in files if _looks_like_one(name)):
             raise GatherError(
-                f"`{shown(mistyped[0])}` looks like the document of a source bundle and is none",
+                f"`{shown(mistyped[0])}` looks like a misspelt bundle document",
                 remedy=f"name it {DOCUMENT}",
                 where=Location(shown(root)),
             )
@@ -67,7 +69,7 @@ def _looks_like_one(name: str) -> bool:
 
 def _refuse(error: OSError) -> None:
     raise GatherError(
-        "this folder cannot be listed, so a source bundle in it would be passed over",
+        "this folder cannot be listed, so source bundles in it would be missed",
         remedy="check its permissions, or name the source bundles one by one",
         where=Location(shown(str(error.filename))),
     ) from error

@@ -47,8 +47,8 @@ class _Machine:
 
 
 def doctor(
-    format_: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
-    sandbox: Annotated[bool, typer.Option("--sandbox", help="Try what sandboxes hold here.")] = False,
+    format_: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
+    sandbox: Annotated[bool, typer.Option("--sandbox", help="Probe every sandbox boundary on this machine.")] = False,
     state: options.State = None,
 ) -> None:
     """Say what this machine has: OPA, writable state, sandbox tools. Ends with 4 when `engine check` cannot work.
@@ -90,9 +90,9 @@ def examine(
         try:
             checks.extend(check(machine))
         except Exception as error:  # noqa: BLE001 (a check that breaks is a finding, not the end of the others)
-            detail = f"cannot be found out: {reason(error)}"
+            detail = f"cannot be determined: {reason(error)}"
             checks.append(
-                Check(name, State.FAILED, detail, "mend what stands above first, and report this if it stays", needed)
+                Check(name, State.FAILED, detail, "fix the problems above first; report this if it remains", needed)
             )
     return checks
 
@@ -118,7 +118,7 @@ def _opa(machine: _Machine) -> Iterator[Check]:
 
 
 def _opa_answers(binary: Binary, seconds: float) -> Check:
-    again = "reinstall the package; if that does not help, see whether this machine may run it at all"
+    again = "reinstall the package; if that does not help, check that this machine may execute it"
     try:
         code, said = tried([str(binary.path), "version"], seconds)
     except OSError as error:
@@ -126,7 +126,7 @@ def _opa_answers(binary: Binary, seconds: float) -> Check:
     if code is None:
         return Check("opa answers", State.FAILED, f"says nothing for {seconds:g} seconds", again, needed=True)
     if code != 0 or f"Version: {binary.version}" not in said.splitlines():
-        detail = f"ends with {code} and does not say that it is version {binary.version}"
+        detail = f"ends with {code} and does not report version {binary.version}"
         return Check("opa answers", State.FAILED, detail, again, needed=True)
     return Check(
         "opa answers", State.OK, f"starts with an empty environment and is version {binary.version}", needed=True
@@ -154,7 +154,7 @@ def _lock(machine: _Machine) -> Iterator[Check]:
             break
         time.sleep(0.02)
     if held:
-        detail = f"another engine has held it for {seconds:g} seconds, and a record has one writer"
+        detail = f"another engine has held it for {seconds:g} seconds; a record has one writer"
         do = "end the other engine, ask it instead, or give this one a folder of its own with --state"
         yield Check("record lock", State.FAILED, detail, do, needed=True)
     else:
@@ -176,7 +176,7 @@ def _sockets(_: _Machine) -> Iterator[Check]:
     if len(os.fsencode(base)) > LONGEST_BASE:
         problem = f"{shown(temp)} is too long for the path of a socket"
     elif os.path.lexists(base) and not private(base):
-        problem = f"{shown(base)} is there and not a private folder of this user"
+        problem = f"{shown(base)} exists and is not a private folder of this user"
     else:
         try:
             with (
@@ -230,7 +230,9 @@ def _folder(name: str, folder: Path, do: str, *, needed: bool) -> Check:
             _sync(trial)
     except OSError as error:
         return Check(name, State.FAILED, f"{shown(folder)} cannot be written: {reason(error)}", do, needed)
-    return Check(name, State.OK, f"{shown(folder)}, {'writable' if there else 'will be made at first use'}", "", needed)
+    return Check(
+        name, State.OK, f"{shown(folder)}, {'writable' if there else 'will be created at first use'}", "", needed
+    )
 
 
 def _sync(folder: str) -> None:
@@ -277,11 +279,11 @@ def _text(checks: Sequence[Check], code: Exit) -> str:
     for check in checks:
         lines.append(f"{check.state.value:8} {check.name:16} {clean(check.detail)}")
         if check.do and check.state is not State.OK:
-            lines.append(f"{'':25} do: {clean(check.do)}")
+            lines.append(f"{'':25} fix: {clean(check.do)}")
     broken = ", ".join(_broken(checks))
     end = (
-        f"`engine check` cannot work before this is mended: {broken}"
+        f"`engine check` cannot work until this is fixed: {broken}"
         if broken
-        else "all that `engine check` needs is here"
+        else "everything `engine check` needs is available"
     )
     return "\n".join([*lines, f"{end}; exit {int(code)}"])

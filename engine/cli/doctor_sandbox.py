@@ -132,9 +132,9 @@ def _text(told: list[Told], languages: Mapping[str, str], code: Exit) -> str:
     lines += [f"{name}: {state}" for name, state in languages.items()]
     held = ", ".join(one.backend for one in told if one.holds)
     end = (
-        f"every boundary is held by {held}"
+        f"every boundary is enforced by {held}"
         if held
-        else "no backend holds every boundary: code that asks for them is refused"
+        else "no backend enforces every boundary: code that requires them is refused"
     )
     return "\n".join([*lines, _NOTE, f"{end}; exit {int(code)}"])
 
@@ -154,7 +154,7 @@ def _backend(one: Told) -> list[str]:
 
 
 def _do(one: Told) -> list[str]:
-    return [f"  do: {remedy}" for remedy in one.do]
+    return [f"  fix: {remedy}" for remedy in one.do]
 
 
 def _seen(row: Row) -> str:

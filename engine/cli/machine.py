@@ -85,7 +85,10 @@ def landlock() -> Check:
 
 def cgroups() -> Check:
     """Whether this process may bound the memory and number of all its children together. Raises OSError."""
-    do = "run below a delegated cgroup v2 (systemd: Delegate=yes); until then memory is bounded a process, not a tree"
+    do = (
+        "run below a delegated cgroup v2 (systemd: Delegate=yes);"
+        " until then memory is limited per process, not per process tree"
+    )
     folder = _own_cgroup()
     if folder is None:
         return Check("cgroup v2", State.MISSING, "not mounted, or this process is in none", do)

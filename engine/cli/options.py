@@ -42,44 +42,46 @@ MOST_DAYS = 1_000_000
 
 Principal = Annotated[
     str | None,
-    typer.Option("--principal", metavar="NAME", help="Who asks; else the user who runs this.", callback=text),
+    typer.Option(
+        "--principal", metavar="NAME", help="Principal to decide for (default: the current user).", callback=text
+    ),
 ]
 Run = Annotated[
-    str | None, typer.Option("--run", metavar="ID", help="The run of a pipeline this belongs to.", callback=text)
+    str | None, typer.Option("--run", metavar="ID", help="Id of the pipeline run to record.", callback=text)
 ]
 Approval = Annotated[
     str | None,
-    typer.Option("--approval", metavar="ID", help="An approval that was granted for this request.", callback=text),
+    typer.Option("--approval", metavar="ID", help="Granted approval for this request.", callback=text),
 ]
 State = Annotated[
     Path | None,
     typer.Option(
-        "--state", metavar="DIR", help="Where records live; else $ENGINE_STATE_DIR, else the user's state folder."
+        "--state", metavar="DIR", help="State folder (default: $ENGINE_STATE_DIR, else the user's state folder)."
     ),
 ]
 Policy = Annotated[
-    Path | None, typer.Option("--policy", metavar="DIR", help="Another folder of values instead of policy/.")
+    Path | None, typer.Option("--policy", metavar="DIR", help="Folder of policy values (default: policy/).")
 ]
-Rego = Annotated[Path | None, typer.Option("--rego", metavar="DIR", help="Another folder of rules instead of rego/.")]
+Rego = Annotated[Path | None, typer.Option("--rego", metavar="DIR", help="Folder of Rego rules (default: rego/).")]
 Recipe = Annotated[
-    Path | None, typer.Option("--bundle", metavar="DIR", help="Another recipe instead of bundles/default.")
+    Path | None, typer.Option("--bundle", metavar="DIR", help="Bundle recipe (default: bundles/default).")
 ]
 Values = Annotated[
     list[str] | None,
     typer.Option(
-        "--values", metavar="KEY=VALUE", help="Try another value, such as licenses.licenses.MIT.decision=refuse."
+        "--values", metavar="KEY=VALUE", help="Override a policy value, such as licenses.licenses.MIT.decision=refuse."
     ),
 ]
 Release = Annotated[
     Path | None,
-    typer.Option("--release", metavar="DIR", help="A signed release instead of rules and values from folders."),
+    typer.Option("--release", metavar="DIR", help="Signed release to use in place of the folders of rules and values."),
 ]
 ReleaseKey = Annotated[
-    Path | None, typer.Option("--release-key", metavar="FILE", help="The public key (PEM) it must be signed with.")
+    Path | None, typer.Option("--release-key", metavar="FILE", help="Public key (PEM) that verifies the release.")
 ]
 Now = Annotated[
     str | None,
-    typer.Option("--now", metavar="TIME", help="Decide as if it were this time, such as 2026-11-21T00:00:00Z."),
+    typer.Option("--now", metavar="TIME", help="Time to decide at (default: now), such as 2026-11-21T00:00:00Z."),
 ]
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.settings import Settings
 
 app = typer.Typer(
-    help="Build, show, lint, test, release and activate the policy: rego/ with the values of policy/.",
+    help="Build, show, lint, test, release and activate the policy: rego/ with policy/.",
     no_args_is_help=True,
 )
 
@@ -37,36 +37,36 @@ class Format(StrEnum):
     REGO = "rego"
 
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the release.", show_default=False)]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Release folder.", show_default=False)]
 
 
 @app.command("build")
 def build_policy(
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="DIR", help="Write a release, not yet signed, into this new folder."),
+        typer.Option("--output", metavar="DIR", help="New folder to write an unsigned release to."),
     ] = None,
     sequence: Annotated[
-        int | None, typer.Option("--sequence", min=1, help="The number of the release; each is above the one before.")
+        int | None, typer.Option("--sequence", min=1, help="Release number; must increase with each release.")
     ] = None,
     after: Annotated[
         Path | None,
         typer.Option(
             "--after",
             metavar="DIR",
-            help="The release before it: numbered one above, and each code that is gone since is named.",
+            help="Previous release; sets the number to the next one and lists removed codes.",
         ),
     ] = None,
     now: Annotated[
         str | None,
-        typer.Option("--now", metavar="TIME", help="When the release was built, such as 2026-11-21T00:00:00Z."),
+        typer.Option("--now", metavar="TIME", help="Build time to state in the release, such as 2026-11-21T00:00:00Z."),
     ] = None,
     policy: options.Policy = None,
     rego: options.Rego = None,
     bundle: options.Recipe = None,
     values: options.Values = None,
 ) -> None:
-    """Check rules and values and make the archives that OPA serves; ends with 5 where something is wrong."""
+    """Check rules and values and build the archives that OPA serves. Exits with 5 on any problem."""
     if output is None and (sequence is not None or after is not None):
         raise typer.BadParameter("they number a release: give --output too", param_hint="--sequence, --after")
     if output is not None and (sequence is None) == (after is None):
@@ -90,9 +90,9 @@ def build_policy(
 @app.command("sign")
 def sign_policy(
     folder: Folder,
-    key: Annotated[Path, typer.Option("--key", metavar="PEM", help="The private key: EC, P-256, not encrypted.")],
+    key: Annotated[Path, typer.Option("--key", metavar="PEM", help="Private key: EC P-256, unencrypted PEM.")],
 ) -> None:
-    """Sign a release in its folder, in the place of any signature it has; ends with 5 where it is none."""
+    """Sign a release, replacing its signature. Exits with 5 if the folder is not a release."""
     from engine.opa.binary import find_binary
     from engine.policy_bundle.release import sign_release
 
@@ -104,12 +104,13 @@ def sign_policy(
 @app.command("verify")
 def verify_policy(
     folder: Folder,
-    key: Annotated[Path, typer.Option("--key", metavar="PEM", help="The public key that all must be signed with.")],
+    key: Annotated[Path, typer.Option("--key", metavar="PEM", help="Public key (PEM) that verifies the release.")],
     after: Annotated[
-        Path | None, typer.Option("--after", metavar="DIR", help="Name each code that this release has and it has not.")
+        Path | None,
+        typer.Option("--after", metavar="DIR", help="Previous release; lists the codes that this one no longer has."),
     ] = None,
 ) -> None:
-    """Check that a release is whole and signed with a key; ends with 5 and tells what does not hold."""
+    """Verify that a release is complete and signed with a key. Exits with 5 otherwise, naming the reason."""
     from engine.opa.binary import find_binary
     from engine.policy_bundle.release import verify_release
 
@@ -122,9 +123,9 @@ def verify_policy(
 
 @app.command("activate")
 def activate_policy(reason: acts.Reason = None, state: options.State = None) -> None:
-    """Tell the running server to take the policy that its folders hold now.
+    """Make the running server reload its policy from its folders.
 
-    Ends with 5 when it refuses that policy and keeps the old one, with 4 when no server answers.
+    Exits with 5 if the server refuses the policy and keeps the old one, with 4 if no server answers.
     """
     from engine.cli.control import post
 
@@ -145,14 +146,14 @@ def activate_policy(reason: acts.Reason = None, state: options.State = None) -> 
 
 @app.command("show")
 def show_policy(
-    point: Annotated[str | None, typer.Argument(help="Only this decision point, such as source.")] = None,
-    how: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
+    point: Annotated[str | None, typer.Argument(help="Filter by decision point, such as source.")] = None,
+    how: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
     policy: options.Policy = None,
     rego: options.Rego = None,
     bundle: options.Recipe = None,
     values: options.Values = None,
 ) -> None:
-    """Show every requirement: what must hold, what its finding does, what to do, and where it is written."""
+    """List the requirements with level, code, remedy and file."""
     built, _ = built_policy(policy, rego, bundle, values)
     points = sorted(built.catalogue.points)
     if point is not None and point not in points:
@@ -173,14 +174,16 @@ def lint_policy(
     bundle: options.Recipe = None,
     values: options.Values = None,
 ) -> None:
-    """Tell every problem of rules and values with file, line and remedy; ends with 5 where there is one."""
+    """Report problems in rules and values with file, line and remedy. Exits with 5 if there are any."""
     try:
         built, _ = built_policy(policy, rego, bundle, values, loud=False)
     except PolicyError as error:
         _tell(error.problems)
         raise typer.Exit(Exit.POLICY_INVALID) from error
-    count = sum(len(entries.requirements) for entries in built.catalogue.points.values())
-    typer.echo(f"no problems in {count} requirements of {len(built.catalogue.points)} points")
+    count = len(
+        {(one.file, one.code) for entries in built.catalogue.points.values() for one in entries.requirements.values()}
+    )
+    typer.echo(f"{count} requirements at {len(built.catalogue.points)} points: no problems")
 
 
 @app.command("test")
@@ -190,10 +193,10 @@ def run_policy_tests(
     bundle: options.Recipe = None,
     values: options.Values = None,
     cases: Annotated[
-        Path | None, typer.Option("--cases", metavar="DIR", help="Also run the case files below this folder.")
+        Path | None, typer.Option("--cases", metavar="DIR", help="Also run the case files in this folder.")
     ] = None,
 ) -> None:
-    """Run the tests beside the rules; ends with 5 where one fails, or where no test reaches a line of rego/."""
+    """Run the Rego tests. Exits with 5 if one fails or a line of rego/ is not covered."""
     from engine.opa.command import OpaCommand
     from engine.policy_bundle.testing import run_tests
 
@@ -202,7 +205,7 @@ def run_policy_tests(
     if run.problems:
         _tell(run.problems)
         raise typer.Exit(Exit.POLICY_INVALID)
-    typer.echo(f"{run.passed} tests passed and reach every line of {run.files} files")
+    typer.echo(f"{run.passed} tests passed; 100 % of lines covered in {run.files} files")
     if cases is not None:
         _run_cases(cases, options.settings(policy=policy, rego=rego, recipe=bundle), tuple(values or ()))
 
@@ -227,7 +230,7 @@ def _run_cases(folder: Path, settings: Settings, values: tuple[str, ...]) -> Non
     if found:
         _tell(found)
         raise typer.Exit(Exit.POLICY_INVALID)
-    typer.echo(f"{len(files)} cases give what they want")
+    typer.echo(f"{len(files)} cases passed")
 
 
 def built_policy(
@@ -343,9 +346,9 @@ def _requirement_text(built: PolicyBundle, one: Requirement) -> list[str]:
     asked += ", which must be empty" if one.empty == "required" else ""
     return [
         f"  {one.code}  ({built.level(one.point, one.code)}{', added' if one.added else ''})",
-        f"    must hold   {one.title}",
+        f"    required    {one.title}",
         f"    asked       {asked}",
-        f"    what to do  {one.remedy}",
+        f"    fix         {one.remedy}",
         *([f"    proof       {one.proof}"] if one.proof else []),
         *([f"    labels      {labels}"] if labels else []),
         f"    written in  {built.where(one.file, one.line)}",

@@ -55,16 +55,18 @@ def coverage(
     tools: Annotated[
         Path | None,
         typer.Option(
-            "--tools", metavar="FILE", help="Also look for an entry of each definition in this file (tools/list, JSON)."
+            "--tools", metavar="FILE", help="Also check that each tool of this file (tools/list, JSON) has an entry."
         ),
     ] = None,
     server: Annotated[
-        str | None, typer.Option("--server", metavar="ID", help="The MCP server that these definitions are of.")
+        str | None, typer.Option("--server", metavar="ID", help="MCP server that lists these tools.")
     ] = None,
     since: Since = None,
-    mode: Annotated[Modes | None, typer.Option("--mode", help="Only dry runs, or only the real thing.")] = None,
+    mode: Annotated[
+        Modes | None, typer.Option("--mode", help="Filter by mode: dry runs or enforced decisions.")
+    ] = None,
     state: options.State = None,
-    how: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
+    how: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
     policy: options.Policy = None,
     rego: options.Rego = None,
     bundle: options.Recipe = None,

@@ -18,7 +18,7 @@ from engine.files import shown
 if TYPE_CHECKING:
     from engine.state import PrefixRow
 
-app = typer.Typer(help="List, approve and revoke the beginnings of commands that need no asking.", no_args_is_help=True)
+app = typer.Typer(help="List, approve and revoke command prefixes that run without confirmation.", no_args_is_help=True)
 
 _DAY = 86_400
 _DAYS = 7
@@ -33,15 +33,15 @@ class Format(StrEnum):
 
 @app.command("list")
 def list_prefixes(
-    principal: Annotated[
-        str | None, typer.Option("--principal", metavar="NAME", help="Only those of this one.")
-    ] = None,
-    cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="Only those for this folder.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many, the newest.")] = 50,
+    principal: Annotated[str | None, typer.Option("--principal", metavar="NAME", help="Filter by principal.")] = None,
+    cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="Filter by working folder.")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=100_000, help="Maximum number of rows; newest first.")
+    ] = 50,
     state: options.State = None,
-    how: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
+    how: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
 ) -> None:
-    """List approved beginnings of commands, newest first; also those that expired or were revoked."""
+    """List approved command prefixes, newest first, including expired and revoked ones."""
     with stores.found(state) as store:
         rows = store.prefixes(principal, cwd, limit)
     now = stores.now()
@@ -61,23 +61,25 @@ def list_prefixes(
 def approve_prefix(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="-- WORD…", help="The first words, such as: -- git status", show_default=False),
+        typer.Argument(
+            metavar="-- WORD…", help="First words of the command, such as: -- git status", show_default=False
+        ),
     ],
     principal: Annotated[
-        str, typer.Option("--principal", metavar="NAME", help="Who may run it.", callback=options.name)
+        str, typer.Option("--principal", metavar="NAME", help="Principal that may run it.", callback=options.name)
     ],
-    cwd: Annotated[str, typer.Option("--cwd", metavar="DIR", help="The working folder in which it may be run.")],
-    tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="The tool by which it may be run.")],
+    cwd: Annotated[str, typer.Option("--cwd", metavar="DIR", help="Working folder in which it may run.")],
+    tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="Tool that may run it.")],
     days: Annotated[
-        int, typer.Option("--days", metavar="N", min=1, max=options.MOST_DAYS, help="For how many days it holds.")
+        int, typer.Option("--days", metavar="N", min=1, max=options.MOST_DAYS, help="Lifetime in days.")
     ] = _DAYS,
     reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
-    """Let commands that begin with these words run without asking: for one principal, folder and tool, in time.
+    """Approve a command prefix for one principal, folder and tool until it expires.
 
-    Whole words are compared, as text: no guarantee of what the program then does. Rules still apply, and
-    the approver is another person than the principal.
+    Words are compared as text, which says nothing about what the program does. Rules still apply, and
+    the approver must not be the principal.
     """
     folder, chosen = _folder(cwd), _words(words)
     _tool(tool)
@@ -92,11 +94,11 @@ def approve_prefix(
 
 @app.command("revoke")
 def revoke_prefix(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The id that `approve` told and `list` shows.")],
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Prefix id, as printed by `approve` or `list`.")],
     reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
-    """End an approval at once, also for a running server."""
+    """Revoke a command prefix; takes effect at once, also in a running server."""
     with stores.found(state) as store:
         known = store.prefix(id_) is not None
     if not known:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.record.reader import Selection
     from engine.record.verify import Verification
 
-app = typer.Typer(help="Check, read, hand on and shorten the record of decisions.", no_args_is_help=True)
+app = typer.Typer(help="Verify, show, export and prune the decision record.", no_args_is_help=True)
 
 
 class Format(StrEnum):
@@ -62,7 +62,7 @@ class Exports(StrEnum):
     CSV = "csv"
 
 
-How = Annotated[Format, typer.Option("--format", help="How to tell it.")]
+How = Annotated[Format, typer.Option("--format", help="Output format.")]
 
 _LONG = 4_000  # characters of one row; limits of a large source bundle are cut, --format json has them whole
 
@@ -97,7 +97,9 @@ _TAMPERED = (
 
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="Only from this time on: 2026-11-21T09:30:00Z, or 2h or 7d ago."),
+    typer.Option(
+        "--since", metavar="TIME", help="Start time, such as 2026-11-21T09:30:00Z, or an age, such as 2h or 7d."
+    ),
 ]
 
 
@@ -107,15 +109,15 @@ def verify_record(
     against: Annotated[
         Path | None,
         typer.Option(
-            "--against", metavar="CHECKPOINT", help="A copy of checkpoints/decisions.json that was kept elsewhere."
+            "--against", metavar="CHECKPOINT", help="Copy of checkpoints/decisions.json that was kept elsewhere."
         ),
     ] = None,
     how: How = Format.TEXT,
 ) -> None:
-    """Check every line, segment, signature and source event, and that nothing remembered elsewhere is missing.
+    """Verify lines, segments, signatures and source events, and that nothing is missing.
 
-    Ends with 0; with 1 where only a crash left an unfinished end, which the next start mends; with 4 where
-    something is broken, or the record is older than the engine's state or --against remembers.
+    Exits with 0; with 1 if a crash left a torn tail, which the next start repairs; with 4 if
+    the record is broken, or older than the engine's state or the --against checkpoint.
     """
     from engine.record.verify import verify
     from engine.record_heads import StateHeads
@@ -147,20 +149,26 @@ def show_record(
     state: options.State = None,
     decision_id: Annotated[
         str | None,
-        typer.Option("--decision-id", metavar="ID", help="All about one decision; its first characters will do."),
+        typer.Option(
+            "--decision-id", metavar="ID", help="Show one decision in full; a unique prefix of its id is enough."
+        ),
     ] = None,
-    point: Annotated[str | None, typer.Option("--point", help="Only decisions at this point, such as source.")] = None,
-    outcome: Annotated[Outcomes | None, typer.Option("--outcome", help="Only decisions with this outcome.")] = None,
-    mode: Annotated[Modes | None, typer.Option("--mode", help="Only dry runs, or only the real thing.")] = None,
+    point: Annotated[str | None, typer.Option("--point", help="Filter by decision point, such as source.")] = None,
+    outcome: Annotated[Outcomes | None, typer.Option("--outcome", help="Filter by outcome.")] = None,
+    mode: Annotated[
+        Modes | None, typer.Option("--mode", help="Filter by mode: dry runs or enforced decisions.")
+    ] = None,
     since: Since = None,
-    code: Annotated[str | None, typer.Option("--code", help="Only decisions with a finding of this code.")] = None,
-    principal: Annotated[str | None, typer.Option("--principal", help="Only what this caller asked for.")] = None,
-    trace: Annotated[str | None, typer.Option("--trace", help="Only what belongs to this trace id.")] = None,
-    request_id: Annotated[str | None, typer.Option("--request-id", help="Only this request.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="At most this many, the last ones.")] = 20,
+    code: Annotated[str | None, typer.Option("--code", help="Filter by the code of a finding.")] = None,
+    principal: Annotated[str | None, typer.Option("--principal", help="Filter by caller.")] = None,
+    trace: Annotated[str | None, typer.Option("--trace", help="Filter by trace id.")] = None,
+    request_id: Annotated[str | None, typer.Option("--request-id", help="Filter by request id.")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=100_000, help="Maximum number of entries; the last ones are shown.")
+    ] = 20,
     how: How = Format.TEXT,
 ) -> None:
-    """Show the last decisions, or all about one. Does not check the chain: `engine record verify` does."""
+    """Show the last decisions, or one in full. Does not verify the chain; `engine record verify` does."""
     from engine.points.registry import POINTS
     from engine.record.reader import Filter, select
 
@@ -193,16 +201,18 @@ def show_record(
 @app.command("export")
 def export_record(
     state: options.State = None,
-    how: Annotated[Exports, typer.Option("--format", help="CloudEvents JSON lines, or CSV.")] = Exports.CLOUDEVENTS,
+    how: Annotated[
+        Exports, typer.Option("--format", help="Output format: CloudEvents as JSON lines, or CSV.")
+    ] = Exports.CLOUDEVENTS,
     since: Since = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="Write here, a new file, instead of standard output."),
+        typer.Option("--output", metavar="FILE", help="New file to write to (default: standard output)."),
     ] = None,
 ) -> None:
-    """Write the record for other tools: one CloudEvent a line, or a CSV row a decision.
+    """Export the record for other tools: one CloudEvent per line, or one CSV row per decision.
 
-    Does not check the chain. Cells of CSV that a spreadsheet would run begin with an apostrophe.
+    Does not verify the chain. CSV cells that a spreadsheet would run start with an apostrophe.
     """
     from engine.record.export import cloudevents, csv_rows
     from engine.record.reader import Filter
@@ -233,7 +243,7 @@ def retain_record(
     keep_days: Annotated[
         int,
         typer.Option(
-            "--keep-days", min=0, max=_MOST_DAYS, metavar="N", help="Keep every line that is not older than this."
+            "--keep-days", min=0, max=_MOST_DAYS, metavar="N", help="Age in days up to which every line is kept."
         ),
     ],
     reason: acts.Reason = None,
@@ -245,16 +255,16 @@ def retain_record(
     release_key: options.ReleaseKey = None,
     how: How = Format.TEXT,
 ) -> None:
-    """Remove whole old segments of the record, where point `record` allows it, and record that.
+    """Remove old segments of the record, if decision point `record` allows it, and record the removal.
 
-    It has to be decided under the policy that was in force last: the one of the last enforced decision.
+    Decided under the policy of the last enforced decision.
     """
     from engine.engine import Engine
     from engine.record.layout import LOCK
 
     chosen = options.settings(state_folder(state), policy, rego, bundle, (release, release_key))
     if not (chosen.state / LOCK).exists():
-        typer.echo("nothing to remove: nothing is recorded here yet", err=True)
+        typer.echo("nothing to remove: nothing has been recorded yet", err=True)
         return
     with Engine(chosen) as engine:
         options.tell_recovered(engine)
@@ -265,7 +275,7 @@ def retain_record(
         typer.echo(_json({"keep_days": keep_days, "decision": decision, "removed": done or None}))
     elif answer.decision.findings:
         for finding in answer.decision.findings:
-            typer.echo(f"{finding.code}: must hold: {shown(finding.message)}\n  {finding.remedy}", err=True)
+            typer.echo(f"{finding.code}: required: {shown(finding.message)}\n  {finding.remedy}", err=True)
     elif answer.fault is not None:
         raise answer.fault
     elif not done:
@@ -273,7 +283,7 @@ def retain_record(
     else:
         first, last = done["first"], done["last"]
         segments = f"segment {first}" if first == last else f"segments {first} to {last}"
-        typer.echo(f"removed {segments}: {done['lines']:,} lines, {done['size']:,} bytes; the record tells of it")
+        typer.echo(f"removed {segments}: {done['lines']:,} lines, {done['size']:,} bytes; the removal is recorded")
     raise typer.Exit(answer.exit)
 
 
@@ -316,21 +326,21 @@ def _tell_unreadable(place: Location) -> None:
 
 def _verification_text(found: Verification) -> str:
     if found.ok and found.checkpoint is None:
-        return "nothing is recorded here yet"
+        return "nothing has been recorded yet"
     text = [f"{_head(found)} {found.records:,} records, {found.source_events:,} source events, {found.size:,} bytes"]
     if found.head is not None:
         text.append(f"  last line   {found.removed + found.records:,}, sha256 {found.head}")
     if found.segments > 1:
         text.append(f"  segments    {found.segments:,}")
     if found.anchor is not None:
-        told = f"told by line {found.anchor.retained_by:,}, signed {found.anchor.time}"
+        told = f"by line {found.anchor.retained_by:,}, signed {found.anchor.time}"
         text.append(f"  removed     {found.removed:,} records before these, by retention; {told}")
     if found.checkpoint is not None:
         signed = found.checkpoint
         text.append(f"  checkpoint  line {signed.seq:,}, {signed.time}, signed with key {signed.key}")
     text += [f"  contained   line {seq:,}, as remembered outside the record" for seq in found.contained]
     if found.writing:
-        text.append("  an engine is writing to it now; what it has not finished is not counted")
+        text.append("  an engine is writing to this record; unfinished lines are not counted")
     for broken in found.breaks:
         text += _break_text(broken)
     return "\n".join(text)
@@ -338,8 +348,8 @@ def _verification_text(found: Verification) -> str:
 
 def _head(found: Verification) -> str:
     if found.ok:
-        return "the record holds:"
-    return "the record has an unfinished end; before it:" if found.repairable else "the record is BROKEN; what holds:"
+        return "record intact:"
+    return "record intact up to a torn tail:" if found.repairable else "record BROKEN; intact part:"
 
 
 def _break_text(broken: Break) -> list[str]:
@@ -394,11 +404,11 @@ def _verification_json(found: Verification) -> str:
 
 def _selection_text(selection: Selection, *, detailed: bool) -> str:
     if not selection.entries:
-        return "no such decision is recorded here"
+        return "no matching decision in this record"
     text = [line for entry in selection.entries for line in (_details(entry) if detailed else _summary(entry))]
     hidden = selection.fitting - len(selection.entries)
     if hidden:
-        text.append(f"{hidden:,} earlier {'is' if hidden == 1 else 'are'} not shown; see --limit")
+        text.append(f"{hidden:,} earlier {'entry' if hidden == 1 else 'entries'} not shown; see --limit")
     return "\n".join(text)
 
 
@@ -412,7 +422,7 @@ def _summary(entry: Entry) -> list[str]:
     if body.kind == "result":
         return [f"{body.time}  result of {shown(body.decision_id)}: {shown(body.status)}"]
     if body.kind == "replay":
-        return [f"{body.time}  given again: {shown(body.decision_id)}{_times(body)}"]
+        return [f"{body.time}  replayed: {shown(body.decision_id)}{_times(body)}"]
     if body.kind == "policy":
         return [f"{body.time}  policy {body.outcome}: {_changed(body)}"]
     return [f"{body.time}  {body.kind}: {_cut(body) if body.kind == 'recovery' else _removed(body)}"]
@@ -471,7 +481,7 @@ def _result(entry: Entry, body: ResultRecord) -> list[str]:
 def _replay(entry: Entry, body: ReplayRecord) -> list[str]:
     rows = {"time": body.time, "principal": body.principal, "request": body.request_id, "trace": body.trace}
     return [
-        f"GIVEN AGAIN  {shown(body.decision_id)}",
+        f"REPLAYED  {shown(body.decision_id)}",
         *(f"  {name:<10} {shown(value, _LONG)}" for name, value in rows.items() if value is not None),
         f"  {'record':<10} line {entry.seq:,}",
     ]

@@ -9,7 +9,7 @@ import typer
 
 from engine.cli import options
 
-app = typer.Typer(help="Run programs in a sandbox; install stronger sandboxes.", no_args_is_help=True)
+app = typer.Typer(help="Run programs in a sandbox; install additional sandboxes.", no_args_is_help=True)
 
 
 class Installable(StrEnum):
@@ -25,11 +25,11 @@ def _group() -> None:
 
 @app.command("install")
 def install(
-    name: Annotated[Installable, typer.Argument(help="What to build from its pinned source.", metavar="gvisor")],
+    name: Annotated[Installable, typer.Argument(help="Sandbox to build from its pinned source.", metavar="gvisor")],
 ) -> None:
-    """Build a stronger sandbox from its pinned source into the user's cache, verified before every use.
+    """Build a sandbox from its pinned source into the user's cache. It is verified before every use.
 
-    Nothing uses it until a profile in policy/sandbox.yaml names it and its probe has passed on this machine.
+    It is used once a profile in policy/sandbox.yaml names it and its probe has passed on this machine.
     """
     from engine.sandbox_install import install_gvisor
 

@@ -23,15 +23,21 @@ _INPUT_BYTES = 1 << 20
 
 def run(
     command: Annotated[
-        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]…", help="An executable of policy/sandbox.yaml.")
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]…", help="Executable listed in policy/sandbox.yaml.")
     ],
-    profile: Annotated[str, typer.Option("--profile", metavar="NAME", help="A profile of policy/sandbox.yaml.")],
+    profile: Annotated[str, typer.Option("--profile", metavar="NAME", help="Profile listed in policy/sandbox.yaml.")],
     tighten: Annotated[
         list[str] | None,
-        typer.Option("--tighten", metavar="LIMIT=NUMBER", help="A lower limit, such as wall_seconds=2."),
+        typer.Option("--tighten", metavar="LIMIT=NUMBER", help="Lower a limit, such as wall_seconds=2; repeatable."),
     ] = None,
     stdin: Annotated[
-        Path | None, typer.Option("-i", "--input", metavar="FILE", help="What the program reads; - is standard input.")
+        Path | None,
+        typer.Option(
+            "-i",
+            "--input",
+            metavar="FILE",
+            help="File that the program reads as standard input; - passes on standard input.",
+        ),
     ] = None,
     principal: options.Principal = None,
     approval: options.Approval = None,
@@ -129,7 +135,7 @@ def _amount(text: str) -> tuple[str, Any]:
     except ValueError as error:
         if equals:
             raise typer.BadParameter(f"`{text}` has no number", param_hint="--tighten") from error
-        raise typer.BadParameter(f"`{text}` is no LIMIT=NUMBER", param_hint="--tighten") from error
+        raise typer.BadParameter(f"`{text}` is not LIMIT=NUMBER", param_hint="--tighten") from error
 
 
 def _read(path: Path | None) -> bytes:

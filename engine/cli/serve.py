@@ -30,41 +30,47 @@ def serve(
     host: Annotated[
         str | None,
         typer.Option(
-            "--host", metavar="ADDRESS", help="Where to listen; else $AGENTA_AGENT_RUNNER_HOST, else 127.0.0.1."
+            "--host",
+            metavar="ADDRESS",
+            help="Address to listen on (default: $AGENTA_AGENT_RUNNER_HOST, else 127.0.0.1).",
         ),
     ] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free port.")] = 8642,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="TCP port; 0 takes any free port.")] = 8642,
     names: Annotated[
         list[str] | None,
-        typer.Option(
-            "--server-name", metavar="NAME", help="A further host name that clients use; may be given several times."
-        ),
+        typer.Option("--server-name", metavar="NAME", help="Additional host name that clients use; repeatable."),
     ] = None,
     root: Annotated[
         Path | None,
-        typer.Option("--root", metavar="DIR", help="The folder below which requests may name source bundles."),
+        typer.Option("--root", metavar="DIR", help="Folder in which requests may name source bundles."),
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate chain (PEM) for TLS.")
+        Path | None, typer.Option("--tls-cert", metavar="FILE", help="TLS certificate chain (PEM).")
     ] = None,
-    key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its key (PEM).")] = None,
+    key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="TLS private key (PEM).")] = None,
     client_authority: Annotated[
         Path | None,
         typer.Option(
-            "--tls-client-ca", metavar="FILE", help="Ask every client for a certificate of this authority (PEM)."
+            "--tls-client-ca",
+            metavar="FILE",
+            help="Certificate authority (PEM) that client certificates must be issued by.",
         ),
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option("--log-level", help="What to tell on standard error.")] = LogLevel.INFO,
+    log_level: Annotated[LogLevel, typer.Option("--log-level", help="Log level on standard error.")] = LogLevel.INFO,
     log_detail: Annotated[
         LogDetail,
-        typer.Option("--log-detail", help="payload adds redacted request bodies, where the policy admits that."),
+        typer.Option(
+            "--log-detail", help="Detail of the log; payload adds redacted request bodies, if the policy admits that."
+        ),
     ] = LogDetail.FACTS,
     log_days: Annotated[
         int | None,
-        typer.Option("--log-retention-days", min=0, help="How long a log with payloads is kept; the policy asks."),
+        typer.Option(
+            "--log-retention-days", min=0, help="Days for which you keep a log with payloads; checked by the policy."
+        ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Activate the policy again when its folders change; for development.")
+        bool, typer.Option("--watch", help="Reload the policy when its folders change; for development.")
     ] = False,
     otlp: Annotated[
         str | None,
@@ -77,12 +83,18 @@ def serve(
     ] = None,
     deadline: Annotated[
         float,
-        typer.Option("--deadline", metavar="SECONDS", min=0.05, max=60, help="How long OPA may take for an answer."),
+        typer.Option(
+            "--deadline", metavar="SECONDS", min=0.05, max=60, help="Time limit for an answer of OPA, in seconds."
+        ),
     ] = 5.0,
     warm: Annotated[
         int,
         typer.Option(
-            "--warm-sandboxes", metavar="N", min=0, max=64, help="Sandboxes kept ready for code like the last that ran."
+            "--warm-sandboxes",
+            metavar="N",
+            min=0,
+            max=64,
+            help="Number of warm sandboxes to keep for code like the last that ran.",
         ),
     ] = 0,
     state: options.State = None,
@@ -121,4 +133,4 @@ def serve(
     chosen = options.settings(state, policy, rego, bundle, (release, release_key))
     settings = replace(chosen, root=root or Path(os.devnull), opa=replace(chosen.opa, answer_seconds=deadline))
     settings = replace(settings, warm_sandboxes=warm)
-    raise typer.Exit(run(settings, listen, lambda url: typer.echo(f"engine: answering at {url}", err=True)))
+    raise typer.Exit(run(settings, listen, lambda url: typer.echo(f"engine: listening on {url}", err=True)))

@@ -39,7 +39,7 @@ def found(state: Path | None) -> Iterator[Store]:
     folder = options.settings(state).state
     if not exists(folder):
         raise GatherError(
-            f"nothing is kept in `{shown(str(folder))}` yet",
+            f"`{shown(str(folder))}` has no state yet",
             remedy="name the state folder of the engine with --state, or in ENGINE_STATE_DIR",
         )
     with opened(state) as store:

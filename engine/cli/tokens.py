@@ -16,7 +16,7 @@ from engine.files import shown
 if TYPE_CHECKING:
     from engine.state import TokenRow
 
-app = typer.Typer(help="Issue, list and revoke the tokens that callers present.", no_args_is_help=True)
+app = typer.Typer(help="Issue, list and revoke bearer tokens.", no_args_is_help=True)
 
 _DAY = 86_400
 
@@ -33,29 +33,27 @@ def issue_token(
     principal: Annotated[
         str,
         typer.Option(
-            "--principal", metavar="NAME", help="The principal that the token authenticates.", callback=options.name
+            "--principal", metavar="NAME", help="Principal that the token authenticates.", callback=options.name
         ),
     ],
-    days: Annotated[
-        int, typer.Option("--days", metavar="N", min=1, max=options.MOST_DAYS, help="For how many days it holds.")
-    ],
+    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=options.MOST_DAYS, help="Lifetime in days.")],
     point: Annotated[
         list[str] | None,
-        typer.Option("--point", metavar="POINT", help="A decision point it may ask about; repeat for more."),
+        typer.Option("--point", metavar="POINT", help="Decision point that it may ask; repeatable."),
     ] = None,
     all_points: Annotated[
-        bool, typer.Option("--all-points", help="Every decision point of this engine, but none of a later one.")
+        bool, typer.Option("--all-points", help="All decision points that this version has.")
     ] = False,
     approve: Annotated[
         list[str] | None,
-        typer.Option("--approve", metavar="POINT", help="A decision point at which it may approve; repeat for more."),
+        typer.Option("--approve", metavar="POINT", help="Decision point at which it may approve; repeatable."),
     ] = None,
     reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
-    """Make a token and print it, once, on standard output; only its digest is kept.
+    """Issue a token and print it once; only its digest is stored.
 
-    A token for asking approves nothing, and one for approving at a point approves at no other.
+    A token that may ask cannot approve, and one that approves at a point cannot approve at another.
     """
     points, approves = _points(point or [], all_points, bool(approve)), _named(approve or [])
     from engine.state.tokens import new_token_id
@@ -66,15 +64,15 @@ def issue_token(
     told = [", ".join(points), f"approves at {', '.join(approves)}" if approves else ""]
     head = f"token {issued['id']} for {principal}, {', '.join(filter(None, told))}"
     typer.echo(f"{head}, until {stores.told(issued['expires_at'])}", err=True)
-    typer.echo(f"it is shown only now; to end it: engine tokens revoke {issued['id']}", err=True)
+    typer.echo(f"it is not shown again; to revoke it: engine tokens revoke {issued['id']}", err=True)
 
 
 @app.command("list")
 def list_tokens(
     state: options.State = None,
-    how: Annotated[Format, typer.Option("--format", help="How to tell it.")] = Format.TEXT,
+    how: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TEXT,
 ) -> None:
-    """List every token ever issued here, newest first; never a token itself."""
+    """List all tokens issued here, newest first, without their secrets."""
     with stores.found(state) as store:
         rows = store.tokens()
     now = stores.now()
@@ -83,20 +81,20 @@ def list_tokens(
         return
     for row in rows:
         typer.echo(f"{row.id}  {_state(row, now):<8} until {stores.told(row.expires_at)}  {shown(row.principal, 256)}")
-        typer.echo(f"      {', '.join(map(shown, row.points)) or 'asks about nothing'}")
+        typer.echo(f"      {', '.join(map(shown, row.points)) or 'may ask no point'}")
         if row.approves:
             typer.echo(f"      approves at {', '.join(map(shown, row.approves))}")
     if not rows:
-        typer.echo("no token was issued here")
+        typer.echo("no tokens")
 
 
 @app.command("revoke")
 def revoke_token(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The id that `issue` told and `list` shows.")],
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Token id, as printed by `issue` or `list`.")],
     reason: acts.Reason = None,
     state: options.State = None,
 ) -> None:
-    """End a token at once, also for a running server."""
+    """Revoke a token; takes effect at once, also in a running server."""
     with stores.found(state) as store:
         known = {row.id for row in store.tokens()}
     if id_ not in known:
@@ -110,7 +108,7 @@ def _points(named: list[str], all_points: bool, approves: bool) -> list[str]:
 
     if (all_points and named) or not (all_points or named or approves):
         raise GatherError(
-            "a token is for the points that are named, or for all of them",
+            "--point and --all-points exclude each other",
             remedy="give --point, --all-points or --approve",
         )
     return sorted(POINTS) if all_points else _named(named)

@@ -58,7 +58,7 @@ def as_text(done: Audit, width: int, *, color: bool) -> str:
     lines = []
     for entry in done.entries:
         place = "" if entry.where is None else f" into {entry.where}"
-        lines += ["", f"{entry.about}; to paste{place}, once somebody has read what the tools do:", ""]
+        lines += ["", f"{entry.about}; paste this{place} after reviewing what the tools do:", ""]
         lines += [f"  {line}" for line in entry.text.split("\n")]
     return text + "".join(f"{line}\n" for line in lines)
 

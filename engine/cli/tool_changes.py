@@ -202,7 +202,7 @@ def _prefix(case: Case) -> Iterator[Change]:
     open_ = (case.explanation.get("uncovered") or {}).get("destinations", ())
     words = [one["word"]["index"] for one in case.document["destinations"] if "word" in one and one["id"] in open_]
     command = f"{head} --tool {case.tool} -- {shlex.join(commands[0][: max([1, *words]) + 1])}"
-    yield Change(f"let somebody else approve the beginning of the command, for this principal and folder:\n{command}")
+    yield Change(f"have another person approve the command prefix for this principal and folder:\n{command}")
 
 
 def _type(case: Case, finding: Finding) -> Iterator[Change]:
@@ -222,7 +222,7 @@ def _definition(case: Case, finding: Finding) -> Iterator[Change]:
     stated = case.document.get("definition")
     if isinstance(stated, dict):
         where = case.values.where("tools", "tools", case.tool, "definition")
-        yield Change(f"once somebody has read the new definition, pin it: definition: {stated['digest']}", where)
+        yield Change(f"after reviewing the new definition, pin it: definition: {stated['digest']}", where)
 
 
 def pasted(tool: str, arguments: list[str], definition: str = "none") -> str:

@@ -20,7 +20,7 @@ def listing(file: Path) -> Listing:
         return listing_of(content(file))
     except UnreadableDefinitionError as error:
         raise GatherError(
-            f"this is no list of tools: {error}",
+            f"this is not a list of tools: {error}",
             remedy="give the result of tools/list, or a list of definitions, as JSON",
             where=Location(str(file)),
         ) from error

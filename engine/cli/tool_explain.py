@@ -50,7 +50,7 @@ def as_text(told: Told, width: int, *, color: bool) -> str:
     if told.case is not None:
         lines += ["", *_matched(told.case)]
     if told.changes:
-        lines += ["", "what would have to change, as far as can be told now; explain it again after an edit:", ""]
+        lines += ["", "possible changes; run `engine tools explain` again after each:", ""]
         for change in told.changes:
             lines += _change(change)
     return "\n".join(lines) + "\n"
@@ -74,7 +74,7 @@ def _change(change: Change) -> Iterator[str]:
 def _matched(case: Case) -> Iterator[str]:
     values, said = case.values, case.explanation
     stated = case.document["asked"]
-    yield "what says so:"
+    yield "deciding values:"
     entry = values.policy.row(("tools", "tools", case.tool))
     title = entry.value["title"] if entry.value is not None else "has no entry, so it is hidden and refused"
     yield _row("tool", f"{case.tool}: {title}", entry.where)

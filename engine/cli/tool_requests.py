@@ -14,11 +14,11 @@ from engine.files import shown
 
 ToolPolicy = Annotated[
     str | None,
-    typer.Option("--tool-policy", metavar="NAME", help="The policy of policy/tools.yaml that the agent is under."),
+    typer.Option("--tool-policy", metavar="NAME", help="The agent's tool policy in policy/tools.yaml."),
 ]
-Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="The profile that the agent has.")]
+Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="The agent's profile.")]
 WorkingFolder = Annotated[
-    str | None, typer.Option("--cwd", metavar="DIR", help="The working folder of the call, an absolute path.")
+    str | None, typer.Option("--cwd", metavar="DIR", help="Working folder of the call, as an absolute path.")
 ]
 Input = Annotated[
     Path | None,
@@ -26,7 +26,7 @@ Input = Annotated[
         "-i",
         "--input",
         metavar="FILE",
-        help="The call, as OpenAI, Anthropic, MCP or this engine write it; - is standard input.",
+        help="Call in OpenAI, Anthropic, MCP or engine format; - reads standard input.",
     ),
 ]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.flow import Answer
 
 app = typer.Typer(
-    help="List tools, explain and decide their calls, audit a server's tools, approve commands.", no_args_is_help=True
+    help="List tools, explain and decide calls, audit an MCP server's tools, approve commands.", no_args_is_help=True
 )
 app.add_typer(prefixes.app, name="prefixes")
 
@@ -32,7 +32,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-How = Annotated[Format, typer.Option("--format", help="How to tell it.")]
+How = Annotated[Format, typer.Option("--format", help="Output format.")]
 
 
 @app.command("list")
@@ -47,9 +47,9 @@ def list_tools(
     bundle: options.Recipe = None,
     values: options.Values = None,
 ) -> None:
-    """List every tool: whether an agent sees it, what would happen to a call by name, and which value says so.
+    """List tools: whether an agent sees each, what happens to a call, and which policy value says so.
 
-    Recorded as a dry run. Without --tool-policy as for an agent that states none: nothing is visible.
+    Recorded as a dry run. Without --tool-policy, the agent has none and sees nothing.
     """
     from engine.cli.tool_list import as_json, as_text, listing
 
@@ -60,7 +60,7 @@ def list_tools(
 
 @app.command("explain")
 def explain_tool(
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool, as agents call it.")],
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool name, as agents call it.")],
     call: asked.Input = None,
     tool_policy: asked.ToolPolicy = None,
     profile: asked.Profile = None,
@@ -74,9 +74,9 @@ def explain_tool(
     values: options.Values = None,
     now: options.Now = None,
 ) -> None:
-    """Say why an agent can, or cannot, call a tool with these arguments, and what would have to change.
+    """Explain why an agent can or cannot call a tool with these arguments, and what would change that.
 
-    Without a call, one without arguments. Recorded as a dry run; ends with the exit code of the decision.
+    Without CALL, the call has no arguments. Recorded as a dry run. Exits with the code of the decision.
     """
     from engine.cli.tool_explain import as_json, as_text, explained
 
@@ -107,10 +107,10 @@ def call_tool(
     release: options.Release = None,
     release_key: options.ReleaseKey = None,
 ) -> None:
-    """Decide a call, for real: recorded as `enforce`, and an approval is used up. It runs no tool.
+    """Decide a call without running the tool. Recorded as `enforce`; uses up an approval.
 
-    The call is read from standard input where no file is named. A confirm gives the id of an approval that
-    `engine approvals grant` grants; ask again with --approval.
+    Reads the call from standard input if no file is named. A confirm prints the id of an approval, which
+    `engine approvals grant` grants; then repeat the call with --approval.
     """
     from engine.cli.tool_explain import as_json, as_text, explained
 
@@ -131,10 +131,10 @@ def call_tool(
 
 @app.command("audit")
 def audit_tools(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The server's tools/list result, or a list, as JSON.")],
-    server: Annotated[
-        str, typer.Option("--server", metavar="ID", help="The id of the server, as policy/mcp.yaml has it.")
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The server's tools/list result, or a list of tools, as JSON.")
     ],
+    server: Annotated[str, typer.Option("--server", metavar="ID", help="Server id in policy/mcp.yaml.")],
     state: options.State = None,
     how: How = Format.TEXT,
     policy: options.Policy = None,
@@ -142,10 +142,10 @@ def audit_tools(
     bundle: options.Recipe = None,
     values: options.Values = None,
 ) -> None:
-    """Audit the tools that an MCP server lists: without an entry, changed, or said to be more dangerous.
+    """Audit the tools that an MCP server lists: new, changed, or marked more dangerous by the server.
 
-    Gives an entry to paste for each that is new. Recorded as a dry run; ends with 0, or 1 where something is
-    to be looked at.
+    Prints an entry to paste for each new tool. Recorded as a dry run. Exits with 1 if anything needs
+    attention.
     """
     from engine.cli.tool_audit import as_json, as_text, audit
 

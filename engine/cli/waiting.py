@@ -11,7 +11,7 @@ _FIRST, _EVERY = 2.0, 1.0
 
 def sandbox_tried(what: str, _done: int, _of: int) -> None:
     """Tell who waits for a sandbox that it is tried first; whatever else an engine reports goes by too fast."""
-    if what.startswith("trying the sandbox"):
+    if what.startswith("probing the sandbox"):
         with suppress(OSError):  # nobody listens: no reason to stop
             sys.stderr.write(f"engine: {what}: seconds, and then not for a day\n")
             sys.stderr.flush()

@@ -229,7 +229,11 @@ def _contract(parts: Parts, role: str) -> str:
 
 def internal(error: BaseException | None) -> EngineError:
     """A fault of ours."""
-    what = "the run lost its way" if error is None else f"an unexpected {type(error).__name__} stopped the run"
+    what = (
+        "the run ended in an unexpected state"
+        if error is None
+        else f"an unexpected {type(error).__name__} stopped the run"
+    )
     fault = EngineError(what, remedy="this is a fault of the engine: report it with the run id")
     fault.__cause__ = error
     return fault

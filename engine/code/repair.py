@@ -28,7 +28,7 @@ _REPAIRABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """What whoever repairs is told: why it stopped, what must hold and does not, and one line of what was printed."""
+    """Input of a repair: the stop reason, the requirements that do not hold, and one line of the output."""
 
     attempt: int
     stop_reason: str

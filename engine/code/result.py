@@ -66,7 +66,7 @@ def succeeded(run_id: str, told: Mapping[str, Any], story: Story, more: Mapping[
 
 
 def findings(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """What must hold and does not, by the decisions that refused: for people, and for whoever repairs the code."""
+    """The requirements that do not hold, from the decisions that refused: for people, and for repairs of the code."""
     return [
         {"point": answer.decision.point, **finding.model_dump(mode="json")}
         for answer in answers

@@ -29,7 +29,7 @@ from engine.settings import OpaLimits
 
 
 class Supervisor(Generic[PolicyT]):
-    """The OPA that is asked now, and what keeps it so. Safe to share between threads and event loops.
+    """Owns the current OPA process: restarts it, swaps policies. Safe to share between threads and event loops.
 
         generation = supervisor.acquire()
         try:

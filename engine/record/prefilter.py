@@ -1,4 +1,4 @@
-"""Says of JSON text, in a few microseconds, that redaction would find nothing in it; when in doubt, says nothing.
+"""Fast conservative check: true only if redaction would change nothing in this JSON text.
 
 Whatever the walk over the values (redaction.py) would replace, this must not call clean. Each step is therefore
 a necessary condition of one kind of finding, and what makes reasoning about text hard is left to the walk: a

@@ -121,7 +121,7 @@ class Sandboxes:
 
     def _again(self, name: str, entry: Registered, machine: str, now: int) -> Tried:
         self._retry[name] = now + RETRY_SECONDS
-        self._progress(f"trying the sandbox {name}", 0, 0)
+        self._progress(f"probing the sandbox {name}", 0, 0)
         try:
             result = cache.Result(backend=name, subject=machine, probed_at=now, rows=entry.probe())
         except (EngineError, OSError) as error:

@@ -106,7 +106,7 @@ def test_acts_of_the_command_line_are_lines_of_the_running_server(own: Serving, 
     assert run(command, own, "tokens", "revoke", issued.stdout[4:12], "--reason", "leaked").code == 0
     assert own.ask("POST", "/v1/decide/license", ALLOWED, token).status == 401
     refused = run(command, own, "tokens", "issue", "--principal", "pipeline", "--days", "999", "--point", "license")
-    assert (refused.code, "token_too_long: must hold" in refused.stderr) == (1, True)
+    assert (refused.code, "token_too_long: required" in refused.stderr) == (1, True)
     wanted = ("--principal", "agent-7", "--cwd", "/work", "--tool", "shell", "--", "git")
     state = ("--state", own.state)
     assert command("tools", "prefixes", "approve", *state, *wanted).code == 0

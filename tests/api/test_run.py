@@ -260,7 +260,7 @@ def test_nothing_of_a_run_to_another_runner_is_looked_at(front: Gate, rest: dict
     assert (reply.status, reply.json["ok"]) == (200, False)
     assert [finding["code"] for finding in reply.json["decision"]["findings"]] == ["uri_not_allowlisted"]
     assert reply.json["decision"]["point"] == "runner_uri"
-    assert reply.json["error"].startswith("uri_not_allowlisted: must hold: ")
+    assert reply.json["error"].startswith("uri_not_allowlisted: required: ")
     assert front.recorded(name) == [("decision", "runner_uri")]
     here = front.run({**rest, "agent": {"harness": "pi_core"}}, X_Request_ID=f"{name}-here")  # the control
     assert [point for _, point in front.recorded(f"{name}-here")][:2] == ["runner_uri", "runner_request"]
@@ -326,7 +326,7 @@ def test_the_answer_of_the_runner_comes_back_as_it_is(front: Gate) -> None:
             "a restricted network is not supported on the local backend",
         ),
         ({"sandboxPermission": {"filesystem": "off"}}, "a file system boundary is not supported by this backend"),
-        ({"agent": {"harness": "nobody"}}, "harness_not_admitted: must hold: The harness of the run is one we admit"),
+        ({"agent": {"harness": "nobody"}}, "harness_not_admitted: required: The harness of the run is admitted"),
     ],
     ids=["stdio", "stdio_in_camel_case", "code", "network", "filesystem", "harness"],
 )

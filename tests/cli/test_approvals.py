@@ -72,7 +72,7 @@ def test_what_waits_is_listed_newest_first(command: Command, store: Store) -> No
     assert text.code == 0
     words = (rows[0].id, "refused", "requested", "expired", "pipeline-2", "license_review_required")
     assert all(word in text.stdout for word in words)
-    assert "there is no such approval here" in command("approvals", "list", "--only", "used").stdout
+    assert "no approvals in this state" in command("approvals", "list", "--only", "used").stdout
 
 
 def test_a_time_without_a_date_is_shown(command: Command, store: Store) -> None:
@@ -116,7 +116,7 @@ def test_an_approval_is_granted_by_the_user_of_the_system(command: Command, stor
 def test_an_approval_is_refused_with_a_reason(command: Command, store: Store) -> None:
     row = ask(store)
     unexplained = command("approvals", "refuse", row.id)
-    assert (unexplained.code, "reason_missing: must hold" in unexplained.stderr) == (1, True)
+    assert (unexplained.code, "reason_missing: required" in unexplained.stderr) == (1, True)
     for reason in ("", " ", "x" * 1001, "two\nlines", "\udcff"):  # of the request, and not of the policy
         assert command("approvals", "refuse", row.id, "--reason", reason).code == 2
     assert store.approval(row.id) == row
@@ -150,7 +150,7 @@ def test_a_token_approves_at_the_points_of_its_scope_only(
     for arguments in (["grant", row.id], ["refuse", row.id, "--reason", "no"]):
         run = command("approvals", *arguments, env={"ENGINE_TOKEN": token.text})
         assert (run.code, run.stdout) == (1, "")
-        assert "act_out_of_scope: must hold: " in run.stderr
+        assert "act_out_of_scope: required: " in run.stderr
     assert store.approval(row.id) == row
 
 
@@ -175,7 +175,7 @@ def test_the_requester_is_refused_at_once_and_may_withdraw(command: Command, sto
     row = ask(store, requester=ME)
     run = command("approvals", "grant", row.id)
     assert (run.code, run.stdout) == (1, "")
-    assert "approver_is_requester: must hold: The approver is another person than the requester" in run.stderr
+    assert "approver_is_requester: required: The approver is not the requester" in run.stderr
     assert store.approval(row.id) == row
     assert command("approvals", "refuse", row.id, "--reason", "not needed").code == 0
     assert command("approvals", "grant", ask(store, requester=f"{ME}2").id).code == 0  # the control: an exact name
@@ -193,7 +193,7 @@ def test_a_requester_without_a_name_is_approved_as_the_values_say(command: Comma
     assert command("approvals", "grant", loopback.id).code == 0
     shared = ask(store, requester=None, requester_via="shared_token", point="license")
     run = command("approvals", "grant", shared.id)
-    assert (run.code, "a caller without a name asks with a token" in run.stderr) == (1, True)
+    assert (run.code, "callers without a name need a token" in run.stderr) == (1, True)
     assert command("approvals", "refuse", shared.id, "--reason", "no").code == 0
 
 
@@ -226,11 +226,11 @@ def test_a_program_with_the_engine_inside_takes_the_acts_of_the_command_line(com
         assert (granted.code, granted.stdout) == (0, f"granted by {ME}: {asked.id}\n")
         assert ask_again(agent, asked.id).outcome == "allow"
         refused = command("approvals", "grant", own.id)
-        assert (refused.code, "approver_is_requester: must hold" in refused.stderr) == (1, True)
+        assert (refused.code, "approver_is_requester: required" in refused.stderr) == (1, True)
         issue = ("tokens", "issue", "--principal", "lee", "--days", "1", "--approve", "source")
         lee = {"ENGINE_TOKEN": command(*issue).stdout.strip()}
         elsewhere = command("approvals", "grant", own.id, env=lee)
-        assert (elsewhere.code, "act_out_of_scope: must hold" in elsewhere.stderr) == (1, True)
+        assert (elsewhere.code, "act_out_of_scope: required" in elsewhere.stderr) == (1, True)
         assert command("approvals", "grant", own.id, env={"ENGINE_TOKEN": "aet_none"}).code == 1
         socket = command.state / CONTROL
         assert (socket.stat().st_mode & 0o777, socket.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -263,7 +263,7 @@ def test_a_server_is_not_started_below_a_root_that_is_no_folder(command: Command
 def test_what_is_closed_is_not_decided_again(command: Command, store: Store) -> None:
     row, late = ask(store), expired(store)
     assert command("approvals", "grant", row.id).code == 0
-    for id_, word in ((row.id, "approval_resolved: must hold"), (late.id, "approval_overdue: must hold")):
+    for id_, word in ((row.id, "approval_resolved: required"), (late.id, "approval_overdue: required")):
         for arguments in (["grant", id_], ["refuse", id_, "--reason", "no"]):
             run = command("approvals", *arguments)
             assert (run.code, run.stdout) == (1, "")
@@ -286,7 +286,7 @@ def test_a_state_that_is_missing_or_spoiled_is_told(command: Command) -> None:
     for arguments in commands:
         run = command("approvals", *arguments)
         assert (run.code, run.stdout) == (2, "")
-        assert "nothing is kept" in run.stderr
+        assert "has no state yet" in run.stderr
     assert not command.state.exists()
     command.state.mkdir(mode=0o700)
     (command.state / "state.sqlite3").touch(mode=0o600)

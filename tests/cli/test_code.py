@@ -162,7 +162,7 @@ def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(command
 def test_a_repeated_key_is_told_again(command: Command) -> None:
     first, again = (command("code", "run", GOLDEN, "--idempotency-key", "k-1") for _ in range(2))
     assert (first.code, again.code) == (0, 0)
-    assert "told again" in again.stdout
+    assert "replayed" in again.stdout
     assert "running in the sandbox" not in again.stderr
 
 
@@ -196,4 +196,4 @@ def test_what_is_not_kept_is_told(command: Command) -> None:
     for unknown in ("sha256:" + "0" * 64, "x", "../../etc/passwd"):
         done = command("code", "show", unknown)
         assert (done.code, done.stdout) == (2, "")
-        assert "nothing is kept under" in done.stderr
+        assert "nothing is stored under" in done.stderr

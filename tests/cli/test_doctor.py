@@ -75,7 +75,7 @@ def test_text_says_the_same_and_nothing_stays_behind(
 ) -> None:
     assert run(settings) is Exit.ALLOW
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "all that `engine check` needs is here; exit 0"
+    assert lines[-1] == "everything `engine check` needs is available; exit 0"
     assert [line[9:25].strip() for line in lines[:-1] if line[:8].strip()] == [*ORDER[0], *ORDER[1]]
     assert [*tmp_path.iterdir()] == []
 
@@ -103,9 +103,9 @@ def test_text_of_a_machine_without_anything(
     ("text", "detail"),
     [
         ("exit 1", "ends with 1"),
-        ("echo Version: 1.22.20", "does not say that it is version 1.22.2"),
+        ("echo Version: 1.22.20", "does not report version 1.22.2"),
         ("sleep 60 & sleep 60", "says nothing for 0.3 seconds"),
-        ("head -c 9000000 /dev/zero", "does not say"),
+        ("head -c 9000000 /dev/zero", "does not report"),
         ("kill -9 $$", "ends with -9"),
     ],
     ids=["fails", "other_version", "hangs", "floods", "dies"],
@@ -153,7 +153,7 @@ def test_installed_copy_with_a_broken_opa_ends_with_4(tmp_path: Path, fault: str
     assert done.stderr == ""
     reason = "is not the file that was built" if fault == "replaced" else "is missing or cannot be read"
     assert f"failed   opa              the bundled OPA {reason}" in done.stdout
-    assert done.stdout.splitlines()[-1] == "`engine check` cannot work before this is mended: opa; exit 4"
+    assert done.stdout.splitlines()[-1] == "`engine check` cannot work until this is fixed: opa; exit 4"
 
 
 def test_existing_state_is_tried_and_left_as_it_was(settings: Settings) -> None:
@@ -251,7 +251,7 @@ def test_check_that_breaks_does_not_end_the_others(settings: Settings) -> None:
 
     found = by_name(examine(settings, broken))
     assert found["opa"] == Check(
-        "opa", State.FAILED, "cannot be found out: ZeroDivisionError", found["opa"].do, needed=True
+        "opa", State.FAILED, "cannot be determined: ZeroDivisionError", found["opa"].do, needed=True
     )
     assert "cgroup v2" in found
 

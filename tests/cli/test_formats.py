@@ -399,7 +399,7 @@ def test_github_escapes_what_would_end_a_property_or_a_command() -> None:
     item = replace(found("a,b:c%"), where=Location("dir,x:y/100%.yaml", 3))
     (line,) = told("github", [reported(item)]).splitlines()
     assert line.startswith("::error file=dir%2Cx%3Ay/100%25.yaml,line=3,title=a%2Cb%3Ac%25::records/contacts-2: ")
-    assert "%0Ado: " in line
+    assert "%0Afix: " in line
 
 
 def test_github_tells_the_first_findings_and_counts_the_rest() -> None:

@@ -132,7 +132,7 @@ def test_what_the_policy_does_not_admit_is_not_approved(command: Command, option
     bound = ("--principal", "agent-7", "--cwd", "/work", "--tool", "shell", *options)
     run = command("tools", "prefixes", "approve", *bound, "--", "git", "status")
     assert (run.code, run.stdout) == (1, "")
-    assert f"{code}: must hold: " in run.stderr
+    assert f"{code}: required: " in run.stderr
     assert kept(command) == ()
     assert [line["outcome"] for line in decisions(command.state)] == ["deny"]
 

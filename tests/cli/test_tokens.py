@@ -100,7 +100,7 @@ def test_what_the_policy_does_not_admit_is_refused_and_recorded(
 ) -> None:
     run = issue(command, "--point", "source", *options)
     assert (run.code, run.stdout) == (1, "")
-    assert f"{code}: must hold: " in run.stderr
+    assert f"{code}: required: " in run.stderr
     (line,) = decisions(command.state)
     assert (line["outcome"], [one["code"] for one in line["findings"]]) == ("deny", [code])
     store = open_store(command.state)

@@ -270,7 +270,7 @@ def test_what_it_says_helps(tools: Tools, policy: Path) -> None:
 def test_an_approved_beginning_that_it_suggests_helps(tools: Tools, command: Command) -> None:
     call = own("shell", command=["git", "status", "--short"])
     told = tools("explain", "shell", *AGENT, "--format", "json", call=call).json["changes"]
-    (change,) = [one for one in told if "approve the beginning" in one["text"]]
+    (change,) = [one for one in told if "approve the command prefix" in one["text"]]
     words = change["text"].split("\n")[1].split()
     assert words[:4] == ["engine", "tools", "prefixes", "approve"]
     assert command(*words[1:]).code == 0
@@ -300,7 +300,7 @@ def test_without_a_call_it_is_one_without_arguments(tools: Tools, command: Comma
     run = tools("explain", "http_get", *AGENT)
     assert run.code == 0
     assert "<- this one matched" in run.stdout
-    assert "what would have to change" not in run.stdout
+    assert "possible changes" not in run.stdout
     assert [(line["point"], line["mode"]) for line in decisions(command.state)] == [("tool_call", "check")]
 
 

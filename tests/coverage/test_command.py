@@ -93,7 +93,7 @@ def test_without_a_record_the_values_are_still_told(command: Command, folder: Pa
         (["--state", "nowhere"], 2, "there is no state folder"),
         (["--since", "yesterday"], 2, "--since"),
         (["--tools", "nowhere.json"], 2, "cannot read"),
-        (["--tools", "policy/levels.yaml"], 2, "no list of tools"),
+        (["--tools", "policy/levels.yaml"], 2, "not a list of tools"),
         (["--rego", "nowhere"], 5, "there is no folder of rules"),
     ],
     ids=str,

@@ -84,8 +84,8 @@ def test_the_words_of_the_default_say_what_a_prefix_is_not(runner: Runner) -> No
     assert policy is not None
     for code in ("denied_by_default", "confirmation_by_default"):
         words = " ".join(policy.catalogue.points["tool_call"].requirements[code].description.split())
-        assert "A prefix compares the text of the arguments only" in words
-        assert "no guarantee about the program that the system will run" in words
+        assert "Prefixes compare the text of the arguments only" in words
+        assert "guarantee nothing about the program that runs" in words
 
 
 def test_why_a_call_is_decided_as_it_is(runner: Runner) -> None:

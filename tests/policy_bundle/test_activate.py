@@ -116,7 +116,7 @@ def test_an_answer_that_is_none(body: bytes, tmp_path: Path) -> None:
 
 
 def test_half_an_answer(tmp_path: Path) -> None:
-    with server(tmp_path, 200, b'{"rules":', length=100), pytest.raises(EngineError, match="no whole answer"):
+    with server(tmp_path, 200, b'{"rules":', length=100), pytest.raises(EngineError, match="an incomplete answer"):
         post(tmp_path, "/v1/policy/activate")
 
 

@@ -66,7 +66,7 @@ def test_lint_of_a_wrong_override() -> None:
 def test_lint_without_problems() -> None:
     result = run("lint")
     assert result.exit_code == 0
-    assert result.stdout.startswith("no problems in ")
+    assert result.stdout.endswith(": no problems\n")
 
 
 def test_show_prints_every_proof() -> None:
@@ -90,8 +90,8 @@ def test_show_as_text() -> None:
     assert result.exit_code == 0
     assert "license_incompatible  (deny)" in result.stdout
     assert "license_review_required  (confirm)" in result.stdout
-    assert "must hold   " in result.stdout
-    assert "what to do  " in result.stdout
+    assert "required    " in result.stdout
+    assert "fix         " in result.stdout
     assert "requirements/license/license.rego:" in result.stdout
     assert "source:" not in result.stdout
 

@@ -184,7 +184,7 @@ ORDINARY = [
     "ACCOUNT",
     "hf_datasets",
     "npm_config",
-    "must hold: the licence of every record is one we admit",
+    "required: the licence of every record is one we admit",
     "Replace the record, or ask compliance to decide on its licence in policy/licenses.yaml",
 ]
 

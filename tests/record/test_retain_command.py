@@ -93,7 +93,7 @@ def test_below_the_fewest_days_nothing_is_removed(
     refused = retain(state, policy, 29, "--format", "json")
     assert (refused.exit_code, codes(refused)) == (1, ["retention_below_floor"])
     assert (verify(state).ok, verify(state).removed) == (True, 0)
-    assert "retention_below_floor: must hold: " in retain(state, policy, 29).stderr
+    assert "retention_below_floor: required: " in retain(state, policy, 29).stderr
 
 
 def test_a_folder_of_values_that_was_not_in_force_decides_nothing(

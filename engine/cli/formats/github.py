@@ -36,7 +36,7 @@ def _commands(report: Report, context: Context) -> Iterator[str]:
     for item in shown:
         yield _finding(report, answer, item, context)
     if len(found) > len(shown):
-        more = f"{len(found) - len(shown):,} more findings; --explain tells them all"
+        more = f"{len(found) - len(shown):,} more findings; --explain shows all"
         yield _command(level, None, answer.value, f"{_name(report)}: {more}", context)
     elif not found or answer is Kind.ALLOW:
         yield _command(level, None, answer.value, f"{_name(report)}{_mode(report)}", context)
@@ -47,7 +47,7 @@ def _finding(report: Report, answer: Kind, item: Explained, context: Context) ->
     level = "error" if answer.undecided else _LEVELS[finding.level.value]
     title = f"{answer.value}: {finding.code}" if answer.undecided else finding.code
     subject = f"{_name(report)} {WHOLE}" if finding.subject is None else clean(finding.subject)
-    message = f"{subject}: {claim(item)}\ndo: {clean(finding.remedy)}{_mode(report)}"
+    message = f"{subject}: {claim(item)}\nfix: {clean(finding.remedy)}{_mode(report)}"
     return _command(level, item.where, title, message, context)
 
 

@@ -1,6 +1,6 @@
 """Decisions as JUnit XML: a suite a request, a test case a subject and one for the whole.
 
-What must hold and does not is a failure, also when a person could still approve it; an engine
+What is required and does not hold is a failure, also when a person could still approve it; an engine
 that could not decide is an error, and then the subjects are skipped, not passed.
 """
 
@@ -105,7 +105,7 @@ def _told(case: ET.Element, tag: str, word: str, message: str, items: list[Expla
 def _text(items: list[Explained]) -> str:
     return "".join(
         f"\n{item.finding.level.value} {clean(item.finding.code)}: {claim(item)}"
-        f"{_at(item.where)}\n  do: {clean(item.finding.remedy)}\n"
+        f"{_at(item.where)}\n  fix: {clean(item.finding.remedy)}\n"
         for item in items
     )
 

@@ -97,7 +97,7 @@ def _results(report: Report, index: dict[str, int], context: Context) -> Iterato
             "ruleId": finding.code,
             "ruleIndex": index[finding.code],
             "level": _LEVELS[finding.level.value],
-            "message": _text(f"{subject}: {claim(item)}. do: {clean(finding.remedy)}"),
+            "message": _text(f"{subject}: {claim(item)}. fix: {clean(finding.remedy)}"),
             "locations": [_location(report, item.where, finding.subject, context)],
             **common,
         }
@@ -155,7 +155,7 @@ def _invocation(reports: Sequence[Report], context: Context) -> dict[str, Any]:
             {
                 "level": "error",
                 "descriptor": {"id": item.finding.code},
-                "message": _text(f"{claim(item)}. do: {clean(item.finding.remedy)}"),
+                "message": _text(f"{claim(item)}. fix: {clean(item.finding.remedy)}"),
             }
             for item in broken
         ]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.report import Explained, Report
 
 DRY_RUN = "dry run: nothing was enforced"
-WHOLE = "as a whole"
+WHOLE = "whole request"
 """What stands in the place of a subject when a finding is about the whole request."""
 
 
@@ -48,7 +48,7 @@ def kind(report: Report) -> Kind:
 
 
 def claim(item: Explained) -> str:
-    """A finding in a sentence: what must hold and does not, or what kept the engine from deciding."""
+    """A finding in a sentence: what is required and does not hold, or what kept the engine from deciding."""
     return said(item.finding.code, item.finding.message)
 
 
@@ -56,7 +56,7 @@ def said(code: str, message: str) -> str:
     """The message of a finding with this code as that sentence."""
     from engine.model import is_reserved
 
-    return f"{'not decided' if is_reserved(code) else 'must hold'}: {clean(message)}"
+    return f"{'not decided' if is_reserved(code) else 'required'}: {clean(message)}"
 
 
 def _by_engine(finding: Finding) -> bool:

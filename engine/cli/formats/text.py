@@ -71,7 +71,7 @@ def _report(report: Report, context: Context) -> Iterator[str]:
     answer = kind(report)
     yield from _headline(report, answer, context)
     if answer.undecided:
-        what = "the input cannot be read" if answer is Kind.UNREADABLE else "a fault of the engine or its policy"
+        what = "the input cannot be read" if answer is Kind.UNREADABLE else "the engine or its policy failed"
         yield from _wrap(f"not decided by any rule: {what}; nothing is allowed", 2, context)
     subjects = by_subject(report)
     blocks = _blocks(subjects, context)
@@ -79,7 +79,7 @@ def _report(report: Report, context: Context) -> Iterator[str]:
     for block in shown:
         yield from _block(block, context)
     if left := sum(len(block.subjects) for block in blocks[len(shown) :]):
-        yield from _wrap(f"… and {left:,} more subjects with other findings; --explain tells them all", 2, context)
+        yield from _wrap(f"… and {left:,} more subjects with other findings; --explain shows all", 2, context)
     yield from _without(answer, subjects, context)
     if context.explain:
         yield from _decision(report, context)
@@ -129,7 +129,7 @@ def _block(block: _Block, context: Context) -> Iterator[str]:
     for column in shown:
         yield from _finding(column, context)
     if left := len(block.columns) - len(shown):
-        yield from _wrap(f"… and {left:,} more findings; --explain tells them all", 4, context)
+        yield from _wrap(f"… and {left:,} more findings; --explain shows all", 4, context)
 
 
 def _finding(column: list[Explained], context: Context) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _finding(column: list[Explained], context: Context) -> Iterator[str]:
     yield from _wrap(claim(first), 6, context)
     if places := _places(column):
         yield from _wrap(f"at: {places}", 6, context)
-    yield from _wrap(f"do: {clean(first.finding.remedy)}", 6, context)
+    yield from _wrap(f"fix: {clean(first.finding.remedy)}", 6, context)
     rows = list(dict.fromkeys(_row(row, context) for item in column for row in item.rows))
     most = len(rows) if context.explain else _MOST_SUBJECTS
     for row in rows[:most]:

@@ -37,7 +37,7 @@ actor_named if {
 }
 
 # METADATA
-# title: The act is stated completely
+# title: The act is complete
 # description: An act on an approval, a token or a prefix names it by id; a new token or prefix is described.
 # custom:
 #   code: act_incomplete

@@ -9,12 +9,12 @@ _not_about_approvals if administration.about("token")
 _not_about_approvals if administration.about("prefix")
 
 # METADATA
-# title: The request for approval is open
-# description: It is decided once, and stays as it was decided.
+# title: The approval request is open
+# description: An approval request is decided once.
 # custom:
 #   code: approval_resolved
 #   fixed: true
-#   remedy: Look at it with `engine approvals show`; a new request for approval comes from asking again
+#   remedy: See `engine approvals show`; repeat the request to get a new approval request
 request_open if _not_about_approvals
 
 request_open if {
@@ -23,12 +23,12 @@ request_open if {
 }
 
 # METADATA
-# title: The request for approval has not expired
-# description: How long it holds is a value in policy/approvals.yaml.
+# title: The approval request has not expired
+# description: Its lifetime is a value in policy/approvals.yaml.
 # custom:
 #   code: approval_overdue
 #   fixed: true
-#   remedy: Ask for the decision again, and have the new request for approval decided in time
+#   remedy: Repeat the request, and have the new approval request decided in time
 request_in_time if _not_about_approvals
 
 request_in_time if {
@@ -37,13 +37,13 @@ request_in_time if {
 }
 
 # METADATA
-# title: The approver is another person than the requester
-# description: Names are compared exactly; the requester may refuse its own request. A requester without a name
-#   needs its way of asking in policy/approvals.yaml.
+# title: The approver is not the requester
+# description: Names are compared exactly; requesters may refuse their own requests. How callers without a name may
+#   ask is a value in policy/approvals.yaml.
 # custom:
 #   code: approver_is_requester
 #   fixed: true
-#   remedy: Let another person approve; a caller without a name asks with a token of `engine tokens issue`
+#   remedy: Have another person approve; callers without a name need a token from `engine tokens issue`
 #   reads: [approvals.unnamed_requesters]
 approver_differs if _not_about_approvals
 

@@ -8,12 +8,12 @@ _approves_none if {
 }
 
 # METADATA
-# title: The approver of a command prefix is another person than the one who may run it
+# title: The approver of a command prefix is not the principal who may run it
 # description: Names are compared exactly.
 # custom:
 #   code: prefix_approver_is_runner
 #   fixed: true
-#   remedy: Let another person approve
+#   remedy: Have another person approve
 approver_differs if _approves_none
 
 approver_differs if {
@@ -22,8 +22,8 @@ approver_differs if {
 }
 
 # METADATA
-# title: An approved command prefix holds no longer than prefixes may
-# description: The longest lifetime is a value in policy/administration.yaml.
+# title: The lifetime of a command prefix is within its limit
+# description: The maximum lifetime is a value in policy/administration.yaml.
 # custom:
 #   code: prefix_too_long
 #   fixed: true

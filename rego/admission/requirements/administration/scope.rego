@@ -7,8 +7,8 @@ _issues_nothing if {
 }
 
 # METADATA
-# title: The principal of a new token cannot be taken for another one
-# description: Printable ASCII without blanks at its ends. Letters of other alphabets can look alike, and names are
+# title: The principal of a new token is unambiguous
+# description: Printable ASCII without surrounding blanks. Letters of other alphabets can look alike, and names are
 #   compared exactly.
 # custom:
 #   code: principal_ambiguous
@@ -22,8 +22,8 @@ principal_distinct if {
 }
 
 # METADATA
-# title: A new token is for at least one point
-# description: To ask about a point, or to approve there.
+# title: A new token has at least one decision point
+# description: A token may ask at a point, or approve there.
 # custom:
 #   code: token_without_point
 #   fixed: true
@@ -43,9 +43,8 @@ token_has_point if {
 }
 
 # METADATA
-# title: Every point of a new token exists
-# description: A name that no point has today may become the name of one later. The list holds the names that are
-#   unknown.
+# title: Every decision point of a new token exists
+# description: An unknown name may become a decision point later. The list contains the unknown names.
 # custom:
 #   code: token_point_unknown
 #   each: unknown_points
@@ -70,8 +69,8 @@ token_id_fits if {
 }
 
 # METADATA
-# title: A new token holds no longer than tokens may
-# description: The longest lifetime is a value in policy/administration.yaml.
+# title: The lifetime of a new token is within its limit
+# description: The maximum lifetime is a value in policy/administration.yaml.
 # custom:
 #   code: token_too_long
 #   fixed: true

@@ -4,12 +4,12 @@ import data.admission.lib.artifact
 import future.keywords.not
 
 # METADATA
-# title: The artifact has passed its sandbox check and its validation check
-# description: What is generated stays untrusted until the engine itself has seen both of exactly these bytes. The
-#   newest check of each counts, so that one that fails later ends what an earlier one began.
+# title: The artifact passed its sandbox check and its validation check
+# description: Generated code stays untrusted until the engine has seen both checks of exactly these bytes. The newest
+#   check of each kind counts.
 # custom:
 #   code: artifact_not_validated
-#   remedy: Run the artifact through the code gateway, which checks it in a sandbox and validates what comes out
+#   remedy: Run the artifact through the code gateway, which checks it in a sandbox and validates its output
 # labels:
 #   row: A01
 validated if {
@@ -19,9 +19,9 @@ validated if {
 }
 
 # METADATA
-# title: The artifact has run where code of its kind has to
-# description: Solution and verifier code in a restricted process or a container; other generated code may also have
-#   run as WebAssembly.
+# title: The artifact ran in a sandbox that its kind of code requires
+# description: Solution and verifier code needs a restricted process or a container; other generated code may also run
+#   as WebAssembly.
 # custom:
 #   code: artifact_not_isolated
 #   fixed: true

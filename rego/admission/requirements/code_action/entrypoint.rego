@@ -34,7 +34,7 @@ stated if code_contract.entrypoint_stated
 #     - "invalid_action:code"
 #     - "invalid_action:code_too_long"
 #     - "invalid_action:input_payload"
-#   remedy: Name the file alone
+#   remedy: Use only the file name
 # labels:
 #   row: C13
 is_name if code_contract.entrypoint_is_name

@@ -5,7 +5,7 @@ import future.keywords.not
 
 # METADATA
 # title: The action is an object
-# description: What else it might be has no fields to look at.
+# description: Anything else has no fields to check.
 # custom:
 #   code: "invalid_action:not_object"
 #   after:
@@ -17,7 +17,7 @@ import future.keywords.not
 is_action if code_contract.is_action
 
 # METADATA
-# title: The id of the action is text that can stand in a record
+# title: The id of the action is printable text of 1 to 128 characters
 # description: Without outer blanks it is not empty, not longer than 128 characters, and has no control characters.
 # custom:
 #   code: "invalid_action:id"
@@ -32,7 +32,7 @@ id_stated if code_contract.id_stated
 
 # METADATA
 # title: The language of the action is stated
-# description: Any word will do here; which languages are admitted is asked for when the action would be run.
+# description: Which languages are admitted is checked before the action is run.
 # custom:
 #   code: "invalid_action:language"
 #   after:
@@ -40,14 +40,14 @@ id_stated if code_contract.id_stated
 #     - "max_seconds"
 #     - "invalid_action:not_object"
 #     - "invalid_action:id"
-#   remedy: State the language of the code in a word, such as python
+#   remedy: State the language, such as python
 # labels:
 #   row: C11, C15
 language_stated if code_contract.language_stated
 
 # METADATA
 # title: The payload of the action is an object
-# description: It is what the program reads from its standard input, as JSON.
+# description: The program reads it from standard input as JSON.
 # custom:
 #   code: "invalid_action:input_payload"
 #   after:
@@ -59,14 +59,14 @@ language_stated if code_contract.language_stated
 #     - "invalid_action:entrypoint"
 #     - "invalid_action:code"
 #     - "invalid_action:code_too_long"
-#   remedy: Give the program its input as an object; an empty one will do
+#   remedy: Pass the input as an object; it may be empty
 # labels:
 #   row: C11
 payload_is_object if code_contract.payload_is_object
 
 # METADATA
-# title: The action has no fields but its own
-# description: A field that nobody reads may be meant to change what is done, and would not.
+# title: The action has only known fields
+# description: An ignored field may have been meant to change the run.
 # custom:
 #   code: "invalid_action:unknown_field"
 #   after:
@@ -81,7 +81,7 @@ payload_is_object if code_contract.payload_is_object
 #     - "invalid_action:input_payload"
 #     - "invalid_action:entrypoint_path"
 #     - "invalid_action:entrypoint_denied"
-#   remedy: Take all fields out but id, language, entrypoint, code and input_payload
+#   remedy: Remove all fields other than id, language, entrypoint, code and input_payload
 # labels:
 #   row: C11
 nothing_further if code_contract.nothing_further

@@ -5,7 +5,7 @@ import future.keywords.not
 
 # METADATA
 # title: The action holds code
-# description: Text that is not blank and can be read as UTF-8 without null characters.
+# description: Text that is not blank, valid UTF-8 and without null characters.
 # custom:
 #   code: "invalid_action:code"
 #   after:
@@ -21,7 +21,7 @@ import future.keywords.not
 code_stated if code_contract.code_stated
 
 # METADATA
-# title: The code is not longer than it may be
+# title: The code is within its length limit
 # description: Counted in characters of the code as it came. The hint max_code_chars counts within the bounds of
 #   policy/code.yaml.
 # custom:

@@ -5,12 +5,12 @@ import data.admission.lib.code_execution
 import future.keywords.not
 
 # METADATA
-# title: Every boundary is asked for
-# description: The engine asks for all boundaries, whatever the request says.
+# title: The request lists every boundary
+# description: The engine requires all boundaries, whatever the request states.
 # custom:
 #   code: boundaries_incomplete
 #   fixed: true
-#   remedy: Report this with the decision id, it is a fault of the engine
+#   remedy: Report this engine fault with the decision id
 #   after:
 #     - "invalid_request:network_access_must_be_denied"
 #     - "invalid_action:contract"
@@ -24,8 +24,9 @@ import future.keywords.not
 complete if boundary.all_needed
 
 # METADATA
-# title: This machine was shown to hold the boundary in the sandbox of the profile
-# description: A boundary that is only declared is none. Who may hold each is a value in policy/sandbox.yaml.
+# title: The profile's sandbox passed its boundary test on this machine
+# description: A declared boundary counts only if it was tested. Which mechanism may enforce each is a value in
+#   policy/sandbox.yaml.
 # custom:
 #   code: boundary_not_enforced
 #   fixed: true

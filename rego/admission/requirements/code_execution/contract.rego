@@ -6,21 +6,21 @@ import future.keywords.not
 
 # METADATA
 # title: The hints ask for no network
-# description: The same rule as before the action is planned, for whoever asks only here.
+# description: The same rule as at point code_action, for callers that ask only here.
 # custom:
 #   code: "invalid_request:network_access_must_be_denied"
-#   remedy: Leave network_access out of the hints, or state one of the words in policy/code.yaml
+#   remedy: Omit network_access from the hints, or use a value listed in policy/code.yaml
 #   reads: [code.hints.network_access]
 # labels:
 #   row: C03, C77
 network_denied if code.network_denied
 
 # METADATA
-# title: The action keeps to the contract of actions
-# description: The point code_action says which part of it does not hold.
+# title: The action fits the action contract
+# description: Point code_action names the part that does not fit.
 # custom:
 #   code: "invalid_action:contract"
-#   remedy: Ask the point code_action about this action, and correct what it names
+#   remedy: Decide this action at point code_action, and correct its findings
 #   after:
 #     - "invalid_request:network_access_must_be_denied"
 # labels:
@@ -29,7 +29,7 @@ contract_holds if code_execution.contract_holds
 
 # METADATA
 # title: The entry point is one of those we admit
-# description: Looked at again before anything runs.
+# description: Checked again before anything runs.
 # custom:
 #   code: "invalid_action:entrypoint_denied"
 #   remedy: Use an entry point that is listed in policy/code.yaml

@@ -5,7 +5,7 @@ import data.admission.lib.code_scan
 import future.keywords.not
 
 # METADATA
-# title: The language is one in which actions may be proposed
+# title: The language is admitted for proposals
 # description: Languages are values in policy/code.yaml; hints only narrow them.
 # custom:
 #   code: language_denied_policy
@@ -20,8 +20,8 @@ import future.keywords.not
 language_admitted if input.action.language.value in code.languages
 
 # METADATA
-# title: The language is one that may be executed
-# description: A language that may be proposed is not yet one that runs. No hint adds one.
+# title: The language is admitted for execution
+# description: A language that may be proposed need not be executable. Hints add none.
 # custom:
 #   code: language_denied_execution
 #   remedy: Propose the action in a language that policy/code.yaml lists under execution
@@ -36,12 +36,12 @@ language_admitted if input.action.language.value in code.languages
 language_executable if is_string(data.policy.code.execution[input.action.language.value])
 
 # METADATA
-# title: The scan finds nothing in the code that may not be there
-# description: The point code_scan names each thing. The scan explains and pre-filters; what keeps a program in is
-#   the sandbox.
+# title: The code passes its scan
+# description: Point code_scan names each violation. The scan explains and filters; the sandbox is what confines a
+#   program.
 # custom:
 #   code: static_policy_violation
-#   remedy: Ask the point code_scan about this code, and take out what it names
+#   remedy: Decide this code at point code_scan, and correct its findings
 #   reads: ["code.scan.{action.language.value}"]
 #   after:
 #     - "invalid_request:network_access_must_be_denied"

@@ -5,8 +5,8 @@ import data.admission.lib.code_execution
 import future.keywords.not
 
 # METADATA
-# title: The sandbox of the profile was tried on this machine
-# description: What was never tried is not known to hold anything.
+# title: The profile's sandbox was probed on this machine
+# description: An untested sandbox is not known to enforce anything.
 # custom:
 #   code: probe_missing
 #   fixed: true
@@ -26,12 +26,12 @@ import future.keywords.not
 tried if boundary.tried(code_execution.profile)
 
 # METADATA
-# title: The result of trying it is of this machine as it is now
-# description: A result from elsewhere, from before something was changed, or that somebody edited counts for nothing.
+# title: The probe result is from this machine in its current state
+# description: A result from another machine, from before a change, or that was edited does not count.
 # custom:
 #   code: probe_foreign
 #   fixed: true
-#   remedy: Ask again in a minute, the engine tries the sandbox anew; `engine doctor --sandbox` tells what is missing
+#   remedy: Ask again in a minute, after the next probe; `engine doctor --sandbox` shows what is missing
 #   after:
 #     - "invalid_request:network_access_must_be_denied"
 #     - "invalid_action:contract"
@@ -47,12 +47,12 @@ tried if boundary.tried(code_execution.profile)
 made_here if boundary.tried_here(code_execution.profile)
 
 # METADATA
-# title: The result of trying it is recent
-# description: For how long one counts is a value in policy/sandbox.yaml.
+# title: The probe result is recent
+# description: Its maximum age is a value in policy/sandbox.yaml.
 # custom:
 #   code: probe_stale
 #   fixed: true
-#   remedy: Ask again in a minute, the engine tries the sandbox anew; `engine doctor --sandbox` tells what is missing
+#   remedy: Ask again in a minute, after the next probe; `engine doctor --sandbox` shows what is missing
 #   reads: [sandbox.probe_max_age_seconds]
 #   after:
 #     - "invalid_request:network_access_must_be_denied"

@@ -5,11 +5,11 @@ import data.admission.lib.sandbox
 import future.keywords.not
 
 # METADATA
-# title: The profile is one that we know
-# description: Profiles and the kinds of sandboxes that they name are values in policy/sandbox.yaml.
+# title: The profile is known
+# description: Profiles and their backends are values in policy/sandbox.yaml.
 # custom:
 #   code: profile_unknown
-#   remedy: Name a profile of policy/sandbox.yaml whose backend is there too
+#   remedy: Name a profile of policy/sandbox.yaml whose backend is listed there
 #   reads: [code.execution, sandbox.profiles]
 #   after:
 #     - "invalid_request:network_access_must_be_denied"
@@ -24,8 +24,8 @@ import future.keywords.not
 known if is_string(sandbox.isolation(code_execution.profile))
 
 # METADATA
-# title: The profile is that of the language, or one that may stand in its place
-# description: Which ones may is a value in policy/sandbox.yaml.
+# title: The profile is the language's own or one of its alternatives
+# description: Alternatives are values in policy/sandbox.yaml.
 # custom:
 #   code: profile_not_admitted
 #   remedy: Leave the profile out, or name one that the profile of the language lists under instead
@@ -54,12 +54,12 @@ admitted if {
 }
 
 # METADATA
-# title: The profile is not below the floor
-# description: The build refuses such a profile; this refuses its use.
+# title: The profile meets the floor
+# description: The build refuses a profile below the floor; this refuses its use.
 # custom:
 #   code: profile_below_floor
 #   fixed: true
-#   remedy: Bring limits and boundaries of the profile within the floor of policy/sandbox.yaml
+#   remedy: Change the profile to meet the floor in policy/sandbox.yaml
 #   reads: [sandbox.profiles, sandbox.floor]
 #   after:
 #     - "invalid_request:network_access_must_be_denied"
@@ -75,8 +75,8 @@ admitted if {
 within_floor if sandbox.within_floor(code_execution.profile, input.role)
 
 # METADATA
-# title: A stated limit is no higher than that of the profile
-# description: A request may ask for less and never for more.
+# title: Stated limits do not exceed those of the profile
+# description: A request may lower a limit, never raise it.
 # custom:
 #   code: limits_loosened
 #   each: tighten

@@ -5,12 +5,12 @@ import data.admission.lib.code_execution
 import future.keywords.not
 
 # METADATA
-# title: The time budget of the run is not spent
-# description: The last look before something runs. The seconds of a whole run are a value in policy/code.yaml, and
-#   no hint raises them.
+# title: The run has time left
+# description: Checked again before anything runs. The seconds of a whole run are a value in policy/code.yaml; hints
+#   cannot raise them.
 # custom:
 #   code: max_seconds
-#   remedy: Start the run again; propose sooner, or have max_seconds in policy/code.yaml raised
+#   remedy: Start a new run; propose sooner, or have max_seconds in policy/code.yaml raised
 #   reads: [code.max_seconds]
 #   after:
 #     - "invalid_request:network_access_must_be_denied"
@@ -28,11 +28,11 @@ in_time if {
 }
 
 # METADATA
-# title: Tries at the task are left
-# description: Repairs count; whoever names no task has none to repair. How many is a value in policy/code.yaml.
+# title: The task has attempts left
+# description: Repairs count as attempts; a request without a task has none. The limit is a value in policy/code.yaml.
 # custom:
 #   code: attempts_exhausted
-#   remedy: Let a person look at the earlier tries, or begin another task
+#   remedy: Have a person review the earlier attempts, or start another task
 #   reads: [code.attempts]
 #   after:
 #     - "invalid_request:network_access_must_be_denied"
@@ -59,13 +59,13 @@ attempts_left if {
 }
 
 # METADATA
-# title: The code is not one that was tried before without success
-# description: The same code would fail the same way. A try whose end nobody knows is no success.
+# title: The code was not tried before without success
+# description: The same code would fail in the same way. An attempt with an unknown end is no success.
 # custom:
 #   code: code_repeated
 #   each: attempts
 #   empty: allowed
-#   remedy: Propose other code, or begin another task
+#   remedy: Propose other code, or start another task
 #   after:
 #     - "invalid_request:network_access_must_be_denied"
 #     - "invalid_action:contract"

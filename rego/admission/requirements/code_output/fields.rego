@@ -4,10 +4,10 @@ import data.admission.lib.code_output
 import future.keywords.not
 
 # METADATA
-# title: Every field of the output is what its contract says
+# title: Every field of the output fits its contract
 # description: Type, bounds and choices are values of the contract in policy/code.yaml; what has to be as in the
-#   request is compared with the request. Of several that are not, the first in the order of the contract
-#   is told.
+#   request is compared with the request. If several fields do not fit, the first in the order of the contract is
+#   reported.
 # custom:
 #   code: "invalid_code_output"
 #   each: output.fields
@@ -25,7 +25,7 @@ import future.keywords.not
 #   proof: the field that is passed over comes after one that does not fit, in the strict order of the
 #     contract, and the first that does not fit is refused; so is a program that ended badly, by
 #     code_runtime_error
-#   remedy: Correct what the program computes
+#   remedy: Correct the computation
 #   reads: ["code.contracts.{contract}.fields"]
 # labels:
 #   row: C39, C40, C41, C42, C56, C57, C73, H02, H18, H20
@@ -43,7 +43,7 @@ as_agreed(field) if {
 }
 
 # METADATA
-# title: The request states what the answer repeats
+# title: The request states the fields that the answer repeats
 # description: Text of at most 200 characters that can be printed. Which fields are repeated is a value of the
 #   contract in policy/code.yaml.
 # custom:

@@ -5,8 +5,8 @@ import future.keywords.not
 
 # METADATA
 # title: The file holds no secret
-# description: A file that a program left is kept byte for byte or not at all, and can be read for as long as it is
-#   kept. What a secret of a vendor looks like is a value in policy/secrets.yaml.
+# description: Files that a program leaves are kept byte for byte or not at all. Secret formats of vendors are values
+#   in policy/secrets.yaml.
 # custom:
 #   code: artifact_secret
 #   standing: warn
@@ -25,7 +25,7 @@ import future.keywords.not
 #     - "invalid_code_output:not_object"
 #     - "invalid_code_output:missing_required"
 #     - "invalid_code_output"
-#   remedy: Let the program write the file without the secret; the file was not kept
+#   remedy: Write the file without the secret; the file was not kept
 #   reads: [secrets.forms]
 # labels:
 #   row: C62

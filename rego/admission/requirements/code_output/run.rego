@@ -4,7 +4,7 @@ import data.admission.lib.code_output
 import future.keywords.not
 
 # METADATA
-# title: The contract of the output is one that we have
+# title: The output contract is known
 # description: Contracts are rows in policy/code.yaml.
 # custom:
 #   code: "invalid_request:contract_unknown"
@@ -15,13 +15,13 @@ import future.keywords.not
 contract_known if is_object(code_output.contract)
 
 # METADATA
-# title: The sandbox gave a verdict on the program
-# description: A run that was cancelled, or that the sandbox could not bring to an end, says nothing of the program.
+# title: The program ran to its end
+# description: A run that was cancelled or that the sandbox could not complete gives no result.
 # custom:
 #   code: "code_run_incomplete"
 #   after:
 #     - "invalid_request:contract_unknown"
-#   remedy: Run the action again; where the sandbox failed, engine doctor says what is missing
+#   remedy: Run the action again; if the sandbox failed, `engine doctor --sandbox` shows what is missing
 # labels:
 #   row: C73
 ended if code_output.stopped
@@ -33,14 +33,14 @@ ended if {
 }
 
 # METADATA
-# title: The program ended within its time
-# description: Time on the clock, and time of the processor; the sandbox kills what takes longer.
+# title: The program ended within its time limit limit
+# description: Wall-clock time and CPU time; the sandbox kills a program that exceeds either.
 # custom:
 #   code: "code_timeout"
 #   after:
 #     - "invalid_request:contract_unknown"
 #     - "code_run_incomplete"
-#   remedy: Let the program do less, or hint at more seconds within policy/code.yaml
+#   remedy: Reduce the work of the program, or raise the time hint within the bounds of policy/code.yaml
 # labels:
 #   row: C34, C73
 in_time if code_output.ended
@@ -48,15 +48,16 @@ in_time if code_output.ended
 in_time if input.run.status == "output_limit"
 
 # METADATA
-# title: Standard output is not larger than it may be
-# description: Bytes of the whole untrimmed text as UTF-8, and bytes that the sandbox saw; the larger count holds.
+# title: Standard output is within its size limit
+# description: The larger of the bytes of the untrimmed text as UTF-8 and the bytes that the sandbox
+#   received.
 # custom:
 #   code: "code_output_too_large"
 #   after:
 #     - "invalid_request:contract_unknown"
 #     - "code_run_incomplete"
 #     - "code_timeout"
-#   remedy: Let the program print its result alone
+#   remedy: Print only the result
 #   reads: [code.stdout_bytes]
 # labels:
 #   row: C35, C61, C73, C85
@@ -69,8 +70,8 @@ stdout_fits if {
 }
 
 # METADATA
-# title: Standard error is not larger than it may be
-# description: Bytes that the sandbox saw.
+# title: Standard error is within its size limit
+# description: Counted in bytes that the sandbox received.
 # custom:
 #   code: "code_stderr_too_large"
 #   after:
@@ -78,7 +79,7 @@ stdout_fits if {
 #     - "code_run_incomplete"
 #     - "code_timeout"
 #     - "code_output_too_large"
-#   remedy: Let the program say less on standard error
+#   remedy: Print less on standard error
 #   reads: [code.stderr_bytes]
 # labels:
 #   row: C35, C61, C73, C85
@@ -100,7 +101,7 @@ _not_cut(other) if {
 
 # METADATA
 # title: The program ended with exit code 0
-# description: A signal that killed it counts as its number below zero.
+# description: A signal that killed it counts as its negative number.
 # custom:
 #   code: "code_runtime_error"
 #   each: run.exits
@@ -111,7 +112,7 @@ _not_cut(other) if {
 #     - "code_timeout"
 #     - "code_output_too_large"
 #     - "code_stderr_too_large"
-#   remedy: Correct the program; its error stands in the trace of the run
+#   remedy: Correct the program; its error is in the trace of the run
 # labels:
 #   row: C36, C73
 ended_well(exit) if {

@@ -4,8 +4,8 @@ import data.admission.lib.code_output
 import future.keywords.not
 
 # METADATA
-# title: The program printed something
-# description: Blanks are nothing.
+# title: The output is not empty
+# description: White space counts as empty.
 # custom:
 #   code: "invalid_code_output:empty_stdout"
 #   after:
@@ -22,9 +22,8 @@ printed if input.output.blank == false
 printed if code_output.failed
 
 # METADATA
-# title: What the program printed is one JSON value
-# description: And one that all readers share, without NaN and infinity, without keys that are there twice, not nested
-#   without end.
+# title: The output is one JSON value
+# description: Without NaN, infinity, duplicate keys or excessive nesting.
 # custom:
 #   code: "invalid_code_output:non_json"
 #   after:
@@ -42,7 +41,7 @@ is_json if input.output.parsed == true
 is_json if code_output.failed
 
 # METADATA
-# title: What the program printed is a JSON object
+# title: The output is a JSON object
 # description: A list or a number has no fields.
 # custom:
 #   code: "invalid_code_output:not_object"
@@ -63,7 +62,7 @@ is_an_object if code_output.failed
 
 # METADATA
 # title: The output has every field of its contract
-# description: Contracts are in policy/code.yaml. Further fields are dropped.
+# description: Contracts are in policy/code.yaml. Other fields are dropped.
 # custom:
 #   code: "invalid_code_output:missing_required"
 #   after:
@@ -75,7 +74,7 @@ is_an_object if code_output.failed
 #     - "invalid_code_output:empty_stdout"
 #     - "invalid_code_output:non_json"
 #     - "invalid_code_output:not_object"
-#   remedy: Give the output all fields of its contract
+#   remedy: Print all fields of the contract
 #   reads: ["code.contracts.{contract}.fields"]
 # labels:
 #   row: C38, C74

@@ -4,8 +4,8 @@ import data.admission.lib.code_scan
 import future.keywords.not
 
 # METADATA
-# title: The language of the code is one that is scanned
-# description: Each language has its own lists in policy/code.yaml; code in another one cannot be looked at.
+# title: The language of the code can be scanned
+# description: Each language has its own lists in policy/code.yaml; code in other languages cannot be scanned.
 # custom:
 #   code: language_not_scanned
 #   remedy: Write the code in a language that has a row under `scan` in policy/code.yaml
@@ -15,11 +15,11 @@ import future.keywords.not
 language_scanned if code_scan.language_scanned
 
 # METADATA
-# title: All of the code was looked at
-# description: Code that is larger, or nested more deeply, than a scan reads is not looked at in part.
+# title: All of the code was scanned
+# description: Code that exceeds the size or nesting limits of a scan is refused as a whole.
 # custom:
 #   code: scan_incomplete
-#   remedy: Write the code shorter and less deeply nested
+#   remedy: Shorten the code and nest it less deeply
 #   after: [language_not_scanned]
 # labels:
 #   row: C65, H18
@@ -27,7 +27,7 @@ complete if code_scan.complete
 
 # METADATA
 # title: The code can be parsed
-# description: What is no program of its language has no imports, calls or names to look at.
+# description: Code that cannot be parsed cannot be scanned.
 # custom:
 #   code: syntax_error
 #   remedy: Correct the syntax of the code; it is plain UTF-8 text without NUL
@@ -37,14 +37,14 @@ complete if code_scan.complete
 parsed if code_scan.parsed
 
 # METADATA
-# title: The code declares no encoding that it is not written in
-# description: A program is run from a file in UTF-8. What an interpreter reads in another encoding is another
-#   program than the one that was looked at.
+# title: The code declares no encoding other than UTF-8
+# description: A program is run from a UTF-8 file. In another encoding, the interpreter would read a different program
+#   than the one scanned.
 # custom:
 #   code: encoding_not_allowed
 #   each: scan.encodings
 #   empty: allowed
-#   remedy: Leave the declaration of the encoding out
+#   remedy: Remove the encoding declaration
 # labels:
 #   row: H03
 encoding_allowed(kind) if code_scan.encoding_allowed(kind)

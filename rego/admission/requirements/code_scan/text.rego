@@ -5,36 +5,35 @@ import future.keywords.not
 
 # METADATA
 # title: The code holds no web address
-# description: In whatever case, and in comments too. This explains; what keeps code from the network is the
-#   sandbox.
+# description: In any letter case, including comments. The scan explains; the sandbox is what blocks the network.
 # custom:
 #   code: network_literal_blocked
-#   remedy: Take the address out; code has no network
+#   remedy: Remove the address; code has no network access
 # labels:
 #   row: A82, C26
 no_web_address if code_scan.no_web_address
 
 # METADATA
-# title: The texts in the code are of kinds that are allowed
-# description: Text that names a path or an address, or a format that reaches into what it is given.
+# title: The string literals in the code are of allowed kinds
+# description: Refused are paths, addresses and format strings that access attributes or items.
 # custom:
 #   code: literal_not_allowed
 #   each: scan.literals
 #   empty: allowed
-#   remedy: Take the path, the address or the format that reaches into things out of the code
+#   remedy: Remove the path, address or format string from the code
 #   reads: ["code.scan.{scan.language}.literals"]
 # labels:
 #   row: A80, H03
 literal_allowed(kind) if code_scan.literal_allowed(kind)
 
 # METADATA
-# title: The code puts nothing together at run time that a scan cannot follow
-# description: A format that stands in no literal, or a member whose name is built, can name anything.
+# title: The code builds no names or formats at run time
+# description: A format that is not a literal, or a computed member name, can refer to anything.
 # custom:
 #   code: computed_not_allowed
 #   each: scan.computed
 #   empty: allowed
-#   remedy: Write the format or the name of the member out
+#   remedy: Write the format or member name as a literal
 #   reads: ["code.scan.{scan.language}.computed"]
 # labels:
 #   row: H03

@@ -3,9 +3,9 @@ package admission.requirements.common.budget
 import future.keywords.not
 
 # METADATA
-# title: Every budget of this point is stated and counted
-# description: For each principal, for each run and for all together there is a ceiling, with what was used of it
-#   counted by the engine, or the word `unlimited`.
+# title: Every budget of this point is stated
+# description: There is a ceiling per principal, per run and in total, or the word `unlimited`. The engine counts the
+#   usage.
 # custom:
 #   code: budget_unknown
 #   remedy: State all three budgets of this point in policy/budgets.yaml
@@ -28,13 +28,13 @@ _stated(scope) if {
 }
 
 # METADATA
-# title: Nothing of a budget is overspent
-# description: What was used or is held by others, and what this request takes, stay within the limit.
+# title: Every budget has room for the request
+# description: Used and reserved units plus those of this request must stay within the limit.
 # custom:
 #   code: budget_exhausted
 #   each: budgets
 #   empty: allowed
-#   remedy: Wait for the next window, or ask whoever decides on policy/budgets.yaml
+#   remedy: Wait for the next window, or ask the owner of policy/budgets.yaml
 #   reads: ["budgets.budgets.{point}"]
 budget_left(counted) if {
 	is_number(counted.used)

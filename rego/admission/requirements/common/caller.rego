@@ -9,7 +9,7 @@ import future.keywords.not
 # custom:
 #   code: caller_out_of_scope
 #   fixed: true
-#   remedy: Use a token whose scope has this point, or ask whoever decides on policy/callers.yaml
+#   remedy: Use a token with this point in its scope, or ask the owner of policy/callers.yaml
 #   reads: [callers.unscoped, callers.certificates]
 # labels:
 #   row: H22

@@ -9,19 +9,19 @@ import future.keywords.not
 # description: The label is an SPDX expression; a blank one is none.
 # custom:
 #   code: license_missing
-#   remedy: Find out under which license the content was given, and state its SPDX expression
+#   remedy: Determine the license of the content, and state its SPDX expression
 # labels:
 #   row: A11
 stated if input.license.stated == true
 
 # METADATA
-# title: The license is known to us
+# title: The license is known
 # description: Neither the license decision nor the table in policy/licenses.yaml leaves it open.
 # custom:
 #   code: license_unknown
 #   after: [license_missing, license_decision_missing]
 #   proof: a license that offers alternatives may be taken under any one of them; each word of that one is asked for
-#   remedy: Correct the label to an SPDX expression; or have the license decided, and entered in policy/licenses.yaml
+#   remedy: Correct the SPDX expression, or have the license decided and added to policy/licenses.yaml
 #   reads: ["licenses.licenses.{license.alternatives}"]
 # labels:
 #   row: A15
@@ -56,7 +56,7 @@ compatible if {
 #   standing: confirm
 #   after: [license_incompatible]
 #   proof: a license that offers alternatives may be taken under any one of them; each word of that one is asked for
-#   remedy: Have a person review the license; a reviewed decision is replaced by a new one that accepts this content
+#   remedy: Have the license reviewed, and replace the license decision with one that accepts this content
 #   reads:
 #     - "licenses.licenses.{license.alternatives}"
 #     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"

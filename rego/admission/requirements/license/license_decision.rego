@@ -4,8 +4,8 @@ import data.admission.lib.license_decision
 import future.keywords.not
 
 # METADATA
-# title: There is a license decision on exactly this content
-# description: A decision that names another hash is no decision on this content.
+# title: A license decision covers exactly this content
+# description: A decision that names another hash does not cover this content.
 # custom:
 #   code: license_decision_missing
 #   after: [license_missing]
@@ -16,7 +16,7 @@ import future.keywords.not
 taken if license_decision.present(input)
 
 # METADATA
-# title: There is one complete license decision, and no second one
+# title: There is exactly one complete license decision
 # description: Two decisions on one content, or one with a part missing, leave open which of them holds.
 # custom:
 #   code: license_decision_ambiguous

@@ -4,7 +4,7 @@ import data.admission.lib.license
 import future.keywords.not
 
 # METADATA
-# title: The purpose is one we admit
+# title: The purpose is admitted
 # description: Purposes are values in policy/sources.yaml.
 # custom:
 #   code: purpose_not_admitted
@@ -15,7 +15,7 @@ import future.keywords.not
 purpose_admitted if input.purpose in data.policy.sources.purposes
 
 # METADATA
-# title: The license under which the result is exported is known to us
+# title: The export license is known
 # description: Null when the result will not be exported; otherwise every license it offers has a row in
 #   policy/licenses.yaml.
 # custom:

@@ -4,13 +4,13 @@ import data.admission.lib.mcp
 import future.keywords.not
 
 # METADATA
-# title: The tool is one we know
+# title: The tool is known
 # description: Every tool has a row in policy/tools.yaml, under its local name.
 # custom:
 #   code: tool_unknown
 #   each: tools
 #   empty: allowed
-#   remedy: Give the tool a row in policy/tools.yaml under its local name, or have it taken out of the list
+#   remedy: Add the tool to policy/tools.yaml under its local name, or have it removed from the list
 #   reads: ["tools.tools.{id}"]
 # labels:
 #   row: H14
@@ -24,7 +24,7 @@ known(tool) if is_object(data.policy.tools.tools[tool.id])
 #   each: tools
 #   empty: allowed
 #   after: [server_not_admitted]
-#   remedy: Look at the definition, then write its digest into policy/mcp.yaml
+#   remedy: Review the definition, then add its digest to policy/mcp.yaml
 #   reads: ["mcp.servers.{server}"]
 # labels:
 #   row: H14
@@ -39,7 +39,7 @@ pinned(tool) if is_string(mcp.pinned(tool).definition)
 #   each: tools
 #   empty: allowed
 #   after: [definition_unknown, server_not_admitted]
-#   remedy: Look at what changed, then write the new digest into policy/mcp.yaml
+#   remedy: Review the change, then write the new digest to policy/mcp.yaml
 #   reads: ["mcp.servers.{server}"]
 # labels:
 #   row: H14
@@ -49,15 +49,15 @@ unchanged(tool) if {
 }
 
 # METADATA
-# title: The server does not say of the tool that it is more dangerous than we do
-# description: What a tool does is a value in policy/tools.yaml, and wins over a milder hint. What a server does not say
-#   is the worst case (MCP's own defaults), so a tool without hints writes, destroys and reaches other systems.
+# title: The server's own risk hints do not exceed our classification of the tool
+# description: Side effects are values in policy/tools.yaml and override milder hints. A missing hint counts as the
+#   worst case (MCP's own defaults), so a tool without hints writes, destroys and reaches other systems.
 # custom:
 #   code: hint_more_dangerous
 #   each: tools
 #   empty: allowed
 #   after: [tool_unknown]
-#   remedy: Look at what the tool does, then give it those side effects in policy/tools.yaml, or leave it out
+#   remedy: Review the tool, then list these side effects in policy/tools.yaml, or leave the tool out
 #   reads: ["tools.tools.{id}"]
 # labels:
 #   row: H14

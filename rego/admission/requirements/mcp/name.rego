@@ -3,9 +3,9 @@ package admission.requirements.mcp.name
 import future.keywords.not
 
 # METADATA
-# title: No two tools have the same local name
-# description: The local name is mcp_<server>__<tool>, in letters that every model provider takes; two tools of one
-#   name could not be told apart.
+# title: Local names of tools are unique
+# description: The local name is mcp_<server>__<tool>, in characters that every model provider accepts. Two tools with
+#   one name could not be distinguished.
 # custom:
 #   code: tool_name_collision
 #   each: tools
@@ -16,9 +16,8 @@ import future.keywords.not
 unique(tool) if tool.collides == false
 
 # METADATA
-# title: No two tools have names that look alike
-# description: Names that differ in letter case only, or in letters that look the same, are taken for one another by
-#   people and models.
+# title: Names of tools do not look alike
+# description: People and models confuse names that differ only in letter case or in look-alike letters.
 # custom:
 #   code: tool_name_confusable
 #   each: tools

@@ -5,8 +5,8 @@ import future.keywords.not
 
 # METADATA
 # title: No MCP server is started by a command
-# description: A server that is started by a command would run on the runner's machine, outside of every sandbox.
-#   Transports are values in policy/runners.yaml.
+# description: A server started by a command would run on the runner's machine, outside every sandbox. Transports are
+#   values in policy/runners.yaml.
 # custom:
 #   code: MCP_UNSUPPORTED_MESSAGE
 #   each: servers
@@ -23,14 +23,14 @@ supported(server) if {
 supported(server) if mcp.left_out(server)
 
 # METADATA
-# title: The address of the MCP server is one canonical URL
-# description: An address that two parsers could read differently is none.
+# title: The address of the MCP server is a canonical URL
+# description: Two parsers could read any other address differently.
 # custom:
 #   code: url_not_canonical
 #   each: servers
 #   empty: allowed
 #   after: [MCP_UNSUPPORTED_MESSAGE]
-#   remedy: Write one plain https URL, without user name, query, trailing dot or characters outside ASCII
+#   remedy: Use a plain https URL without user name, query, trailing dot or non-ASCII characters
 # labels:
 #   row: D34
 addressed(server) if server.url.canonical == true
@@ -43,7 +43,7 @@ addressed(server) if {
 }
 
 # METADATA
-# title: The MCP server is one we admit, at its address and with its secrets
+# title: The MCP server is admitted with this address and these secrets
 # description: Servers, their origins and the names of the secrets that they may be given are values in
 #   policy/mcp.yaml. Where only tools are listed, there need not be an address.
 # custom:
@@ -76,7 +76,7 @@ _at_its_origin(server) if {
 }
 
 # METADATA
-# title: The id of the MCP server can be read in one way only
+# title: The id of the MCP server is unambiguous
 # description: With two underscores in it, one at an end, or letters that look like those of another server of the
 #   request, names of its tools could be taken for tools of another server.
 # custom:
@@ -92,13 +92,13 @@ clear(server) if {
 }
 
 # METADATA
-# title: The tools that the server lists can be read, all of them
-# description: A list that is cut, too long, or holds something that is no definition of a tool was not looked at.
+# title: All tools that the server lists can be read
+# description: A list that is truncated, too long or contains anything but tool definitions is refused as a whole.
 # custom:
 #   code: definitions_unreadable
 #   each: servers
 #   empty: allowed
-#   remedy: Bring all pages of the server's tools/list result, as the server gave them
+#   remedy: Send all pages of the server's tools/list result unchanged
 # labels:
 #   row: H14
 listed(server) if server.listing == "whole"

@@ -5,9 +5,9 @@ import data.admission.lib.media
 import future.keywords.not
 
 # METADATA
-# title: The addresses of the host are known
-# description: The engine looks up hosts that a value names, and no others, so that nothing leaks through the name.
-#   A lookup that fails or is late gives none.
+# title: The host name was resolved
+# description: The engine resolves only hosts that policy values name, so that names leak nothing. A failed or late
+#   lookup gives no address.
 # custom:
 #   code: address_unknown
 #   after: [url_media_disabled, scheme_not_allowlisted, url_not_canonical, host_not_allowlisted]
@@ -23,14 +23,14 @@ known if {
 }
 
 # METADATA
-# title: Every address of the host is one of the public internet
-# description: One address that is not refuses the host. Ranges are values in policy/addresses.yaml.
+# title: Every address of the host is public
+# description: A single address that is not public refuses the host. Ranges are values in policy/addresses.yaml.
 # custom:
 #   code: address_not_public
 #   each: addresses
 #   empty: allowed
 #   after: [url_media_disabled, scheme_not_allowlisted, url_not_canonical, host_not_allowlisted, address_unknown]
-#   remedy: Bring the content itself; the name of this host leads to a machine that is not public
+#   remedy: Send the content itself; this host name leads to a machine that is not public
 # labels:
 #   row: B40
 public(one) if address.public(one)

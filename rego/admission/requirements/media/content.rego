@@ -4,7 +4,7 @@ import data.admission.lib.media
 import future.keywords.not
 
 # METADATA
-# title: The media is of a kind we admit
+# title: The kind of media is admitted
 # description: Kinds are rows in policy/media.yaml.
 # custom:
 #   code: media_kind_not_admitted
@@ -15,24 +15,25 @@ import future.keywords.not
 kind_admitted if is_object(data.policy.media.kinds[input.media.kind])
 
 # METADATA
-# title: The media is of a type that its kind may have
-# description: A picture may be a program too, as SVG is, so the types of each kind are listed in policy/media.yaml.
+# title: The media type is admitted for its kind
+# description: An image type such as SVG can contain a program, so the types of each kind are listed in
+#   policy/media.yaml.
 # custom:
 #   code: media_type_not_admitted
 #   after: [media_kind_not_admitted, url_media_disabled]
-#   remedy: State the media type, and bring the media in one that is listed in policy/media.yaml
+#   remedy: State the media type, and use one that is listed in policy/media.yaml
 #   reads: ["media.kinds.{media.kind}"]
 # labels:
 #   row: B40
 type_admitted if input.media.media_type in data.policy.media.kinds[input.media.kind].media_types
 
 # METADATA
-# title: The content that was brought can be read
-# description: Base64 in its one spelling, or a regular file; the engine measures it itself.
+# title: The content can be read
+# description: Canonical base64 or a regular file. The engine measures the content itself.
 # custom:
 #   code: media_unreadable
 #   after: [media_outside_root]
-#   remedy: Bring the whole content as padded base64 without line breaks, or name a regular file
+#   remedy: Send the whole content as padded base64 without line breaks, or name a regular file
 # labels:
 #   row: B40
 readable if {
@@ -43,9 +44,9 @@ readable if {
 readable if media.by_url
 
 # METADATA
-# title: The content that was brought is of the type that is stated
-# description: The engine tells the type by the bytes of the content. What is stated decides how the content is shown
-#   and read, so a program that is called a picture is refused.
+# title: The content is of the stated type
+# description: The engine determines the type from the bytes. The stated type decides how the content is displayed and
+#   read, so a program declared as an image is refused.
 # custom:
 #   code: media_type_mismatch
 #   after: [media_kind_not_admitted, media_type_not_admitted, media_unreadable, media_outside_root]
@@ -66,12 +67,12 @@ as_stated if {
 as_stated if media.by_url
 
 # METADATA
-# title: The media is not larger than its kind and its source may be
-# description: An address may come without a size; then the limit holds while it is fetched.
+# title: The media is within the size limit of its kind and source
+# description: A URL may come without a size; then the limit is enforced during the fetch.
 # custom:
 #   code: media_too_large
 #   after: [media_kind_not_admitted, url_media_disabled, media_unreadable]
-#   remedy: Bring a smaller piece, or have max_bytes in policy/media.yaml raised
+#   remedy: Send a smaller file, or have max_bytes in policy/media.yaml raised
 #   reads: ["media.kinds.{media.kind}", media.url.max_bytes]
 # labels:
 #   row: B40

@@ -4,12 +4,12 @@ import data.admission.lib.media
 import future.keywords.not
 
 # METADATA
-# title: The file is below the folder that the engine serves
-# description: Its path is relative to that folder, and no link on it leads out. In process without a root, the program
-#   itself answers for the paths that it names.
+# title: The file is inside the folder that the engine serves
+# description: The path is relative to that folder, and no link leads out of it. In process without a root, the
+#   program is responsible for its paths.
 # custom:
 #   code: media_outside_root
-#   remedy: Name a file by its path relative to the folder of `--root`, or bring its content as base64
+#   remedy: Name a file by its path relative to the folder of `--root`, or send its content as base64
 # labels:
 #   row: B40
 inside if input.media.source in {"base64", "url"}
@@ -20,13 +20,12 @@ inside if {
 }
 
 # METADATA
-# title: The file has no more names than a file of media may have
-# description: A second name (hard link) may stand outside of the folder, and nobody can tell where. How many names are
-#   admitted is a value in policy/media.yaml.
+# title: The number of hard links is within the limit for media
+# description: A second hard link may be outside the folder. The admitted number is a value in policy/media.yaml.
 # custom:
 #   code: media_hard_link
 #   after: [media_outside_root, media_unreadable]
-#   remedy: Replace the file by a copy of its own
+#   remedy: Replace the file with a separate copy
 #   reads: [media.max_names]
 # labels:
 #   row: B40

@@ -4,11 +4,11 @@ import data.admission.lib.media
 import future.keywords.not
 
 # METADATA
-# title: Media by address is switched on, with everything that guards it
-# description: The switch alone is not enough. Schemes, hosts and a size have to be stated in policy/media.yaml too.
+# title: Media by URL is enabled, with schemes, hosts and size limit set
+# description: The switch alone is not enough; policy/media.yaml must also state schemes, hosts and a size.
 # custom:
 #   code: url_media_disabled
-#   remedy: Bring the content itself
+#   remedy: Send the content itself
 #   reads: [media.allow_url_media_sources, media.url.schemes, media.url.hosts, media.url.max_bytes]
 # labels:
 #   row: B39, B45
@@ -23,7 +23,7 @@ admitted if {
 }
 
 # METADATA
-# title: The scheme of the address is on the allowlist
+# title: The URL scheme is on the allowlist
 # description: Schemes are values in policy/media.yaml.
 # custom:
 #   code: scheme_not_allowlisted
@@ -40,12 +40,12 @@ scheme_allowlisted if {
 }
 
 # METADATA
-# title: The address is one canonical URL
-# description: An address that two parsers could read differently is none. Ports are values in policy/networks.yaml.
+# title: The address is a canonical URL
+# description: Two parsers could read any other address differently. Ports are values in policy/networks.yaml.
 # custom:
 #   code: url_not_canonical
 #   after: [url_media_disabled, scheme_not_allowlisted]
-#   remedy: Write one plain https URL, without user name, odd port, trailing dot or characters outside ASCII
+#   remedy: Use a plain https URL without user name, unusual port, trailing dot or non-ASCII characters
 #   reads: [networks.ports]
 # labels:
 #   row: B40
@@ -58,12 +58,12 @@ canonical if {
 }
 
 # METADATA
-# title: The host of the address is on the allowlist
+# title: The host is on the allowlist
 # description: The exact host name; a subdomain is another host. Hosts are values in policy/media.yaml.
 # custom:
 #   code: host_not_allowlisted
 #   after: [url_media_disabled, scheme_not_allowlisted, url_not_canonical]
-#   remedy: Bring the content itself, or ask for the host in policy/media.yaml
+#   remedy: Send the content itself, or ask for this host in policy/media.yaml
 #   reads: [media.url.hosts]
 # labels:
 #   row: B40

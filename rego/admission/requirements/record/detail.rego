@@ -3,13 +3,13 @@ package admission.requirements.record.detail
 import future.keywords.not
 
 # METADATA
-# title: Payloads are written down only in a controlled environment
-# description: Arguments and results can hold anybody's data. Which profile is in force, and what it may, are values
-#   in policy/operations.yaml.
+# title: Payloads are recorded only in a controlled environment
+# description: Arguments and results can contain personal data. The profile in force and its permissions are values in
+#   policy/operations.yaml.
 # custom:
 #   code: payload_detail_not_admitted
 #   fixed: true
-#   remedy: Write summaries, or run in a profile whose payload_detail is true
+#   remedy: Record summaries, or use a profile with payload_detail set
 #   reads: [operations.profile, operations.profiles]
 # labels:
 #   row: B42
@@ -21,12 +21,12 @@ detail_admitted if {
 }
 
 # METADATA
-# title: What is written down is kept as long as we have to
-# description: The fewest days are a value of the profile in policy/operations.yaml.
+# title: The retention period meets the floor
+# description: The minimum number of days is a value of the profile in policy/operations.yaml.
 # custom:
 #   code: retention_below_floor
 #   fixed: true
-#   remedy: Keep it for at least the days that the profile in force states
+#   remedy: Keep it for at least retention_days_min of the profile in force (policy/operations.yaml)
 #   reads: [operations.profile, operations.profiles]
 # labels:
 #   row: B42
@@ -36,13 +36,13 @@ kept_long_enough if {
 }
 
 # METADATA
-# title: How long the record is kept is decided under the policy that was in force last
-# description: Otherwise anyone who can name a folder of values could lower the fewest days. Holds for the engine's
-#   own record.
+# title: Retention is decided under the policy that was last in force
+# description: Otherwise anyone could lower the floor by naming another folder of values. Applies to the engine's own
+#   record.
 # custom:
 #   code: policy_not_in_force
 #   fixed: true
-#   remedy: Name the policy that the last enforced decision was taken under, or enforce a decision under the new one
+#   remedy: Use the policy of the last enforced decision, or enforce a decision under the new one
 # labels:
 #   row: B42
 policy_in_force if input.detail in {"summary", "payload"}

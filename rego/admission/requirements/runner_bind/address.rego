@@ -3,8 +3,8 @@ package admission.requirements.runner_bind.address
 import future.keywords.not
 
 # METADATA
-# title: The listener is bound where we admit listeners
-# description: By who can reach the address. The kinds are values in policy/runners.yaml.
+# title: The bind address is admitted
+# description: Addresses are classified by who can reach them. The admitted classes are values in policy/runners.yaml.
 # custom:
 #   code: bind_address_not_admitted
 #   remedy: Bind to 127.0.0.1 or to the private address of the cluster
@@ -15,10 +15,10 @@ address_admitted if input.listener.reach in data.policy.runners.listeners.addres
 
 # METADATA
 # title: The port of the runner is not published
-# description: A published port is reachable from outside of the deployment, whatever the address says.
+# description: A published port is reachable from outside the deployment, whatever the bind address.
 # custom:
 #   code: port_published
-#   remedy: Take the port out of what the deployment publishes
+#   remedy: Do not publish the port
 # labels:
 #   row: D02
 port_kept_inside if input.listener.published == false

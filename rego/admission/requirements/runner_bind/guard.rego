@@ -3,13 +3,12 @@ package admission.requirements.runner_bind.guard
 import future.keywords.not
 
 # METADATA
-# title: A listener that others can reach has a guard
-# description: A token, or certificates of both sides. What counts, and which addresses need none, are values in
-#   policy/runners.yaml.
+# title: A listener that others can reach requires a token or client certificates
+# description: Accepted guards, and the addresses that need none, are values in policy/runners.yaml.
 # custom:
 #   code: bind_without_token
 #   fixed: true
-#   remedy: Set a token for the listener, or bind it to 127.0.0.1
+#   remedy: Set a token or client certificates, or bind to 127.0.0.1
 #   reads: [runners.listeners.unguarded, runners.listeners.guards]
 # labels:
 #   row: H04, D02

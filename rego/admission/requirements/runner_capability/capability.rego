@@ -3,13 +3,13 @@ package admission.requirements.runner_capability.capability
 import future.keywords.not
 
 # METADATA
-# title: The harness can take the tools of the run
-# description: A harness that takes tools over MCP only and cannot would drop them silently. Which ones take them by
-#   themselves is a value in policy/runners.yaml.
+# title: The harness supports the tools of the run
+# description: A harness that takes tools only over MCP, and lacks it, would drop them silently. Harnesses with native
+#   support are values in policy/runners.yaml.
 # custom:
 #   code: capability_missing
 #   each: capabilities
-#   remedy: Leave out the tools, or use a harness that can take them
+#   remedy: Remove the tools, or use a harness that supports them
 #   reads: ["runners.harnesses.{harness}"]
 # labels:
 #   row: D38
@@ -21,12 +21,12 @@ held(capability) if {
 held(capability) if capability.held == true
 
 # METADATA
-# title: What the harness can do was probed
-# description: Without a probe it is only assumed. Whether that may be relied on is a value of the profile in
+# title: The capabilities of the harness were probed
+# description: Without a probe they are only assumed. Whether that is accepted is a value of the profile in
 #   policy/operations.yaml.
 # custom:
 #   code: capability_not_probed
-#   remedy: Make the probe of the harness work, or use a profile that relies on what is assumed
+#   remedy: Make the harness probe succeed, or use a profile that accepts assumed capabilities
 #   reads: [operations.profile, operations.profiles]
 # labels:
 #   row: D39

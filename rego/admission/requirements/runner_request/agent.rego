@@ -4,7 +4,7 @@ import data.admission.lib.runner
 import future.keywords.not
 
 # METADATA
-# title: The harness of the run is one we admit
+# title: The harness of the run is admitted
 # description: Harnesses are rows in policy/runners.yaml.
 # custom:
 #   code: harness_not_admitted
@@ -15,7 +15,7 @@ import future.keywords.not
 harness_admitted if is_object(data.policy.runners.harnesses[input.agent.harness])
 
 # METADATA
-# title: The backend of the run is one we admit
+# title: The backend of the run is admitted
 # description: Backends are rows in policy/runners.yaml. An engine inside the runner's own process is none, because
 #   nothing would stand between it and the runner.
 # custom:
@@ -27,8 +27,8 @@ harness_admitted if is_object(data.policy.runners.harnesses[input.agent.harness]
 backend_admitted if runner.host(input.agent) in {"runner", "remote"}
 
 # METADATA
-# title: The runner address that the run states is on the allowlist
-# description: Looked at before tools, MCP servers and credentials. Origins are values in policy/runners.yaml.
+# title: The stated runner address is on the allowlist
+# description: Checked before tools, MCP servers and credentials. Origins are values in policy/runners.yaml.
 # custom:
 #   code: uri_not_allowlisted
 #   remedy: Use a runner that is listed in policy/runners.yaml, or leave out uri

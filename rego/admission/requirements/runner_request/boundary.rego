@@ -4,7 +4,7 @@ import data.admission.lib.runner
 import future.keywords.not
 
 # METADATA
-# title: The enforcement of the declared boundaries is one we admit
+# title: The enforcement of the declared boundaries is admitted
 # description: The words are values in policy/runners.yaml.
 # custom:
 #   code: enforcement_not_admitted
@@ -36,7 +36,7 @@ network_open_on_runner if {
 }
 
 # METADATA
-# title: A restricted network is declared only where it was shown to be held
+# title: A restricted network is declared only for a backend that was shown to enforce it
 # description: The proof is this engine's own, of this backend. What counts as one is a value in policy/runners.yaml.
 # custom:
 #   code: egress_not_proven
@@ -55,7 +55,7 @@ network_held if {
 }
 
 # METADATA
-# title: A file system boundary is declared only where a jail was shown to hold it
+# title: A file system boundary is declared only for a backend that was shown to enforce it
 # description: The proof is this engine's own, of this backend, whatever enforcement is asked for.
 # custom:
 #   code: FILESYSTEM_UNSUPPORTED_MESSAGE

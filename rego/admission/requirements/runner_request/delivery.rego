@@ -27,15 +27,15 @@ delivered(item) if {
 }
 
 # METADATA
-# title: The address of every MCP server is one canonical HTTPS URL
-# description: An address that two parsers could read differently is none. Schemes and ports are values in
+# title: The address of every MCP server is a canonical HTTPS URL
+# description: Two parsers could read any other address differently. Schemes and ports are values in
 #   policy/networks.yaml.
 # custom:
 #   code: mcp_url_not_canonical
 #   each: mcp_servers
 #   empty: allowed
 #   after: [uri_not_allowlisted]
-#   remedy: Write one plain https URL, without user name, odd port, trailing dot or characters outside ASCII
+#   remedy: Use a plain https URL without user name, unusual port, trailing dot or non-ASCII characters
 #   reads: [networks.schemes, networks.ports]
 # labels:
 #   row: D20
@@ -49,7 +49,7 @@ addressed(server) if {
 }
 
 # METADATA
-# title: The runner posts only to origins we admit
+# title: The runner posts only to admitted origins
 # description: It shows a token of the run there. Origins are values in policy/runners.yaml.
 # custom:
 #   code: endpoint_not_allowlisted

@@ -3,8 +3,8 @@ package admission.requirements.runner_request.permission
 import future.keywords.not
 
 # METADATA
-# title: The permission policy that the run states is one we admit
-# description: It says who permits the calls of tools, whatever the sandbox holds. The words are values in
+# title: The permission policy of the run is admitted
+# description: It determines who permits tool calls, whatever the sandbox enforces. The admitted words are values in
 #   policy/runners.yaml.
 # custom:
 #   code: permission_policy_not_admitted
@@ -20,9 +20,9 @@ policy_admitted if {
 }
 
 # METADATA
-# title: Whatever calls the run can make are under a permission policy
-# description: A pass of the sandbox says nothing about a call that goes out of it. Without a stated policy the calls
-#   would fall back to a default that the caller may not have meant.
+# title: A run that can make calls has a permission policy
+# description: A sandbox does not control calls that leave it. Without a stated policy, the calls would use a default
+#   that the caller may not have intended.
 # custom:
 #   code: tool_permission_missing
 #   each: carried

@@ -5,20 +5,20 @@ import future.keywords.not
 
 # METADATA
 # title: No tool of the run is code
-# description: Code of a request would run on the runner's machine. That counts for every kind of tool that brings
-#   code, and no value admits it.
+# description: Code in a request would run on the runner's machine. This holds for every kind of tool with code, and
+#   no value admits it.
 # custom:
 #   code: CODE_TOOL_UNSUPPORTED_MESSAGE
 #   each: tools
 #   empty: allowed
 #   after: [uri_not_allowlisted]
-#   remedy: Leave out the code, and offer the tool through the gateway
+#   remedy: Remove the code, and offer the tool through the gateway
 # labels:
 #   row: D14
 code_free(tool) if tool.code == false
 
 # METADATA
-# title: Every tool is of a kind we admit
+# title: The kind of every tool is admitted
 # description: Kinds are rows in policy/runners.yaml.
 # custom:
 #   code: tool_kind_not_admitted
@@ -33,8 +33,8 @@ kind_admitted(tool) if is_object(data.policy.runners.tools[tool.kind])
 
 # METADATA
 # title: A remote run under strict enforcement has no tool on the runner's machine
-# description: Such a tool acts outside of the sandbox that was declared. Where calls of a kind are carried out, and
-#   under which enforcement that is admitted, are values in policy/runners.yaml.
+# description: Such a tool acts outside the declared sandbox. Where calls of a kind are carried out, and under which
+#   enforcement that is admitted, are values in policy/runners.yaml.
 # custom:
 #   code: runner_host_tool
 #   each: tools

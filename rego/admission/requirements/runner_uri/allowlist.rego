@@ -4,12 +4,12 @@ import data.admission.lib.runner
 import future.keywords.not
 
 # METADATA
-# title: The runner that is asked for is on the allowlist
-# description: A run takes its secrets there. The exact origins are values in policy/runners.yaml, and so is the
-#   runner that is used when none is asked for.
+# title: The requested runner is on the allowlist
+# description: A run takes its secrets there. Admitted origins and the default runner are values in
+#   policy/runners.yaml.
 # custom:
 #   code: uri_not_allowlisted
-#   remedy: Ask for a runner that is listed in policy/runners.yaml by its plain URL, or for none to use the default
+#   remedy: Name a runner listed in policy/runners.yaml by its plain URL, or none to use the default
 #   reads: [runners.uri.allowlist]
 # labels:
 #   row: D41, D42, D43

@@ -4,17 +4,18 @@ import data.admission.lib.boundary
 import future.keywords.not
 
 # METADATA
-# title: Every boundary is asked for
-# description: The engine asks for all boundaries, whatever the request says.
+# title: The request lists every boundary
+# description: The engine requires all boundaries, whatever the request states.
 # custom:
 #   code: boundaries_incomplete
 #   fixed: true
-#   remedy: Report this with the decision id, it is a fault of the engine
+#   remedy: Report this engine fault with the decision id
 complete if boundary.all_needed
 
 # METADATA
-# title: This machine was shown to hold the boundary in the sandbox of the profile
-# description: A boundary that is only declared is none. Who may hold each is a value in policy/sandbox.yaml.
+# title: The profile's sandbox passed its boundary test on this machine
+# description: A declared boundary counts only if it was tested. Which mechanism may enforce each is a value in
+#   policy/sandbox.yaml.
 # custom:
 #   code: boundary_not_enforced
 #   fixed: true
@@ -27,8 +28,8 @@ complete if boundary.all_needed
 enforced(needed) if boundary.proven(input.profile, needed.id)
 
 # METADATA
-# title: A boundary that the caller declares is held
-# description: What stands behind each word is in the table of boundaries; all of it has to be held.
+# title: Every boundary that the caller declares is enforced
+# description: The table of boundaries lists what each word requires; all of it must be enforced.
 # custom:
 #   code: declared_boundary_not_enforced
 #   fixed: true

@@ -3,8 +3,9 @@ package admission.requirements.sandbox.command
 import future.keywords.not
 
 # METADATA
-# title: The executable is one that may be run
-# description: A command is an argument array, and its first word a name in policy/sandbox.yaml. No shell takes part.
+# title: The executable is on the allowlist
+# description: A command is a list of arguments whose first item is a name in policy/sandbox.yaml. No shell is
+#   involved.
 # custom:
 #   code: executable_not_allowlisted
 #   remedy: Name an executable of policy/sandbox.yaml as the first word, without a path

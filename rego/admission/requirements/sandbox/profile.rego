@@ -4,30 +4,30 @@ import data.admission.lib.sandbox
 import future.keywords.not
 
 # METADATA
-# title: The profile is one that we know
-# description: Profiles and the kinds of sandboxes that they name are values in policy/sandbox.yaml.
+# title: The profile is known
+# description: Profiles and their backends are values in policy/sandbox.yaml.
 # custom:
 #   code: profile_unknown
-#   remedy: Name a profile of policy/sandbox.yaml whose backend is there too
+#   remedy: Name a profile of policy/sandbox.yaml whose backend is listed there
 #   reads: ["sandbox.profiles.{profile}", sandbox.backends]
 # labels:
 #   row: A94
 known if is_string(sandbox.isolation(input.profile))
 
 # METADATA
-# title: The profile is not below the floor
-# description: The build refuses such a profile; this refuses its use.
+# title: The profile meets the floor
+# description: The build refuses a profile below the floor; this refuses its use.
 # custom:
 #   code: profile_below_floor
 #   fixed: true
-#   remedy: Bring limits and boundaries of the profile within the floor of policy/sandbox.yaml
+#   remedy: Change the profile to meet the floor in policy/sandbox.yaml
 #   reads: ["sandbox.profiles.{profile}", sandbox.floor]
 #   after: [profile_unknown]
 within_floor if sandbox.within_floor(input.profile, "solution")
 
 # METADATA
-# title: The sandbox is of the kind that the caller thinks it is
-# description: Whoever names a backend relies on it, so another one is no answer. A plain subprocess is never one.
+# title: The profile uses the requested backend
+# description: A caller that names a backend relies on it. A plain subprocess is never a backend.
 # custom:
 #   code: backend_not_of_profile
 #   remedy: Leave the backend out, or name a profile with this backend
@@ -43,8 +43,8 @@ backend_as_stated if {
 }
 
 # METADATA
-# title: A stated limit is no higher than that of the profile
-# description: A request may ask for less and never for more.
+# title: Stated limits do not exceed those of the profile
+# description: A request may lower a limit, never raise it.
 # custom:
 #   code: limits_loosened
 #   each: tighten

@@ -3,35 +3,35 @@ package admission.requirements.skill_file.file
 import future.keywords.not
 
 # METADATA
-# title: The file is there, and the engine may read it
-# description: The engine opens it once; what was opened is what is read.
+# title: The file exists and is readable
+# description: The engine opens the file once and reads from that handle.
 # custom:
 #   code: file_missing
 #   after: [path_not_allowed, symlink_escape]
-#   remedy: Ask for a file that the skill has
+#   remedy: Request a file that the skill contains
 # labels:
 #   row: B34
 file_found if input.file.found == true
 
 # METADATA
-# title: What is at the path is a regular file
-# description: A folder has no content; a FIFO, socket or device could block, or be something else than a file.
+# title: The path names a regular file
+# description: Folders have no content; a FIFO, socket or device could block.
 # custom:
 #   code: not_a_file
 #   after: [path_not_allowed, symlink_escape, file_missing]
-#   remedy: Ask for a regular file
+#   remedy: Request a regular file
 # labels:
 #   row: B34
 regular if input.file.kind == "file"
 
 # METADATA
-# title: The file has no more names than a file of a skill may have
-# description: A second name (hard link) may stand outside of the skill, and nobody can tell where, so such a file
-#   may be one that was never part of the skill. How many names are admitted is a value in policy/skills.yaml.
+# title: The number of hard links is within the limit for skill files
+# description: A second hard link may be outside the skill, so the file may not belong to the skill. The admitted
+#   number is a value in policy/skills.yaml.
 # custom:
 #   code: hard_link_not_admitted
 #   after: [path_not_allowed, symlink_escape, file_missing, not_a_file]
-#   remedy: Replace the file by a copy of its own
+#   remedy: Replace the file with a separate copy
 #   reads: [skills.max_names]
 # labels:
 #   row: B33
@@ -42,8 +42,8 @@ one_name if {
 }
 
 # METADATA
-# title: The file is not larger than may be read of a skill
-# description: The size in bytes of the file that was opened; the hand that reads it stops there too.
+# title: The file is within the size limit for skill files
+# description: Counted in bytes of the opened file; the adapter that reads it stops at the limit too.
 # custom:
 #   code: file_too_large
 #   after: [path_not_allowed, symlink_escape, file_missing, not_a_file]

@@ -4,12 +4,11 @@ import data.admission.lib.skill
 import future.keywords.not
 
 # METADATA
-# title: The path is that of a file directly in a folder that skills may be read from
-# description: A path with one reading, relative to the skill. The folders and the depth are values in
-#   policy/skills.yaml.
+# title: The path names a file directly in an admitted folder of the skill
+# description: A canonical path relative to the skill. Folders and depth are values in policy/skills.yaml.
 # custom:
 #   code: path_not_allowed
-#   remedy: Ask for a file by its folder and its name, such as scripts/run.sh
+#   remedy: Request a file by folder and name, such as scripts/run.sh
 #   reads: [skills.folders, skills.depth]
 # labels:
 #   row: B34
@@ -22,7 +21,7 @@ path_allowed if {
 
 # METADATA
 # title: No link on the path leaves the folder of the skill
-# description: Links are resolved one by one by the engine, and none is followed to the outside.
+# description: The engine resolves links one by one and follows none to the outside.
 # custom:
 #   code: symlink_escape
 #   fixed: true
@@ -33,8 +32,8 @@ path_allowed if {
 link_inside if input.file.link in {"none", "inside"}
 
 # METADATA
-# title: A link leads to a file that could be asked for by its own path
-# description: Else a link would open a folder of the skill that may not be read from.
+# title: A link leads to a file that is itself admitted
+# description: Otherwise a link could open a folder of the skill that is not admitted.
 # custom:
 #   code: link_target_not_allowed
 #   after: [path_not_allowed, symlink_escape, file_missing]

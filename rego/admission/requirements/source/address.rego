@@ -4,14 +4,14 @@ import data.admission.lib.origin
 import future.keywords.not
 
 # METADATA
-# title: The address of every external record is one canonical HTTPS URL
-# description: An address that two parsers could read differently is none. Schemes and ports are values
-#   in policy/networks.yaml.
+# title: The address of every external record is a canonical HTTPS URL
+# description: Two parsers could read any other address differently. Schemes and ports are values in
+#   policy/networks.yaml.
 # custom:
 #   code: url_not_canonical
 #   each: bundle.records
 #   after: [record_kind_not_admitted, record_kind_contradicted]
-#   remedy: Write one plain https URL, without user name, odd port, trailing dot or characters outside ASCII
+#   remedy: Use a plain https URL without user name, unusual port, trailing dot or non-ASCII characters
 #   reads: [networks.schemes, networks.ports]
 # labels:
 #   row: A20
@@ -31,7 +31,7 @@ canonical(record) if {
 #   code: host_not_allowlisted
 #   each: bundle.records
 #   after: [record_kind_not_admitted, record_kind_contradicted, url_not_canonical]
-#   remedy: Add the exact host to network.allowed_hosts if it is meant, else replace the record
+#   remedy: Add the exact host to network.allowed_hosts, or replace the record
 # labels:
 #   row: A20
 host_allowlisted(record) if origin.offline(record)

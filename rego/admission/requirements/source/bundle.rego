@@ -18,8 +18,7 @@ submitted if {
 
 # METADATA
 # title: Every field of the source bundle fits format 1
-# description: A field that is missing, unknown or of the wrong type is not guessed. The list holds
-#   what does not fit.
+# description: Missing, unknown and mistyped fields are refused. The list contains what does not fit.
 # custom:
 #   code: bundle_invalid
 #   each: errors
@@ -31,8 +30,8 @@ submitted if {
 fits if input.errors == []
 
 # METADATA
-# title: The source bundle is the one that was validated before
-# description: A digest that an earlier check gave was stated, and the bundle has another one now.
+# title: The source bundle is unchanged since it was validated
+# description: The stated digest of an earlier check must equal the current one.
 # custom:
 #   code: bundle_changed
 #   fixed: true
@@ -43,7 +42,7 @@ fits if input.errors == []
 unchanged if input.bundle.unchanged == true
 
 # METADATA
-# title: The purpose of the source bundle is one we admit
+# title: The purpose of the source bundle is admitted
 # description: Purposes are values in policy/sources.yaml.
 # custom:
 #   code: purpose_not_admitted

@@ -5,7 +5,7 @@ import future.keywords.not
 
 # METADATA
 # title: The content of every record is in the source bundle
-# description: What is not there cannot be hashed, and what cannot be hashed cannot be admitted.
+# description: Missing content cannot be hashed, and content without a hash cannot be admitted.
 # custom:
 #   code: content_missing
 #   fixed: true
@@ -35,7 +35,7 @@ hash_stated(record) if digest.sha256(record.sha256)
 #   fixed: true
 #   each: bundle.records
 #   after: [content_missing, content_hash_missing]
-#   remedy: Restore the content that was described, or describe this content and have it decided anew
+#   remedy: Restore the described content, or describe this content and have it decided again
 # labels:
 #   row: A10
 hash_matches(record) if {
@@ -45,14 +45,14 @@ hash_matches(record) if {
 
 # METADATA
 # title: Every file of the source bundle is the content of a record
-# description: What no record names has no license decision. What may stand beside the content, such as a license
-#   text, is a value in policy/sources.yaml.
+# description: A file that no record names has no license decision. Permitted extra files, such as a license text, are
+#   values in policy/sources.yaml.
 # custom:
 #   code: content_not_declared
 #   each: undeclared
 #   empty: allowed
 #   after: [bundle_missing]
-#   remedy: Remove the file or folder, or describe it in a record; policy/sources.yaml names what may stand beside
+#   remedy: Remove the file or folder, or describe it in a record; policy/sources.yaml lists permitted extra files
 #   reads: [sources.beside_content]
 # labels:
 #   row: A100

@@ -15,8 +15,8 @@ import future.keywords.not
 stated(record) if record.export in {"allowed", "forbidden"}
 
 # METADATA
-# title: Every record of a source bundle whose result is exported may be exported
-# description: One record that may not leave keeps the whole result inside.
+# title: Every record may be exported if the result is exported
+# description: One record that must not be exported blocks the export of the whole result.
 # custom:
 #   code: export_forbidden
 #   each: bundle.records
@@ -35,7 +35,7 @@ permitted(record) if {
 }
 
 # METADATA
-# title: The license under which the result is exported is known to us
+# title: The export license is known
 # description: Null when the result will not be exported; otherwise every license it offers has a row in
 #   policy/licenses.yaml.
 # custom:

@@ -4,7 +4,7 @@ import future.keywords.not
 
 # METADATA
 # title: The file system is isolated to the artifact subdirectory
-# description: The boundaries that may stand there are values in policy/sandbox.yaml.
+# description: Admitted boundaries are values in policy/sandbox.yaml.
 # custom:
 #   code: filesystem_not_isolated
 #   fixed: true
@@ -17,7 +17,7 @@ isolated if is_array(data.policy.sandbox.filesystem[input.bundle.sandbox.filesys
 
 # METADATA
 # title: This machine was shown to enforce the file system isolation
-# description: Some backend holds the stated boundary, in a way that policy/sandbox.yaml accepts for it.
+# description: A backend enforces the stated boundary with a mechanism that policy/sandbox.yaml accepts.
 # custom:
 #   code: boundary_not_enforced
 #   fixed: true

@@ -10,19 +10,19 @@ import future.keywords.not
 # custom:
 #   code: license_missing
 #   each: bundle.records
-#   remedy: Find out under which license the material was given, and write its SPDX expression into the record
+#   remedy: Determine the license of the material, and write its SPDX expression into the record
 # labels:
 #   row: A11
 stated(record) if record.license.stated == true
 
 # METADATA
-# title: The license of every record is known to us
+# title: The license of every record is known
 # description: Neither the license decision nor the table in policy/licenses.yaml leaves it open.
 # custom:
 #   code: license_unknown
 #   each: bundle.records
 #   after: [license_missing, license_decision_missing]
-#   remedy: Correct the label to an SPDX expression; or have the license decided, and entered in policy/licenses.yaml
+#   remedy: Correct the SPDX expression, or have the license decided and added to policy/licenses.yaml
 #   reads: ["licenses.licenses.{license.alternatives}"]
 # labels:
 #   row: A15
@@ -57,7 +57,7 @@ compatible(record) if {
 #   standing: confirm
 #   each: bundle.records
 #   after: [license_incompatible]
-#   remedy: Have a person review the license; a reviewed decision is replaced by a new one that accepts this content
+#   remedy: Have the license reviewed, and replace the license decision with one that accepts this content
 #   reads:
 #     - "licenses.licenses.{license.alternatives}"
 #     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"

@@ -4,8 +4,8 @@ import data.admission.lib.license_decision
 import future.keywords.not
 
 # METADATA
-# title: Every record has a license decision on exactly its content
-# description: A decision that names another record, or another hash, is no decision on this one.
+# title: A license decision covers exactly the content of every record
+# description: A decision that names another record or hash does not cover this one.
 # custom:
 #   code: license_decision_missing
 #   each: bundle.records
@@ -16,7 +16,7 @@ import future.keywords.not
 taken(record) if license_decision.present(record)
 
 # METADATA
-# title: Every record has one complete license decision, and no second one
+# title: Every record has exactly one complete license decision
 # description: Two decisions on one content, or one with a part missing, leave open which of them holds.
 # custom:
 #   code: license_decision_ambiguous

@@ -4,13 +4,13 @@ import data.admission.lib.origin
 import future.keywords.not
 
 # METADATA
-# title: External access is switched on where a record needs it
+# title: Network access is enabled if a record needs it
 # description: A fixture needs no network; an external record needs the bundle's network policy to say so.
 # custom:
 #   code: network_access_disabled
 #   each: bundle.records
 #   after: [record_kind_not_admitted, record_kind_contradicted]
-#   remedy: Set network.enabled to true if this source bundle is meant to use the network, else remove the record
+#   remedy: Set network.enabled to true, or remove the record
 # labels:
 #   row: A19
 access_enabled(record) if origin.offline(record)
@@ -21,7 +21,7 @@ access_enabled(record) if {
 }
 
 # METADATA
-# title: The network policy leaves a request for every external record
+# title: The request budget covers every external record
 # description: The requests used before this record are fewer than the maximum; each retrieval is one.
 # custom:
 #   code: request_budget_exhausted
@@ -41,8 +41,8 @@ budget_left(record) if {
 }
 
 # METADATA
-# title: The network policy demands that source events are audited
-# description: Demanded of every source bundle, also of one that needs no network.
+# title: The network policy requires source events to be audited
+# description: Required of every source bundle, even without network access.
 # custom:
 #   code: source_audit_off
 #   fixed: true

@@ -9,7 +9,7 @@ import future.keywords.not
 # custom:
 #   code: record_id_not_unique
 #   each: bundle.records
-#   remedy: Give the record an id that no other record of the source bundle has
+#   remedy: Give the record a unique id
 # labels:
 #   row: A100
 id_unique(record) if {
@@ -19,8 +19,8 @@ id_unique(record) if {
 }
 
 # METADATA
-# title: The kind of every record is one we admit
-# description: Kinds are values in policy/sources.yaml. So is the kind of a record that states no origin.
+# title: The kind of every record is admitted
+# description: Kinds are values in policy/sources.yaml, including the default for records without an origin.
 # custom:
 #   code: record_kind_not_admitted
 #   each: bundle.records
@@ -31,9 +31,9 @@ id_unique(record) if {
 kind_admitted(record) if record.kind in data.policy.sources.kinds
 
 # METADATA
-# title: Every record that has an address is external, and no other has one
-# description: Only records that are not external may go without the network requirements, so a URL
-#   beside another kind is a contradiction.
+# title: Records with an address are external, and all others have none
+# description: Only external records are held to the network requirements, so a URL in a record of another kind is a
+#   contradiction.
 # custom:
 #   code: record_kind_contradicted
 #   each: bundle.records

@@ -3,8 +3,8 @@ package admission.requirements.source.retention
 import future.keywords.not
 
 # METADATA
-# title: Every record states how long and on what ground it may be kept
-# description: Both the last day and the ground are stated.
+# title: Every record states how long and on which basis it may be kept
+# description: Both the last day and the basis are required.
 # custom:
 #   code: retention_missing
 #   each: bundle.records
@@ -17,13 +17,13 @@ stated(record) if {
 }
 
 # METADATA
-# title: Every record is kept on a ground we admit
-# description: Grounds are values in policy/sources.yaml.
+# title: The basis for keeping every record is admitted
+# description: Admitted bases are values in policy/sources.yaml.
 # custom:
 #   code: retention_unknown
 #   each: bundle.records
 #   after: [retention_missing]
-#   remedy: State the true ground as one of policy/sources.yaml, or ask compliance to admit this one there
+#   remedy: State the true basis if policy/sources.yaml lists it, or ask compliance to add it there
 #   reads: [sources.retention_bases]
 # labels:
 #   row: A13
@@ -31,7 +31,7 @@ basis_admitted(record) if record.retention.basis in data.policy.sources.retentio
 
 # METADATA
 # title: Every record may still be kept
-# description: The stated day counts to its last second, in UTC.
+# description: The stated day ends at midnight UTC.
 # custom:
 #   code: retention_expired
 #   each: bundle.records

@@ -5,7 +5,7 @@ import future.keywords.not
 
 # METADATA
 # title: Every external record states when it was retrieved
-# description: An offline record has nothing to retrieve.
+# description: Offline records need no retrieval time.
 # custom:
 #   code: retrieval_time_missing
 #   each: bundle.records
@@ -23,7 +23,7 @@ time_stated(record) if {
 
 # METADATA
 # title: Every external record was retrieved before now
-# description: The engine's clock decides; there is no tolerance for other clocks.
+# description: Compared with the engine's clock, without tolerance.
 # custom:
 #   code: retrieval_time_in_future
 #   each: bundle.records

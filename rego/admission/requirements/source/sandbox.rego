@@ -4,7 +4,7 @@ import future.keywords.not
 
 # METADATA
 # title: Generated code stays disabled
-# description: The words that may stand there are values in policy/sandbox.yaml.
+# description: Admitted words are values in policy/sandbox.yaml.
 # custom:
 #   code: generated_code_enabled
 #   after: [bundle_missing]
@@ -16,7 +16,7 @@ generated_code_disabled if input.bundle.sandbox.generated_code in data.policy.sa
 
 # METADATA
 # title: Secrets are redacted
-# description: Both the source bundle and policy/sandbox.yaml say so.
+# description: Required by both the source bundle and policy/sandbox.yaml.
 # custom:
 #   code: redaction_off
 #   fixed: true
@@ -31,8 +31,8 @@ redaction_on if {
 }
 
 # METADATA
-# title: The sandbox has no network that we do not admit
-# description: The words that may stand there are values in policy/sandbox.yaml.
+# title: The sandbox network setting is admitted
+# description: Admitted words are values in policy/sandbox.yaml.
 # custom:
 #   code: sandbox_network_open
 #   after: [bundle_missing]

@@ -4,11 +4,11 @@ import data.admission.lib.subagent
 import future.keywords.not
 
 # METADATA
-# title: The child is named by a UUID, and only where there is one
-# description: Looked at before anything is read. A subagent that is yet to be started gets its id from the engine.
+# title: The child is named by a UUID, unless it is yet to be started
+# description: Checked before anything is read. The engine assigns the id when it starts a subagent.
 # custom:
 #   code: invalid_child_id
-#   remedy: Give the child_conversation_id that starting the subagent returned; leave it out when starting one
+#   remedy: Use the child_conversation_id returned at the start; omit it to start a subagent
 # labels:
 #   row: B23
 child_named if {
@@ -23,14 +23,14 @@ child_named if {
 }
 
 # METADATA
-# title: No subagent starts another one
-# description: Whether the conversation that asks is a subagent's is what the engine's own state says.
+# title: Subagents start no subagents
+# description: Whether the asking conversation is a subagent comes from the engine's own state.
 # custom:
 #   code: nested_spawn
 #   each: children
 #   empty: allowed
 #   after: [invalid_child_id]
-#   remedy: Let the conversation that started this subagent start the other one too
+#   remedy: Start it from the conversation that started this subagent
 # labels:
 #   row: B18
 not_nested(known) if {
@@ -44,8 +44,8 @@ not_nested(known) if {
 }
 
 # METADATA
-# title: Only the conversation that started a subagent looks at it or ends it
-# description: The engine's own state says who started it; a subagent that it does not know has no parent.
+# title: Only the conversation that started a subagent may read or end it
+# description: The parent comes from the engine's own state; an unknown subagent has none.
 # custom:
 #   code: not_parent
 #   fixed: true

@@ -4,7 +4,7 @@ import data.admission.lib.subagent
 import future.keywords.not
 
 # METADATA
-# title: The operation is one that we have
+# title: The operation is known
 # description: Operations, their tools and timeouts are rows in policy/subagents.yaml.
 # custom:
 #   code: operation_not_admitted
@@ -15,11 +15,11 @@ import future.keywords.not
 operation_admitted if is_object(subagent.row(input.operation))
 
 # METADATA
-# title: The number of turns that is asked for is above zero
-# description: However many are asked for, no more are given than policy/subagents.yaml has.
+# title: The requested number of turns is above zero
+# description: The request is capped at the maximum in policy/subagents.yaml.
 # custom:
 #   code: limit_turns_invalid
-#   remedy: Ask for 1 to 50 turns, or leave out limit_turns
+#   remedy: Request 1 to 50 turns, or omit limit_turns
 # labels:
 #   row: B19
 turns_valid if input.limit_turns.stated == false
@@ -31,12 +31,12 @@ turns_valid if {
 }
 
 # METADATA
-# title: The timeout that is asked for is above zero and within that of the operation
-# description: Every operation has a timeout in policy/subagents.yaml; a request only makes it shorter.
+# title: The requested timeout is above zero and within that of the operation
+# description: Every operation has a timeout in policy/subagents.yaml; a request can only shorten it.
 # custom:
 #   code: timeout_invalid
 #   after: [operation_not_admitted]
-#   remedy: Ask for a shorter time, or leave out timeout_seconds
+#   remedy: Use a shorter timeout, or omit timeout_seconds
 #   reads: ["subagents.operations.{operation}"]
 # labels:
 #   row: B25

@@ -5,12 +5,12 @@ import future.keywords.not
 
 # METADATA
 # title: The conversation may start one more subagent
-# description: How many in which time is a value in policy/budgets.yaml; refused ones do not count.
+# description: The quota is a value in policy/budgets.yaml; refused requests do not count.
 # custom:
 #   code: "spawn_quota:conversation"
 #   after: [invalid_child_id]
 #   proof: the quota of this name is asked for, and each has a requirement of its own
-#   remedy: Use the subagents there are, or wait until the quota begins again
+#   remedy: Use the existing subagents, or wait for the next quota window
 #   reads: [budgets.quotas.subagent.conversation]
 # labels:
 #   row: B24
@@ -23,12 +23,12 @@ conversation_left if {
 
 # METADATA
 # title: The user may start one more subagent
-# description: In all conversations together. How many in which time is a value in policy/budgets.yaml.
+# description: Counted over all conversations. The quota is a value in policy/budgets.yaml.
 # custom:
 #   code: "spawn_quota:user"
 #   after: [invalid_child_id]
 #   proof: the quota of this name is asked for, and each has a requirement of its own
-#   remedy: Wait until the quota of the user begins again
+#   remedy: Wait for the user's next quota window
 #   reads: [budgets.quotas.subagent.user]
 # labels:
 #   row: B24
@@ -41,12 +41,12 @@ user_left if {
 
 # METADATA
 # title: The account may start one more subagent
-# description: All its users together. How many in which time is a value in policy/budgets.yaml.
+# description: Counted over all its users. The quota is a value in policy/budgets.yaml.
 # custom:
 #   code: "spawn_quota:account"
 #   after: [invalid_child_id]
 #   proof: the quota of this name is asked for, and each has a requirement of its own
-#   remedy: Wait until the quota of the account begins again
+#   remedy: Wait for the account's next quota window
 #   reads: [budgets.quotas.subagent.account]
 # labels:
 #   row: B24

@@ -7,11 +7,11 @@ import future.keywords.not
 
 # METADATA
 # title: The tool policy grants the operation
-# description: Each operation is a tool like any other, and denied where no policy grants it.
+# description: Each operation is a tool, denied unless the policy grants it.
 # custom:
 #   code: denied_by_default
 #   after: [operation_not_admitted, tool_not_in_profile]
-#   remedy: Name a tool policy that grants the tool of this operation, or ask whoever decides on policy/tools.yaml
+#   remedy: Name a tool policy that grants this operation, or ask the owner of policy/tools.yaml
 #   reads: ["subagents.operations.{operation}", "tools.policies.{asked.policy}"]
 # labels:
 #   row: B14
@@ -23,33 +23,33 @@ granted if {
 }
 
 # METADATA
-# title: No deny rule speaks against the operation
-# description: A rule that names the tool takes it away, whatever else grants it.
+# title: No deny rule matches the operation
+# description: A deny rule overrides any grant.
 # custom:
 #   code: denied_by_rule
 #   after: [operation_not_admitted, tool_policy_unknown, tool_policy_principal, tool_not_in_profile, denied_by_default]
-#   remedy: Do without the operation, or ask whoever decides on policy/tools.yaml
+#   remedy: Avoid the operation, or ask the owner of policy/tools.yaml
 #   reads: ["subagents.operations.{operation}", "tools.policies.{asked.policy}"]
 # labels:
 #   row: B21
 no_deny_rule if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool) in {"allow", "confirm"}
 
 # METADATA
-# title: The tool policy grants the operation without asking a person
-# description: Where a rule or the base of the policy asks one, exactly this operation is approved or refused.
+# title: The tool policy grants the operation without confirmation
+# description: If a rule or the base of the policy requires confirmation, a person approves exactly this operation.
 # custom:
 #   code: confirmation_by_default
 #   standing: confirm
 #   after: [operation_not_admitted, tool_not_in_profile, denied_by_default, denied_by_rule]
-#   remedy: Let a person approve exactly this operation with `engine approvals grant`, then ask again with the approval
+#   remedy: Have a person approve this operation with `engine approvals grant`, then repeat it with the approval
 #   reads: ["subagents.operations.{operation}", "tools.policies.{asked.policy}"]
 # labels:
 #   row: B14
 unasked if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool) == "allow"
 
 # METADATA
-# title: The profile has the operation
-# description: A profile only narrows what the tool policy grants; without one there are no tools.
+# title: The agent's profile includes the operation
+# description: A profile only narrows what the tool policy grants; without a profile there are no tools.
 # custom:
 #   code: tool_not_in_profile
 #   after: [operation_not_admitted]
@@ -60,8 +60,8 @@ unasked if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool
 profiled if tools.in_profile(input.asked, subagent.row(input.operation).tool)
 
 # METADATA
-# title: The tool policy that is named is there
-# description: Without a name it is deny_all; with an unknown one too, and the caller is told so.
+# title: The named tool policy exists
+# description: Without a policy, or with an unknown one, deny_all applies; an unknown name is reported.
 # custom:
 #   code: tool_policy_unknown
 #   remedy: Name a policy that is listed in policy/tools.yaml
@@ -74,12 +74,12 @@ policy_known if not input.asked.policy
 
 # METADATA
 # title: The caller may use this tool policy
-# description: A policy names the principals that may ask under it. For anybody else it is deny_all.
+# description: A policy lists the principals that may use it. For all others, deny_all applies.
 # custom:
 #   code: tool_policy_principal
 #   fixed: true
 #   after: [tool_policy_unknown]
-#   remedy: Name a policy that this principal may use, or ask whoever decides on policy/tools.yaml
+#   remedy: Name a policy that this principal may use, or ask the owner of policy/tools.yaml
 #   reads: ["tools.policies.{asked.policy}.principals"]
 #   proof: without a policy denied_by_default or tool_not_in_profile refuses
 # labels:

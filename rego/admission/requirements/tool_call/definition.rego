@@ -4,12 +4,12 @@ import data.admission.lib.tool_definition
 import future.keywords.not
 
 # METADATA
-# title: The tool is called under the definition that was pinned for it
-# description: A server that changes the definition of a tool has another tool, which has to be looked at again.
+# title: The definition of the tool is the pinned one
+# description: A changed definition is a different tool, which must be reviewed again.
 # custom:
 #   code: definition_changed
 #   fixed: true
-#   remedy: Send the definition with the call; when it changed, let somebody look at it and pin its digest
+#   remedy: Send the definition with the call; if it changed, have it reviewed and pin its digest
 #   reads: ["tools.tools.{call.tool}.definition"]
 #   after: [tool_unknown]
 as_pinned if tool_definition.as_pinned(input.call.tool, input.definition.digest)
@@ -17,8 +17,8 @@ as_pinned if tool_definition.as_pinned(input.call.tool, input.definition.digest)
 as_pinned if tool_definition.unasked(input.call.tool)
 
 # METADATA
-# title: The arguments are as the definition of the tool says
-# description: The definition has to be a valid schema, and the arguments have to fit it.
+# title: The arguments fit the schema in the tool's definition
+# description: The definition must be a valid schema, and the arguments must fit it.
 # custom:
 #   code: arguments_unfit
 #   remedy: Send the arguments that the definition asks for, with the names and types that it says

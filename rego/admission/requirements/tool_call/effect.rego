@@ -3,9 +3,9 @@ package admission.requirements.tool_call.effect
 import future.keywords.not
 
 # METADATA
-# title: What the call may destroy can be undone
-# description: A destructive tool runs only where an environment reset or a checkpoint restore can undo it. Its entry
-#   says which of them does, the call says which of them is at hand.
+# title: A destructive call can be undone
+# description: A destructive tool runs only where an environment reset or checkpoint restore can undo it. The tool's
+#   entry states which of them works, the call which is available.
 # custom:
 #   code: irreversible_destructive_action
 #   remedy: Run it where the environment can be reset or a checkpoint restored, and say so in `environment`

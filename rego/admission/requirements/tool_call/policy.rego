@@ -4,8 +4,8 @@ import data.admission.lib.tools
 import future.keywords.not
 
 # METADATA
-# title: The tool policy that the call names is there
-# description: A call that names none is under deny_all; one that names an unknown one is too, and is told so.
+# title: The tool policy of the call exists
+# description: Without a policy, or with an unknown one, deny_all applies; an unknown name is reported.
 # custom:
 #   code: tool_policy_unknown
 #   remedy: Name a policy that is listed in policy/tools.yaml
@@ -18,11 +18,11 @@ policy_known if not input.asked.policy
 
 # METADATA
 # title: The caller may use this tool policy
-# description: A policy names the principals that may ask under it. For anybody else it is deny_all.
+# description: A policy lists the principals that may use it. For all others, deny_all applies.
 # custom:
 #   code: tool_policy_principal
 #   fixed: true
-#   remedy: Name a policy that this principal may use, or ask whoever decides on policy/tools.yaml
+#   remedy: Name a policy that this principal may use, or ask the owner of policy/tools.yaml
 #   reads: ["tools.policies.{asked.policy}.principals"]
 #   after: [tool_policy_unknown]
 #   proof: without a policy denied_by_default refuses

@@ -4,12 +4,12 @@ import data.admission.lib.tool_call
 import future.keywords.not
 
 # METADATA
-# title: No deny rule speaks against the call
-# description: Deny rules come first. One that names no host, path or command refuses the tool; the others refuse a call
-#   that holds some host, path or command which they cover, wherever it stands in the arguments.
+# title: No deny rule matches the call
+# description: Deny rules come first. A rule without host, path or command refuses the tool; any other refuses a call
+#   with a host, path or command that it covers, anywhere in the arguments.
 # custom:
 #   code: denied_by_rule
-#   remedy: Leave out what the rule names, or ask whoever decides on policy/tools.yaml; `engine tools explain` names it
+#   remedy: Remove what the rule names, or ask the owner of policy/tools.yaml; `engine tools explain` names the rule
 #   reads: ["tools.policies.{asked.policy}"]
 #   after: [tool_unknown, denied_by_default]
 # labels:
@@ -17,12 +17,12 @@ import future.keywords.not
 no_deny_rule if count(tool_call.denying) == 0
 
 # METADATA
-# title: No rule asks that a person approves the call
-# description: Confirm rules come before allow rules, and match as deny rules do.
+# title: No confirm rule matches the call
+# description: Confirm rules come before allow rules and match like deny rules.
 # custom:
 #   code: confirmation_by_rule
 #   standing: confirm
-#   remedy: Let a person approve exactly this call with `engine approvals grant`, then ask again with the approval
+#   remedy: Have a person approve this call with `engine approvals grant`, then repeat it with the approval
 #   reads: ["tools.policies.{asked.policy}"]
 #   after: [tool_unknown, denied_by_rule, denied_by_default]
 # labels:

@@ -4,9 +4,9 @@ import data.admission.lib.tool_words as words
 import future.keywords.not
 
 # METADATA
-# title: Every host and address is written in its only spelling
-# description: Two readers of an odd address may see two hosts, and a rule would compare one of them. A word of a
-#   command that may be a host or something else counts as both, unless policy/tools.yaml says that it is no host.
+# title: Every host and address is in canonical form
+# description: Two parsers may see different hosts in an unusual address, and a rule would compare only one. A command
+#   word that may be a host counts as one, unless policy/tools.yaml states otherwise.
 # custom:
 #   code: destination_not_canonical
 #   each: destinations
@@ -26,9 +26,8 @@ destination_canonical(one) if words.no_host(one)
 destination_canonical(one) if one.word.label == true
 
 # METADATA
-# title: Every path is written in its only spelling
-# description: With `..`, backslashes or escapes it may lead elsewhere than it says. A relative one needs a working
-#   folder.
+# title: Every path is in canonical form
+# description: With `..`, backslashes or escapes a path may lead elsewhere. A relative path needs a working folder.
 # custom:
 #   code: path_not_canonical
 #   each: paths
@@ -43,8 +42,8 @@ path_canonical(one) if {
 }
 
 # METADATA
-# title: No path leads over a link
-# description: A link may lead elsewhere than its path says.
+# title: No path passes through a symbolic link
+# description: A link may lead outside the paths that a rule allows.
 # custom:
 #   code: path_linked
 #   each: paths
@@ -54,14 +53,14 @@ path_canonical(one) if {
 unlinked(one) if one.links in {"none", "unknown"}
 
 # METADATA
-# title: Every path of a tool that works on this machine was looked at
-# description: Whether a path leads over a link can be told below the folder that the engine serves, and in process.
-#   Nobody can look at paths of tools that run elsewhere.
+# title: Every path of a tool on this machine was checked for links
+# description: Links can be checked inside the folder that the engine serves, and in process. Paths of tools that run
+#   elsewhere cannot be checked.
 # custom:
 #   code: path_not_looked_at
 #   each: paths
 #   empty: allowed
-#   remedy: Ask an engine on the machine of the tool, with `--root` above the path, or say that the tool runs elsewhere
+#   remedy: Ask an engine on the machine of the tool with `--root` above the path, or declare that it runs elsewhere
 #   reads: ["tools.tools.{call.tool}.paths_on"]
 #   after: [tool_unknown, path_not_canonical]
 looked_at(one) if one.links in {"none", "linked"}
@@ -72,15 +71,14 @@ looked_at(one) if {
 }
 
 # METADATA
-# title: Every word of a command that runs on this machine was looked at as a path
-# description: A word without a slash may be a link too. Words are looked at below the folder that the engine serves,
-#   and in process; without a working folder there is nothing to look at. Nobody can look at commands
-#   that run elsewhere.
+# title: Every word of a command on this machine was checked for links
+# description: A word without a slash may be a link too. Words can be checked inside the folder that the engine
+#   serves, and in process, given a working folder. Commands that run elsewhere cannot be checked.
 # custom:
 #   code: command_not_looked_at
 #   each: commands
 #   empty: allowed
-#   remedy: Name the working folder; ask an engine on the machine of the tool, with `--root` above that folder
+#   remedy: State the working folder, and ask an engine on the tool's machine with a `--root` that contains it
 #   reads: ["tools.tools.{call.tool}.paths_on"]
 #   after: [tool_unknown, command_not_canonical]
 # labels:
@@ -93,9 +91,9 @@ command_looked_at(one) if {
 }
 
 # METADATA
-# title: Every command is one command, written plainly
-# description: With operators, substitutions, redirections, line ends or assignments before it a text is more than the
-#   command that it begins with.
+# title: Every command is a single plain command
+# description: Text with operators, substitutions, redirections, line ends or leading assignments is more than its
+#   first command.
 # custom:
 #   code: command_not_canonical
 #   each: commands

@@ -4,9 +4,9 @@ import data.admission.lib.tools
 import future.keywords.not
 
 # METADATA
-# title: The tool is one that the policy knows
-# description: Tools are known by their exact name. One that only looks like another, by letter case or by letters of
-#   another script, is another tool.
+# title: The tool is known
+# description: Tools are matched by exact name. A look-alike name, in letter case or in another script, is another
+#   tool.
 # custom:
 #   code: tool_unknown
 #   remedy: Call a tool that is listed in policy/tools.yaml, spelled as it is there, or ask for an entry for this one
@@ -15,12 +15,11 @@ import future.keywords.not
 tool_known if tools.known(input.call.tool)
 
 # METADATA
-# title: The tool is one that the profile of the agent has
-# description: A profile only narrows what the policy grants. Without a profile, or with one that the policy does not
-#   know, an agent has no tools.
+# title: The agent's profile includes the tool
+# description: A profile only narrows what the policy grants. Without a known profile, an agent has no tools.
 # custom:
 #   code: tool_not_in_profile
-#   remedy: Name a profile that has the tool, or ask whoever decides on policy/tools.yaml to list it there
+#   remedy: Name a profile that includes the tool, or ask the owner of policy/tools.yaml to add it
 #   reads: ["tools.profiles.{asked.profile}"]
 #   after: [tool_unknown]
 # labels:

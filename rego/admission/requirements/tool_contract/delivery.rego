@@ -4,8 +4,8 @@ package admission.requirements.tool_contract.delivery
 import future.keywords.not
 
 # METADATA
-# title: The proposal does not deliver Python code
-# description: A proposal only describes. Mentioning it in a sentence delivers nothing; policy/proposals.yaml says so.
+# title: The proposal contains no Python code
+# description: A proposal only describes a tool. Mentions in sentences are admitted; see policy/proposals.yaml.
 # custom:
 #   code: "proposal_contains:python_code"
 #   each: hits.python_code
@@ -17,8 +17,8 @@ import future.keywords.not
 python_free(hit) if hit.form in data.policy.proposals.admitted.python_code
 
 # METADATA
-# title: The proposal does not deliver a shell command
-# description: A proposal only describes. Mentioning it in a sentence delivers nothing; policy/proposals.yaml says so.
+# title: The proposal contains no shell command
+# description: A proposal only describes a tool. Mentions in sentences are admitted; see policy/proposals.yaml.
 # custom:
 #   code: "proposal_contains:shell_command"
 #   each: hits.shell_command
@@ -30,34 +30,34 @@ python_free(hit) if hit.form in data.policy.proposals.admitted.python_code
 command_free(hit) if hit.form in data.policy.proposals.admitted.shell_command
 
 # METADATA
-# title: The proposal does not deliver a package by its name
-# description: A proposal only describes. Mentioning it in a sentence delivers nothing; policy/proposals.yaml says so.
+# title: The proposal names no package to install
+# description: A proposal only describes a tool. Mentions in sentences are admitted; see policy/proposals.yaml.
 # custom:
 #   code: "proposal_contains:package_name"
 #   each: hits.package_name
 #   empty: allowed
-#   remedy: Leave packages to whoever writes the tool
+#   remedy: Leave packages to the author of the tool
 #   reads: [proposals.admitted.package_name]
 # labels:
 #   row: A72, A69, H15
 package_free(hit) if hit.form in data.policy.proposals.admitted.package_name
 
 # METADATA
-# title: The proposal does not deliver an executable handler
-# description: A proposal only describes. Mentioning it in a sentence delivers nothing; policy/proposals.yaml says so.
+# title: The proposal contains no executable handler
+# description: A proposal only describes a tool. Mentions in sentences are admitted; see policy/proposals.yaml.
 # custom:
 #   code: "proposal_contains:executable_handler"
 #   each: hits.executable_handler
 #   empty: allowed
-#   remedy: Leave the handler to whoever writes the tool
+#   remedy: Leave the handler to the author of the tool
 #   reads: [proposals.admitted.executable_handler]
 # labels:
 #   row: A73, A69, H15
 handler_free(hit) if hit.form in data.policy.proposals.admitted.executable_handler
 
 # METADATA
-# title: The proposal does not deliver a migration
-# description: A proposal only describes. Mentioning it in a sentence delivers nothing; policy/proposals.yaml says so.
+# title: The proposal contains no migration
+# description: A proposal only describes a tool. Mentions in sentences are admitted; see policy/proposals.yaml.
 # custom:
 #   code: "proposal_contains:migration"
 #   each: hits.migration

@@ -9,15 +9,15 @@ import future.keywords.not
 #   code: role_not_admitted
 #   each: proposals
 #   empty: allowed
-#   remedy: Let a role propose it that is listed in policy/proposals.yaml
+#   remedy: Use a role that is listed in policy/proposals.yaml
 #   reads: [proposals.roles]
 # labels:
 #   row: A69
 role_admitted(proposal) if proposal.role in data.policy.proposals.roles
 
 # METADATA
-# title: The contract is small enough to be looked through
-# description: What is larger or nested deeper than a description needs to be was not read to its end.
+# title: The contract is within the size limit
+# description: Larger or more deeply nested contracts are not read completely.
 # custom:
 #   code: proposal_too_large
 #   each: proposals

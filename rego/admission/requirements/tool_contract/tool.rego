@@ -3,21 +3,21 @@ package admission.requirements.tool_contract.tool
 import future.keywords.not
 
 # METADATA
-# title: The tool is one we know
+# title: The tool is known
 # description: Every tool has a row in policy/tools.yaml, under the name of its definition.
 # custom:
 #   code: tool_unknown
 #   each: tools
 #   empty: allowed
-#   remedy: Give the tool a row in policy/tools.yaml, or register one that has a row
+#   remedy: Add the tool to policy/tools.yaml, or register a tool that is listed there
 #   reads: ["tools.tools.{name}"]
 # labels:
 #   row: A75
 known(tool) if is_object(data.policy.tools.tools[tool.name])
 
 # METADATA
-# title: The implementation is code of this machine
-# description: What is reached over a network is not an implementation but a service, and is admitted elsewhere.
+# title: The implementation is local code
+# description: A network service is not an implementation and is admitted elsewhere.
 # custom:
 #   code: not_local
 #   each: tools
@@ -28,14 +28,14 @@ known(tool) if is_object(data.policy.tools.tools[tool.name])
 local(tool) if tool.implementation.local == true
 
 # METADATA
-# title: The implementation is one that somebody has looked at
-# description: Digests of the source files of curated implementations are values in policy/tools.yaml.
+# title: The implementation has been reviewed
+# description: Digests of the source files of reviewed implementations are values in policy/tools.yaml.
 # custom:
 #   code: not_curated
 #   each: tools
 #   empty: allowed
 #   after: [tool_unknown]
-#   remedy: Have the implementation reviewed, and its digest put under `curated` of its tool in policy/tools.yaml
+#   remedy: Have the implementation reviewed and its digest added to `curated` of the tool in policy/tools.yaml
 #   reads: ["tools.tools.{name}"]
 # labels:
 #   row: A75
@@ -63,7 +63,7 @@ schema_compatible(tool) if {
 }
 
 # METADATA
-# title: The definition is the one that was pinned
+# title: The definition is the pinned one
 # description: A definition may be pinned by its digest in policy/tools.yaml; any change needs a new admission.
 # custom:
 #   code: definition_changed
@@ -71,7 +71,7 @@ schema_compatible(tool) if {
 #   each: tools
 #   empty: allowed
 #   after: [tool_unknown]
-#   remedy: Look at what changed, then put the new digest under `definition` of the tool in policy/tools.yaml
+#   remedy: Review the change, then write the new digest to `definition` of the tool in policy/tools.yaml
 #   reads: ["tools.tools.{name}"]
 # labels:
 #   row: A76, H14
@@ -86,8 +86,8 @@ definition_pinned(tool) if {
 }
 
 # METADATA
-# title: The effects that the tool states are those that it has here
-# description: What a tool does to the world is a value in policy/tools.yaml; one that states more or less is another.
+# title: The stated side effects match those in policy/tools.yaml
+# description: Side effects are values in policy/tools.yaml; the tool must state exactly these.
 # custom:
 #   code: side_effects_incompatible
 #   each: tools
@@ -104,7 +104,7 @@ side_effects_compatible(tool) if {
 }
 
 # METADATA
-# title: The tool is made for the environment
+# title: The tool is admitted in the environment
 # description: Environments of a tool are values in policy/tools.yaml.
 # custom:
 #   code: environment_incompatible

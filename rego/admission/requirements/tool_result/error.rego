@@ -3,9 +3,9 @@ package admission.requirements.tool_result.error
 import future.keywords.not
 
 # METADATA
-# title: Errors are shown as the profile in force admits
-# description: What a program says of its own errors can hold anybody's data, so the mode debug is for controlled
-#   environments. Modes are values of the profiles in policy/operations.yaml.
+# title: The error mode is admitted by the current profile
+# description: Error messages of programs can contain personal data, so mode debug is for controlled environments.
+#   Modes are values of the profiles in policy/operations.yaml.
 # custom:
 #   code: debug_not_controlled
 #   remedy: Use the error mode safe, or run in a profile whose tool_error_modes name debug
@@ -17,13 +17,13 @@ mode_admitted if {
 }
 
 # METADATA
-# title: What is shown of an error beside its message holds no secret and no path
-# description: Class, code and details of a validation error are for anybody's eyes.
+# title: The visible details of an error contain no secret and no path
+# description: Class, code and details of a validation error are visible to everyone.
 # custom:
 #   code: details_not_safe
 #   each: details
 #   empty: allowed
-#   remedy: Let the tool name the argument that is wrong, and not its value or a place on this machine
+#   remedy: Name the wrong argument, but not its value or a path on this machine
 # labels:
 #   row: B32
 detail_safe(detail) if {
@@ -32,14 +32,14 @@ detail_safe(detail) if {
 }
 
 # METADATA
-# title: The message that is shown of an error holds no secret and no path
-# description: The message of a validation error is shown so that the model can correct itself; that of another
-#   error only in mode debug, where it may name paths.
+# title: The visible message of an error contains no secret and no path
+# description: The message of a validation error is shown so that the model can correct itself; other messages only in
+#   mode debug, where they may name paths.
 # custom:
 #   code: message_not_safe
 #   each: messages
 #   empty: allowed
-#   remedy: Let the tool say in plain words what is wrong with the arguments
+#   remedy: Describe what is wrong with the arguments in plain words
 # labels:
 #   row: B30, B31
 message_safe(message) if {

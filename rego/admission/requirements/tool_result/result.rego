@@ -3,22 +3,22 @@ package admission.requirements.tool_result.result
 import future.keywords.not
 
 # METADATA
-# title: The tool is one that we know
-# description: Every tool has an entry in policy/tools.yaml; what gave this result was none of them.
+# title: The tool is known
+# description: Every tool has an entry in policy/tools.yaml.
 # custom:
 #   code: tool_unknown
-#   remedy: Give the tool an entry in policy/tools.yaml
+#   remedy: Add the tool to policy/tools.yaml
 #   reads: [tools.tools]
 # labels:
 #   row: A07
 known if is_object(data.policy.tools.tools[input.tool])
 
 # METADATA
-# title: The result is text for a model, or an error
-# description: Bytes that are no text are not shown to a model.
+# title: The result is text or an error
+# description: Binary data is not shown to a model.
 # custom:
 #   code: result_not_text
-#   remedy: Let the tool give text, or values that have a JSON form
+#   remedy: Return text or JSON values
 # labels:
 #   row: B28
 text_or_error if {
@@ -34,14 +34,14 @@ text_or_error if {
 }
 
 # METADATA
-# title: Every side effect is of a class that the tool declares
-# description: The classes of a tool are in its entry in policy/tools.yaml; what it did beside them, nobody has
-#   decided on. The effect is recorded all the same.
+# title: The tool declares the class of every side effect
+# description: The classes of a tool are in its entry in policy/tools.yaml; other effects were not decided on. The
+#   effect is recorded in any case.
 # custom:
 #   code: side_effect_undeclared
 #   each: side_effects
 #   empty: allowed
-#   remedy: Look at what the tool did, then declare the class in policy/tools.yaml or correct the tool
+#   remedy: Review the tool, then declare the class in policy/tools.yaml or correct the tool
 #   reads: ["tools.tools.{tool}.side_effects"]
 #   after: [tool_unknown]
 # labels:
