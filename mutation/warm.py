@@ -20,8 +20,11 @@ from typing import Any, TextIO
 import coverage
 import pytest
 
-SURVIVED, KILLED, COLD = 0, 1, 2
-"""How a fork ends; COLD where functions cannot be exchanged, so that only a process of its own can tell."""
+SURVIVED, KILLED, COLD = 91, 1, 92
+"""How a fork ends; COLD where functions cannot be exchanged, so that only a process of its own can tell.
+
+A changed program that ends the fork by itself, whatever the exit code, was noticed.
+"""
 
 _BASELINE, _SERVE = "MUTATION_BASELINE", "MUTATION_SERVE"
 
@@ -133,7 +136,7 @@ def _wait(pid: int, seconds: float) -> int | None:
         os.waitpid(pid, 0)
         return None
     code = os.waitstatus_to_exitcode(status)
-    return KILLED if code < 0 or code > COLD else code
+    return code if code in {SURVIVED, COLD} else KILLED
 
 
 def _exchange(file: Path, before: str, after: str) -> bool:
