@@ -106,7 +106,7 @@ def _allocated(size: int) -> str:
 
 
 def _open_but(own: set[int], planted: int) -> list[int]:
-    """Descriptors beside the standard ones; whoever probes may have many, and so a canary of any number."""
+    """Open descriptors other than the standard ones and `own`; the planted one may have any number."""
     return [number for number in sorted({*range(3, 4096), planted} - own) if _is_open(number)]
 
 

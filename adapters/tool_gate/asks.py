@@ -84,7 +84,7 @@ class Asked:
     environment: Mapping[str, bool] | None = None
 
     def request(self, *names: str, **more: Any) -> dict[str, Any]:
-        """A request with these fields of the document; None where it lacks one."""
+        """A request with these fields of this object and `more`."""
         return {name: copy.copy(getattr(self, name)) for name in names} | more
 
 

@@ -21,7 +21,7 @@ def named(token: str) -> list[int]:
 
 
 def _living() -> dict[bytes, list[int]]:
-    """By name, so that whoever ends those of one name never has any other."""
+    """Living processes by name."""
     found: dict[bytes, list[int]] = {}
     for entry in os.scandir(_PROC):
         if entry.name.isdigit():

@@ -33,7 +33,7 @@ def changed(*without: str, job: Path | None = None) -> tuple[str, str]:
 
 
 OUTSIDE = {*PROTECTIONS[PROTECTIONS.index("rlimit_as") :]} - {"kill_tree"}
-"""Held by the launcher or the engine: bubblewrap is told nothing of them."""
+"""Enforced by the launcher or the engine, not by arguments of bubblewrap."""
 
 LEFT_OUT = {
     **{f"unshare_{one}": (f"--unshare-{one}", "") for one in ("ipc", "pid", "net", "cgroup")},

@@ -143,7 +143,7 @@ def test_a_group_that_is_not_empty_or_is_elsewhere_is_not_the_next_one(place: Pl
         group.give_back()
         other = MemoryGroup.ready(place, 64 * _MIB)
         assert other is not group
-    group._folder.rmdir()  # it was not, as long as somebody lived in it
+    group._folder.rmdir()  # possible only now: the process in it has ended
     other.give_back()
     elsewhere = MemoryGroup.ready(Place(tmp_path, 2), 64 * _MIB)
     assert elsewhere.place.folder == tmp_path

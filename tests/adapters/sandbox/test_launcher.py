@@ -1,4 +1,4 @@
-"""What the launcher is told: the limits, the program, and what it hands out; nothing that cannot be stated."""
+"""The input of the launcher: limits, program and artifacts."""
 
 from __future__ import annotations
 
