@@ -43,8 +43,9 @@ class BundledOpa(BuildHookInterface[Any]):
         build_data["tag"] = f"py3-none-{wheel_platform(builder.target())}"
         if not editable:
             carried = {path: path.relative_to(root) for name in CARRIED for path in _files(root / name)}
-            carried |= {path: Path(path.name) for path in (binary, binary.with_suffix(".json"))}
+            carried |= {path: Path(path.name) for path in binary.parent.iterdir()}
             build_data["force_include"] |= {str(path): f"engine/_bundled/{to}" for path, to in carried.items()}
+            build_data["sbom_files"].append(str(binary.with_suffix(".cdx.json")))
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002 -- hatchling's
         """Remove the copy the wheel was made from."""

@@ -16,7 +16,7 @@ from urllib.error import URLError
 
 from benchmarks.measure import Bench, NotMeasuredError
 from benchmarks.processes import environment, free_port, serving
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
 from engine.opa.reply import RULES, VALUES
 from engine.settings import OpaLimits
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from adapters.artifacts import ArtifactDirectory
-from engine.cases import CaseFile, Runner, read_cases
+from admission_adapters.files.artifacts import ArtifactDirectory
+from engine.cases.run import CaseFile, Runner, read_cases
 from engine.errors import EngineError
 from engine.model import Outcome
-from engine.points import World
+from engine.points import GatherContext
 from engine.points.registry import POINTS
 from engine.settings import Settings
 from tests.laws.mutations import single
@@ -21,7 +20,7 @@ _POINTS = ("license", "source")
 _DIGESTS = {"input_digest": "sha256:i", "rules": "sha256:r", "values": "sha256:v"}
 _GRANTED = {"id": "one", "state": "granted", "requester": "a", "approver": "b", "expires_at": 1 << 40}
 _BROUGHT = {
-    "approvals": [{**_GRANTED, **_DIGESTS, "asked": _DIGESTS}],
+    "approvals": [{**_GRANTED, **_DIGESTS, "expected": _DIGESTS}],
     "budgets": [{"id": "principal", "used": 1, "amount": 1}],
 }
 
@@ -39,7 +38,7 @@ class Documents:
             if file.case.values or file.case.point not in _POINTS:
                 continue
             try:
-                document = _document(file, runner, World(clock=_clock(file), boundaries=lambda: boundaries))
+                document = _document(file, runner, GatherContext(clock=_clock(file), boundaries=lambda: boundaries))
             except EngineError:  # what cannot be read never reaches OPA
                 continue
             name = (file.case.point, file.path.stem)
@@ -71,17 +70,16 @@ class Documents:
                     yield changed
 
 
-def _document(file: CaseFile, runner: Runner, world: World) -> Any:
+def _document(file: CaseFile, runner: Runner, context: GatherContext) -> Any:
     point = POINTS[file.case.point]
     request = point.request.model_validate(runner.request(file), strict=False)
-    gathered = point.gather(request, world)
+    gathered = point.gather(request, context)
     if gathered.opened is not None:
         gathered.opened.close()
-    facts = gathered.input.model_dump(mode="json", exclude_none=True)
+    facts = point.document(gathered, context.clock())
     caller = file.case.caller.model_dump(mode="json", exclude_none=True)
     return {**facts, "caller": caller, "approvals": [], "budgets": []}
 
 
 def _clock(file: CaseFile) -> Any:
-    moment = datetime.strptime(file.case.now, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    return lambda: int(moment.timestamp())
+    return lambda: file.case.now

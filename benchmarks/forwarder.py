@@ -14,7 +14,7 @@ from typing import cast
 import httptools
 import uvloop
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
 from engine.opa.async_client import AsyncClient
 from engine.settings import OpaLimits
 

@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.documents import Documents
 from benchmarks.measure import Bench, NotMeasuredError, Row, ratios
 from benchmarks.served import Question, Served
-from engine.files import load, read_bytes
+from engine.documents.files import load, read_bytes
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.settings import ReadLimits

@@ -22,7 +22,7 @@ from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
 from benchmarks.served_engine import ServedEngine, engine_served
 from benchmarks.timed_load import Answer, asking
 from benchmarks.workload import LICENSES, workload
-from engine.cli.control import post
+from engine.cli.administration.control import post
 
 _CONNECTIONS = 32
 _GOAL = 3.0

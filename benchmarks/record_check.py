@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
-from benchmarks.unsynced import UnsyncedLog
+from benchmarks.unsynced import UnsyncedStorage
 from benchmarks.workload import POINT, engine, request
 from engine import __version__
+from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, timestamp, utc_now
 from engine.record.verify import verify
 
@@ -50,7 +51,7 @@ def _write(bench: Bench, state: Path, size: int) -> int:
         versions={"engine": __version__, "opa": bench.binary.version},
         durations={"gather": 150, "decide": 900},
     )
-    with UnsyncedLog.open(state / "records", lock_seconds=1.0) as log:
+    with RecordLog.open(UnsyncedStorage(state), lock_seconds=1.0, clock=utc_now) as log:
         log.append(body)
         lines = size // max(sum(file.stat().st_size for file in (state / "records").rglob("*.jsonl")), 1)
         for number in range(1, lines):

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.model import Bounds, Ended, Program, Status
-from adapters.sandbox.pool import Pooled
+from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
+from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
+from admission_adapters.sandbox.run.pool import Pooled
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved, ratios
 
 _COLD_GOAL, _WARM_GOAL = 1.8, 0.5
@@ -50,7 +50,7 @@ def rows(bench: Bench, actions: int = _ACTIONS) -> Iterator[Row]:
         what = "cold sandbox, start to death ÷ plain subprocess"
         yield Row("P12", what, _COLD_GOAL, ratios(partial(_cold, backend), _plain, _TIMES, bench.rounds, told))
     if "P13" in bench.asked:
-        with Pooled(backend, 1) as pool:
+        with Pooled(1) as pool:
             told = partial(bench.tell, "P13 warm sandbox")
             what = "warm sandbox, submit to death ÷ plain subprocess"
             yield Row("P13", what, _WARM_GOAL, ratios(partial(_warm, pool), _plain, _TIMES, bench.rounds, told))
@@ -60,7 +60,7 @@ def rows(bench: Bench, actions: int = _ACTIONS) -> Iterator[Row]:
 
 def _many(bench: Bench, backend: Bubblewrap, actions: int) -> Iterator[Row]:
     """Short actions, several at once: a round of each way, in turn."""
-    with Pooled(backend, _POOL) as pool:
+    with Pooled(_POOL) as pool:
         parts: list[Callable[[], float]] = [
             partial(_seconds, partial(_run, pool), actions),
             partial(_seconds, partial(_run, backend), actions),
@@ -105,7 +105,7 @@ def _plain() -> float:
     return taken
 
 
-def _run(backend: Bubblewrap | Pooled) -> Ended:
+def _run(backend: Bubblewrap | Pooled) -> RunResult:
     ended = backend.run(_program(), _BOUNDS)
     if (ended.status, ended.stdout) != (Status.OK, b"1\n"):
         raise NotMeasuredError(f"the sandbox ended with {ended.status}: {ended.stderr.decode(errors='replace')[:200]}")

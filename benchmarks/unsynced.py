@@ -6,18 +6,11 @@ can be lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-from pathlib import Path
-
-import engine.engine
-from engine.record.layout import SEGMENT_BYTES
-from engine.record.log import RecordLog
-from engine.record.model import utc_now
-from engine.record.storage import DiskStorage
+from engine.record import standing
+from engine.record.storage import Storage
 
 
-class UnsyncedStorage(DiskStorage):
+class UnsyncedStorage(Storage):
     """Writes everything and makes nothing durable."""
 
     def sync(self, path: str) -> None:
@@ -27,29 +20,13 @@ class UnsyncedStorage(DiskStorage):
         """Nothing."""
 
 
-class UnsyncedLog(RecordLog):
-    """A record that is acknowledged before it is on disk."""
-
-    @classmethod
-    def open(
-        cls,
-        folder: Path,
-        *,
-        lock_seconds: float,
-        clock: Callable[[], datetime] = utc_now,
-        segment_bytes: int = SEGMENT_BYTES,
-    ) -> RecordLog:
-        """`RecordLog.open` on storage that never waits."""
-        storage = UnsyncedStorage(folder.parent)
-        place = str(folder.parent)
-        return cls.on(storage, lock_seconds=lock_seconds, clock=clock, place=place, segment_bytes=segment_bytes)
-
-
 def main() -> None:
     """Run the command line."""
     from engine.cli import main as command_line
 
-    vars(engine.engine)["RecordLog"] = UnsyncedLog
+    if vars(standing)["Storage"] is not Storage:
+        raise SystemExit("the engine's record is on another storage than this one replaces")
+    vars(standing)["Storage"] = UnsyncedStorage
     command_line()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Bench, NotMeasuredError
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
 from engine.engine import Engine
 from engine.flow import Context
 from engine.model import Caller, Outcome, Via
@@ -74,6 +74,6 @@ def workload(bench: Bench) -> Workload:
     with engine(bench, bench.scratch / "workload") as running:
         answer = running.check(POINT, asked, _ON_LOOPBACK)
     if answer.document is None or answer.decision.outcome is not Outcome.ALLOW:
-        found = [f"{finding.code}: {finding.message}" for finding in answer.decision.findings]
+        found = [f"{finding.code}: {finding.requirement}" for finding in answer.decision.findings]
         raise NotMeasuredError(f"the request that is to be measured is not allowed: {found}")
     return Workload(asked, answer.document)

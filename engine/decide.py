@@ -1,4 +1,4 @@
-"""Answer to verdict: take nothing for an answer of OPA that is not exactly one.
+"""From OPA's answer to a verdict: accepts only a complete, valid answer.
 
 Undefined, failed, late, of another revision or another shape: DecideError, which the flow turns
 into a deny with its reserved code.
@@ -11,22 +11,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from engine.canonical import canonical
-from engine.drive import Reply
+from engine.documents.canonical import canonical
 from engine.errors import DecideError
 from engine.model import Finding, Level, Limits, Model, Outcome, is_reserved
+from engine.opa.reply import Reply
 from engine.points import Point
 from engine.policy_bundle.catalogue import Catalogue
 
-_ASK_POLICY = "tell whoever releases the policy; nothing is allowed until it is mended"
+_ASK_POLICY = "report it to the policy owner; nothing is allowed until it is fixed"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A well-formed answer: limits are present exactly when the outcome is allow.
 
-    `approved`: it is an allow because a person approved what would have been a confirm.
-    `approval_seconds`: how long an approval that this confirm asks for will hold.
+    `approved`: it is an allow because a person approved it; otherwise it would be a confirm.
+    `approval_seconds`: for how long an approval of this confirm is valid.
     """
 
     outcome: Outcome
@@ -40,7 +40,7 @@ class _Found(Model):
     code: str
     level: Annotated[Level, Field(strict=False)]
     subject: str | None
-    message: str | None = None
+    requirement: str | None = None
 
 
 class _Answer(Model):
@@ -54,7 +54,7 @@ class _Answer(Model):
 def read(point: Point, reply: Reply, catalogue: Catalogue) -> Verdict:
     """Check the shape of one answer and add the words of the catalogue to its findings."""
     if not reply.defined:
-        raise DecideError("the policy gives no decision", remedy=_ASK_POLICY, code="engine.decision_undefined")
+        raise DecideError("the policy returned no decision", remedy=_ASK_POLICY, code="engine.decision_undefined")
     try:
         answer = _Answer.model_validate(reply.result)
     except ValidationError as error:
@@ -66,7 +66,10 @@ def read(point: Point, reply: Reply, catalogue: Catalogue) -> Verdict:
         raise _malformed("mentions an approval although none applies")
     if any(is_reserved(found.code) for found in answer.findings):
         raise _malformed("uses a code that only the engine may give")
-    findings = sorted({_finding(point, found, catalogue) for found in answer.findings}, key=_order)
+    findings = sorted(
+        {_finding(point, found, catalogue) for found in answer.findings},
+        key=lambda one: (one.code, one.subject or "", one.requirement),
+    )
     limits = _limits(point, answer.limits) if answer.outcome is Outcome.ALLOW else None
     return Verdict(answer.outcome, tuple(findings), limits, bool(answer.approved), answer.approval_seconds)
 
@@ -83,8 +86,10 @@ def _finding(point: Point, found: _Found, catalogue: Catalogue) -> Finding:
     words = catalogue.words(point.name, found.code)
     if words is None:
         raise _malformed("has a code that its catalogue does not know")
-    message = words.title if found.message is None else found.message
-    return Finding(code=found.code, level=found.level, message=message, subject=found.subject, remedy=words.remedy)
+    requirement = words.title if found.requirement is None else found.requirement
+    return Finding(
+        code=found.code, level=found.level, requirement=requirement, subject=found.subject, remedy=words.remedy
+    )
 
 
 def _limits(point: Point, limits: dict[str, Any] | None) -> Limits:
@@ -92,14 +97,10 @@ def _limits(point: Point, limits: dict[str, Any] | None) -> Limits:
         return point.limits.model_validate_json(canonical(limits))
     except (ValidationError, ValueError) as error:
         raise DecideError(
-            "the policy allows without the complete limits of this point",
+            "the policy allows the request without complete limits",
             remedy=_ASK_POLICY,
             code="engine.limit_unenforceable",
         ) from error
-
-
-def _order(finding: Finding) -> tuple[str, str, str]:
-    return (finding.code, finding.subject or "", finding.message)
 
 
 def _malformed(what: str) -> DecideError:

@@ -14,10 +14,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from engine import steps
 from engine.errors import DecideError
 from engine.model import Pace
+from engine.opa.reply import Reply
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.serving import Opa
+    from engine.record.standing import StandingLog
 
 T = TypeVar("T")
 
@@ -28,57 +34,15 @@ SLOW_CALLS = 8
 """Files, and apart from them source bundles, read at the same time; they wait for disks."""
 
 HEAVY_CALLS = 1
-"""Large requests read at the same time: they compute, so that more of them only take turns from the event loop."""
+"""Large requests that are read at the same time; reading is CPU-bound, so more would only slow the event loop."""
 
 SIDE_BY_SIDE = 4
-"""Questions of many inputs that OPA is asked at once; it evaluates each on one core."""
-
-
-class Reply(Protocol):
-    """What OPA gave for one rule; `defined` is false when the rule has no value."""
-
-    @property
-    def defined(self) -> bool:
-        """Whether the rule has a value at all."""
-        ...
-
-    @property
-    def result(self) -> Any:
-        """The value; only where it is defined."""
-        ...
-
-
-class Opa(Protocol):
-    """Whatever answers `data.admission.<rule>` from exactly the expected revisions."""
-
-    def ask(self, rule: str, document: dict[str, Any]) -> Reply:
-        """The value of the rule for this input. Raises DecideError."""
-        ...
-
-    async def ask_async(self, rule: str, document: dict[str, Any]) -> Reply:
-        """`ask` from an event loop."""
-        ...
-
-
-class Log(Protocol):
-    """The record: returns when the line is durable, and raises RecordError otherwise."""
-
-    def append(self, body: Any, events: tuple[Any, ...] = ()) -> object:
-        """Write one line and the source events it covers. Raises RecordError."""
-        ...
-
-    def append_many(self, bodies: Sequence[tuple[Any, tuple[Any, ...]]]) -> Sequence[Any]:
-        """`append` for many lines together; for each, anything, or the RecordError."""
-        ...
-
-    async def append_async(self, body: Any, events: tuple[Any, ...] = ()) -> object:
-        """`append` from an event loop."""
-        ...
+"""Concurrent batch queries to OPA, which evaluates each on one core."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """OPA's decision on one input; gives a Reply."""
+    """OPA's decision on one input; results in a Reply."""
 
     opa: Opa
     document: dict[str, Any]
@@ -88,14 +52,14 @@ class Ask:
 class Append:
     """One line of the record and the source events it covers; durable when it returns."""
 
-    log: Log
+    log: StandingLog
     body: Any
     events: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Something that takes too long for an event loop."""
+    """A call that is too slow for an event loop."""
 
     run: Callable[[], Any]
     pace: Pace = Pace.SHORT
@@ -103,58 +67,28 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Approved work. It may take minutes, and may itself ask for decisions, so it never takes a place from one."""
+    """Approved work. It may take minutes and may itself request decisions, so it never uses a slot of theirs."""
 
     run: Callable[[], Any]
 
 
 Step = Ask | Append | Call | Work
 Steps = Generator[Step, Any, T]
-_Asked = tuple[Opa, Sequence[tuple[int, Ask]]]
+_Asked = tuple["Opa", Sequence[tuple[int, Ask]]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """One of the answers to a batch."""
-
-    result: Any
-    defined: bool = True
-
-
-def run(steps: Steps[T]) -> T:
+def run(path: Steps[T]) -> T:
     """Take one path to its end, blocking."""
-    try:
-        step = next(steps)
-        while True:
-            try:
-                value = _perform(step)
-            except BaseException as error:  # noqa: BLE001  (the path decides what it means)
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+    return steps.run(path, _perform)
 
 
-async def run_async(steps: Steps[T]) -> T:
+async def run_async(path: Steps[T]) -> T:
     """Take one path to its end from an event loop, which is never blocked."""
-    try:
-        step = next(steps)
-        while True:
-            try:
-                value = await _perform_async(step)
-            except BaseException as error:  # noqa: BLE001  (the path decides what it means)
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+    return await steps.run_async(path, _perform_async)
 
 
 def run_all(paths: Sequence[Steps[T]]) -> list[T]:
-    """Take many paths to their ends side by side, blocking; what they ask OPA is asked together."""
+    """Run many paths concurrently, blocking; their queries go to OPA as one batch."""
     walk = _Walk(paths)
     for index in range(len(paths)):
         walk.resume(index, None)
@@ -164,7 +98,7 @@ def run_all(paths: Sequence[Steps[T]]) -> list[T]:
             answered = map(_ask, asked) if pool is None else pool.map(_ask, asked)
             for (_, batch), outcomes in zip(asked, answered, strict=True):
                 walk.advance(batch, outcomes)
-        lines: dict[int, tuple[Log, list[tuple[int, Append]]]] = {}
+        lines: dict[int, tuple[StandingLog, list[tuple[int, Append]]]] = {}
         for index, step in others:
             if isinstance(step, Append):
                 lines.setdefault(id(step.log), (step.log, []))[1].append((index, step))
@@ -180,7 +114,7 @@ def run_all(paths: Sequence[Steps[T]]) -> list[T]:
             except Exception as error:  # noqa: BLE001
                 outcomes = [error] * len(appended)
             walk.advance(appended, outcomes)
-    return walk.results()
+    return walk.results
 
 
 async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
@@ -197,11 +131,11 @@ async def run_all_async(paths: Sequence[Steps[T]]) -> list[T]:
             for (index, _), outcome in zip(batch, outcomes, strict=True):
                 walk.resume(index, outcome)
                 await asyncio.sleep(0)
-    return walk.results()
+    return walk.results
 
 
 def _ask(asked: _Asked) -> list[Any]:
-    """What OPA says to each question of a batch, or what went wrong for all of them."""
+    """OPA's answer to each query of a batch, or the error for all of them."""
     opa, batch = asked
     try:
         return _items(opa.ask("decisions", _batch(batch)), len(batch))
@@ -236,12 +170,12 @@ async def _perform_async(step: Step) -> Any:
 
 
 async def off_loop(run: Callable[[], T], pace: Pace) -> T:
-    """What `run` gives, from a thread for calls of this pace; the thread is waited for also when this is cancelled."""
+    """The result of `run` on a thread for calls of this pace; waits for the thread even if cancelled."""
     return await ended(asyncio.get_running_loop().run_in_executor(_threads(pace), run))
 
 
 async def ended(thread: asyncio.Future[T]) -> T:
-    """What a thread gives. Who is cancelled meanwhile waits on: it cannot be stopped, and uses what would be closed."""
+    """The result of a thread. Waits even if cancelled: the thread cannot be stopped and still uses its resources."""
     while True:
         try:
             return await asyncio.shield(thread)
@@ -279,7 +213,7 @@ class _Walk:
 
     def __init__(self, paths: Sequence[Steps[Any]]) -> None:
         self._paths = paths
-        self._results: list[Any] = [None] * len(paths)
+        self.results: list[Any] = [None] * len(paths)
         self._waiting: dict[int, Step] = {}
 
     def waiting(self) -> list[tuple[int, Step]]:
@@ -289,16 +223,13 @@ class _Walk:
         for (index, _), outcome in zip(waited, outcomes, strict=True):
             self.resume(index, outcome)
 
-    def results(self) -> list[Any]:
-        return self._results
-
     def resume(self, index: int, outcome: Any) -> None:
         path = self._paths[index]
         self._waiting.pop(index, None)
         try:
             step = path.throw(outcome) if isinstance(outcome, BaseException) else path.send(outcome)
         except StopIteration as end:
-            self._results[index] = end.value
+            self.results[index] = end.value
         else:
             self._waiting[index] = step
 
@@ -325,12 +256,12 @@ def _batch(batch: Sequence[tuple[int, Ask]]) -> dict[str, Any]:
 
 
 def _items(reply: Reply, count: int) -> list[Any]:
-    """The answers one by one: exactly as many as were asked for, or none."""
+    """The answers one by one: exactly as many as requested, or none."""
     results = reply.result if reply.defined else None
     if not isinstance(results, list) or len(results) != count:
         raise DecideError(
-            "OPA did not answer every item of a batch",
-            remedy="tell whoever releases the policy; nothing is allowed until it is mended",
+            "OPA did not return every item of a batch",
+            remedy="report it to the policy owner; nothing is allowed until it is fixed",
             code="engine.answer_malformed",
         )
-    return [_Item(result) for result in results]
+    return [Reply({"result": result}) for result in results]

@@ -1,4 +1,4 @@
-"""Verdict to permit: refuse what this machine was not shown to enforce, then seal the limits."""
+"""From verdict to permit: refuse what this machine was not shown to enforce, then seal the limits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from engine.model import Boundary, Decision, Limits, Mode, Outcome, Permit
 
 
 def enforceable(limits: Limits, boundaries: tuple[Boundary, ...]) -> None:
-    """Raise EnforceError when the limits name a boundary that no backend here was shown to hold."""
+    """Raise EnforceError if the limits name a boundary that no backend here was shown to enforce."""
     backend = limits.on_backend()
     held = {one.boundary for one in boundaries if one.enforced and backend in {None, one.backend}}
     missing = sorted(limits.boundaries() - held)
     if missing:
         raise EnforceError(
             f"this machine was not shown to enforce `{missing[0]}`",
-            remedy="run `engine doctor`, install what it names, and ask again",
+            remedy="run `engine doctor`, install what it reports as missing, and repeat the request",
         )
 
 

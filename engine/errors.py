@@ -1,16 +1,16 @@
-"""The errors of the engine, one family a verb, and the exit codes they end in.
+"""The errors of the engine, one family per verb, and their exit codes.
 
     EngineError
-    ├── GatherError    the request or what it points at cannot be read
-    ├── DecideError    OPA gave no well-formed answer
+    ├── GatherError    the request or what it refers to cannot be read
+    ├── DecideError    OPA returned no well-formed answer
     ├── EnforceError   an allow that cannot be turned into a permit
-    ├── WorkError      approved work failed or went past its permit
+    ├── WorkError      approved work failed or exceeded its permit
     ├── StateError     budgets, approvals or tokens cannot be read or written
     ├── RecordError    the record cannot be written or does not verify
     └── PolicyError    rules or values cannot be built into a policy bundle
 
-Every error has a stable code, a text that says what happened, and a remedy that says what to do.
-Texts are lower case without a full stop, put user input in backticks and never carry content.
+Every error has a stable code, a text that states what happened, and a remedy.
+Texts are lower case without a full stop, put user input in backticks and never contain content.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Location:
 
 
 class EngineError(Exception):
-    """Base of all errors a caller may see; `code` is stable, `remedy` says what to do."""
+    """Base of all errors a caller may see; `code` is stable, `remedy` is the instruction to fix it."""
 
     code = "engine.internal"
     exit = Exit.FAILED_CLOSED
@@ -80,13 +80,13 @@ class DecideError(EngineError):
 
 
 class EnforceError(EngineError):
-    """A decision whose limits nobody can enforce."""
+    """A decision whose limits cannot be enforced here."""
 
     code = "engine.limit_unenforceable"
 
 
 class WorkError(EngineError):
-    """An adapter was given no permit for this, or the work failed."""
+    """An adapter got no permit for this, or the work failed."""
 
     code = "engine.work_failed"
 

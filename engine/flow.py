@@ -11,17 +11,18 @@ engine/drive.py.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from engine.canonical import RawJson, canonical, digest
 from engine.decide import Verdict, read
-from engine.drive import Append, Ask, Call, Log, Opa, Reply, Steps, Work
+from engine.documents.canonical import RawJson, canonical, digest
+from engine.documents.validation import validate
+from engine.drive import Append, Ask, Call, Steps, Work
 from engine.enforce import enforceable, permit
-from engine.errors import DecideError, EnforceError, EngineError, Exit, GatherError, Location
+from engine.errors import DecideError, EnforceError, EngineError, Exit, GatherError
 from engine.model import (
     Approval,
     Boundary,
@@ -36,28 +37,32 @@ from engine.model import (
     Revisions,
     Via,
 )
-from engine.parsing import validate
-from engine.points import STATE_FACTS, Gathered, Point, World
+from engine.opa.reply import Reply
+from engine.points import STATE_FACTS, GatherContext, Gathered, Point
 from engine.policy_bundle.catalogue import Catalogue
 from engine.record.model import DecisionRecord, ResultRecord, timestamp
-from engine.secret_forms import SecretForms
-from engine.state.store import ApprovalRow, Binding, Claim, Counter, NewApproval, Store
-from engine.work import Hand, Job, work
+from engine.state.rows import ApprovalRow, Binding, Counter
+from engine.work import Executor, Job, work
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.serving import Serving
+    from engine.record.standing import StandingLog
+    from engine.state.store import Store
 
 _EXITS = {Outcome.ALLOW: Exit.ALLOW, Outcome.CONFIRM: Exit.CONFIRM, Outcome.DENY: Exit.DENY}
 FROM_STATE = ("approvals", "budgets", "quotas", *STATE_FACTS)
 """Lists of every input that the engine's state fills; a point without such facts has them empty."""
 
 HEAVY_BYTES = 64 << 10
-"""JSON text from which on reading it takes so long that an event loop must not do it: about two milliseconds."""
+"""Size of JSON text above which reading it would block an event loop too long: about two milliseconds."""
 
 _VOLATILE = frozenset({"now", "elapsed_ms", "probes", *FROM_STATE})
-"""What stands in the input but not under its digest: a retry, or one with an approval, is the same request."""
+"""Fields of the input that its digest does not cover: a retry, or one with an approval, is the same request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What belongs to a request besides its text: who asks, for which run, and how to follow it.
+    """The context of a request: the caller, the run, and how to trace it.
 
     `approval` is the id of an approval to use, `trace` the trace id of W3C traceparent (32 hex digits).
     """
@@ -70,90 +75,28 @@ class Context:
     trace: str | None = None
 
 
-class Serving(Protocol):
-    """The policy that is served at one moment: one OPA, its words, its revisions, its budgets."""
-
-    @property
-    def opa(self) -> Opa:
-        """The OPA that answers from exactly these revisions."""
-        ...
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """The words of its findings."""
-        ...
-
-    @property
-    def revisions(self) -> Revisions | None:
-        """None where no policy bundle could be built."""
-        ...
-
-    def budgets(self, point: str) -> Mapping[str, int]:
-        """The counted budgets of a point: what counts alone (`principal`, `run`, `all`), and its window in seconds."""
-        ...
-
-    def quotas(self, point: str) -> Mapping[str, int]:
-        """What else a point counts: the name of a quota, and its window in seconds."""
-        ...
-
-    def argument_types(self, tool: str) -> Mapping[str, str]:
-        """How the arguments of a tool are to be read."""
-        ...
-
-    def output_fields(self, contract: str) -> tuple[str, ...]:
-        """The fields of an output contract, in their order."""
-        ...
-
-    def carried_fields(self, contract: str) -> tuple[str, ...]:
-        """The fields of a request that answers under a contract repeat, in their order."""
-        ...
-
-    def contract(self, role: str) -> str:
-        """The output contract of a program in this role; empty where the policy names none."""
-        ...
-
-    def backend_of(self, profile: str | None, language: str | None) -> str | None:
-        """The sandbox of a profile, else of the profile for a language."""
-        ...
-
-    def probe_seconds(self) -> int:
-        """How old the result of a probe may be."""
-        ...
-
-    def kind_without_origin(self) -> str | None:
-        """The kind of a source record that states no origin."""
-        ...
-
-    def secret_forms(self) -> SecretForms:
-        """The forms in which vendors issue secrets."""
-        ...
-
-    def looks_up(self, host: str) -> bool:
-        """Whether a value names this host; the name of any other one is not told to a resolver."""
-        ...
-
-    def authored(self, served: Location) -> Location:
-        """Where the author of a served rule finds the line."""
-        ...
-
-    def release(self) -> None:
-        """Let go: a policy that was replaced ends when nobody holds it."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What the path stands on: the policy being served, the record, the state, the world, clock and ids."""
+class Services:
+    """The services of the path: the served policy, the record, the state, the environment, clock and ids."""
 
     serving: Callable[[], Serving]
-    log: Log
+    log: StandingLog
     store: Callable[[], Store]
-    world: World
+    gather_context: GatherContext
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     versions: Mapping[str, str]
     observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None
     """Told every decision once it is durable, with microseconds a verb; for metrics."""
+
+    @contextmanager
+    def policy(self) -> Iterator[Serving]:
+        """The served policy, leased for the block: a replaced policy ends with its last request."""
+        serving = self.serving()
+        try:
+            yield serving
+        finally:
+            serving.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +108,7 @@ class Answer:
     fault: EngineError | None
     result: Result | None = None
     document: dict[str, Any] | None = None
-    """The input as OPA saw it; None where it was not asked."""
+    """The input as OPA saw it; None if OPA was not asked."""
 
     @property
     def exit(self) -> Exit:
@@ -199,50 +142,51 @@ def answer(
     point: Point,
     request: Any,
     mode: Mode,
-    parts: Parts,
+    services: Services,
     context: Context = Context(),
-    hand: Hand | None = None,
+    executor: Executor | None = None,
 ) -> Steps[Answer]:
     """Take one request through the five verbs; never raises an EngineError, never allows by accident.
 
-    `request` is plain JSON, checked JSON text, or the error that kept the caller from reading it.
-    `hand` is the adapter that does the work of this point; it runs only in mode `enforce`, on an
+    `request` is plain JSON, checked JSON text, or the error from reading it.
+    `executor` is the adapter that does the work of this point; it runs only in mode `enforce`, on an
     allow, after the decision is durable.
     """
-    case, stop = _Case(point, mode, context, parts.new_id()), None
+    case, stop = _Case(point, mode, context, services.new_id()), None
     try:
-        yield from _judge(case, request, parts)
+        yield from _judge(case, request, services)
     except EngineError as error:
         case.fault = error
     except Exception as error:  # noqa: BLE001  (a fault of ours is a deny like any other)
         case.fault = _internal(error)
     except GeneratorExit:
-        raise  # nobody takes steps any more
+        raise  # the steps were abandoned
     except BaseException as error:  # noqa: BLE001  (Ctrl-C: raised again once the request is recorded)
         case.fault, stop = _internal(error), error
     yield from _give_back(case)
     opened = None if case.gathered is None else case.gathered.opened
     with nullcontext() if opened is None else closing(opened):
-        answered = yield from _record_and_work(case, parts, hand)
+        answered = yield from _record_and_work(case, services, executor)
     if stop is not None:
         raise stop
     return answered
 
 
-def _judge(case: _Case, request: Any, parts: Parts) -> Steps[None]:
+def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
     started = time.perf_counter_ns()
-    serving = parts.serving()
+    serving = services.serving()
     try:
         case.revisions, case.catalogue = serving.revisions, serving.catalogue
-        facts = yield from gathering(case.point, request, parts, case.context, serving)
+        facts = yield from gathering(case.point, request, services, case.context, serving)
         case.gathered, case.document, case.input_digest = facts.gathered, facts.document, facts.input_digest
         started = _lap(case, "gather", started)
-        yield from _take(case, serving, parts)
-        parts.world.progress("deciding", 0, 0)
+        yield from _reserve(case, serving, services)
+        services.gather_context.progress("deciding", 0, 0)
         verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
         if verdict.limits is not None:
-            enforceable(verdict.limits, _shown(_world(parts.world, serving), verdict.limits.on_backend()))
-        yield from _approve(case, verdict, parts)
+            proven = _boundaries(_with_policy(services.gather_context, serving), verdict.limits.on_backend())
+            enforceable(verdict.limits, proven)
+        yield from _approve(case, verdict, services)
         case.verdict = verdict
     finally:
         serving.release()
@@ -270,19 +214,19 @@ class Facts:
     input_digest: str
 
 
-def gathering(point: Point, request: Any, parts: Parts, context: Context, serving: Serving) -> Steps[Facts]:
+def gathering(point: Point, request: Any, services: Services, context: Context, serving: Serving) -> Steps[Facts]:
     """`gather`, in a thread where it reads files or the request is large. Raises GatherError."""
     text = as_json(request)
     heavy = len(text.data) > HEAVY_BYTES
     pace = point.pace or (Pace.HEAVY if heavy else None)
     if pace is None:
-        return gather(point, text, parts, context, serving)
-    found: Facts = yield Call(lambda: gather(point, text, parts, context, serving), pace)
+        return gather(point, text, services, context, serving)
+    found: Facts = yield Call(lambda: gather(point, text, services, context, serving), pace)
     return found
 
 
 def as_json(request: Any) -> RawJson:
-    """A request as JSON text. Raises GatherError, or the error that kept the caller from reading it."""
+    """A request as JSON text. Raises GatherError, or the error from reading it."""
     if isinstance(request, EngineError):
         raise request
     try:
@@ -291,7 +235,7 @@ def as_json(request: Any) -> RawJson:
         raise _not_json() from error
 
 
-def gather(point: Point, request: Any, parts: Parts, context: Context, serving: Serving) -> Facts:
+def gather(point: Point, request: Any, services: Services, context: Context, serving: Serving) -> Facts:
     """Turn a request into the input of its point. Raises GatherError."""
     text = as_json(request).data
     try:
@@ -300,62 +244,60 @@ def gather(point: Point, request: Any, parts: Parts, context: Context, serving: 
             text,
             f"point `{point.name}`",
             f"`engine decide {point.name} --schema` prints the schema of its requests",
-            parts.world.read,
+            services.gather_context.read,
         )
     except (ValueError, TypeError, RecursionError) as error:
         raise _not_json() from error
-    gathered = point.gather(parsed, _world(parts.world, serving))
+    now = services.gather_context.clock()
+    gathered = point.gather(parsed, _with_policy(services.gather_context, serving))
     with ExitStack() as stack:
         if gathered.opened is not None:
             stack.enter_context(closing(gathered.opened))
-        facts = gathered.input.model_dump(mode="json", exclude_none=True)
+        facts = point.document(gathered, now)
         caller = context.caller.model_dump(mode="json", exclude_none=True)
         covered = {key: value for key, value in {**facts, "caller": caller}.items() if key not in _VOLATILE}
         unknown: dict[str, Any] = {name: [] for name in FROM_STATE}
         found = Facts(gathered, {**facts, "caller": caller, **unknown}, digest(canonical(covered)))
-        stack.pop_all()  # whoever gets the facts closes what was opened
+        stack.pop_all()  # the receiver of the facts closes what was opened
     return found
 
 
-def _world(world: World, serving: Serving) -> World:
-    """The world as far as the policy being served lets a request look into it."""
+def _with_policy(context: GatherContext, serving: Serving) -> GatherContext:
+    """What gather may ask under the policy being served."""
 
     def addresses(host: str) -> tuple[str, ...] | None:
-        return world.addresses(host) if serving.looks_up(host) else None
+        return context.addresses(host) if serving.looks_up(host) else None
 
     return replace(
-        world,
-        argument_types=serving.argument_types,
-        output_fields=serving.output_fields,
-        carried_fields=serving.carried_fields,
+        context,
+        lookups=serving.lookups,
         backend_of=serving.backend_of,
-        probe_seconds=serving.probe_seconds(),
-        kind_without_origin=serving.kind_without_origin(),
         addresses=addresses,
-        forms=serving.secret_forms(),
-        policy_in_force=lambda: world.last_policy() in (None, serving.revisions),
+        policy_in_force=lambda: context.last_policy() in (None, serving.revisions),
     )
 
 
-def _shown(world: World, backend: str | None) -> tuple[Boundary, ...]:
-    """The boundaries that were shown to hold here, of one backend where work is bound to it."""
-    return world.boundaries() if backend is None else world.sandbox_facts(backend, world.probe_seconds).boundaries
+def _boundaries(context: GatherContext, backend: str | None) -> tuple[Boundary, ...]:
+    """The boundaries proven on this machine; those of one backend where work is bound to it."""
+    if backend is None:
+        return context.boundaries()
+    return context.sandbox_facts(backend, context.lookups.probe_seconds).boundaries
 
 
-def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:
+def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
     """Take one from each budget and quota, and the approval that was brought; a dry run only looks."""
-    budgets, wanted, document = serving.budgets(case.point.name), case.context.approval, case.document
+    budgets, wanted, document = serving.lookups.budgets.get(case.point.name, {}), case.context.approval, case.document
     gathered = case.gathered
     if document is None or gathered is None:
         return
-    windows = serving.quotas(case.point.name)
+    windows = serving.lookups.quotas.get(case.point.name, {})
     quotas = {name: key for name, key in gathered.quotas.items() if name in windows}
     if not (budgets or quotas or wanted or gathered.state):
         return
-    store: Store = yield Call(parts.store)
+    store: Store = yield Call(services.store)
     enforced, now, own = case.mode is Mode.ENFORCE, document["now"], case.decision_id
     case.taken = store if enforced else None
-    document.update((yield from state_facts(gathered, store, case.context, now)))
+    document.update((yield from state_facts(gathered, store, case.context)))
     if budgets or quotas:
         keys = {"principal": case.context.caller.principal or "", "run": case.context.run or "", "all": ""}
         counters = [Counter(f"{case.point.name}.{scope}", keys[scope], window) for scope, window in budgets.items()]
@@ -370,51 +312,43 @@ def _take(case: _Case, serving: Serving, parts: Parts) -> Steps[None]:
     if wanted:
         binding = _binding(case)
         if enforced and binding is not None:
-            claim: Claim = yield Call(lambda: store.claim(wanted, own, binding, now))
-            row, case.claimed = claim.row, claim.taken
+            row, case.claimed = yield Call(lambda: store.claim(wanted, own, binding, now))
         else:
             row = yield Call(lambda: store.approval(wanted))
-        asked = {} if case.revisions is None else case.revisions.model_dump(mode="json")
-        document["approvals"] = [{"id": wanted, "asked": {"input_digest": case.input_digest, **asked}, **_given(row)}]
+        revisions = {} if case.revisions is None else case.revisions.model_dump(mode="json")
+        document["approvals"] = [
+            {"id": wanted, "expected": {"input_digest": case.input_digest, **revisions}, **_approval_facts(row)}
+        ]
 
 
-def state_facts(gathered: Gathered, store: Store, context: Context, now: int) -> Steps[dict[str, Any]]:
+def state_facts(gathered: Gathered, store: Store, context: Context) -> Steps[dict[str, Any]]:
     """What the state knows of what this request is about. Raises StateError."""
     if (ask := gathered.state) is None:
         return {}
-    known = yield Call(lambda: ask(store, context.caller, now))
+    known = yield Call(lambda: ask(store, context.caller))
     return {name: known[name] for name in STATE_FACTS if name in known}
 
 
 def _binding(case: _Case) -> Binding | None:
-    """The one request that an approval asked for here is for; None where nothing can be approved."""
+    """The request that an approval requested here applies to; None if nothing can be approved."""
     if case.input_digest is None or case.revisions is None:
         return None
     revisions, requester = case.revisions, case.context.caller.principal
     return Binding(case.point.name, case.input_digest, revisions.rules, revisions.values, requester)
 
 
-def _given(row: ApprovalRow | None) -> dict[str, Any]:
-    """The facts of an approval as the state has them; none of one that nobody asked for."""
+def _approval_facts(row: ApprovalRow | None) -> dict[str, Any]:
+    """The facts of an approval as the state has them; none for one that was never requested."""
     if row is None:
         return {}
-    facts = {
-        "state": row.state,
-        "input_digest": row.input_digest,
-        "rules": row.rules,
-        "values": row.values,
-        "expires_at": row.expires_at,
-        "requester": row.requester,
-        "requester_named": row.requester is not None,
-        "requester_via": row.requester_via,
-        "approver": row.approver,
-        "codes": list(row.codes),
-    }
+    same = ("state", "input_digest", "rules", "values", "expires_at", "requester", "requester_via", "approver")
+    facts = {name: getattr(row, name) for name in same}
+    facts |= {"requester_named": row.requester is not None, "codes": list(row.codes)}
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def _approve(case: _Case, verdict: Verdict, parts: Parts) -> Steps[None]:
-    """What a person has to do with the outcome: an allow may use an approval up, a confirm asks for one."""
+def _approve(case: _Case, verdict: Verdict, services: Services) -> Steps[None]:
+    """The approval of the outcome: an allow may use one up, a confirm requests one."""
     document, binding = case.document, _binding(case)
     if case.mode is not Mode.ENFORCE or document is None or binding is None:
         return
@@ -426,17 +360,17 @@ def _approve(case: _Case, verdict: Verdict, parts: Parts) -> Steps[None]:
     if verdict.outcome is Outcome.CONFIRM:
         if verdict.approval_seconds is None:
             raise EnforceError(
-                "a person must approve, and the policy does not say until when",
+                "a person must approve, but the policy sets no expiry",
                 remedy="state `valid_seconds` in policy/approvals.yaml",
             )
-        new = NewApproval(
+        new = ApprovalRow(
             **asdict(binding),
             codes=tuple(sorted({finding.code for finding in verdict.findings})),
             created_at=document["now"],
             expires_at=document["now"] + verdict.approval_seconds,
             requester_via=case.context.caller.via.value,
         )
-        store: Store = yield Call(parts.store)
+        store: Store = yield Call(services.store)
         row = yield Call(lambda: store.request_approval(new))
         if row.id == new.id:
             case.taken, case.asked = store, row.id
@@ -444,9 +378,9 @@ def _approve(case: _Case, verdict: Verdict, parts: Parts) -> Steps[None]:
 
 
 def _give_back(case: _Case) -> Steps[None]:
-    """Return what a request that is not allowed has taken; what cannot be returned stays taken.
+    """Release what a request that is not allowed has reserved; what cannot be released stays reserved.
 
-    A fault takes back the request for approval too: its id is in no answer and in no record.
+    After a fault, the request for approval is withdrawn too: its id is in no answer and in no record.
     """
     store, own, wanted, asked = case.taken, case.decision_id, case.context.approval, case.asked
     if store is None:
@@ -462,16 +396,16 @@ def _give_back(case: _Case) -> Steps[None]:
             yield Call(one)
 
 
-def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Steps[Answer]:
+def _record_and_work(case: _Case, services: Services, executor: Executor | None) -> Steps[Answer]:
     decision = _decision(case)
     context = case.context
-    parts.world.progress("recording", 0, 0)
+    services.gather_context.progress("recording", 0, 0)
     try:
         body = DecisionRecord.of(
             decision,
-            time=timestamp(parts.clock()),
+            time=timestamp(services.clock()),
             document=case.document,
-            versions=parts.versions,
+            versions=services.versions,
             durations=case.durations,
             principal=context.caller.principal,
             run=context.run,
@@ -479,21 +413,21 @@ def _record_and_work(case: _Case, parts: Parts, hand: Hand | None) -> Steps[Answ
             trace=context.trace,
             approval=context.approval if decision.approval is None else decision.approval.id,
         )
-        yield Append(parts.log, body, _events(case, decision))
-    except Exception as error:  # noqa: BLE001  (without its record nothing is allowed, whatever the reason)
+        yield Append(services.log, body, _events(case, decision))
+    except Exception as error:  # noqa: BLE001  (without its record, nothing is allowed)
         case.fault = error if isinstance(error, EngineError) else _internal(error)
         case.approval = None
         decision = _decision(case)
         yield from _give_back(case)
-    parts.observe(decision, case.durations)
+    services.observe(decision, case.durations)
     sealed = permit(decision)
-    if sealed is None or hand is None or case.gathered is None or case.input_digest is None:
+    if sealed is None or executor is None or case.gathered is None or case.input_digest is None:
         return Answer(decision, case.gathered, case.fault, None, case.document)
     job = Job(case.input_digest, case.gathered.opened)
-    return (yield from _work(case, decision, parts, lambda: work(sealed, hand, job)))
+    return (yield from _work(case, decision, services, lambda: work(sealed, executor, job)))
 
 
-def _work(case: _Case, decision: Decision, parts: Parts, do: Callable[[], Result]) -> Steps[Answer]:
+def _work(case: _Case, decision: Decision, services: Services, do: Callable[[], Result]) -> Steps[Answer]:
     started, stop = time.perf_counter_ns(), None
     try:
         result: Result = yield Work(do)
@@ -506,7 +440,7 @@ def _work(case: _Case, decision: Decision, parts: Parts, do: Callable[[], Result
     duration = (time.perf_counter_ns() - started) // 1000
     try:
         body = ResultRecord(
-            time=timestamp(parts.clock()),
+            time=timestamp(services.clock()),
             decision_id=decision.decision_id,
             request_id=case.context.request_id,
             trace=case.context.trace,
@@ -514,7 +448,7 @@ def _work(case: _Case, decision: Decision, parts: Parts, do: Callable[[], Result
             facts=result.facts,
             duration=duration,
         )
-        yield Append(parts.log, body)
+        yield Append(services.log, body)
     except Exception as error:  # noqa: BLE001  (facts that have no JSON form, a record that cannot be written)
         case.fault = case.fault or (error if isinstance(error, EngineError) else _internal(error))
     if stop is not None:
@@ -528,7 +462,7 @@ def _decision(case: _Case) -> Decision:
         fault = case.fault or _internal(None)
         rule = str(fault.where) if isinstance(fault, DecideError) and fault.where is not None else None
         finding = Finding(
-            code=fault.code, level=Level.DENY, message=fault.one_line(), subject=rule, remedy=fault.remedy
+            code=fault.code, level=Level.DENY, requirement=fault.one_line(), subject=rule, remedy=fault.remedy
         )
         verdict = Verdict(Outcome.DENY, (finding,), None)
     return Decision(
@@ -551,7 +485,7 @@ def _events(case: _Case, decision: Decision) -> tuple[Any, ...]:
 
 
 def _lap(case: _Case, name: str, started: int) -> int:
-    """Add the microseconds since `started` to a verb; gives the time now."""
+    """Add the microseconds since `started` to a verb; returns the current time."""
     now = time.perf_counter_ns()
     case.durations[name] = (now - started) // 1000
     return now
@@ -567,4 +501,4 @@ def _not_json() -> GatherError:
 
 def _internal(error: BaseException | None) -> EngineError:
     what = "no verdict was reached" if error is None else f"an unexpected {type(error).__name__} stopped the request"
-    return EngineError(what, remedy="this is a fault of the engine: report it with the decision id")
+    return EngineError(what, remedy="this is an engine fault: report it with the decision id")

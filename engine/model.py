@@ -14,14 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 from engine.errors import WorkError
 
 ENGINE_CODES = "engine."
-"""Prefix of codes that only the engine itself gives."""
+"""Prefix of codes that only the engine itself emits."""
 
 RESERVED_CODES = frozenset({"policy_stale", "policy_unavailable", "unauthorized"})
-"""Codes without that prefix that only the engine gives: H13, D05."""
+"""Codes without that prefix that only the engine emits: H13, D05."""
 
 
 def is_reserved(code: str) -> bool:
-    """Whether only the engine itself may give this code; no policy may emit one."""
+    """Whether only the engine itself may emit this code; no policy may."""
     return code.startswith(ENGINE_CODES) or code in RESERVED_CODES
 
 
@@ -36,17 +36,17 @@ Line = Annotated[str, Field(max_length=4_096)]
 """A path, a label or a time in a request."""
 
 Text = Annotated[str, Field(max_length=64 << 20)]
-"""Content in a request: as much as OPA takes in one input, and 50 MB of media in base64."""
+"""Maximum content of a request: what OPA accepts in one input, and 50 MB of media in base64."""
 
 Object = Annotated[dict[str, Any], Field(max_length=10_000)]
 """A JSON object in a request whose keys are not ours; as many as `ReadLimits.request_keys`."""
 
 
 class Pace(StrEnum):
-    """How long a call takes, and on what; each has threads of its own, so that none waits behind another."""
+    """The kind of a slow call; each kind has its own threads, so that none waits for another."""
 
     SHORT = "short"  # the state
-    SLOW = "slow"  # reading files, asking the network, trying a sandbox
+    SLOW = "slow"  # reading files, network lookups, probing a sandbox
     BUNDLE = "bundle"  # reading a source bundle, which may have gigabytes
     HEAVY = "heavy"  # computing on a large request
 
@@ -54,7 +54,7 @@ class Pace(StrEnum):
 class Model(BaseModel):
     """Base of every model: frozen, closed to unknown fields, no conversion between types."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Outcome(StrEnum):
@@ -74,18 +74,21 @@ class Level(StrEnum):
 
 
 class Mode(StrEnum):
-    """A dry run or the real thing; told apart in every decision and record."""
+    """A dry run or an enforced decision; stated in every decision and record."""
 
     CHECK = "check"
     ENFORCE = "enforce"
 
 
 class Finding(Model):
-    """A requirement that did not hold. `subject` is an id such as `records/contacts-2`, never content."""
+    """A requirement that did not hold. `subject` is an id such as `records/contacts-2`, never content.
+
+    `requirement` states what must hold; for an engine fault (a code `engine.…`), what failed.
+    """
 
     code: str
     level: Level
-    message: str
+    requirement: str
     subject: str | None
     remedy: str
 
@@ -101,16 +104,16 @@ class Via(StrEnum):
     """How a caller came in; established by the engine, never stated by the caller."""
 
     PROCESS = "process"  # the engine is inside the caller's own process
-    LOOPBACK = "loopback"  # a listener on this machine that asks for no token
+    LOOPBACK = "loopback"  # a listener on this machine that requires no token
     TOKEN = "token"  # noqa: S105  (a scoped one)
     SHARED_TOKEN = "shared_token"  # noqa: S105
     CERTIFICATE = "certificate"  # mutual TLS
     CONTROL = "control"  # the socket in the state folder
-    NONE = "none"  # nothing that was asked for
+    NONE = "none"  # nothing that was requested
 
 
 class Caller(Model):
-    """Who asks. `points` are those a token may ask about, `approves` those it may approve at; a token alone has any."""
+    """The caller. `points` and `approves`: where a token may ask and where it may approve; others have none."""
 
     via: Via
     principal: str | None = None
@@ -128,7 +131,7 @@ class Gate(Model):
 
 
 class Approval(Model):
-    """The approval that a confirm asks for (`requested`) or that an allow used up (`used`).
+    """The approval that a confirm requests (`requested`) or that an allow used up (`used`).
 
     `expires_at` is in seconds since 1970 UTC.
     """
@@ -142,18 +145,18 @@ class Limits(Model):
     """What permitted work may use and must do. Each point has one complete subclass."""
 
     def boundaries(self) -> frozenset[str]:
-        """The boundaries that a backend of this machine must be shown to hold for this work."""
+        """The boundaries that a backend of this machine must be shown to enforce for this work."""
         return frozenset()
 
     def on_backend(self) -> str | None:
-        """The one backend that has to hold them; None where any may."""
+        """The backend that must enforce them; None if any may."""
         return None
 
 
 class Decision(Model):
     """The answer to one request; findings are sorted, so equal inputs give equal bytes.
 
-    `policy` is absent only where no policy bundle could be reached, `input_digest` only where
+    `policy` is absent only if no policy bundle could be reached, `input_digest` only if
     no input could be gathered; both are denies with a code under `engine.`.
     """
 
@@ -169,9 +172,9 @@ class Decision(Model):
 
 
 class Boundary(Model):
-    """One boundary that a backend on this machine was shown to hold, or not.
+    """One boundary, and whether a backend on this machine was shown to enforce it.
 
-    `kind` says who holds it: `kernel`, `supervised` (the engine), `bounded`, or `unsupported`.
+    `kind` is the mechanism: `kernel`, `supervised` (the engine), `bounded`, or `unsupported`.
     `evidence` is the digest of what the probe saw.
     """
 
@@ -183,10 +186,10 @@ class Boundary(Model):
 
 
 class Probe(Model):
-    """When and on what the boundaries of the backend `id` were tried; `probed_at` in seconds since 1970 UTC.
+    """When and on which machine state the backend `id` was probed; `probed_at` in seconds since 1970 UTC.
 
-    `subject` is the digest of all that the result was taken on, `machine` that of what is here now;
-    `authentic` says that this installation made the result and nobody has changed it since (H05).
+    `subject` is the digest of the machine state at the probe, `machine` that of the current one;
+    `authentic` means that this installation made the result and that it is unchanged (H05).
     """
 
     id: str
@@ -196,10 +199,18 @@ class Probe(Model):
     authentic: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SandboxFacts:
+    """The boundaries that the sandboxes of this machine were shown to enforce, and the probe of each."""
+
+    boundaries: tuple[Boundary, ...] = ()
+    probes: tuple[Probe, ...] = ()
+
+
 LimitsT = TypeVar("LimitsT", bound=Limits)
 
 _KEY = secrets.token_bytes(32)
-"""Of this process: a seal says nothing anywhere else."""
+"""The key of this process; a seal is valid only in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +238,7 @@ class Permit:
         if not sealed or (self.point, self.input_digest) != (point, input_digest) or type(self.limits) is not limits:
             raise WorkError(
                 f"this work has no permit for point `{point}`",
-                remedy="ask the engine for a decision on exactly this request",
+                remedy="request a decision on exactly this request",
                 code="engine.permit_missing",
             )
         return self.limits
@@ -237,6 +248,14 @@ def _mac(decision_id: str, point: str, input_digest: str, limits: object) -> byt
     text = limits.model_dump_json() if isinstance(limits, Limits) else ""
     fields = json.dumps([decision_id, point, input_digest, type(limits).__qualname__, text])
     return hmac.digest(_KEY, fields.encode("utf-8"), "sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the work is about: the digest of the input that was decided on, and what gather left open."""
+
+    input_digest: str
+    opened: Any
 
 
 @dataclass(frozen=True, slots=True)

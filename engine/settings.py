@@ -12,7 +12,7 @@ _BUNDLED = _PACKAGE / "_bundled"
 
 
 CONTROL = Path("run") / "control.sock"
-"""The control socket below the state folder, which only its owner may enter."""
+"""The control socket below the folder of an engine's chain, which only its owner may enter."""
 
 
 def bundled(name: str) -> Path:
@@ -50,7 +50,7 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True)
 class OpaLimits:
-    """How long OPA may take, in seconds, and how much it may be sent or send, in bytes."""
+    """Time limits of OPA in seconds, and size limits of its requests and answers in bytes."""
 
     start_seconds: float = 20.0  # a loaded machine needs about 2
     answer_seconds: float = 60.0  # a source bundle of 10,000 records needs about 2
@@ -73,6 +73,5 @@ class Settings:
     release_key: Path | None = None  # public key (PEM) that it must be signed with
     unsigned_release_for_development: bool = False
     root: Path | None = None  # the only folder below which requests may name paths; None in process
-    code_runs: int = 8  # programs in sandboxes at once; each may take the memory of its profile
+    code_runs: int = 8  # programs in sandboxes at a time; each may use the memory of its profile
     warm_sandboxes: int = 0  # that wait for programs like the last ones; each is three processes
-    record_lock_seconds: float = 10.0  # how long to wait for another engine on the same record

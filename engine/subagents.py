@@ -6,40 +6,38 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adapters.subagent_process import Program, State
-from adapters.subagents import Subagents
+from admission_adapters.subagents.family import Subagents
+from admission_adapters.subagents.process import Program, State
 from engine.engine import Engine
-from engine.errors import EngineError
-from engine.flow import Answer, Context, Parts
+from engine.flow import Answer, Context, Services
 from engine.model import Permit, Result
 from engine.points.subagent import SubagentLimits, conversation_of
-from engine.state import NewChild
+from engine.state.rows import ChildRow
 
 
 @dataclass(frozen=True, slots=True)
 class _Children:
     """Keeps the family in the engine's state."""
 
-    parts: Parts
+    services: Services
 
     def started(self, child: str, parent: str) -> None:
-        self.parts.store().add_child(NewChild(child, conversation_of(parent), self.parts.world.clock()))
+        self.services.store().add_child(ChildRow(child, conversation_of(parent), self.services.gather_context.clock()))
 
     def ended(self, child: str, state: State) -> None:
-        self.parts.store().end_child(child, state, self.parts.world.clock())
+        self.services.store().end_child(child, state, self.services.gather_context.clock())
 
 
 def subagents(engine: Engine, program: Program, context: Context = Context()) -> Subagents:  # noqa: B008  (frozen)
     """The subagents of an open engine, for callers that block; close them before the engine.
 
-    `context` says who asks and for which run; key and approval come with each call.
+    `context` has the caller and the run; key and approval are passed with each call.
     """
-    if engine.parts is None:
-        raise EngineError("the engine is not open", remedy="use it as `with Engine(settings) as engine:`")
+    services = engine.opened
 
     def decide(
-        request: dict[str, Any], hand: Callable[[Permit, Any], Result], key: str | None, approval: str | None
+        request: dict[str, Any], executor: Callable[[Permit, Any], Result], key: str | None, approval: str | None
     ) -> Answer:
-        return engine.decide("subagent", request, hand, replace(context, idempotency_key=key, approval=approval))
+        return engine.decide("subagent", request, executor, replace(context, idempotency_key=key, approval=approval))
 
-    return Subagents(decide, _Children(engine.parts), program, SubagentLimits)
+    return Subagents(decide, _Children(services), program, SubagentLimits)

@@ -1,34 +1,27 @@
-"""Permit and hand to result: approved work runs only through an adapter that takes the permit."""
+"""From permit and executor to result: approved work runs only through an adapter that checks the permit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from engine.errors import EngineError, WorkError
-from engine.model import Permit, Result
+from engine.model import Job, Permit, Result
+
+__all__ = ["Executor", "Job", "work"]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What the work is about: the digest of the input that was decided on, and what gather left open."""
-
-    input_digest: str
-    opened: Any
-
-
-Hand = Callable[[Permit, Job], Result]
+Executor = Callable[[Permit, Job], Result]
 """An adapter: demands, before anything else, that the permit is for exactly this job."""
 
 
-def work(permit: Permit, hand: Hand, job: Job) -> Result:
-    """Run the hand. Raises WorkError, whatever the hand raised."""
+def work(permit: Permit, executor: Executor, job: Job) -> Result:
+    """Run the executor. Raises WorkError for any error of the executor."""
     try:
-        return hand(permit, job)
+        return executor(permit, job)
     except EngineError:
         raise
     except Exception as error:
         raise WorkError(
-            f"the approved work failed with {type(error).__name__}", remedy="see the adapter's own log, then ask again"
+            f"the approved work failed with {type(error).__name__}",
+            remedy="see the adapter's own log, then repeat the request",
         ) from error

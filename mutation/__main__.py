@@ -23,16 +23,18 @@ DEFAULT = (
     "rego/admission/requirements",
     "rego/admission/lib",
     "engine/flow.py",
-    "engine/once.py",
+    "engine/idempotency.py",
     "engine/decide.py",
     "engine/enforce.py",
     "engine/work.py",
     "engine/drive.py",
+    "engine/steps.py",
     "engine/record",
+    "engine/secrets",
     "engine/state",
     "adapters",
 )
-"""The rules, the path, the record, the state and the hands."""
+"""The rules, the path, the record, the state and the executors."""
 
 _ENTRY = re.compile(r"^- ``(?P<name>.+)``$")
 
@@ -54,7 +56,7 @@ def files(chosen: list[str]) -> Iterator[Path]:
     for one in chosen:
         path = (ROOT / one).resolve()
         for file in [path] if path.is_file() else sorted((*path.rglob("*.rego"), *path.rglob("*.py"))):
-            if not file.stem.endswith("_test") and "sandbox/inside" not in file.as_posix():
+            if not file.stem.endswith("_test") and "launcher/inside" not in file.as_posix():
                 yield file
 
 

@@ -20,81 +20,86 @@ from mutation.model import ROOT, WORK, Results, Verdict, digest
 from mutation.python import PythonMutant
 from mutation.warm import COLD, KILLED
 
-_SECRETS = ("tests/record/test_redaction.py", "tests/record/test_secret_forms.py", "tests/record/test_prefilter.py")
+_SECRETS = ("tests/secrets/test_redaction.py", "tests/secrets/test_secret_forms.py", "tests/secrets/test_prefilter.py")
 
 TESTS: Mapping[str, tuple[str, ...]] = {
-    "engine/record/patterns.py": _SECRETS,
-    "engine/record/prefilter.py": _SECRETS,
+    "engine/secrets/patterns.py": _SECRETS,
+    "engine/secrets/prefilter.py": _SECRETS,
     "engine/record": ("tests/record",),
     "engine/state/database.py": ("tests/state/test_database.py", "tests/state/test_upgrade.py"),
     "engine/state": ("tests/state",),
-    "adapters/sandbox": ("tests/adapters/sandbox", "tests/sandboxes", "tests/adapters/test_code_hand.py"),
-    "adapters/sandbox/arguments.py": ("tests/adapters/sandbox/test_arguments.py",),
-    "adapters/sandbox/cgroup.py": (
+    "adapters/admission_adapters/sandbox": (
+        "tests/adapters/sandbox",
+        "tests/sandboxes",
+        "tests/adapters/test_code_executor.py",
+    ),
+    "adapters/admission_adapters/sandbox/bubblewrap/arguments.py": ("tests/adapters/sandbox/test_arguments.py",),
+    "adapters/admission_adapters/sandbox/run/cgroup.py": (
         "tests/adapters/sandbox/test_cgroup.py",
         "tests/adapters/sandbox/test_limits.py",
     ),
-    "adapters/sandbox/command.py": ("tests/adapters/sandbox/test_command.py",),
-    "adapters/sandbox/cpu.py": ("tests/adapters/sandbox/test_cpu.py",),
-    "adapters/sandbox/granted.py": ("tests/adapters/sandbox/test_command.py", "tests/adapters/test_code_hand.py"),
-    "adapters/sandbox/hand.py": ("tests/adapters/test_code_hand.py",),
-    "adapters/sandbox/handshake.py": ("tests/adapters/sandbox/test_handshake.py",),
-    "adapters/sandbox/launcher.py": ("tests/adapters/sandbox/test_launcher.py",),
-    "adapters/sandbox/machine.py": (
+    "adapters/admission_adapters/sandbox/command.py": ("tests/adapters/sandbox/test_command.py",),
+    "adapters/admission_adapters/sandbox/run/proc.py": ("tests/adapters/sandbox/test_proc.py",),
+    "adapters/admission_adapters/sandbox/executor.py": (
+        "tests/adapters/sandbox/test_command.py",
+        "tests/adapters/test_code_executor.py",
+    ),
+    "adapters/admission_adapters/sandbox/run/handshake.py": ("tests/adapters/sandbox/test_handshake.py",),
+    "adapters/admission_adapters/sandbox/launcher/launch.py": ("tests/adapters/sandbox/test_launcher.py",),
+    "adapters/admission_adapters/sandbox/machine.py": (
         "tests/adapters/sandbox/test_machine.py",
         "tests/adapters/sandbox/test_root_and_user.py",
     ),
-    "adapters/sandbox/memory.py": ("tests/adapters/sandbox/test_launcher.py",),
-    "adapters/sandbox/outcome.py": ("tests/adapters/sandbox/test_outcome.py",),
-    "adapters/sandbox/pool.py": ("tests/adapters/sandbox/test_pool.py",),
-    "adapters/sandbox/process.py": ("tests/adapters/sandbox/test_kill.py",),
-    "adapters/sandbox/report.py": ("tests/adapters/sandbox/test_artifacts.py",),
-    "adapters/sandbox/seccomp.py": ("tests/adapters/sandbox/test_seccomp.py",),
-    "adapters/sandbox/start.py": (
+    "adapters/admission_adapters/sandbox/run/recipe.py": ("tests/adapters/sandbox/test_launcher.py",),
+    "adapters/admission_adapters/sandbox/run/outcome.py": ("tests/adapters/sandbox/test_outcome.py",),
+    "adapters/admission_adapters/sandbox/run/pool.py": ("tests/adapters/sandbox/test_pool.py",),
+    "adapters/admission_adapters/sandbox/run/process.py": ("tests/adapters/sandbox/test_kill.py",),
+    "adapters/admission_adapters/sandbox/run/report.py": ("tests/adapters/sandbox/test_artifacts.py",),
+    "adapters/admission_adapters/sandbox/bubblewrap/seccomp.py": ("tests/adapters/sandbox/test_seccomp.py",),
+    "adapters/admission_adapters/sandbox/run/start.py": (
         "tests/adapters/sandbox/test_start.py",
         "tests/adapters/sandbox/test_kill.py",
         "tests/adapters/sandbox/test_root_and_user.py",
     ),
-    "adapters/sandbox/syscalls.py": ("tests/adapters/sandbox/test_seccomp.py",),
+    "adapters/admission_adapters/sandbox/bubblewrap/syscalls.py": ("tests/adapters/sandbox/test_seccomp.py",),
     # A mutant of user.py may end every process of the machine where a sandbox is started: its tests start none.
-    "adapters/sandbox/user.py": ("tests/adapters/sandbox/test_user.py",),
-    "adapters/sandbox/watch.py": ("tests/adapters/sandbox/test_watch.py",),
-    "adapters/sandbox/gvisor.py": ("tests/adapters/sandbox/test_gvisor.py",),
-    "adapters/sandbox/gvisor_binary.py": ("tests/adapters/sandbox/test_install.py",),
-    "adapters/sandbox/gvisor_bundle.py": ("tests/adapters/sandbox/test_gvisor_probe.py",),
-    "adapters/sandbox/gvisor_probe.py": (
+    "adapters/admission_adapters/sandbox/bubblewrap/probe.py": ("tests/adapters/sandbox/test_probe.py",),
+    "adapters/admission_adapters/sandbox/run/user.py": ("tests/adapters/sandbox/test_user.py",),
+    "adapters/admission_adapters/sandbox/run/watch.py": ("tests/adapters/sandbox/test_watch.py",),
+    "adapters/admission_adapters/sandbox/gvisor/backend.py": ("tests/adapters/sandbox/test_gvisor.py",),
+    "adapters/admission_adapters/sandbox/gvisor/binary.py": ("tests/adapters/sandbox/test_install.py",),
+    "adapters/admission_adapters/sandbox/gvisor/probe.py": (
         "tests/adapters/sandbox/test_gvisor_probe.py",
         "tests/adapters/sandbox/test_gvisor.py",
     ),
-    "adapters/sandbox/wasm.py": ("tests/adapters/sandbox/test_wasm.py",),
-    "adapters/sandbox/wasm_acts.py": ("tests/adapters/sandbox/test_wasm_acts.py",),
-    "adapters/sandbox/wasm_child.py": (
+    "adapters/admission_adapters/sandbox/wasm/backend.py": ("tests/adapters/sandbox/test_wasm.py",),
+    "adapters/admission_adapters/sandbox/wasm/acts.py": ("tests/adapters/sandbox/test_wasm_acts.py",),
+    "adapters/admission_adapters/sandbox/wasm/child.py": (
         "tests/adapters/sandbox/test_wasm.py",
         "tests/adapters/sandbox/test_wasm_child.py",
         "tests/adapters/sandbox/test_wasm_probe.py",
     ),
-    "adapters/sandbox/wasm_filter.py": ("tests/adapters/sandbox/test_wasm.py",),
-    "adapters/sandbox/wasm_modules.py": ("tests/adapters/sandbox/test_wasm.py",),
-    "adapters/sandbox/wasm_probe.py": ("tests/adapters/sandbox/test_wasm_probe.py",),
-    "adapters/sandbox/probe": (
+    "adapters/admission_adapters/sandbox/wasm/modules.py": ("tests/adapters/sandbox/test_wasm.py",),
+    "adapters/admission_adapters/sandbox/wasm/probe.py": ("tests/adapters/sandbox/test_wasm_probe.py",),
+    "adapters/admission_adapters/sandbox/probe": (
         "tests/adapters/sandbox/test_probe.py",
         "tests/adapters/sandbox/test_probe_acts.py",
         "tests/adapters/sandbox/test_probe_parts.py",
     ),
-    "adapters/tool_gate": (
+    "adapters/admission_adapters/tools": (
         "tests/adapters/test_tool_run.py",
         "tests/adapters/test_tool_results.py",
         "tests/adapters/test_tools.py",
     ),
-    "adapters": ("tests/adapters/test_*.py", "tests/test_runner_errors.py"),
+    "adapters": ("tests/adapters/test_*.py", "tests/path/test_runner_errors.py"),
     "engine": (
-        "tests/test_verbs.py",
-        "tests/test_path.py",
-        "tests/test_once.py",
-        "tests/test_approvals.py",
-        "tests/test_budgets.py",
-        "tests/test_drive.py",
-        "tests/test_engine.py",
+        "tests/path/test_verbs.py",
+        "tests/path/test_path.py",
+        "tests/path/test_idempotency.py",
+        "tests/path/test_approvals.py",
+        "tests/path/test_budgets.py",
+        "tests/path/test_drive.py",
+        "tests/path/test_engine.py",
         "tests/adapters/test_tools.py",
     ),
 }
@@ -110,7 +115,7 @@ _REMEMBERED = 6
 """Tests that noticed the last mutants are asked first about the next one."""
 
 _IGNORED = (".git", ".venv", ".mutation", ".hypothesis", "__pycache__", ".*_cache", "dist", "node_modules")
-_PYTEST = ("-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", "--basetemp=../p/b")
+_PYTEST = ("-m", "pytest", "--all", "-n", "0", "-q", "-p", "no:cacheprovider", "--basetemp=../p/b")
 """With a folder of its own, and so a policy cache of its own, which every fork finds filled."""
 
 
@@ -380,4 +385,4 @@ def _file(test: str) -> str:
 
 
 def _environment(tree: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, "PYTHONPATH": f"{tree}:{tree}/adapters", "PYTHONDONTWRITEBYTECODE": "1"}

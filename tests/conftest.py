@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from engine.cases import CaseFile, Runner, read_cases
-from engine.files import load
-from engine.record.patterns import know
-from engine.secret_forms import SecretForms
+from engine.cases.run import CaseFile, Runner, read_cases
+from engine.documents.files import load
+from engine.secrets.forms import SecretForms
+from engine.secrets.patterns import know
 from engine.settings import ReadLimits, Settings
 from tests.covers import CASE_TEST, Place, expand, places
 from tests.facilities import missing
+from tests.lanes import FAST, FULL, split
+
+if TYPE_CHECKING:
+    from tests.command import Command
+
+gc.disable()  # until all tests are collected: they stay, and each look at them all costs a third of a second
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell started the tests in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-hypothesis_settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-hypothesis_settings.load_profile("untimed")
+for lane, count in ((FULL, 100), (FAST, 25)):
+    hypothesis_settings.register_profile(
+        lane, max_examples=count, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
 
 ROOT = Path(__file__).parent.parent
 BUNDLES = ROOT / "fixtures" / "source_bundles"
@@ -32,6 +42,8 @@ FORMS = SecretForms.of(load((ROOT / "policy/secrets.yaml").read_bytes(), "secret
 
 know(FORMS)  # as an engine does when it starts: the record is tested with them
 NOW = "2026-11-21T00:00:00Z"
+LEFT_OUT = pytest.StashKey[int]()
+"""How many tests the fast lane left out."""
 
 
 def lowered(level: str) -> str:
@@ -39,8 +51,18 @@ def lowered(level: str) -> str:
     return f'{{level: {level}, owner: owner@example.org, reason: a test, until: "2100-01-01"}}'
 
 
+def case(point: str, name: str) -> CaseFile:
+    return next(file for file in CASES if (file.case.point, file.path.stem) == (point, name))
+
+
 def case_id(file: CaseFile) -> str:
     return f"{file.path.parent.name}/{file.path.stem}"
+
+
+@pytest.fixture(scope="session")
+def full(pytestconfig: pytest.Config) -> bool:
+    """Whether a test of many examples tries all of them, or each kind once as in the fast lane."""
+    return bool(pytestconfig.getoption("all"))
 
 
 @pytest.fixture(scope="session")
@@ -60,10 +82,24 @@ def settings(tmp_path: Path, cache: Path) -> Settings:
     return Settings(state=tmp_path / "state", cache=cache)
 
 
+@pytest.fixture(scope="module")
+def module_settings(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Settings:
+    """A state of its own for all tests of a file."""
+    return Settings(state=tmp_path_factory.mktemp("state"), cache=cache)
+
+
 @pytest.fixture(scope="session")
 def runner(shared_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
     with Runner(shared_settings, tmp_path_factory.mktemp("cases")) as running:
         yield running
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    """Somebody who runs the engine for the first time."""
+    from tests.command import Command
+
+    return Command.of(tmp_path, cache)
 
 
 @pytest.fixture(autouse=True)
@@ -73,14 +109,49 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Pat
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache.parent))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run the tests marked `full` too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before tests are collected: decorators ask how many examples there will be."""
+    hypothesis_settings.load_profile(FULL if config.getoption("all") else FAST)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked `full`, but for tests that are named one by one and for new snapshots of whole files."""
+    named = any("::" in argument for argument in config.args)
+    if named or config.getoption("all") or config.getoption("update_snapshots"):
+        return
+    items[:], left_out = split(items)
+    config.hook.pytest_deselected(items=left_out)
+    config.stash[LEFT_OUT] = len(left_out)
+    if hasattr(config, "workeroutput"):  # of pytest-xdist
+        config.workeroutput["left_out"] = len(left_out)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a worker of pytest-xdist left out; each collects everything."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for facility in (name for marker in item.iter_markers("machine") for name in marker.args):
         if (lack := missing(facility)) is not None:
             pytest.skip(f"NOT TRIED, this machine has no {facility}: {lack}")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the acceptance cases that no test of this run has shown, because those that show them were skipped."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Report how many tests were left out, and the acceptance cases that skipped tests would have shown."""
+    if left_out := config.stash.get(LEFT_OUT, 0):
+        terminalreporter.section("fast lane")
+        terminalreporter.write_line(f"{left_out} tests were left out; run them too with `scripts/test --all`")
     skipped = terminalreporter.getreports("skipped")
     if not skipped:
         return

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.cases import read_cases
-from engine.files import load
+from engine.cases.run import read_cases
+from engine.documents.files import load
 from engine.settings import ReadLimits
 
 ROOT = Path(__file__).resolve().parent.parent

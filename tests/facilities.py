@@ -48,25 +48,25 @@ def _runs(*command: str) -> bool:
 
 
 def _bubblewrap() -> str | None:
-    from adapters.sandbox.machine import missing as lacks
+    from admission_adapters.sandbox.machine import missing as lacks
 
     return lacks()
 
 
 def _gvisor() -> str | None:
-    from adapters.sandbox.gvisor import Gvisor
+    from admission_adapters.sandbox.gvisor.backend import Gvisor
 
     return Gvisor(CACHE / "sandbox").available()
 
 
 def _wasmtime() -> str | None:
-    from adapters.sandbox.wasm import Wasmtime
+    from admission_adapters.sandbox.wasm.backend import Wasmtime
 
     return Wasmtime().available()
 
 
 def _memory_cgroup() -> str | None:
-    from adapters.sandbox.cgroup import memory_mode
+    from admission_adapters.sandbox.run.cgroup import memory_mode
 
     return "this process may make no memory cgroup" if memory_mode() == "none" else None
 
@@ -93,6 +93,30 @@ def _wrk() -> str | None:
 
 def _chromium() -> str | None:
     return None if shutil.which("chromium") or shutil.which("google-chrome") else "chromium is not installed"
+
+
+def _sarif_multitool() -> str | None:
+    lack = "put Sarif.Multitool of the npm package @microsoft/sarif-multitool-linux on the PATH"
+    return None if shutil.which("Sarif.Multitool") else lack
+
+
+def _package_index() -> str | None:
+    """Nothing is installed by this; what pip is configured to use is asked for one small package."""
+    asked = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "0", "attrs")
+    with tempfile.TemporaryDirectory() as folder:
+        return None if _runs(*asked, "--dest", folder) else "pip reaches no package index"
+
+
+def _systemd_analyze() -> str | None:
+    return None if shutil.which("systemd-analyze") else "systemd-analyze is not installed"
+
+
+def _promtool() -> str | None:
+    return None if shutil.which("promtool") else "promtool is not installed"
+
+
+def _kubectl() -> str | None:
+    return None if shutil.which("kubectl") else "kubectl is not installed"
 
 
 def _strace() -> str | None:
@@ -133,6 +157,11 @@ FACILITIES: dict[str, Callable[[], str | None]] = {
     "node": _node,
     "wrk": _wrk,
     "chromium": _chromium,
+    "sarif-multitool": _sarif_multitool,
+    "package_index": _package_index,
+    "systemd_analyze": _systemd_analyze,
+    "promtool": _promtool,
+    "kubectl": _kubectl,
     "strace": _strace,
     "immutable_files": _immutable_files,
     "mounts": _mounts,

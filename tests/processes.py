@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import resource
 import signal
 import time
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 
 def _state(pid: int) -> str:
@@ -30,14 +33,24 @@ def alive(pid: int) -> bool:
     return _state(pid) not in {"", "Z", "X"}
 
 
-def gone(pid: int, seconds: float = 5) -> bool:
-    """Wait until a process is gone; False when it is still there after `seconds`."""
+def soon(what: Callable[[], object], seconds: float = 60) -> bool:
+    """Wait until something holds; False when it does not after `seconds`."""
     deadline = time.monotonic() + seconds
-    while alive(pid):
+    while not what():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.01)
+        time.sleep(0.002)
     return True
+
+
+def until(what: Callable[[], object]) -> None:
+    """Wait for something that is sure to happen soon; fails when it does not."""
+    assert soon(what)
+
+
+def gone(pid: int, seconds: float = 5) -> bool:
+    """Wait until a process is gone; False when it is still there after `seconds`."""
+    return soon(lambda: not alive(pid), seconds)
 
 
 def children(pid: int) -> set[int]:
@@ -63,3 +76,44 @@ def in_child(run: Callable[[], bool]) -> bool:
         finally:
             os._exit(2)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@contextmanager
+def descriptors_left(number: int) -> Iterator[None]:
+    """Only so many more files can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = {path.name for path in descriptors()}
+    free = [number for number in range(soft) if str(number) not in used]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free[number], hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def descriptors() -> list[Path]:
+    return list(Path("/proc/self/fd").iterdir())
+
+
+def open_under(folder: Path) -> list[Path]:
+    """The files in a folder that this process holds open, once for each descriptor."""
+    gc.collect()
+    found: list[Path] = []
+    for descriptor in descriptors():
+        with suppress(FileNotFoundError):  # another thread has closed it
+            found.append(descriptor.readlink())
+    return sorted(path for path in found if path.is_relative_to(folder))
+
+
+_ROUNDS: Final = 24
+
+
+def leaks(act: Callable[[], object]) -> bool:
+    """Whether each call of an act leaves a descriptor open; other threads open and close fewer than this."""
+    act()
+    gc.collect()
+    before = len(descriptors())
+    for _ in range(_ROUNDS):
+        act()
+    gc.collect()
+    return len(descriptors()) - before >= _ROUNDS

@@ -61,7 +61,7 @@ deny contains {"code": "approval_input_changed", "subject": _subject("approvals"
 	some index, given in input.approvals
 	not {
 		is_string(given.input_digest)
-		given.input_digest == given.asked.input_digest
+		given.input_digest == given.expected.input_digest
 	}
 }
 
@@ -70,8 +70,8 @@ deny contains {"code": "approval_policy_changed", "subject": _subject("approvals
 	not {
 		is_string(given.rules)
 		is_string(given.values)
-		given.rules == given.asked.rules
-		given.values == given.asked.values
+		given.rules == given.expected.rules
+		given.values == given.expected.values
 	}
 }
 
@@ -86,11 +86,24 @@ deny contains {"code": "approval_expired", "subject": _subject("approvals", inde
 
 deny contains {"code": "approval_by_requester", "subject": _subject("approvals", index, given)} if {
 	some index, given in input.approvals
-	not {
-		is_string(given.requester)
-		is_string(given.approver)
-		given.requester != given.approver
-	}
+	not _by_another(given)
+}
+
+_by_another(given) if {
+	_plain_name(given.requester)
+	_plain_name(given.approver)
+	given.requester != given.approver
+}
+
+_by_another(given) if {
+	given.requester_named == false
+	given.requester_via in data.policy.approvals.unnamed_requesters
+	_plain_name(given.approver)
+}
+
+_plain_name(name) if {
+	is_string(name)
+	regex.match(`^[^\pZ\pC]+( [^\pZ\pC]+)*$`, name)
 }
 
 _subject(list, index, item) := concat("/", [list, item.id]) if {

@@ -25,6 +25,16 @@ deny contains {"code": "bundle_invalid", "subject": _subject("errors", index, pr
 	not problem.kind == "fits"
 }
 
+deny contains {"code": "undeclared_missing", "subject": null} if not is_array(input.undeclared)
+
+deny contains {"code": "content_not_declared", "subject": _subject("undeclared", index, member)} if {
+	some index, member in input.undeclared
+	not {
+		member.regular == true
+		member.id in data.policy.sources.extra_files
+	}
+}
+
 deny contains {"code": "purpose_not_admitted", "subject": null} if {
 	not {
 		is_string(input.bundle.purpose)
@@ -153,6 +163,16 @@ deny contains {"code": "host_not_allowlisted", "subject": _subject("records", in
 		is_string(record.url.host)
 		record.url.host != ""
 		record.url.host in _allowed_hosts
+	}
+}
+
+deny contains {"code": "host_not_admitted", "subject": _subject("records", index, record)} if {
+	some index, record in input.bundle.records
+	not _offline(record)
+	not {
+		_external(record)
+		is_string(record.url.host)
+		record.url.host in _admitted_hosts
 	}
 }
 
@@ -335,6 +355,8 @@ _external(record) if {
 }
 
 _allowed_hosts contains host if some host in input.bundle.network.allowed_hosts
+
+_admitted_hosts contains host if some host in data.policy.networks.hosts
 
 _decisions(record) := [decision |
 	some decision in record.license.decisions

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
-from adapters.implementations import implementation_digest
-from adapters.prompt_view import prompt_view
-from adapters.tool_registry import ToolRegistry
-from adapters.tools import ToolGate, ToolResult, ToolValidationError, record_side_effect
+from admission_adapters.tools.gate import ToolGate, ToolResult, ToolValidationError, record_side_effect
+from admission_adapters.tools.implementations import implementation_digest
+from admission_adapters.tools.prompt_view import prompt_view
+from admission_adapters.tools.registry import ToolRegistry
 from engine import Caller, Context, Engine, Settings, Via
 from engine.points.tool_contract import ToolContractLimits
-from engine.work import Hand
+from engine.work import Executor
 
 
 class Office:
@@ -105,7 +105,7 @@ class Office:
         return registry
 
 
-def entering(registry: ToolRegistry, tool: Callable[..., Any], definition: dict[str, Any]) -> Hand:
+def entering(registry: ToolRegistry, tool: Callable[..., Any], definition: dict[str, Any]) -> Executor:
     """The work that a permit allows: putting exactly this tool in."""
     return lambda permit, job: registry.admit(permit, job.input_digest, ToolContractLimits, tool, definition)
 
@@ -164,7 +164,7 @@ def person(approval: str, state: Path) -> None:
 
 
 def loop(gate: ToolGate, office: Office, state: Path) -> list[ToolResult]:
-    """Prompt, call, result, until the model is done; whoever runs this sees each step."""
+    """Prompt, call, result, until the model is done; each step is printed."""
     results: list[ToolResult] = []
     history: list[dict[str, Any]] = [{"role": "user", "content": "Where is Ada, and is Grace a contact?"}]
     most: int | None = None  # bytes of results in a prompt; told with the first one

@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from engine.api.decide import asked_of, context_of, respond
-from engine.api.messages import Response
-from engine.api.problems import problem
-from engine.canonical import RawJson
+from engine.api.answers import AdministrationAnswer
+from engine.api.decide import asked_of, respond
+from engine.documents.canonical import RawJson
 from engine.errors import GatherError
 
 if TYPE_CHECKING:
-    from engine.api.app import Api
-    from engine.api.messages import Exchange
+    from engine.api.app import App
+    from engine.api.messages import Exchange, Response
 
 
-async def act(api: Api, exchange: Exchange) -> Response:
+async def act(api: App, exchange: Exchange) -> Response:
     """One act as the body states it."""
     return await _respond(api, exchange, await asked_of(api, exchange))
 
 
-async def resolve(api: Api, exchange: Exchange) -> Response:
+async def resolve(api: App, exchange: Exchange) -> Response:
     """Grant or refuse the approval of the path; the body is `{"reason": "…"}`, or `{}`."""
     id_, verb = exchange.head.path.split("/")[-2:]
     asked: Any = await asked_of(api, exchange)
@@ -38,23 +37,11 @@ async def resolve(api: Api, exchange: Exchange) -> Response:
     return await _respond(api, exchange, asked)
 
 
-async def _respond(api: Api, exchange: Exchange, asked: Any) -> Response:
+async def _respond(api: App, exchange: Exchange, asked: Any) -> Response:
     """The decision, and under `done` what the act made or changed; a deny is an answer (200)."""
     if exchange.refusal is not None and not exchange.identified:
         return respond(await api.refuse(exchange, exchange.operation.point or "", exchange.refusal), exchange)
-    await api.load.enter(exchange.account)
-    try:
-        administered = await api.engine.administer(asked, context_of(exchange))
-    finally:
-        api.load.leave(exchange.account)
+    async with api.load.turn(exchange.account):
+        administered = await api.engine.administer(asked, exchange.context)
     answer = administered.answer
-    if answer.fault is not None:
-        return problem(answer.fault, exchange, answer.decision)
-    document = {"decision": answer.decision.model_dump(mode="json"), "done": administered.done}
-    return Response(
-        200,
-        json.dumps(document).encode("ascii"),
-        outcome=answer.decision.outcome,
-        codes=tuple(finding.code for finding in answer.decision.findings),
-        decision_id=answer.decision.decision_id,
-    )
+    return respond(answer, exchange, AdministrationAnswer(decision=answer.decision, done=administered.done))

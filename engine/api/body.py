@@ -1,8 +1,8 @@
-"""Strict JSON: what every reader of a request must read alike, within bounds, at a few microseconds a kilobyte.
+"""Strict JSON: request bodies without ambiguity, within limits, at a few microseconds per kilobyte.
 
-The parser in C is asked first and its value walked once. It keeps the last of two equal keys, so keys are
-counted: as many distinct ones as are written means none is there twice. Where that count cannot be trusted
-(blanks before a colon, a colon in a string), the standard library's parser tells them apart exactly.
+The C parser runs first, and its result is walked once. It keeps the last of two equal keys, so keys are
+counted: as many distinct keys as written means no duplicates. If that count is not reliable
+(blanks before a colon, a colon in a string), the standard library's parser reads it again exactly.
 """
 
 from __future__ import annotations
@@ -15,18 +15,15 @@ from typing import Any, TypeVar
 from pydantic_core import from_json
 
 from engine.api.limits import ApiLimits
-from engine.canonical import RawJson
+from engine.documents.canonical import RawJson
+from engine.documents.files import printable
+from engine.documents.strict_json import MAX_SAFE_INTEGER, has_more_values
 from engine.drive import off_loop
 from engine.errors import GatherError
-from engine.files import shown
 from engine.flow import HEAVY_BYTES
 from engine.model import Pace
-from engine.parsing import has_more_values
 
 T = TypeVar("T")
-
-LARGEST = 2**53 - 1
-"""Integers beyond this do not survive every JSON reader (RFC 8259, section 6)."""
 
 _SPACED = re.compile(rb'"[ \t\r\n]+:')
 _LONG_NUMBER = re.compile(rb"[-+.0-9eE]{65}")
@@ -34,7 +31,7 @@ _LONG_NUMBER = re.compile(rb"[-+.0-9eE]{65}")
 
 
 class InvalidBodyError(GatherError):
-    """A body that is no strict JSON; `fields` are pairs of a field's path and what is wrong with it."""
+    """A body that is not strict JSON; `fields` are pairs of the path of a field and its problem."""
 
     code = "engine.json_invalid"
 
@@ -68,7 +65,7 @@ def parse_json(data: bytes, limits: ApiLimits, *, batch: bool = False) -> Any:
     except ValueError as error:
         raise InvalidBodyError(_reason(data, error), remedy="send one JSON document in UTF-8") from error
     keys, numbers = _walk(value, limits)
-    if numbers and (max(numbers) > LARGEST or min(numbers) < -LARGEST):
+    if numbers and (max(numbers) > MAX_SAFE_INTEGER or min(numbers) < -MAX_SAFE_INTEGER):
         raise _beyond(value, _is_large, "is a number beyond 2^53")
     if len(data) > limits.string_characters:
         _check_texts(value, limits)
@@ -104,7 +101,7 @@ def _walk(value: Any, limits: ApiLimits) -> tuple[int, list[float]]:
 
 def _is_large(item: Any) -> bool:
     kind = type(item)
-    return (kind is int or kind is float) and not -LARGEST <= item <= LARGEST
+    return (kind is int or kind is float) and not -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER
 
 
 def _check_texts(value: Any, limits: ApiLimits) -> None:
@@ -120,7 +117,7 @@ def _check_texts(value: Any, limits: ApiLimits) -> None:
 
 
 def _beyond(value: Any, wrong: Callable[[Any], bool], what: str) -> InvalidBodyError:
-    name = shown(_find(value, wrong) or "body")
+    name = printable(_find(value, wrong) or "body")
     return InvalidBodyError(f"`{name}` {what}", remedy="send it as text, or shorter", fields=((name, what),))
 
 
@@ -159,9 +156,9 @@ def _exactly(data: bytes, limits: ApiLimits) -> None:
         for key, _ in items:
             if key in seen:
                 raise InvalidBodyError(
-                    f"the body has the key `{shown(key, 80)}` twice",
+                    f"the body has the key `{printable(key, 80)}` twice",
                     remedy="keep one of them",
-                    fields=((shown(key, 80), "is there twice"),),
+                    fields=((printable(key, 80), "is there twice"),),
                 )
             seen.add(key)
 
@@ -186,6 +183,6 @@ def _reason(data: bytes, error: ValueError) -> str:
         return f"the body is not UTF-8 at byte {wrong.start}"
     text = str(error).lower()
     if "recursion" in text:
-        return "the body is nested too deep"
+        return "the body is nested too deeply"
     place = re.search(r"at line (\d+) column (\d+)", text)
     return "the body is not JSON" if place is None else f"the body is not JSON at line {place[1]}, column {place[2]}"

@@ -1,6 +1,6 @@
-"""One connection: httptools reads, limits hold from the first byte, calls are answered in order.
+"""One connection: httptools reads, limits hold from the first byte, requests are answered in order.
 
-A deadline is one number a connection, looked at by one sweep for all of them: no timer a request.
+A deadline is one number per connection; one sweep checks them all, so no request needs a timer.
 """
 
 from __future__ import annotations
@@ -8,60 +8,42 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import httptools
 
+from engine.api.limits import too_large, too_large_head, too_much_framing
 from engine.api.load import overloaded
-from engine.api.messages import Exchange, Head, Peer, Response
+from engine.api.messages import Exchange, Head
 from engine.api.problems import bare_problem
 from engine.errors import EngineError, GatherError
 
 if TYPE_CHECKING:
-    from engine.api.limits import ApiLimits
-    from engine.api.load import Load, Shares
+    from engine.api.app import App
+    from engine.api.peers import PeerOf
 
 _PIPELINED = 64
-"""Calls that one client may send ahead; those are answered, and with more the connection ends."""
-
-
-class Service(Protocol):
-    """What a connection hands its requests to."""
-
-    limits: ApiLimits
-    load: Load
-    date: bytes
-    stopping: bool
-    connections: set[Connection]
-    places: Shares
-
-    def open(self, head: Head, peer: Peer) -> Exchange:
-        """Take or refuse a request by its headers. Never raises."""
-        ...
-
-    async def answer(self, exchange: Exchange) -> Response:
-        """Answer an exchange whose body has arrived or was refused. Never raises."""
-        ...
-
-    def broken(self, status: int) -> None:
-        """Count a request that could not be read."""
-        ...
+"""Requests that one client may send ahead; with more, these are answered and the connection ends."""
 
 
 class Connection(asyncio.Protocol):
-    """Reads requests, answers them one after the other, and lets go of whoever is too slow or too large."""
+    """Reads requests, answers them in order, and ends where a client is too slow or sends too much.
 
-    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop, peer: PeerOf) -> None:
-        self._service = service
-        self._limits = service.limits
+    It is one of `connections` as long as it is open.
+    """
+
+    def __init__(self, app: App, loop: asyncio.AbstractEventLoop, peer: PeerOf, connections: set[Connection]) -> None:
+        self._app = app
+        self._limits = app.limits
         self._loop = loop
         self._peer_of = peer
+        self._all = connections
         self._parser = httptools.HttpRequestParser(self)
         self._queue: deque[Exchange] = deque()
         self._reading: Exchange | None = None
         self._in_head = False
-        self._head_bytes = 0  # of the target and the headers that were read
-        self._unfinished = 0  # of reads after the one in which the head began
+        self._head_bytes = 0  # bytes of the target and headers so far
+        self._unfinished = 0  # bytes of reads after the one in which the head began
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._repeated: set[bytes] = set()
@@ -79,28 +61,27 @@ class Connection(asyncio.Protocol):
         self.deadline = inf
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection, or turn it away when there are too many."""
+        """Accept the connection, or refuse it when there are too many."""
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-        service = self._service
         peer = self._peer_of(transport)
         if peer is None:
             self._gone = True
-            self._abort()
+            self.cut()
             return
-        if not service.places.take(peer.account):
+        if not self._app.connections.take(peer.account):
             self._gone = True
             self._refuse_raw(503, "engine.overloaded", "too many connections")
             return
-        service.connections.add(self)
+        self._all.add(self)
         self._peer = peer
         self.deadline = self._loop.time() + self._limits.head_seconds
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Forget what was not asked to its end; a exchange under way goes on and is recorded."""
+        """Drop unfinished requests; one being answered goes on and is recorded."""
         self._gone = True
-        if self in self._service.connections:
-            self._service.connections.remove(self)
-            self._service.places.give(self._peer.account)
+        if self in self._all:
+            self._all.remove(self)
+            self._app.connections.give(self._peer.account)
         if self._reading is not None:
             self._drop(self._reading)
             self._reading = None
@@ -110,7 +91,7 @@ class Connection(asyncio.Protocol):
             self._drained.set()
 
     def eof_received(self) -> bool:
-        """A client that will send no more may still read: keep the connection until it has its answers."""
+        """A client that has stopped sending may still read: keep the connection open until it has its answers."""
         waiting = self._busy or bool(self._queue)
         self._last = True
         return waiting
@@ -133,7 +114,7 @@ class Connection(asyncio.Protocol):
         if self._in_head and max(self._head_bytes, self._unfinished) > self._limits.head_bytes:
             self._broken(431, "engine.head_too_large", f"the headers are longer than {self._limits.head_bytes} bytes")
         elif self._busy and not self._paused and (self._queue or self._reading is not None):
-            self._paused = True  # sent ahead: read on when the answer is out
+            self._paused = True  # sent ahead: read on after the answer
             self._transport.pause_reading()
 
     def _feed(self, data: bytes) -> None:
@@ -141,16 +122,16 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             if not self._upgrade:
-                self._last = True  # nothing here speaks another protocol; the exchange itself is answered
+                self._last = True  # the engine supports no other protocol; the request itself is answered
                 return
             self._upgrade = False
             self._prime()
             self._parser.feed_data(data[upgrade.args[0] :])
 
     def _prime(self) -> None:
-        """Read on as HTTP/1.1: the parser leaves out the body of whoever offers to upgrade, as RFC 9110 does not.
+        """Read the body of a request that offers an upgrade, as RFC 9110 demands; httptools stops before it.
 
-        A new parser gets what tells it how the body ends, and that the connection does.
+        A new parser is given the framing of the body, and that the connection ends after it.
         """
         exchange = self._reading
         chunked = exchange is not None and exchange.head.chunked
@@ -161,16 +142,16 @@ class Connection(asyncio.Protocol):
         self._parser.feed_data(b"POST / HTTP/1.1\r\nConnection: close\r\n" + end + b"\r\n\r\n")
 
     def _check_framing(self, exchange: Exchange, wire: int, body: int) -> None:
-        """Bound what comes with a chunked body and is none of it: it is neither counted nor kept."""
+        """Limit the framing of a chunked body, which is not stored and does not count as body size."""
         limits = self._limits
         self._framing += wire - body
         self._bodiless = 0 if body else self._bodiless + wire
         if self._framing <= limits.framing_bytes + exchange.size and self._bodiless <= limits.trailer_bytes:
             return
         if not exchange.answered:
-            exchange.refuse(_too_much_framing())
+            exchange.refuse(too_much_framing())
             self._early(exchange)
-        self._reading = None  # the parser gets no more of it
+        self._reading = None  # nothing more of it is parsed
         self._parser = httptools.HttpRequestParser(self)
 
     def on_message_begin(self) -> None:
@@ -204,7 +185,7 @@ class Connection(asyncio.Protocol):
         self._headers[name] = value
 
     def on_headers_complete(self) -> None:
-        """The exchange is taken or refused before its body is read."""
+        """Accept or refuse the request before its body is read."""
         self._in_head = False
         if self._primed:
             self._primed = False
@@ -221,16 +202,16 @@ class Connection(asyncio.Protocol):
             path,
             query,
             headers,
-            frozenset(self._repeated) if self._repeated else _NONE,
+            frozenset(self._repeated),
             length,
             chunked,
             self._parser.get_http_version(),
         )
-        exchange = self._service.open(head, self._peer)
+        exchange = self._app.open(head, self._peer)
         self._reading = exchange
         self._upgrade = self._parser.should_upgrade() and length != 0 and head.method != "CONNECT"
         if self._head_bytes > limits.head_bytes or len(headers) > limits.headers:
-            exchange.refuse(_too_large_head(limits), recorded=False)
+            exchange.refuse(too_large_head(limits), recorded=False)
             self._last = True
         if length is not None and length > exchange.limit:
             exchange.refuse(too_large(exchange.limit))
@@ -244,7 +225,7 @@ class Connection(asyncio.Protocol):
             self.deadline = self._loop.time() + seconds
 
     def on_body(self, data: bytes) -> None:
-        """A part of the body, kept as far as this exchange may be that large."""
+        """A part of the body, stored up to the limit of this request."""
         exchange = self._reading
         if exchange is None:
             return
@@ -261,15 +242,15 @@ class Connection(asyncio.Protocol):
             if exchange.upload.feed(data):
                 self._transport.pause_reading()
                 self._loop.create_task(self._write_upload(exchange))
-        elif not self._service.load.hold(exchange.account, len(data)):
+        elif not self._app.bodies.take(exchange.account, len(data)):
             exchange.refuse(overloaded(), recorded=False)
             self._early(exchange)
         else:
             exchange.keep(data)
 
     def on_message_complete(self) -> None:
-        """The body is there: answer, when it is this exchange's turn."""
-        if self._upgrade:  # it only comes now
+        """The body is complete: answer when it is this request's turn."""
+        if self._upgrade:  # the body follows
             return
         exchange, self._reading = self._reading, None
         if exchange is None:
@@ -288,29 +269,29 @@ class Connection(asyncio.Protocol):
         self._start(exchange)
 
     def pause_writing(self) -> None:
-        """The client leaves its answers unread."""
+        """The client does not read its answers."""
         self._drained = asyncio.Event()
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """The client reads again."""
         if self._drained is not None:
             self._drained.set()
             self._drained = None
 
     def stop(self) -> None:
-        """Take no further request; close once those taken are answered."""
+        """Accept no further request; close once those accepted are answered."""
         if not self._busy and not self._queue and self._reading is None and not self._in_head:
             self._close()
 
     def cut(self) -> None:
-        """Let go at once."""
-        self._abort()
+        """Close at once, without an answer."""
+        self._transport.abort()
 
     def expire(self) -> None:
-        """The deadline has passed: answer 408 where a request had begun, and let go."""
+        """The deadline has passed: answer 408 where a request had begun, and close."""
         self.deadline = inf
         if self._transport.is_closing() or self._last:
-            self._abort()
+            self.cut()
         elif self._reading is not None:
             self._reading.refuse(
                 GatherError(
@@ -323,7 +304,7 @@ class Connection(asyncio.Protocol):
         elif self._in_head:
             self._broken(408, "engine.head_timeout", "the headers did not arrive in time")
         elif self._busy:
-            self._abort()  # an answer that nobody reads
+            self.cut()  # the client does not read its answer
         else:
             self._close()
 
@@ -338,20 +319,19 @@ class Connection(asyncio.Protocol):
         """Answer before the body has ended; the rest of it is dropped and the connection closed."""
         exchange.answered = True
         self._last = True
-        self._release(exchange)
+        self._app.release(exchange)
         self._start(exchange)
 
     async def _serve(self) -> None:
-        service = self._service
         while self._queue:
             exchange = self._queue.popleft()
-            response = await service.answer(exchange)
-            self._release(exchange)
+            response = await self._app.answer(exchange)
+            self._app.release(exchange)
             if self._gone or self._transport.is_closing():
                 continue
-            keep = not (service.stopping or (self._last and not self._queue))
+            keep = not (self._app.stopping or (self._last and not self._queue))
             self._transport.write(
-                response.encode(exchange, service.date, keep=keep, body=exchange.head.method != "HEAD")
+                response.encode(exchange, self._app.date, keep=keep, body=exchange.head.method != "HEAD")
             )
             if not keep:
                 self._busy = False
@@ -402,65 +382,23 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def _broken(self, status: int, code: str, message: str) -> None:
-        if self._busy:  # an answer is under way: what came after it gets none
+        if self._busy:  # an answer is being sent: what follows gets none
             self._last = True
             return
         self._refuse_raw(status, code, message)
 
     def _refuse_raw(self, status: int, code: str, message: str) -> None:
-        self._service.broken(status)
+        self._app.broken(status)
         self._last = True
         response = bare_problem(status, code, message)
-        self._transport.write(response.encode(None, self._service.date, keep=False))
+        self._transport.write(response.encode(None, self._app.date, keep=False))
         self._close()
 
-    def _release(self, exchange: Exchange) -> None:
-        if exchange.chunks:
-            self._service.load.give(exchange.account, sum(map(len, exchange.chunks)))
-            exchange.chunks = []
-
     def _drop(self, exchange: Exchange) -> None:
-        self._release(exchange)
+        self._app.release(exchange)
         if exchange.upload is not None:
             exchange.upload.close()
 
     def _close(self) -> None:
         self.deadline = self._loop.time() + self._limits.linger_seconds
         self._transport.close()
-
-    def _abort(self) -> None:
-        self._transport.abort()
-
-
-class PeerOf(Protocol):
-    """Tells who is at the other end of a transport."""
-
-    def __call__(self, transport: asyncio.BaseTransport) -> Peer | None:
-        """The peer, as far as the transport shows it; None when it has gone already."""
-        ...
-
-
-_NONE: frozenset[bytes] = frozenset()
-
-
-def too_large(limit: int) -> EngineError:
-    """The refusal of a body over the limit."""
-    return GatherError(
-        f"the body is larger than {limit} bytes", remedy="send less in one request", code="engine.body_too_large"
-    )
-
-
-def _too_much_framing() -> EngineError:
-    return GatherError(
-        "the body has too much besides its bytes: trailers, extensions of chunks or very small chunks",
-        remedy="send larger chunks, or a `content-length`",
-        code="engine.body_too_large",
-    )
-
-
-def _too_large_head(limits: ApiLimits) -> EngineError:
-    return GatherError(
-        f"there are more than {limits.headers} headers, or they are longer than {limits.head_bytes} bytes",
-        remedy="send fewer headers",
-        code="engine.head_too_large",
-    )

@@ -1,22 +1,35 @@
-"""The headers that mean something here, each within its alphabet and length; W3C trace context beside them."""
+"""The headers that the engine reads, each within its alphabet and length, and the W3C trace context."""
 
 from __future__ import annotations
 
 import os
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 from engine.api.messages import Trace
 from engine.errors import GatherError
+from engine.model import Mode
 
 if TYPE_CHECKING:
     from engine.api.messages import Exchange, Head
 
 _ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _KEY = re.compile(rb"[!-~]{1,255}")
+_OF_ID = (_ID, "1 to 128 of A-Za-z0-9._:-")
+_READ = {
+    b"x-run-id": ("run", *_OF_ID),
+    b"x-approval": ("approval", *_OF_ID),
+    b"x-request-id": (None, *_OF_ID),
+    b"idempotency-key": ("idempotency_key", _KEY, "1 to 255 printable characters without spaces"),
+}
+"""Headers with the field of an exchange that has their value, what they must match, and the same in words."""
+
 _TRACEPARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
-_MEANT = frozenset(
+_MODES = {"mode=enforce": Mode.ENFORCE, "mode=check": Mode.CHECK}
+
+_SINGLE = frozenset(
     {
         b"authorization",
         b"content-encoding",
@@ -31,7 +44,7 @@ _MEANT = frozenset(
         b"x-run-id",
     }
 )
-"""Headers that may be there once: two readers could take different ones for the truth."""
+"""Headers that may occur once: of repeated ones, two readers could use different values."""
 
 
 def read_trace(head: Head) -> Trace:
@@ -48,36 +61,26 @@ def read_trace(head: Head) -> Trace:
 
 
 def read_request_id(head: Head) -> str | None:
-    """The caller's id of this request, where it gave a valid one."""
+    """The caller's id of this request, where it sent a valid one."""
     value = head.headers.get(b"x-request-id")
     return value.decode("ascii") if value is not None and _ID.fullmatch(value) else None
 
 
 def read_headers(exchange: Exchange) -> None:
-    """Run, approval and idempotency key of the request; refuses what is repeated or out of its alphabet."""
+    """Run, approval and idempotency key of the request; refuses repeated and malformed headers."""
     headers = exchange.head.headers
-    if exchange.head.repeated and (twice := exchange.head.repeated & _MEANT):
-        exchange.refuse(_invalid(min(twice), "is there more than once", "send it once"))
-    for name in headers.keys() & _READ:
-        pattern = _KEY if name == b"idempotency-key" else _ID
-        if not pattern.fullmatch(headers[name]):
-            rule = "1 to 255 printable characters without spaces" if pattern is _KEY else "1 to 128 of A-Za-z0-9._:-"
-            exchange.refuse(_invalid(name, "has characters or a length that are not taken", f"send {rule}"))
-            continue
-        value = headers[name].decode("ascii")
-        if name == b"x-run-id":
-            exchange.run = value
-        elif name == b"x-approval":
-            exchange.approval = value
-        elif name == b"idempotency-key":
-            exchange.idempotency_key = value
-
-
-_READ = frozenset({b"x-run-id", b"x-approval", b"idempotency-key", b"x-request-id"})
+    if exchange.head.repeated and (twice := exchange.head.repeated & _SINGLE):
+        exchange.refuse(_invalid(min(twice), "is repeated", "send it once"))
+    for name, (attribute, pattern, rule) in _READ.items():
+        value = headers.get(name)
+        if value is not None and not pattern.fullmatch(value):
+            exchange.refuse(_invalid(name, "has invalid characters or an invalid length", f"send {rule}"))
+        elif value is not None and attribute is not None:
+            setattr(exchange, attribute, value.decode("ascii"))
 
 
 class HeaderError(GatherError):
-    """A header that cannot be taken; `fields` names it."""
+    """An invalid header; `fields` names it."""
 
     code = "engine.header_invalid"
 
@@ -91,7 +94,7 @@ def _invalid(name: bytes, problem: str, remedy: str) -> HeaderError:
 
 
 def check_media_type(exchange: Exchange, accepted: tuple[bytes, ...]) -> bytes | None:
-    """The media type of the body when it is one of these and nothing else is said; otherwise a refusal."""
+    """The media type of the body if it is one of these, in UTF-8 and without a content encoding; otherwise refuses."""
     headers = exchange.head.headers
     value = headers.get(b"content-type", b"")
     kind, _, parameters = value.partition(b";")
@@ -99,13 +102,58 @@ def check_media_type(exchange: Exchange, accepted: tuple[bytes, ...]) -> bytes |
     charset = parameters.strip().lower().replace(b'"', b"")
     if b"content-encoding" in headers and headers[b"content-encoding"].strip().lower() != b"identity":
         exchange.refuse(
-            HeaderError("content-encoding", "is not taken", remedy="send it as it is", code="engine.media_type")
+            HeaderError(
+                "content-encoding",
+                "is not supported",
+                remedy="send the body without encoding",
+                code="engine.media_type",
+            )
         )
     elif kind not in accepted or (charset and charset != b"charset=utf-8"):
         names = ", ".join(name.decode("ascii") for name in accepted)
         exchange.refuse(
-            HeaderError("content-type", "is not taken here", remedy=f"use {names}, in UTF-8", code="engine.media_type")
+            HeaderError(
+                "content-type", "is not supported here", remedy=f"use {names}, in UTF-8", code="engine.media_type"
+            )
         )
     else:
         return kind
     return None
+
+
+def read_query(exchange: Exchange) -> None:
+    """The parameters of the query, and its mode (default: `enforce`); refuses anything else."""
+    query, known = exchange.head.query, exchange.operation.query
+    if not query or known is None:
+        return
+    try:
+        fields = parse_qsl(query, keep_blank_values=True, max_num_fields=16, separator="&")
+    except ValueError:
+        exchange.refuse(QueryError("&", "has more than 16 fields"))
+        return
+    names = [name for name, _ in fields]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        shown = "".join(c if c.isalnum() or c in "_-" else "?" for c in unknown[0][:32])
+        exchange.refuse(QueryError(shown, "is unknown"))
+    elif len(names) > len(set(names)):
+        exchange.refuse(QueryError(names[0], "is repeated"))
+    elif "mode" not in names:
+        exchange.query = dict(fields)
+    elif query in _MODES:
+        exchange.mode = _MODES[query]
+    else:
+        exchange.refuse(QueryError("mode", "is neither `check` nor `enforce`"))
+
+
+class QueryError(GatherError):
+    """An invalid query; `fields` names the parameter, never its value."""
+
+    code = "engine.query_invalid"
+
+    def __init__(self, name: str, problem_: str) -> None:
+        super().__init__(
+            f"the query parameter `{name}` {problem_}",
+            remedy="GET /openapi.json lists the parameters; credentials go into headers",
+        )
+        self.fields = ((name, problem_),)

@@ -1,67 +1,93 @@
-"""`/health`: this process answers. `/ready`: it can allow. Details for those who show who they are."""
+"""`/health`: this process answers. `/ready`: it can allow. Details for identified callers."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engine import __version__
+from engine.api.answers import Health, HealthCaller, HealthDetails, OpaHealth, Ready
 from engine.api.messages import Response
+from engine.api.metrics import MEDIA_TYPE
+from engine.version import __version__
 
 if TYPE_CHECKING:
-    from engine.api.app import Api
+    from engine.api.app import App
     from engine.api.messages import Exchange
 
 
-async def health(api: Api, exchange: Exchange) -> Response:
-    """200 while the process lives; more for callers that can be told apart."""
-    document: dict[str, Any] = {"status": "stopping" if api.stopping else "ok"}
+async def health(api: App, exchange: Exchange) -> Response:
+    """200 while the process is alive; details for identified callers."""
+    document = Health(status="stopping" if api.stopping else "ok")
     caller = api.who(exchange)
     if caller is not None:
         status = await api.status()
-        document |= {
-            "trust_level": trust_level(api),
-            "trust": trust(api),
-            "caller": {"via": caller.via.value, "principal": caller.principal},
-            "policy": None if status.revisions is None else status.revisions.model_dump(mode="json"),
-            "opa": {"alive": status.opa, "restarts": status.opa_restarts},
-            "record": status.record,
-            "state": status.state,
-            "state_age_seconds": round(status.state_age, 3),
-            "version": __version__,
-        }
-    return Response(200, json.dumps(document).encode("ascii"))
+        document = HealthDetails(
+            status=document.status,
+            trust_level=trust_level(api),
+            trust=trust(api),
+            caller=HealthCaller(via=caller.via, principal=caller.principal),
+            policy=status.revisions,
+            opa=OpaHealth(alive=status.opa, restarts=status.opa_restarts),
+            record=status.record,
+            state=status.state,
+            state_age_seconds=round(status.state_age, 3),
+            version=__version__,
+        )
+    return Response.of(document)
 
 
-async def ready(api: Api, _exchange: Exchange) -> Response:
+async def ready(api: App, _exchange: Exchange) -> Response:
     """200 when OPA answers from the expected revisions and record and state can be written; else 503."""
     status = await api.status()
-    parts = {"opa": status.opa, "record": status.record, "state": status.state}
-    good = all(parts.values()) and not api.stopping
-    document = {"ready": good, "stopping": api.stopping, **parts}
-    headers = () if good else ((b"retry-after", b"1"),)
-    return Response(200 if good else 503, json.dumps(document).encode("ascii"), headers=headers)
+    good = status.opa and status.record and status.state and not api.stopping
+    document = Ready(ready=good, stopping=api.stopping, opa=status.opa, record=status.record, state=status.state)
+    return Response.of(document) if good else Response.of(document, 503, headers=((b"retry-after", b"1"),))
 
 
-def trust_level(api: Api) -> int:
-    """How strongly callers are told apart, from cheapest to strongest (D56).
+def trust_level(api: App) -> int:
+    """How strongly callers are identified, from cheapest to strongest (D56).
 
     0 being on this machine is enough · 1 a shared token · 2 TLS or mutual TLS · 3 scoped tokens ·
     4 an encrypted payload, which this engine does not offer. Steps combine and the strongest counts, but
-    a listener that others can reach without TLS is never above 1: whoever listens has the token.
+    a listener that others can reach without TLS is never above 1: the token can be sniffed.
     """
     guards = trust(api)
     level = 3 if guards["scoped_tokens"] else 2 if guards["tls"] else 1 if guards["shared_token"] else 0
-    return level if guards["tls"] or api.loopback else min(level, 1)
+    return level if guards["tls"] or api.site.loopback else min(level, 1)
 
 
-def trust(api: Api) -> dict[str, bool]:
+def trust(api: App) -> dict[str, bool]:
     """Every step by itself."""
     return {
-        "loopback": api.loopback,
+        "loopback": api.site.loopback,
         "shared_token": api.gate.shared_token,
         "tls": api.gate.tls,
         "mutual_tls": api.gate.mutual_tls,
         "scoped_tokens": api.identity.scoped(),
         "payload_encryption": False,
     }
+
+
+async def metrics(api: App, _exchange: Exchange) -> Response:
+    """All metrics as text, for Prometheus."""
+    status = await api.status()
+    gauges = {
+        "engine_http_connections": ("Open connections.", api.connections.used),
+        "engine_http_body_bytes": ("Bytes of bodies in memory.", api.bodies.used),
+        "engine_decisions_in_flight": ("Decisions under way.", api.load.running.used + api.batches.running.used),
+        "engine_decisions_waiting": (
+            "Decisions waiting for their turn.",
+            api.load.waiting.used + api.batches.waiting.used,
+        ),
+        "engine_opa_up": ("Whether OPA answers.", status.opa),
+        "engine_record_up": ("Whether the record can be written.", status.record),
+        "engine_state_up": ("Whether the state can be written.", status.state),
+    }
+    refused = api.load.waiting.refused + api.batches.waiting.refused + api.bodies.refused
+    counts = {
+        "engine_overloaded": ("Requests refused because too much was under way.", refused),
+        "engine_log_lines_dropped": ("Lines of the operational log that were not read in time.", api.log.dropped),
+        "engine_opa_restarts": ("Restarts of OPA.", status.opa_restarts),
+    }
+    if api.tracing is not None:
+        counts["engine_spans_lost"] = ("Spans that no collector accepted.", api.tracing.lost)
+    return Response(200, api.metrics.text(gauges, counts), MEDIA_TYPE)

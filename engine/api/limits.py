@@ -1,15 +1,17 @@
-"""What one listener takes: every limit with its unit and its reason."""
+"""Limits of one listener, with units and reasons, and the refusals of larger requests."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.errors import EngineError, GatherError
+
 
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
-    """Bounds of the decision API; together they bound its memory whatever is sent.
+    """Limits of the decision API; together they bound its memory.
 
-    Of connections, bodies in memory, archives and turns, one caller gets half at most (load.py).
+    One caller gets at most half of the connections, body memory, archives and turns (load.py).
     """
 
     connections: int = 2048  # each costs about 10 KiB while it is idle
@@ -36,12 +38,37 @@ class ApiLimits:
     nodes: int = 200_000  # values of one JSON body
     batch_nodes: int = 500_000  # values of a batch
     batch_items: int = 1_000  # requests of one batch
-    running: int = 64  # decisions under way; OPA itself takes few at once
+    running: int = 64  # decisions in progress; OPA evaluates only a few at once
     waiting: int = 2_048  # decisions waiting for their turn; more are refused with 503
     batches: int = 4  # batches under way
-    stop_seconds: float = 30.0  # for what was accepted, once the engine is told to stop
+    stop_seconds: float = 30.0  # for what was accepted, once the engine stops
     refusal_seconds: float = 60.0  # for which callers that are not identified share one recorded deny a point
     failures_burst: int = 10  # wrong credentials of one peer before they are refused unread
     failures_per_second: float = 1.0  # and how fast that allowance comes back
     all_failures_burst: int = 200  # the same for all peers together
     all_failures_per_second: float = 20.0
+
+
+def too_large(limit: int) -> EngineError:
+    """The refusal of a body over the limit."""
+    return GatherError(
+        f"the body is larger than {limit} bytes", remedy="send less in one request", code="engine.body_too_large"
+    )
+
+
+def too_much_framing() -> EngineError:
+    """The refusal of a chunked body that is mostly framing."""
+    return GatherError(
+        "the body has too much framing overhead: trailers, chunk extensions or very small chunks",
+        remedy="send larger chunks, or a `content-length`",
+        code="engine.body_too_large",
+    )
+
+
+def too_large_head(limits: ApiLimits) -> EngineError:
+    """The refusal of a head over the limits."""
+    return GatherError(
+        f"there are more than {limits.headers} headers, or they are longer than {limits.head_bytes} bytes",
+        remedy="send fewer headers",
+        code="engine.head_too_large",
+    )

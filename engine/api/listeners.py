@@ -1,4 +1,4 @@
-"""The sockets that are listened on: an address, with TLS where wanted, and the control socket."""
+"""Listening sockets: an address, with TLS where configured, and the control socket."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def tls(certificate: Path, key: Path, client_authority: Path | None) -> ssl.SSLC
     except (OSError, ssl.SSLError) as error:
         reason = (getattr(error, "reason", None) or error.strerror or "cannot be used").replace("_", " ").lower()
         raise GatherError(
-            f"TLS cannot be set up: {reason}", remedy="give PEM files of a certificate, its key, and an authority"
+            f"TLS cannot be set up: {reason}",
+            remedy="use PEM files for the certificate, its key and the certificate authority",
         ) from error
     return context
 

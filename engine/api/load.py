@@ -1,32 +1,37 @@
-"""How much is under way: decisions running and waiting, bodies in memory. What is over is refused at once.
+"""Limits on running and waiting decisions and on bodies in memory; excess requests are refused at once.
 
-Whatever is limited is shared by callers: each may hold as much as it leaves free, so that one caller alone gets
-half, and however many others came first, there is room for the next.
+Callers share each limit: each may use as much as remains free. So one caller alone gets half, and there is
+always room for the next.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from engine.errors import EngineError
 
 
 class Shares:
-    """One amount that callers share. For one event loop."""
+    """One amount that callers share; for one event loop."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._own: Counter[str] = Counter()
         self.used = 0
+        self.refused = 0
+        """Number of requests refused because of overload."""
 
     def fits(self, caller: str, amount: int = 1) -> bool:
-        """Whether this caller may hold so much more: never more in all than the others leave free."""
+        """Whether this caller may use this much more: never more in total than remains free."""
         return self._own[caller] + amount <= self._most - self.used
 
     def take(self, caller: str, amount: int = 1) -> bool:
-        """Hold so much more; false where that is more than the caller's share."""
+        """Hold this much more; false, and counted, where that exceeds the caller's share."""
         if not self.fits(caller, amount):
+            self.refused += 1
             return False
         self.used += amount
         self._own[caller] += amount
@@ -41,36 +46,27 @@ class Shares:
 
 
 class Load:
-    """Bounded turns, one caller after the other, and one budget of bytes for bodies. For one event loop."""
+    """Bounded turns, one caller after the other. For one event loop."""
 
-    def __init__(self, running: int, waiting: int, body_bytes: int) -> None:
-        self._running = Shares(running)
-        self._waiting = Shares(waiting)
-        self._bytes = Shares(body_bytes)
+    def __init__(self, running: int, waiting: int) -> None:
+        self.running = Shares(running)
+        self.waiting = Shares(waiting)
         self._queues: dict[str, deque[asyncio.Future[None]]] = {}
-        self.refused = 0
 
-    @property
-    def running(self) -> int:
-        """How many have their turn."""
-        return self._running.used
-
-    @property
-    def waiting(self) -> int:
-        """How many wait for their turn."""
-        return self._waiting.used
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of bodies in memory."""
-        return self._bytes.used
+    @asynccontextmanager
+    async def turn(self, caller: str) -> AsyncIterator[None]:
+        """`enter` and `leave` around a block."""
+        await self.enter(caller)
+        try:
+            yield
+        finally:
+            self.leave(caller)
 
     async def enter(self, caller: str) -> None:
-        """Wait for a turn; `leave` gives it back. Raises EngineError `engine.overloaded` when too many wait."""
-        if self._running.take(caller):
+        """Wait for a turn; `leave` releases it. Raises EngineError `engine.overloaded` when too many wait."""
+        if self.running.take(caller):
             return
-        if not self._waiting.take(caller):
-            self.refused += 1
+        if not self.waiting.take(caller):
             raise overloaded()
         turn = asyncio.get_running_loop().create_future()
         self._queues.setdefault(caller, deque()).append(turn)
@@ -80,7 +76,7 @@ class Load:
             queue = self._queues.get(caller, deque())
             if turn in queue:
                 queue.remove(turn)
-                self._waiting.give(caller)
+                self.waiting.give(caller)
             elif not turn.cancelled():
                 self.leave(caller)
             if not queue:
@@ -89,31 +85,18 @@ class Load:
 
     def leave(self, caller: str) -> None:
         """Give the turn to the next caller that waits and has a share left."""
-        self._running.give(caller)
-        while (chosen := next(filter(self._running.fits, self._queues), None)) is not None:
+        self.running.give(caller)
+        while (chosen := next(filter(self.running.fits, self._queues), None)) is not None:
             queue = self._queues.pop(chosen)
             turn = queue.popleft()
             if queue:
-                self._queues[chosen] = queue  # behind the others
-            self._waiting.give(chosen)
+                self._queues[chosen] = queue  # after the others
+            self.waiting.give(chosen)
             if not turn.cancelled():
-                self._running.take(chosen)
+                self.running.take(chosen)
                 turn.set_result(None)
-
-    def hold(self, caller: str, size: int) -> bool:
-        """Count bytes of a body; false when there is no room for them."""
-        if not self._bytes.take(caller, size):
-            self.refused += 1
-            return False
-        return True
-
-    def give(self, caller: str, size: int) -> None:
-        """Bytes that are no longer held."""
-        self._bytes.give(caller, size)
 
 
 def overloaded() -> EngineError:
-    """The refusal of what is too much; no decision was asked."""
-    return EngineError(
-        "the engine has more to do than it may take on", remedy="try again later", code="engine.overloaded"
-    )
+    """The refusal under overload; no decision was requested."""
+    return EngineError("the engine is overloaded", remedy="try again later", code="engine.overloaded")

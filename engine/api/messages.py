@@ -1,20 +1,22 @@
-"""What a handler sees of a request and gives for an answer; nothing of sockets."""
+"""What a handler receives and returns: exchanges, answers and operations; nothing of sockets."""
 
 from __future__ import annotations
 
 import http
-from collections.abc import Mapping
+import json
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import EngineError
-from engine.model import Caller, Via
+from engine.flow import Context
+from engine.model import Caller, Decision, Mode, Model, Via
 
 if TYPE_CHECKING:
-    from engine.api.routes import Operation
     from engine.api.uploads import Upload
 
-_NOBODY = Caller(via=Via.NONE)
+_UNIDENTIFIED = Caller(via=Via.NONE)
 
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"
@@ -24,10 +26,10 @@ _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".en
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end of a connection, as far as the transport itself shows it.
+    """The other end of a connection, as far as the transport itself shows it.
 
     `caller` is set where the transport proves it: a client certificate, or the user at the control socket.
-    `account` is whom its load is counted for where nothing else identifies the caller.
+    Load is counted for `account` where nothing else identifies the caller.
     """
 
     address: str
@@ -71,7 +73,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer. `outcome` and `codes` are what the log and the metrics tell of it."""
+    """A whole answer. `outcome` and `codes` go into the log and the metrics."""
 
     status: int
     body: bytes = b""
@@ -80,6 +82,31 @@ class Response:
     outcome: str | None = None
     codes: tuple[str, ...] = ()
     decision_id: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        document: Model | Mapping[str, Any],
+        status: int = 200,
+        media_type: bytes = JSON,
+        *,
+        decision: Decision | None = None,
+        codes: tuple[str, ...] | None = None,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> Response:
+        """The answer with this JSON document; without `codes`, those of the decision's findings."""
+        text = document.model_dump_json() if isinstance(document, Model) else json.dumps(document, ensure_ascii=False)
+        if codes is None:
+            codes = () if decision is None else tuple(finding.code for finding in decision.findings)
+        return cls(
+            status,
+            text.encode("utf-8"),
+            media_type,
+            headers,
+            outcome=None if decision is None else decision.outcome.value,
+            codes=codes,
+            decision_id=None if decision is None else decision.decision_id,
+        )
 
     def encode(self, exchange: Exchange | None, date: bytes, *, keep: bool, body: bool = True) -> bytes:
         """The bytes on the wire; without `body` as HEAD wants it."""
@@ -103,9 +130,9 @@ class Response:
 
 @dataclass(slots=True)
 class Exchange:
-    """One request on its way through the API; made when its headers are complete.
+    """One request on its way through the API; created when its headers are complete.
 
-    `refusal` is what already stands against it; its body is then dropped unread. `recorded` says whether that
+    `refusal` is a known reason to refuse it; its body is then dropped unread. `recorded` states whether that
     refusal is a decision to be recorded, where the operation decides.
     """
 
@@ -117,28 +144,31 @@ class Exchange:
     started: int
     """Nanoseconds of the monotonic clock."""
     limit: int
-    """Bytes of body that this operation takes."""
-    caller: Caller = _NOBODY
+    """Maximum body size of this operation, in bytes."""
+    caller: Caller = _UNIDENTIFIED
     named: bool = False
-    """Whether the caller gave the request id, so that it may be anything."""
+    """Whether the request id is the caller's own text."""
     account: str = ""
-    """Whom the load of this request is counted for: the caller where it has a name, else the peer."""
+    """The load of this request is counted for this: the caller where it has a name, else the peer."""
     run: str | None = None
     approval: str | None = None
     idempotency_key: str | None = None
+    mode: Mode = Mode.ENFORCE
+    query: Mapping[str, str] = field(default_factory=dict)
+    """The parameters of an operation that takes others than the mode."""
     identified: bool = False
-    """Whether it is known who asks, as far as the operation wants to know."""
+    """Whether the caller is identified, as far as the operation demands it."""
     refusal: EngineError | None = None
     recorded: bool = True
     chunks: list[bytes | bytearray] = field(default_factory=list)
-    """The body so far, in one piece: small ones would each cost more than they hold."""
+    """The body so far, in one piece: small pieces would cost more memory than their content."""
     size: int = 0
     upload: Upload | None = None
     complete: bool = False
     answered: bool = False
 
     def refuse(self, error: EngineError, *, recorded: bool = True) -> None:
-        """Hold this against the request, unless something was before."""
+        """Refuse the request for this, unless it is refused already."""
         if self.refusal is None:
             self.refusal, self.recorded = error, recorded
 
@@ -153,9 +183,83 @@ class Exchange:
         kept += data
 
     @property
+    def context(self) -> Context:
+        """What belongs to the request besides its body."""
+        return Context(
+            caller=self.caller,
+            run=self.run,
+            approval=self.approval,
+            idempotency_key=self.idempotency_key,
+            request_id=self.request_id,
+            trace=self.trace.trace_id,
+        )
+
+    @property
     def body(self) -> bytes:
         """The whole body, once it is complete."""
         if not self.chunks:
             return b""
         whole = self.chunks[0] = bytes(self.chunks[0])
         return whole
+
+
+def outline(exchange: Exchange, response: Response) -> dict[str, Any]:
+    """What logs and spans report about an answer, without any content."""
+    found = {
+        "point": exchange.operation.point,
+        "outcome": response.outcome,
+        "codes": response.codes,
+        "decision_id": response.decision_id,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+class Access(Enum):
+    """Who gets an answer. What a caller may do is policy."""
+
+    OPEN = "open"  # everyone; identified callers see more
+    CALLER = "caller"  # identified callers: token, certificate, socket, or this machine
+    LOCAL = "machine"  # everyone on this machine, elsewhere as CALLER
+    CONTROL = "control"  # the user at the control socket
+
+
+class Body(Enum):
+    """The body that an operation accepts."""
+
+    NONE = "none"
+    JSON = "json"
+    BATCH = "batch"
+    SOURCE = "source"  # JSON, or an archive
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path. `point` is the decision point, so that refusals are recorded as its denies."""
+
+    name: str
+    handler: Callable[[Any, Exchange], Awaitable[Response]]
+    """Takes the `engine.api.app.App`."""
+    access: Access = Access.CALLER
+    body: Body = Body.NONE
+    point: str | None = None
+    query: frozenset[str] | None = frozenset()
+    """Names of parameters; None where the query is another's, and any text."""
+
+
+Routes = Mapping[str, Mapping[str, Operation]]
+"""By path. `{run_id}`, or `{id}` at its end, matches any last part, `{id}` any part before it, `{path}` the rest."""
+
+ANYTHING_BELOW = "/v1/envoy/"
+"""Below this are the paths of other services."""
+
+
+def methods_of(table: Routes, path: str) -> Mapping[str, Operation] | None:
+    """The operation of a path; None if nothing is served there."""
+    found = table.get(path)
+    if found is None and path.startswith(ANYTHING_BELOW):
+        return table.get(ANYTHING_BELOW + "{path}")
+    if found is None and len(parts := path.split("/")) > 2 and parts[-1]:  # noqa: PLR2004
+        found = table.get("/".join([*parts[:-1], "{run_id}"])) or table.get("/".join([*parts[:-1], "{id}"]))
+        if found is None and parts[-2]:
+            found = table.get("/".join([*parts[:-2], "{id}", parts[-1]]))
+    return found

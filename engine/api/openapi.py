@@ -1,56 +1,117 @@
-"""The OpenAPI 3.1 document, made from the models: what a point asks and answers is written in one place only."""
+"""The OpenAPI 3.1 document, generated from the routes and from the models of requests, limits and answers."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 from pydantic.json_schema import models_json_schema
 
-from engine import __version__
+from engine.api import answers, bodies
 from engine.api.limits import ApiLimits
+from engine.api.messages import Body, Operation, Routes
+from engine.api.problems import PROBLEMS
 from engine.api.uploads import ARCHIVES
 from engine.code.request import CodeRunRequest
-from engine.model import Decision
-from engine.points import Point
+from engine.model import Decision, Model
 from engine.points.registry import POINTS
+from engine.version import __version__
 
 _REF = "#/components/schemas/"
 _TEXT = {"type": "string"}
-_PROBLEM_STATUSES = {
-    "400": "The request cannot be read",
-    "401": "Credentials are missing or wrong",
-    "403": "Not for this caller",
-    "404": "There is nothing here",
-    "408": "The request took too long",
-    "409": "Not in this state",
-    "413": "The body is too large",
-    "415": "This kind of body is not taken",
-    "421": "This host is not served here",
-    "422": "The request does not fit the point",
-    "429": "Too many wrong credentials",
-    "431": "The headers are too large",
-    "500": "The engine cannot decide; the deny is in the body",
-    "503": "The engine cannot decide or is busy; the deny is in the body where one was asked",
+_PROBLEMS = {
+    str(code): "; ".join(dict.fromkeys(title for status, title in PROBLEMS.values() if status == code))
+    for code in sorted({status for status, _ in PROBLEMS.values()} - {405, 502, 504})
+}
+"""What any operation may answer: the titles of problems by their status."""
+
+
+class _Text(NamedTuple):
+    """The description of an operation; `{}` is replaced by its point.
+
+    `answer` and `request` are models, None for the decision and the request of the point; an answer is one of them.
+    """
+
+    tag: str
+    summary: str
+    answer: tuple[type[Model] | None, ...] = ()
+    request: type[Model] | None = None
+    media_type: str = "application/json"
+
+
+_MORE = {
+    "decide_batch": {
+        "207": "Some items were not decided; each has its own status",
+        "500": "The engine could decide none",
+    },
+    "ready": {"503": _PROBLEMS["503"]},
+    "run": {code: _PROBLEMS[code] for code in ("500", "503")}
+    | {"502": "The runner gave no answer", "504": "The runner took too long"},
+}
+"""Further statuses with which the answer comes."""
+
+_MANY = f"Decide up to {ApiLimits().batch_items} requests at point {{}}"
+_FORWARD = "Decide a run and, on an allow, take it to its runner; the answer is the runner's"
+_PROGRAM = "Decide on generated code, run it in a sandbox, check its output; a run that stopped is an answer"
+_ACT = answers.AdministrationAnswer
+_CODE = (answers.FinishedRun, answers.StoppedRun)
+_EVALUATIONS = (answers.EvaluationsAnswer, answers.EvaluationAnswer)
+
+_OPERATIONS = {
+    "decide": _Text("points", "Decide at point {}", (None,)),
+    "decide_batch": _Text("points", _MANY, (answers.BatchAnswer,), bodies.Batch),
+    "schema": _Text("points", "JSON Schema of the requests of point {}", media_type="application/schema+json"),
+    "run": _Text("runner", _FORWARD, (answers.RunAnswer,)),
+    "code_run": _Text("code", _PROGRAM, _CODE, CodeRunRequest),
+    "code_run_phase": _Text("code", "The phase of a run of one's own that is under way", (answers.CodePhase,)),
+    "code_run_cancel": _Text("code", "Cancel it: its sandbox is killed", (answers.CodePhase,)),
+    "authzen_evaluation": _Text("AuthZEN 1.0", "One access evaluation", _EVALUATIONS[1:], bodies.Evaluation),
+    "authzen_evaluations": _Text("AuthZEN 1.0", "Many access evaluations", _EVALUATIONS, bodies.Evaluations),
+    "authzen_metadata": _Text("AuthZEN 1.0", "Where the endpoints are"),
+    "decisions": _Text("record", "Decisions of the record, the newest first", (answers.DecisionPage,)),
+    "decision": _Text("record", "A decision of the record with its input", (answers.RecordedDecision,)),
+    **{
+        f"envoy_{method}": _Text("Envoy", f"Whether a {method.upper()} request of Envoy may pass; 403: no", (Decision,))
+        for method in ("get", "post", "put", "patch", "delete", "options")
+    },
+    "administer": _Text("administration", "Take an administrative act", (_ACT,)),
+    "approval_grant": _Text("administration", "Grant a request for approval", (_ACT,), bodies.Reason),
+    "approval_refuse": _Text("administration", "Refuse a request for approval", (_ACT,), bodies.Reason),
+    "openapi": _Text("operations", "This document"),
+    "docs": _Text("operations", "This document for people", media_type="text/html"),
+    "health": _Text("operations", "Whether the process is alive", (answers.Health, answers.HealthDetails)),
+    "ready": _Text("operations", "Whether it can allow anything", (answers.Ready,)),
+    "metrics": _Text("operations", "Prometheus metrics", media_type="text/plain"),
+    "activate": _Text("operations", "Switch to the changed policy; control socket only", (answers.ActivatedPolicy,)),
+}
+
+_PATH_PARAMETERS = {
+    "id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    "run_id": {"type": "string", "format": "uuid"},
+    "path": {"type": "string"},
 }
 
 
-def document() -> dict[str, Any]:
+def document(routes: Routes) -> dict[str, Any]:
     """Paths, schemas and security schemes of everything that is served."""
-    schemas = _schemas()
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Admission engine: decision API",
             "version": __version__,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "description": "May this happen, and within what limits? A deny is an answer (200); "
-            "4xx and 5xx are broken requests and a broken engine, with the recorded deny in `decision`.",
+            "description": "May this happen, and within what limits? A deny is a normal answer (200). "
+            "Invalid requests (4xx) and engine failures (5xx) carry the recorded deny in `decision`.",
         },
         "servers": [{"url": "/"}],
         "security": [{}, {"bearer": []}, {"runnerToken": []}, {"mutualTls": []}],
-        "paths": {**_points(), **_run(), **_code(), **_authzen(), **_administration(), **_operations()},
+        "paths": {
+            path: {method.lower(): _operation(path, one) for method, one in methods.items()}
+            for path, methods in routes.items()
+            if not path.startswith("/docs/")
+        },
         "components": {
-            "schemas": schemas,
+            "schemas": _schemas(),
             "parameters": _parameters(),
             "headers": {
                 "X-Request-ID": {"schema": _TEXT, "description": "The request's own id, or a new one"},
@@ -65,397 +126,111 @@ def document() -> dict[str, Any]:
     }
 
 
-def _schemas() -> dict[str, Any]:
-    models = [(point.request, "validation") for point in POINTS.values()]
-    models += [(point.limits, "serialization") for point in POINTS.values()]
-    names, definitions = models_json_schema(
-        [*models, (Decision, "serialization"), (CodeRunRequest, "validation")],  # type: ignore[list-item]
-        ref_template=_REF + "{model}",
-    )
-    schemas: dict[str, Any] = dict(definitions["$defs"])
-    generic = schemas["Decision"]
-    for point in POINTS.values():
-        schemas[_name(point, "Request")] = names[(point.request, "validation")]
-        schemas[_name(point, "Decision")] = _decision(generic, point, names[(point.limits, "serialization")])
-        schemas[_name(point, "Batch")] = _batch(point)
-        schemas[_name(point, "BatchAnswer")] = _batch_answer(point)
-    schemas["Problem"] = _problem()
-    schemas["administration.Answer"] = {
-        "type": "object",
-        "description": "The decision on the act, and what it made or changed; null where it took no effect",
-        "required": ["decision", "done"],
-        "properties": {
-            "decision": {"$ref": _REF + "administration.Decision"},
-            "done": {"type": ["object", "null"]},
-        },
-    }
-    schemas["run.Answer"] = {
-        "type": "object",
-        "description": "The runner's own answer; or why there is none, and the decision where that was the reason",
-        "properties": {"ok": {"type": "boolean"}, "error": _TEXT, "replayed": {"const": True}},
-    }
-    return schemas | _code_schemas() | _authzen_schemas()
-
-
-def _name(point: Point, what: str) -> str:
-    return f"{point.name}.{what}"
-
-
-def _decision(generic: dict[str, Any], point: Point, limits: dict[str, Any]) -> dict[str, Any]:
-    """The decision of one point: what is generic, with the limits that this point has."""
-    properties = dict(generic["properties"])
-    properties["limits"] = {"anyOf": [limits, {"type": "null"}], "description": "There exactly when it is allowed"}
-    properties["point"] = {"const": point.name}
-    return {**generic, "title": _name(point, "Decision"), "properties": properties}
-
-
-def _batch(point: Point) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": ["inputs"],
-        "additionalProperties": False,
-        "properties": {
-            "inputs": {
-                "type": "object",
-                "maxProperties": ApiLimits().batch_items,
-                "description": "Requests by an id of the caller's; with the common input each must be a whole request",
-                "additionalProperties": {"type": "object"},
-            },
-            "common_input": {"type": "object", "description": "Merged below every request; the request wins"},
-        },
-        "title": _name(point, "Batch"),
-    }
-
-
-def _batch_answer(point: Point) -> dict[str, Any]:
-    failed = {
-        "type": "object",
-        "required": ["code", "message", "decision"],
-        "properties": {
-            "code": _TEXT,
-            "message": _TEXT,
-            "remedy": _TEXT,
-            "decision": {"$ref": _REF + _name(point, "Decision")},
-        },
-    }
-    decided = {
-        "type": "object",
-        "required": ["decision_id", "point", "mode", "outcome", "findings", "limits", "policy", "input_digest"],
-    }
-    return {
-        "type": "object",
-        "required": ["batch_decision_id", "responses"],
-        "properties": {
-            "batch_decision_id": _TEXT,
-            "responses": {"type": "object", "additionalProperties": {"anyOf": [decided, failed]}},
-        },
-        "title": _name(point, "BatchAnswer"),
-    }
-
-
-def _problem() -> dict[str, Any]:
-    return {
-        "type": "object",
-        "description": "RFC 9457 problem details",
-        "required": ["type", "title", "status", "detail", "code", "decision"],
-        "properties": {
-            "type": {"type": "string", "format": "uri"},
-            "title": _TEXT,
-            "status": {"type": "integer"},
-            "detail": _TEXT,
-            "code": _TEXT,
-            "remedy": _TEXT,
-            "instance": {"type": ["string", "null"]},
-            "decision": {
-                "description": "The deny that was recorded; null where no decision was asked. False in AuthZEN",
-                "anyOf": [{"$ref": _REF + "Decision"}, {"type": "null"}, {"const": False}],
-            },
-            "errors": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "required": ["field", "problem"],
-                    "properties": {"field": _TEXT, "problem": _TEXT},
-                },
-            },
-        },
-    }
-
-
-def _parameters() -> dict[str, Any]:
-    ident = {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"}
-    return {
-        "mode": {
-            "name": "mode",
-            "in": "query",
-            "description": "`check` is a dry run: recorded as such, and no enforcement",
-            "schema": {"enum": ["enforce", "check"], "default": "enforce"},
-        },
-        "request_id": {"name": "X-Request-ID", "in": "header", "schema": ident},
-        "run_id": {"name": "X-Run-ID", "in": "header", "schema": ident},
-        "approval": {
-            "name": "X-Approval",
-            "in": "header",
-            "description": "The id of a granted approval for exactly this request",
-            "schema": ident,
-        },
-        "idempotency_key": {
-            "name": "Idempotency-Key",
-            "in": "header",
-            "description": "The same key with the same body gives the first decision again",
-            "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
-        },
-    }
-
-
-def _points() -> dict[str, Any]:
-    paths: dict[str, Any] = {}
-    for point in POINTS.values():
-        content: dict[str, Any] = {"application/json": {"schema": {"$ref": _REF + _name(point, "Request")}}}
-        if point.name == "source":
-            content |= {kind.decode("ascii"): {"schema": {"type": "string", "format": "binary"}} for kind in ARCHIVES}
-        paths[f"/v1/decide/{point.name}"] = {
-            "post": _operation(
-                f"decide_{point.name}",
-                "points",
-                f"Decide at point {point.name}",
-                _answers(_name(point, "Decision")),
-                content,
-                ("mode", "request_id", "run_id", "approval", "idempotency_key"),
-            )
-        }
-        answers = _answers(_name(point, "BatchAnswer"))
-        some = {"application/json": {"schema": {"$ref": _REF + _name(point, "BatchAnswer")}}}
-        answers["207"] = {"description": "Some items were not decided; each has its own status", "content": some}
-        answers["500"] = {
-            "description": "The engine could decide none",
-            "content": {**some, **answers["500"]["content"]},
-        }
-        paths[f"/v1/decide/{point.name}/batch"] = {
-            "post": _operation(
-                f"decide_{point.name}_batch",
-                "points",
-                f"Decide up to {ApiLimits().batch_items} requests at point {point.name}",
-                answers,
-                {"application/json": {"schema": {"$ref": _REF + _name(point, "Batch")}}},
-                ("mode", "request_id", "run_id"),
-            )
-        }
-        paths[f"/v1/schemas/{point.name}"] = {
-            "get": _operation(
-                f"schema_{point.name}",
-                "points",
-                f"JSON Schema of the requests of point {point.name}",
-                _answers(None, "application/schema+json"),
-            )
-        }
-    return paths
-
-
-def _operation(
-    name: str,
-    tag: str,
-    summary: str,
-    answers: dict[str, Any],
-    content: dict[str, Any] | None = None,
-    parameters: tuple[str, ...] = ("request_id",),
-) -> dict[str, Any]:
+def _operation(path: str, operation: Operation) -> dict[str, Any]:
+    text = _OPERATIONS[operation.name]
+    point = operation.point or path.rpartition("/")[2]
+    parameters = ["request_id"] if operation.point is None else ["request_id", "run_id", "approval", "idempotency_key"]
+    parameters = [*sorted(operation.query or ()), *parameters]
+    id_ = operation.name.replace("decide", f"decide_{point}").replace("schema", f"schema_{point}")
     found: dict[str, Any] = {
-        "operationId": name,
-        "tags": [tag],
-        "summary": summary,
-        "parameters": [{"$ref": f"#/components/parameters/{one}"} for one in parameters],
-        "responses": answers,
+        "operationId": id_,
+        "tags": [text.tag],
+        "summary": text.summary.format(point),
+        "parameters": [{"$ref": f"#/components/parameters/{name}"} for name in parameters],
+        "responses": _responses(operation.name, text, point),
     }
-    if content is not None:
+    for name in re.findall(r"{(\w+)}", path):
+        found["parameters"].append({"name": name, "in": "path", "required": True, "schema": _PATH_PARAMETERS[name]})
+    if operation.body is not Body.NONE:
+        content: dict[str, Any] = {
+            "application/json": {"schema": _schema(point, text.request or POINTS[point].request)}
+        }
+        if operation.body is Body.SOURCE:
+            content |= {kind.decode("ascii"): {"schema": {"type": "string", "format": "binary"}} for kind in ARCHIVES}
         found["requestBody"] = {"required": True, "content": content}
     return found
 
 
-def _answers(schema: str | None, media_type: str = "application/json") -> dict[str, Any]:
-    headers = {name: {"$ref": f"#/components/headers/{name}"} for name in ("X-Request-ID", "traceparent")}
-    good = {"schema": {"type": "object"} if schema is None else {"$ref": _REF + schema}}
-    answers: dict[str, Any] = {
-        "200": {"description": "The answer", "headers": headers, "content": {media_type: good}},
-    }
-    for status, words in _PROBLEM_STATUSES.items():
-        content = {"application/problem+json": {"schema": {"$ref": _REF + "Problem"}}}
-        answers[status] = {"description": words, "headers": headers, "content": content}
-    return answers
+def _responses(name: str, text: _Text, point: str) -> dict[str, Any]:
+    headers = {one: {"$ref": f"#/components/headers/{one}"} for one in ("X-Request-ID", "traceparent")}
+    problem = (answers.Problem, answers.RunFailure) if name == "run" else (answers.Problem,)
+    content = {"application/problem+json": {"schema": _schema(point, *problem)}}
+    found: dict[str, Any] = {code: {"description": words, "content": content} for code, words in _PROBLEMS.items()}
+    if text.answer:
+        schema = _schema(point, *text.answer)
+    else:
+        schema = _TEXT if text.media_type.startswith("text/") else {"type": "object"}
+    for code, words in {"202" if name == "code_run_cancel" else "200": "The answer", **_MORE.get(name, {})}.items():
+        others = found.get(code, {}).get("content", {})
+        found[code] = {"description": words, "content": {text.media_type: {"schema": schema}, **others}}
+    return {code: {**one, "headers": headers} for code, one in found.items()}
 
 
-def _administration() -> dict[str, Any]:
-    def operation(name: str, summary: str, body: dict[str, Any]) -> dict[str, Any]:
-        content = {"application/json": {"schema": body}}
-        return _operation(name, "administration", summary, _answers("administration.Answer"), content)
-
-    whole = {"$ref": _REF + "administration.Request"}
-    paths = {"/v1/administration": {"post": operation("administer", "Take an administrative act", whole)}}
-    id_ = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"}}
-    reason = {"reason": {"type": ["string", "null"], "minLength": 1, "maxLength": 1_000}}
-    for verb in ("grant", "refuse"):
-        body = {"type": "object", "additionalProperties": False, "properties": reason}
-        made = operation(f"approval_{verb}", f"{verb.capitalize()} a request for approval", body)
-        made["parameters"] = [id_, *made["parameters"]]
-        paths[f"/v1/approvals/{{id}}/{verb}"] = {"post": made}
-    return paths
+def _schema(point: str, *models: type[Model] | None) -> dict[str, Any]:
+    """One of these models; None is the decision of the point."""
+    found = [{"$ref": _REF + (_decision(point) if one is None else one.__name__)} for one in models]
+    return found[0] if len(found) == 1 else {"anyOf": found}
 
 
-def _operations() -> dict[str, Any]:
-    text = _answers(None)
-    text["200"]["content"] = {"text/plain": {"schema": _TEXT}}
-    ready = _answers(None)
-    ready["503"]["content"] = {"application/json": {"schema": {"type": "object"}}}
-    revisions = _answers("Revisions")
-    page, own = _answers(None), _answers(None)
-    page["200"]["content"] = {"text/html": {"schema": _TEXT}}
+def _decision(point: str) -> str:
+    """The name of a schema, as generators of clients name classes: the same as its title, and no other has it."""
+    return f"{point.title().replace('_', '')}Decision"
+
+
+def _schemas() -> dict[str, Any]:
+    texts, points = _OPERATIONS.values(), POINTS.values()
+    given = [one for text in texts for one in text.answer] + [point.limits for point in points]
+    taken = [text.request for text in texts] + [point.request for point in points]
+    models: list[Any] = [(one, "serialization") for one in (Decision, answers.Problem, answers.RunFailure, *given)]
+    models = [one for one in (*models, *((model, "validation") for model in taken)) if one[0] is not None]
+    names, definitions = models_json_schema(models, ref_template=_REF + "{model}")
+    schemas: dict[str, Any] = dict(definitions["$defs"])
+    generic = schemas["Decision"]
+    schemas["Limits"]["additionalProperties"] = True  # those of every point
+    for point in points:
+        choice = [names[(point.limits, "serialization")], {"type": "null"}]
+        own = {"anyOf": choice, "description": "There exactly when it is allowed"}
+        properties = {**generic["properties"], "point": {"const": point.name}, "limits": own}
+        schemas[_decision(point.name)] = {**generic, "title": _decision(point.name), "properties": properties}
+    return schemas
+
+
+def _parameters() -> dict[str, Any]:
+    ident = {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"}
+    key = {"type": "string", "pattern": "^[!-~]{1,255}$"}
+    modes = {"enum": ["enforce", "check"], "default": "enforce"}
+    approval = "The id of a granted approval for exactly this request"
+    same = "The same key with the same body gives the first decision again"
+    check = "`check` is a dry run: recorded as such, and no enforcement"
     return {
-        "/openapi.json": {"get": _operation("openapi", "operations", "This document", own)},
-        "/docs": {"get": _operation("docs", "operations", "This document for people", page)},
-        "/health": {"get": _operation("health", "operations", "Whether the process lives", _answers(None))},
-        "/ready": {"get": _operation("ready", "operations", "Whether it can allow anything", ready)},
-        "/metrics": {"get": _operation("metrics", "operations", "Prometheus metrics", text)},
-        "/v1/policy/activate": {
-            "post": _operation("activate", "operations", "Switch to the changed policy; control socket only", revisions)
-        },
+        **_filters(),
+        "mode": {"name": "mode", "in": "query", "description": check, "schema": modes},
+        "request_id": {"name": "X-Request-ID", "in": "header", "schema": ident},
+        "run_id": {"name": "X-Run-ID", "in": "header", "schema": ident},
+        "approval": {"name": "X-Approval", "in": "header", "description": approval, "schema": ident},
+        "idempotency_key": {"name": "Idempotency-Key", "in": "header", "description": same, "schema": key},
     }
 
 
-def _run() -> dict[str, Any]:
-    answers = _answers("run.Answer")
-    for status, words in {"502": "The runner gave no answer", "504": "The runner took too long"}.items():
-        answers[status] = {"description": words, "content": answers["200"]["content"]}
-    for status in ("500", "503"):
-        answers[status]["content"] = answers[status]["content"] | answers["200"]["content"]
-    content = {"application/json": {"schema": {"$ref": _REF + "runner_request.Request"}}}
-    parameters = ("request_id", "run_id", "approval", "idempotency_key")
-    summary = "Decide a run and, on an allow, take it to its runner; the answer is the runner's"
-    return {"/run": {"post": _operation("run", "runner", summary, answers, content, parameters)}}
-
-
-def _code() -> dict[str, Any]:
-    content = {"application/json": {"schema": {"$ref": _REF + "CodeRunRequest"}}}
-    parameters = ("request_id", "run_id", "idempotency_key")
-    phase, cancelled = _answers("code.Phase"), _answers("code.Phase")
-    cancelled["202"] = cancelled.pop("200")
-    run_id = {"name": "run_id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
-    under_way = {
-        "get": _operation("code_run_phase", "code", "The phase of a run of one's own that is under way", phase),
-        "delete": _operation("code_run_cancel", "code", "Cancel it: its sandbox is killed", cancelled),
-    }
-    for operation in under_way.values():
-        operation["parameters"] = [run_id, *operation["parameters"]]
-    summary = "Decide on generated code, run it in a sandbox, check its output; a run that stopped is an answer"
-    answers = _answers("code.Run")
-    return {
-        "/v1/code/run": {"post": _operation("code_run", "code", summary, answers, content, parameters)},
-        "/v1/code/runs/{run_id}": under_way,
-    }
-
-
-def _code_schemas() -> dict[str, Any]:
-    steps = {"type": "array", "items": {"type": "object", "required": ["step"]}}
-    head = {"run_id": {"type": "string", "format": "uuid"}, "stop_reason": _TEXT, "trace": steps, "history": steps}
-    more = {
-        "decisions": {"type": "object", "additionalProperties": _TEXT},
-        "findings": {"type": "array", "items": {"type": "object"}},
-        "artifacts_not_kept": {
-            "type": "array",
-            "items": {"type": "object", "required": ["name", "reason"], "additionalProperties": _TEXT},
-        },
-    }
-    stopped = {
-        "type": "object",
-        "required": ["run_id", "status", "stop_reason", "phase", "trace", "history"],
-        "properties": {
-            **head,
-            **more,
-            "status": {"const": "stopped"},
-            "phase": {"enum": ["plan", "policy_check", "execute"]},
-            "approval": {"type": "object"},
-        },
-    }
-    ok = {
-        "type": "object",
-        "required": ["run_id", "status", "stop_reason", "outcome", "answer", "aggregate", "execution", "trace"],
-        "properties": {
-            **head,
-            **more,
-            "status": {"const": "ok"},
-            "outcome": {"const": "code_execution_success"},
-            "answer": _TEXT,
-            "proposed_action": {"type": "object"},
-            "aggregate": {"type": "object"},
-            "execution": {"type": "object"},
-            "stored": {"type": "object"},
-            "artifacts": {"type": "array", "items": {"type": "object"}},
-        },
-    }
-    phase = {
-        "type": "object",
-        "required": ["run_id", "status", "phase"],
-        "properties": {"run_id": _TEXT, "status": {"enum": ["running", "cancelling"]}, "phase": _TEXT},
-    }
-    return {"code.Run": {"anyOf": [ok, stopped]}, "code.Phase": phase}
-
-
-def _authzen() -> dict[str, Any]:
-    def operation(name: str, summary: str) -> dict[str, Any]:
-        schema = {"application/json": {"schema": {"$ref": f"{_REF}authzen.{name}"}}}
-        answers = _answers(f"authzen.{name}Answer")
-        return {"post": _operation(f"authzen_{name.lower()}", "AuthZEN 1.0", summary, answers, schema)}
-
-    return {
-        "/access/v1/evaluation": operation("Evaluation", "One access evaluation"),
-        "/access/v1/evaluations": operation("Evaluations", "Many access evaluations"),
-        "/.well-known/authzen-configuration": {
-            "get": _operation("authzen_metadata", "AuthZEN 1.0", "Where the endpoints are", _answers(None))
-        },
-    }
-
-
-def _authzen_schemas() -> dict[str, Any]:
-    entity = {
-        "type": "object",
-        "required": ["type", "id"],
-        "properties": {
-            "type": {"type": "string", "minLength": 1},
-            "id": {"type": "string", "minLength": 1},
-            "properties": {"type": "object"},
-        },
-    }
-    fields = {
-        "subject": entity,
-        "action": {
-            "type": "object",
-            "required": ["name"],
-            "properties": {"name": {"enum": sorted(POINTS)}, "properties": {"type": "object"}},
-        },
-        "resource": entity,
-        "context": {"type": "object"},
-    }
-    answer = {
-        "type": "object",
-        "required": ["decision"],
-        "properties": {"decision": {"type": "boolean"}, "context": {"type": "object"}},
-    }
-    semantics = ["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
-    many = {
-        "evaluations": {"type": "array", "items": {"type": "object", "properties": fields}},
-        "options": {"type": "object", "properties": {"evaluations_semantic": {"enum": semantics}}},
-    }
-    listed = {
-        "type": "object",
-        "properties": {"evaluations": {"type": "array", "items": answer}},
-        "anyOf": [{"required": ["evaluations"]}, {"required": ["decision"]}],
+def _filters() -> dict[str, Any]:
+    """The parameters of the query with which decisions are selected: the fields of the request at their point."""
+    fields = POINTS["record_read"].request.model_json_schema()["properties"]
+    texts = {
+        "whose": "`own` (default): the caller's own; `all`: everyone's, as policy/callers.yaml permits",
+        "point": "The decision point",
+        "outcome": "The outcome",
+        "since": "The first moment, in UTC",
+        "until": "The moment before which they were taken, in UTC",
+        "limit": "The most decisions of a page (default: 100); policy/callers.yaml may permit fewer",
+        "cursor": "`next` of the page before",
     }
     return {
-        "authzen.Evaluation": {
-            "type": "object",
-            "required": ["subject", "action", "resource"],
-            "properties": fields,
-        },
-        "authzen.EvaluationAnswer": answer,
-        "authzen.Evaluations": {"type": "object", "properties": {**fields, **many}},
-        "authzen.EvaluationsAnswer": listed,
+        name: {"name": name, "in": "query", "description": text, "schema": _stated(fields[name])}
+        for name, text in texts.items()
     }
+
+
+def _stated(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter, which is never null; absent is enough."""
+    found = next((one for one in schema.get("anyOf", ()) if one.get("type") != "null"), schema)
+    return {word: value for word, value in found.items() if word != "title"}

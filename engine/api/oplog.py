@@ -1,6 +1,6 @@
-"""The operational log: JSON lines on standard error, redacted, written by a thread that nobody waits for.
+"""The operational log: JSON lines on standard error, redacted, written by a background thread.
 
-A line says what happened and never what was in it: no arguments, results, bodies or credentials (B41, B43,
+A line states what happened without content: no arguments, results, bodies or credentials (B41, B43,
 D29). Only `payload` adds the redacted body, and only where the policy of point `record` admits it (B42).
 """
 
@@ -16,24 +16,30 @@ from collections import deque
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from engine.record.redaction import redact, redact_text
+from engine.api.messages import outline
+from engine.secrets.redaction import redact, redact_text
 
 if TYPE_CHECKING:
     from engine.api.messages import Exchange, Response
 
 _LINES = 20_000
-"""Lines kept for a reader that is slow; more are dropped and counted."""
+"""Lines buffered for a slow reader; more are dropped and counted."""
+
+_to_json = json.JSONEncoder(default=str).encode
 
 _REMEMBERED = 1_024
+"""Request ids and principals that were redacted last."""
+
 _GATHER_SECONDS = 0.02
 """Lines of this long are written together: a wake of the thread costs more than a line."""
 
 
 class Level(StrEnum):
-    """What is told: everything, or only what went wrong."""
+    """What is logged: everything, or only what went wrong."""
 
     INFO = "info"
     WARNING = "warning"
@@ -51,63 +57,43 @@ class OperationalLog:
         self._closing = False
         self._idle = True
         self._second = (0, "")
-        self._clean: dict[str, str] = {}
+        self._clean = lru_cache(_REMEMBERED)(redact_text)
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
         self.dropped = 0
 
     def event(self, event: str, level: Level = Level.INFO, **fields: Any) -> None:
         """Something that happened to the engine itself."""
-        if level is Level.INFO and self._level is Level.WARNING:
-            return
-        clean = {name: redact_text(value) if isinstance(value, str) else value for name, value in fields.items()}
-        self._put(json.dumps({"time": self._time(), "level": level.value, "event": event, **clean}, default=str))
+        if level is Level.WARNING or self._level is Level.INFO:
+            self._put(level.value, event, _redacted(fields))
 
     def answered(self, exchange: Exchange, response: Response, nanoseconds: int) -> None:
         """One request that was answered: who, what, how, how long; never what it contained.
 
-        Every name here is one of ours but request id and principal, so the line is put together as text.
+        Every name here is one of ours but request id and principal.
         """
         wrong = response.status >= HTTPStatus.BAD_REQUEST
         if self._level is Level.WARNING and not wrong:
             return
-        caller, operation = exchange.caller, exchange.operation
-        request_id = self._quoted(exchange.request_id) if exchange.named else f'"{exchange.request_id}"'
-        parts = [
-            (
-                f'{{"time":"{self._time()}","level":"{"warning" if wrong else "info"}","event":"request",'
-                f'"operation":"{operation.name}","request_id":{request_id},"trace":"{exchange.trace.trace_id}",'
-                f'"status":{response.status},"duration_ms":{nanoseconds // 1000 / 1000},"via":"{caller.via}"'
-            )
-        ]
-        if operation.point is not None:
-            parts.append(f',"point":"{operation.point}"')
-        if response.outcome is not None:
-            parts.append(f',"outcome":"{response.outcome}"')
-        if response.codes:
-            parts.append(f',"codes":{json.dumps(response.codes)}')
-        if response.decision_id is not None:
-            parts.append(f',"decision_id":{json.dumps(response.decision_id)}')
+        caller = exchange.caller
+        fields = {
+            "operation": exchange.operation.name,
+            "request_id": self._clean(exchange.request_id) if exchange.named else exchange.request_id,
+            "trace": exchange.trace.trace_id,
+            "status": response.status,
+            "duration_ms": nanoseconds // 1000 / 1000,
+            "via": caller.via,
+            **outline(exchange, response),
+        }
         if caller.principal is not None:
-            parts.append(f',"principal":{self._quoted(caller.principal)}')
+            fields["principal"] = self._clean(caller.principal)
         if self._payload and exchange.chunks and _may_be_told(exchange):
-            parts.append(f',"payload":{json.dumps(_payload(exchange.body))}')
-        parts.append("}")
-        self._put("".join(parts))
+            fields["payload"] = _payload(exchange.body)
+        self._put("warning" if wrong else "info", "request", fields)
 
     def crash(self, request_id: str, stack: str) -> None:
-        """The stack of a fault of ours, for whoever reads this log and nobody else."""
-        self._put(
-            json.dumps(
-                {
-                    "time": self._time(),
-                    "level": "error",
-                    "event": "crash",
-                    "request_id": redact_text(request_id),
-                    "stack": redact_text(stack),
-                }
-            )
-        )
+        """The stack of a fault of ours; it goes to this log only."""
+        self._put("error", "crash", _redacted({"request_id": request_id, "stack": stack}))
 
     def close(self) -> None:
         """Write what is left and end."""
@@ -115,23 +101,14 @@ class OperationalLog:
         self._wake.set()
         self._thread.join(1.0)
 
-    def _put(self, line: str) -> None:
+    def _put(self, level: str, event: str, fields: dict[str, Any]) -> None:
         if len(self._lines) >= _LINES:
             self.dropped += 1
             return
-        self._lines.append(line)
+        self._lines.append(_to_json({"time": self._time(), "level": level, "event": event, **fields}))
         if self._idle:
             self._idle = False
             self._wake.set()
-
-    def _quoted(self, text: str) -> str:
-        """A text that others chose, without secrets, as JSON."""
-        clean = self._clean.get(text)
-        if clean is None:
-            if len(self._clean) >= _REMEMBERED:
-                self._clean.clear()
-            clean = self._clean[text] = json.dumps(redact_text(text))
-        return clean
 
     def _time(self) -> str:
         now = time.time_ns()
@@ -159,13 +136,17 @@ class OperationalLog:
         try:
             while view:
                 view = view[os.write(self._descriptor, view) :]
-        except OSError:  # nobody reads it any more: the engine goes on without
+        except OSError:  # the reader has closed it: the engine continues without
             return False
         return True
 
 
+def _redacted(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: redact_text(value) if isinstance(value, str) else value for name, value in fields.items()}
+
+
 def _may_be_told(exchange: Exchange) -> bool:
-    """Whether the body is the request of one point, and of one whose requests hold no secrets."""
+    """Whether the body is the request of a single point whose requests contain no secrets."""
     from engine.points.registry import POINTS
 
     point = POINTS.get(exchange.operation.point or "")
@@ -175,5 +156,5 @@ def _may_be_told(exchange: Exchange) -> bool:
 def _payload(body: bytes) -> Any:
     try:
         return redact(json.loads(body))[0]
-    except (ValueError, RecursionError):  # secrets are found by the names beside them: nothing of it is told
+    except (ValueError, RecursionError):  # secrets are found by the names beside them: log nothing of it
         return {"unreadable": True, "bytes": len(body), "digest": f"sha256:{hashlib.sha256(body).hexdigest()}"}

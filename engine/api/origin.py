@@ -1,4 +1,4 @@
-"""What a request says of its way here: the host it was sent to, the site that sent it, a proxy in between.
+"""How a request came here: the host it was sent to, the site that sent it, a proxy in between.
 
 A browser on this machine is a caller that any site can use, and a proxy on this machine makes each of its clients
 look like a caller on this machine. So both are recognized before anything else of a request counts.
@@ -41,7 +41,7 @@ class Site:
         object.__setattr__(self, "_known", frozenset({*own, *(name.lower() for name in self.names)}))
 
     def check(self, head: Head, peer: Peer) -> None:
-        """Refuse another host, another site, and a body whose end two readers could see differently.
+        """Refuse another host, another site, and a body for which two readers could find different ends.
 
         Raises HeaderError.
         """
@@ -49,36 +49,36 @@ class Site:
         host = headers.get(b"host", b"")
         name, address = _parsed(host)
         if not name or b"host" in head.repeated:
-            raise HeaderError("host", "must be there once, with a name", remedy="send one `Host` header")
+            raise HeaderError("host", "must occur once, with a name", remedy="send one `Host` header")
         if not (name in self._known or address == "loopback" or (address and not self.loopback)):
             raise HeaderError(
                 "host",
-                "names a host that is not served here",
+                "names a host that this engine does not serve",
                 remedy="use 127.0.0.1 or localhost, or start with `engine serve --server-name NAME`",
                 code="engine.host_unknown",
             )
         coding = headers.get(b"transfer-encoding")
         if coding is not None and (coding.lower() != b"chunked" or head.version != "1.1"):
-            raise HeaderError("transfer-encoding", "is not taken", remedy="send `chunked` alone, in HTTP/1.1")
+            raise HeaderError("transfer-encoding", "is not supported", remedy="send `chunked` alone, in HTTP/1.1")
         if head.method not in _SAFE:
             _check_site(head, host, tls=peer.tls)
 
 
 def is_forwarded(head: Head) -> bool:
-    """Whether a proxy has handed this request on, as far as it says so."""
+    """Whether a proxy forwarded this request, as far as its headers show."""
     return any(name in _PROXY or name.startswith(b"x-forwarded") for name in head.headers)
 
 
 def check_direct(head: Head) -> None:
-    """Refuse a request that a proxy has handed on, where being on this machine is all that a caller shows.
+    """Refuse a request that a proxy forwarded, where being on this machine identifies the caller.
 
     Raises HeaderError.
     """
     if is_forwarded(head):
         raise HeaderError(
             "forwarded",
-            "or one like it shows that a proxy sent this request, and without a token every client of the proxy "
-            "would count as a caller on this machine",
+            "or a similar header shows that this request came through a proxy; without a token, every client of "
+            "the proxy would count as a caller on this machine",
             remedy="set a token: `engine tokens issue`, or the variable AGENTA_AGENT_RUNNER_TOKEN",
             code="engine.forwarded",
         )
@@ -91,15 +91,15 @@ def _check_site(head: Head, host: bytes, *, tls: bool) -> None:
         return
     raise HeaderError(
         "origin" if origin is not None else "sec-fetch-site",
-        "shows that a page of another site sent this request",
-        remedy="ask from a program, or from the page /docs of this engine",
+        "shows that this request came from a web page of another site",
+        remedy="send the request from a program, or from this engine's page /docs",
         code="engine.origin_foreign",
     )
 
 
 @lru_cache(maxsize=256)
 def _parsed(host: bytes) -> tuple[str, str]:
-    """The name in lower case, empty for what is none; and for an address `loopback` or `other`, else nothing."""
+    """The name in lower case, empty if invalid; and for an address `loopback` or `other`, otherwise nothing."""
     found = _HOST.fullmatch(host.strip())
     if found is None:
         return "", ""

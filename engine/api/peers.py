@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection: the user at the control socket, a client certificate, an address."""
+"""The other end of a connection: the user at the control socket, a client certificate, an address."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 import os
 import socket
 import struct
+from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
+from engine.administration.users import user_of
 from engine.api.messages import Peer
 from engine.model import Caller, Via
-from engine.users import user_of
 
 _SHORT = {
     "commonName": "CN",
@@ -27,8 +28,12 @@ _SHORT = {
 """The names of RFC 4514, section 3."""
 
 
+PeerOf = Callable[[asyncio.BaseTransport], Peer | None]
+"""The peer at the other end of a transport; None if it has already disconnected."""
+
+
 def network_peer(transport: asyncio.BaseTransport) -> Peer | None:
-    """The peer of a TCP connection, None when it has gone; a caller where its certificate was checked."""
+    """The peer of a TCP connection, None if it has disconnected; a caller if its certificate was verified."""
     name = transport.get_extra_info("peername")
     if not name:
         return None
@@ -68,7 +73,7 @@ def _network(address: str) -> str:
 
 
 def subject(names: Any) -> str:
-    """A distinguished name as `ssl` gives it, in the form of RFC 4514: last part first, escaped."""
+    """A distinguished name from `ssl`, in the form of RFC 4514: last part first, escaped."""
     return ",".join(
         "+".join(f"{_SHORT.get(kind, kind)}={_escaped(value)}" for kind, value in relative)
         for relative in reversed(names)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from engine.api.answers import FieldProblem, Problem
 from engine.api.messages import PROBLEM, Exchange, Response
 from engine.errors import EngineError, Exit
 from engine.model import Decision
-from engine.record.redaction import redact_text
+from engine.secrets.redaction import redact_text
 
 TYPE = "urn:admission-engine:problem:"
 
 _BROKEN_REQUEST = "The request cannot be read"
 _BROKEN_ENGINE = "The engine cannot decide"
 _BUSY = "The engine is busy"
+_NO_ANSWER = "The runner gave no answer"
 
 PROBLEMS: dict[str, tuple[int, str]] = {
-    "engine.request_invalid": (422, "The request does not fit"),
+    "engine.request_invalid": (422, "The request is invalid"),
     "engine.input_unreadable": (400, _BROKEN_REQUEST),
     "engine.json_invalid": (400, _BROKEN_REQUEST),
     "engine.header_invalid": (400, _BROKEN_REQUEST),
@@ -28,18 +29,21 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "engine.body_timeout": (408, "The request took too long"),
     "engine.head_timeout": (408, "The request took too long"),
     "engine.body_too_large": (413, "The request is too large"),
-    "engine.media_type": (415, "This kind of body is not taken"),
+    "engine.media_type": (415, "The media type is not supported"),
     "engine.head_too_large": (431, "The headers are too large"),
-    "engine.not_found": (404, "There is nothing here"),
-    "engine.method_not_allowed": (405, "This method is not taken"),
+    "engine.not_found": (404, "Nothing is served at this path"),
+    "engine.method_not_allowed": (405, "The method is not supported"),
     "engine.id_taken": (409, "The id is taken"),
     "engine.approval_closed": (409, "The approval is closed"),
+    "engine.decision_unknown": (404, "There is no such decision"),
+    "engine.request_unmapped": (403, "The policy has no row for this request"),
+    "engine.not_permitted": (403, "The policy does not permit this"),
     "engine.approval_unknown": (404, "There is no such approval"),
     "engine.point_unknown": (404, "There is no such decision point"),
     "engine.host_unknown": (421, "This host is not served here"),
     "engine.origin_foreign": (403, "Requests of other sites are refused"),
     "engine.forwarded": (403, "Forwarded requests need a token"),
-    "engine.subject_mismatch": (403, "The subject is not who asks"),
+    "engine.subject_mismatch": (403, "The subject is not the caller"),
     "engine.control_only": (403, "Only the control socket takes this"),
     "unauthorized": (401, "Credentials are missing or wrong"),
     "engine.too_many_failures": (429, "Too many wrong credentials"),
@@ -66,6 +70,9 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "engine.decision_undefined": (500, _BROKEN_ENGINE),
     "engine.limit_unenforceable": (500, _BROKEN_ENGINE),
     "engine.internal": (500, _BROKEN_ENGINE),
+    "engine.runner_unreachable": (502, _NO_ANSWER),
+    "engine.runner_answer": (502, _NO_ANSWER),
+    "engine.runner_late": (504, _NO_ANSWER),
 }
 
 _RETRY = (b"retry-after", b"1")
@@ -77,7 +84,7 @@ _HEADERS: dict[int, tuple[tuple[bytes, bytes], ...]] = {
 
 
 def status_of(error: EngineError) -> tuple[int, str]:
-    """Status and title of an error; a code that the table lacks goes by what kind of error it is."""
+    """Status and title of an error; a code that is not in the table goes by the kind of error."""
     known = PROBLEMS.get(error.code)
     if known is not None:
         return known
@@ -91,57 +98,68 @@ def problem(
     headers: tuple[tuple[bytes, bytes], ...] = (),
     **more: Any,
 ) -> Response:
-    """The answer for an error; `decision` is the deny that was recorded for it, null where none was asked."""
+    """The answer for an error; `decision` is the deny that was recorded for it, null if none was requested."""
+    return respond(describe(error, exchange, decision, **more), headers)
+
+
+def describe(error: EngineError, exchange: Exchange | None, decision: Decision | None = None, **more: Any) -> Problem:
+    """The document of that answer."""
     status, title = status_of(error)
-    document: dict[str, Any] = {
-        "type": TYPE + error.code,
-        "title": title,
-        "status": status,
-        "detail": redact_text(error.message),
-        "code": error.code,
-        "remedy": redact_text(error.remedy),
-        "instance": None if exchange is None else f"urn:request:{redact_text(exchange.request_id)}",
-        "decision": None if decision is None else _without_secrets(decision),
-    }
-    if fields := fields_of(error):
-        document["errors"] = fields
-    document |= more
-    return Response(
-        status,
-        json.dumps(document, ensure_ascii=False).encode("utf-8"),
+    return Problem(
+        type=TYPE + error.code,
+        title=title,
+        status=status,
+        detail=redact_text(error.message),
+        code=error.code,
+        remedy=redact_text(error.remedy),
+        instance=None if exchange is None else f"urn:request:{redact_text(exchange.request_id)}",
+        decision=None if decision is None else _without_secrets(decision),
+        errors=fields_of(error) or None,
+        **more,
+    )
+
+
+def respond(document: Problem, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Response:
+    """The answer with this problem."""
+    return Response.of(
+        document,
+        document.status,
         PROBLEM,
-        _HEADERS.get(status, ()) + headers,
-        outcome=None if decision is None else decision.outcome.value,
-        codes=(error.code,),
-        decision_id=None if decision is None else decision.decision_id,
+        decision=document.decision,
+        codes=(document.code,),
+        headers=_HEADERS.get(document.status, ()) + headers,
     )
 
 
 def bare_problem(status: int, code: str, message: str) -> Response:
-    """The answer to what never became a request."""
-    document = {"type": TYPE + code, "title": PROBLEMS[code][1], "status": status, "detail": message, "code": code}
-    return Response(
-        status,
-        json.dumps({**document, "instance": None, "decision": None}).encode("ascii"),
-        PROBLEM,
-        _HEADERS.get(status, ()),
-        codes=(code,),
+    """The answer to a request that could not be parsed."""
+    title = PROBLEMS[code][1]
+    return respond(
+        Problem(type=TYPE + code, title=title, status=status, detail=message, code=code, instance=None, decision=None)
     )
 
 
-def _without_secrets(decision: Decision) -> dict[str, Any]:
+def _without_secrets(decision: Decision) -> Decision:
     """A deny for a fault: its message may name what the caller sent, such as an unknown field."""
-    document = decision.model_dump(mode="json")
-    for finding in document["findings"]:
-        finding["message"] = redact_text(finding["message"])
-    return document
+    findings = tuple(
+        finding.model_copy(update={"requirement": redact_text(finding.requirement)}) for finding in decision.findings
+    )
+    return decision.model_copy(update={"findings": findings})
 
 
-def fields_of(error: EngineError) -> list[dict[str, str]]:
-    """Which fields an error is about, as far as it says so."""
+def fields_of(error: EngineError) -> tuple[FieldProblem, ...]:
+    """The fields that an error names, if any."""
     fields = getattr(error, "fields", None)
-    if fields:
-        return [{"field": redact_text(str(name)), "problem": redact_text(str(what))} for name, what in fields]
-    if error.where is not None and error.where.field is not None:
-        return [{"field": redact_text(error.where.field), "problem": redact_text(error.message)}]
-    return []
+    if not fields and error.where is not None and error.where.field is not None:
+        fields = ((error.where.field, error.message),)
+    return tuple(
+        FieldProblem(field=redact_text(str(name)), problem=redact_text(str(what))) for name, what in fields or ()
+    )
+
+
+def not_permitted(decision: Decision, exchange: Exchange, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Response:
+    """403 with this deny or confirm, where the answer is something else than a decision."""
+    error = EngineError(
+        "the policy does not permit this", remedy="see the findings of the decision", code="engine.not_permitted"
+    )
+    return problem(error, exchange, decision, headers)

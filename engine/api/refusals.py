@@ -1,7 +1,7 @@
 """Denies for callers that are not identified: the first one of a window is recorded, the others are counted.
 
-Whoever may not ask cannot fill the record: each point and code has one decision a window, which every such request
-gets, and one line that says how often it was given again.
+Unidentified callers cannot fill the record: each point and code has one decision per window, which every such request
+gets, and one line with the number of repetitions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Window:
-    """One recorded deny, until when it is given again, and how often it was."""
+    """One recorded deny, until when it is repeated, and how often it was."""
 
     answer: asyncio.Future[Answer]
     until: float
@@ -32,7 +32,7 @@ class _Window:
 
 
 class Refusals:
-    """Shared denies. `seconds` is the length of a window, `clock` gives seconds that never go back."""
+    """Shared denies. `seconds` is the length of a window, `clock` returns monotonic seconds."""
 
     def __init__(self, engine: AsyncEngine, seconds: float, clock: Callable[[], float]) -> None:
         self._engine = engine
@@ -57,13 +57,13 @@ class Refusals:
             self._windows.pop((point, code), None)
 
     async def sweep(self, *, end: bool = False) -> None:
-        """Record how often the denies of past windows were given again; at the end, those of all windows."""
+        """Record how often the denies of past windows were repeated; at the end, those of all windows."""
         now = self._clock()
         past = [key for key, window in self._windows.items() if window.answer.done() and (end or window.until < now)]
         for window in [self._windows.pop(key) for key in past]:
-            with suppress(Exception):  # a record that cannot be written says so to everybody who asks
+            with suppress(Exception):  # every request reports a record that cannot be written
                 decision = window.answer.result().decision
-                if window.again and self._engine.parts is not None:
+                if window.again and self._engine.services is not None:
                     time = timestamp(datetime.now(UTC))
                     line = ReplayRecord(time=time, decision_id=decision.decision_id, times=window.again)
-                    await self._engine.parts.log.append_async(line)
+                    await self._engine.services.log.append_async(line)

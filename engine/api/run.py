@@ -1,48 +1,53 @@
 """`POST /run`: the gate in front of an agent runner.
 
-    who asks ─> runner_uri ─> runner_request ─> the runner
-    401         which runner   the whole run     takes exactly the admitted body, once
+    caller ──> runner_uri ─> runner_request ─> the runner
+    401         which runner   the whole run     gets exactly the admitted body, once
 
-The address is decided before anything else of the run is looked at (D41). The body is secret (D29): it
-goes to the runner and nowhere else. Scoped tokens need both points. An approval is one for the run.
+The address is decided before anything else of the run is read (D41). The body is secret (D29): it
+goes to the runner and nowhere else. Scoped tokens need both points. An approval applies to the run.
+Stack traces go to standard error only (D44).
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
+import os
+import sys
 import time
-from collections.abc import Callable
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from adapters.runner import ForwardLimits, Grant, Runner
-from adapters.runner_answer import RunAnswer
-from engine.api import run_answers
+from admission_adapters.runner.answer import RunAnswer
+from admission_adapters.runner.errors import UnsupportedBoundaryError, raise_unsupported
+from admission_adapters.runner.run import ForwardLimits, Grant, Runner
+from engine.api import answers
 from engine.api.body import parse_json, within
-from engine.api.decide import context_of
 from engine.api.load import Load
-from engine.canonical import RawJson, canonical, digest
+from engine.api.messages import Response
+from engine.api.problems import describe, respond, status_of
+from engine.documents.canonical import RawJson, canonical, digest
+from engine.drive import own_thread
 from engine.drive import run as drive
 from engine.enforce import permit
 from engine.errors import EngineError, Exit, GatherError, WorkError
-from engine.flow import Answer, Context, Parts
-from engine.model import Decision, Mode, Permit, Result
-from engine.once import answer_once
+from engine.flow import Answer, Context, Services
+from engine.idempotency import answer_once
+from engine.model import Decision, Mode, Outcome, Permit, Result
 from engine.points.registry import find
 from engine.points.runner_request import RunnerLimits
 from engine.points.runner_uri import UriLimits
+from engine.secrets.redaction import redact_text
 
 if TYPE_CHECKING:
-    from engine.api.app import Api
+    from engine.api.app import App
     from engine.api.messages import Exchange, Response
     from engine.work import Job
 
-T = TypeVar("T")
 
 MOST_RUNS = 32
-"""Runs under way; each holds a thread, its body and its answer for minutes. More are refused with 503."""
+"""Runs in progress; each occupies a thread, its body and its answer for minutes. More are refused with 503."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,47 +64,46 @@ class Runs:
 
     def __init__(self, limits: ForwardLimits | None = None) -> None:
         self._runner = Runner(limits or ForwardLimits())
-        self._turns = Load(MOST_RUNS, 0, 0)
+        self._turns = Load(MOST_RUNS, 0)
 
-    async def run(self, api: Api, exchange: Exchange) -> Response:
-        """Decide a run, take it to its runner when it is allowed, and answer what came of it."""
-        body = _take(api, exchange)
+    async def run(self, api: App, exchange: Exchange) -> Response:
+        """Decide a run, forward it to its runner if it is allowed, and return the result."""
+        body = exchange.body
+        api.release(exchange)  # so that the operational log cannot find it
         try:
-            if exchange.refusal is not None:  # who may not ask is told so however much is under way
+            if exchange.refusal is not None:  # refused whatever the load
                 return await _refuse(api, exchange, exchange.refusal)
-            await self._turns.enter(exchange.account)
-            try:
+            async with self._turns.turn(exchange.account):
                 return await self._answer(api, exchange, body)
-            finally:
-                self._turns.leave(exchange.account)
         except EngineError as error:
             fault = error
         except Exception as crash:  # noqa: BLE001  (a fault of ours is an answer without details)
             fault = EngineError(
                 f"an unexpected {type(crash).__name__} stopped the run",
-                remedy="this is a fault of the engine: report it with the request id",
+                remedy="this is an engine fault: report it with the request id",
             )
             fault.__cause__ = crash
         return await _undecided(fault, exchange, None)
 
-    async def _answer(self, api: Api, exchange: Exchange, body: bytes) -> Response:
-        context = context_of(exchange)
+    async def _answer(self, api: App, exchange: Exchange, body: bytes) -> Response:
+        context = exchange.context
         try:
             asked = await within(body, lambda: _read(api, body))
             await _bind_key(api, context, asked)
         except EngineError as error:
             return await _refuse(api, exchange, error)
-        address = await _ask(api, "runner_uri", asked.address, replace(context, approval=None), exchange.account)
+        async with api.load.turn(exchange.account):
+            address = await api.engine.decide("runner_uri", asked.address, context=replace(context, approval=None))
         sealed = permit(address.decision) if address.exit is Exit.ALLOW else None
         if sealed is None:
             return await _respond(address, exchange)
         kept: list[RunAnswer] = []
 
-        def hand(own: Permit, job: Job) -> Result:
+        def executor(own: Permit, job: Job) -> Result:
             own.demand("runner_request", job.input_digest, RunnerLimits)
             if api.engine.policy is None or api.engine.policy.revisions != address.decision.policy:
                 raise WorkError(
-                    "the policy has changed while the run was decided on",
+                    "the policy changed while the run was being decided",
                     remedy="send the run again",
                     code="policy_stale",
                 )
@@ -109,8 +113,8 @@ class Runs:
             return result
 
         parts = _for_threads(api)
-        steps = answer_once(find("runner_request"), asked.text, Mode.ENFORCE, parts, context, hand)
-        answer = await _in_thread(lambda: drive(steps))
+        steps = answer_once(find("runner_request"), asked.text, Mode.ENFORCE, parts, context, executor)
+        answer = await own_thread(lambda: drive(steps))  # takes minutes; a stop does not wait for it
         return await _respond(answer, exchange, kept[0] if kept else None)
 
 
@@ -120,48 +124,31 @@ async def _respond(answer: Answer, exchange: Exchange, kept: RunAnswer | None = 
         return await _undecided(fault, exchange, decision)
     if fault is not None:
         await _tell(fault)
-        return run_answers.faulted(fault, decision)
+        return _failed(fault.message, decision, status_of(fault)[0], (fault.code,))
     if kept is None:
-        replayed = answer.gathered is None
-        allowed = answer.exit is Exit.ALLOW
-        return run_answers.repeated(decision) if allowed else run_answers.refused(decision, replayed=replayed)
-    if kept.error is not None:
-        return run_answers.failed(kept.error, decision)
-    return run_answers.went_well(kept.data, decision)
+        return _not_forwarded(decision, replayed=answer.gathered is None)
+    return _allowed(kept, decision)
 
 
-async def _refuse(api: Api, exchange: Exchange, error: EngineError) -> Response:
+async def _refuse(api: App, exchange: Exchange, error: EngineError) -> Response:
     """Record the deny of a run that cannot be decided on."""
     return await _respond(await api.refuse(exchange, "runner_request", error), exchange)
 
 
 async def _undecided(fault: EngineError, exchange: Exchange, decision: Decision | None) -> Response:
+    """The problem of a broken request or engine, with `ok` and `error` for callers of a runner."""
     await _tell(fault)
-    return run_answers.undecided(fault, exchange, decision)
+    found = describe(fault, exchange, decision)
+    return respond(answers.RunFailure(**dict(found), error=found.detail))
 
 
 async def _tell(fault: EngineError) -> None:
-    if run_answers.is_ours(fault):
-        await _in_thread(lambda: run_answers.tell_stack(fault))
+    """Print the stack of a fault of the engine or the runner, which helps to repair it."""
+    if status_of(fault)[0] >= _OUR_FAULT and fault.code not in _NO_FAULT:
+        await own_thread(lambda: _print_stack(fault))
 
 
-async def _ask(api: Api, point: str, request: Any, context: Context, account: str) -> Answer:
-    await api.load.enter(account)
-    try:
-        return await api.engine.decide(point, request, context=context)
-    finally:
-        api.load.leave(account)
-
-
-def _take(api: Api, exchange: Exchange) -> bytes:
-    """The body, and none of it left where the operational log could find it."""
-    body = exchange.body
-    api.load.give(exchange.account, sum(map(len, exchange.chunks)))
-    exchange.chunks = []
-    return body
-
-
-def _read(api: Api, body: bytes) -> _Asked:
+def _read(api: App, body: bytes) -> _Asked:
     """The run as strict JSON, of which nothing but the presence and text of `agent.uri` is looked at here."""
     value = parse_json(body, api.limits)
     agent = value.get("agent") if isinstance(value, dict) else None
@@ -169,7 +156,7 @@ def _read(api: Api, body: bytes) -> _Asked:
     return _Asked(RawJson(body), value, {"inherited": None, **stated})
 
 
-async def _bind_key(api: Api, context: Context, asked: _Asked) -> None:
+async def _bind_key(api: App, context: Context, asked: _Asked) -> None:
     """Hold an idempotency key to the whole run, also where only its address gets decided. Raises EngineError."""
     key, caller = context.idempotency_key, context.caller
     if key is None:
@@ -177,7 +164,7 @@ async def _bind_key(api: Api, context: Context, asked: _Asked) -> None:
     try:
         body = await within(asked.text.data, lambda: digest(canonical([asked.value, context.approval])))
     except (ValueError, TypeError, RecursionError):
-        return  # it has no canonical form: its point will say so
+        return  # it has no canonical form: its point reports that
     scope = f"run/{caller.via}/{caller.principal or ''}"
     begun = await asyncio.to_thread(lambda: api.engine.store().begin(scope, key, body, int(time.time())))
     if begun.kind == "conflict":
@@ -188,36 +175,78 @@ async def _bind_key(api: Api, context: Context, asked: _Asked) -> None:
         )
 
 
-def _for_threads(api: Api) -> Parts:
-    """The engine's parts for a path that a thread of its own takes; metrics are counted on the event loop."""
-    parts, loop = api.engine.parts, asyncio.get_running_loop()
+def _for_threads(api: App) -> Services:
+    """The engine's services for a path that runs in its own thread; metrics are counted on the event loop."""
+    parts, loop = api.engine.services, asyncio.get_running_loop()
     if parts is None:
-        raise EngineError("the engine is not open", remedy="this is a fault of the engine")
+        raise EngineError("the engine is not open", remedy="this is an engine fault")
     observe = parts.observe
 
     def later(decision: Decision, durations: Any) -> None:
-        with suppress(RuntimeError):  # the loop has ended: nobody counts any more
+        with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(observe, decision, durations)
 
     return replace(parts, observe=later)
 
 
-async def _in_thread(do: Callable[[], T]) -> T:
-    """What `do` gives, from a thread of its own: a run takes minutes and must not hold one that others need.
+_OUR_FAULT = 500
+_NO_FAULT = frozenset({"engine.overloaded", "engine.stopping"})
+_REPLAYED = "this run was taken on before under this idempotency key, and its output is not kept"
 
-    The thread does not keep a process alive that was told to stop.
+
+def _allowed(kept: RunAnswer, decision: Decision) -> Response:
+    """What came of a run that was allowed: the runner's own answer as it came, or its error."""
+    if kept.error is not None:
+        return _failed(kept.error, decision)
+    return Response(200, kept.data, outcome=decision.outcome.value, decision_id=decision.decision_id)
+
+
+def _failed(error: str, decision: Decision, status: int = 200, codes: tuple[str, ...] = ()) -> Response:
+    """A run that was allowed and failed."""
+    return Response.of(answers.RunAnswer(ok=False, error=redact_text(error)), status, decision=decision, codes=codes)
+
+
+def _not_forwarded(decision: Decision, *, replayed: bool) -> Response:
+    """A run that was not allowed; or that was allowed before, under the same idempotency key.
+
+    The result of the first one is content and is not stored, so this does not mean that it succeeded.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    repeated = decision.outcome is Outcome.ALLOW
+    error = _REPLAYED if repeated else redact_text(_reason(decision))
+    answer = answers.RunAnswer(
+        ok=False, error=error, replayed=True if repeated or replayed else None, decision=decision
+    )
+    return Response.of(answer, decision=decision)
 
-    def work() -> None:
-        with suppress(RuntimeError):  # the loop has ended: nobody waits any more
-            try:
-                result = do()
-            except BaseException as error:  # noqa: BLE001  (whoever waits decides what it means)
-                loop.call_soon_threadsafe(done.set_exception, error)
-            else:
-                loop.call_soon_threadsafe(done.set_result, result)
 
-    threading.Thread(target=work, name="run", daemon=True).start()
-    return await done
+def _print_stack(error: BaseException) -> None:
+    """Write the stack of an error to standard error; blocks until it is read."""
+    view = memoryview(redact_text(f"[sandbox-agent] run error: {_stack(error)}\n").encode("utf-8", "replace"))
+    with suppress(OSError, ValueError):
+        descriptor = sys.stderr.fileno()
+        while view:
+            view = view[os.write(descriptor, view) :]
+
+
+def _stack(error: BaseException) -> str:
+    """Where an error and its causes arose. Messages of errors that are not ours may hold content: types only."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        said = f" {at.code}: {at.message}" if isinstance(at, EngineError) else ""
+        parts.append(f"{type(at).__name__}{said}\n{''.join(traceback.format_tb(at.__traceback__))}".rstrip())
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return "\ncaused by ".join(parts)
+
+
+def _reason(decision: Decision) -> str:
+    """Why not, in the words that callers of a runner compare, where there are any."""
+    try:
+        raise_unsupported(decision)
+    except UnsupportedBoundaryError as error:
+        return error.text
+    of_outcome = [finding for finding in decision.findings if finding.level.value == decision.outcome.value]
+    first = next(iter(of_outcome or decision.findings), None)
+    return "it is not allowed" if first is None else f"{first.code}: required: {first.requirement}"

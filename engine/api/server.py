@@ -1,4 +1,4 @@
-"""A serving engine: sockets, signals, and an end that loses nothing of what was accepted."""
+"""A serving engine: sockets, signals, and a stop that finishes every accepted request."""
 
 from __future__ import annotations
 
@@ -10,42 +10,38 @@ import ssl
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, field, replace
 from email.utils import formatdate
-from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.api.app import Api
-from engine.api.connection import Connection, PeerOf
-from engine.api.control import reload, tell_lowered
-from engine.api.failures import Failures
-from engine.api.identity import Identity, shared_token
+from engine.administration.unix_socket import bind_unix
+from engine.api.app import App
+from engine.api.connection import Connection
+from engine.api.control import log_lowered, reload
+from engine.api.identity import Failures, Identity, shared_token
 from engine.api.limits import ApiLimits
 from engine.api.listeners import bind, serve, tls
-from engine.api.load import Load
 from engine.api.metrics import Metrics
 from engine.api.oplog import Level, OperationalLog
 from engine.api.origin import Site
-from engine.api.peers import control_peer, network_peer
+from engine.api.peers import PeerOf, control_peer, network_peer
 from engine.api.routes import routes
 from engine.api.uploads import remove_left_over
 from engine.errors import EngineError, Exit
 from engine.model import Gate, Limits
 from engine.points.runner_bind import BindLimits
-from engine.settings import CONTROL
-from engine.unix_socket import bind_unix
 
 if TYPE_CHECKING:
-    from adapters.runner import ForwardLimits
+    from admission_adapters.runner.run import ForwardLimits
     from engine.engine import AsyncEngine
     from engine.settings import Settings
 
 _SWITCH_SECONDS = 0.0005
-"""How long the thread that syncs the record waits for the interpreter at most; Python's own 5 ms is many answers."""
+"""The longest that the thread which syncs the record waits for the interpreter; by default 5 ms, many answers."""
 
 _OWN_FILES = 256
 """Open files besides connections: record, state, OPA, source bundles being read, pipes of sandboxes."""
@@ -58,8 +54,8 @@ _SWEEP_SECONDS = 0.25
 class Listen:
     """Where to listen and how. `names` are host names of this engine besides those of this machine.
 
-    `payload_days` is how long a log with payloads is kept; None for one without. `forward` bounds what a runner
-    may take and send; None for what is usual. `otlp` is the address of the collector that gets a span of every
+    `payload_days` is the retention of a log with payloads; None for a log without. `forward` has the limits of a
+    runner; None for the defaults. `otlp` is the address of the collector that gets a span of every
     request; None for none.
     """
 
@@ -78,22 +74,22 @@ class Listen:
 
 
 class RefusedError(EngineError):
-    """The policy does not let this engine listen so; `findings` say why."""
+    """The policy refuses this listener; `findings` are the reasons."""
 
     code = "engine.start_refused"
     exit = Exit.DENY
 
 
-def run(settings: Settings, listen: Listen, told: Callable[[str], None], values: tuple[str, ...] = ()) -> Exit:
+def run(settings: Settings, listen: Listen, report: Callable[[str], None], values: tuple[str, ...] = ()) -> Exit:
     """Serve until a signal ends it. Raises EngineError when it cannot start."""
     import uvloop
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     listen = replace(listen, limits=within_descriptors(listen.limits))
-    return uvloop.run(_run(settings, listen, told, values))
+    return uvloop.run(_run(settings, listen, report, values))
 
 
-async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], values: tuple[str, ...]) -> Exit:
+async def _run(settings: Settings, listen: Listen, report: Callable[[str], None], values: tuple[str, ...]) -> Exit:
     from engine.engine import AsyncEngine
 
     context = None
@@ -122,14 +118,12 @@ async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], 
         await stack.enter_async_context(engine)
         leave = await _ask_leave(engine, listen)
         limits = listen.limits
-        api = Api(
+        api = App(
             engine=engine,
             limits=limits,
-            load=Load(limits.running, limits.waiting, limits.all_bodies_bytes),
-            batches=Load(limits.batches, limits.waiting // 8, limits.all_bodies_bytes),
             identity=Identity(
                 shared,
-                _Tokens(engine),
+                engine.store,
                 Failures(limits, time.monotonic),
                 always=leave.authentication == "required",
             ),
@@ -142,12 +136,12 @@ async def _run(settings: Settings, listen: Listen, told: Callable[[str], None], 
             tracing=tracing,
         )
         remove_left_over(api.uploads)
-        tell_lowered(api)
-        return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, told).serve()
+        log_lowered(api)
+        return await Server(api, replace(listen, host=leave.host, port=leave.port), context, settings, report).serve()
 
 
 def within_descriptors(limits: ApiLimits) -> ApiLimits:
-    """Ask the system for as many open files as connections may need; fewer connections where it gives fewer.
+    """Raise the limit of open files as connections need; if that fails, lower the limit of connections.
 
     Otherwise connections alone could keep the record and the state from opening their files.
     """
@@ -161,81 +155,88 @@ def within_descriptors(limits: ApiLimits) -> ApiLimits:
     return replace(limits, connections=min(limits.connections, max(soft - _OWN_FILES, soft // 2)))
 
 
+@dataclass(slots=True)
 class Server:
     """Listens, and stops on a signal: no new connections, what was accepted is finished, then the end."""
 
-    def __init__(
-        self, api: Api, listen: Listen, context: ssl.SSLContext | None, settings: Settings, told: Callable[[str], None]
-    ) -> None:
-        self._api = api
-        self._listen = listen
-        self._context = context
-        self._settings = settings
-        self._told = told
-        self._stop = asyncio.Event()
-        self._forced = asyncio.Event()
+    _api: App
+    _listen: Listen
+    _context: ssl.SSLContext | None
+    _settings: Settings
+    _report: Callable[[str], None]
+    _connections: set[Connection] = field(default_factory=set)
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _forced: bool = False
+    _background: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def serve(self) -> Exit:
-        """Serve until told to stop; ALLOW when all was finished, FAILED_CLOSED when it was cut short."""
+        """Serve until stopped; ALLOW when all was finished, FAILED_CLOSED when it was cut short."""
         loop = asyncio.get_running_loop()
-        control_path = self._settings.state / CONTROL
+        control_path = self._api.engine.control_path
         bound = bind(self._listen.host, self._listen.port)
         try:
             control = bind_unix(control_path)
         except BaseException:
             bound.close()
             raise
-        background: list[asyncio.Task[None]] = []
         try:
             for name in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(name, self._signalled)
-            changes: set[asyncio.Task[None]] = set()
-            loop.add_signal_handler(signal.SIGHUP, partial(_reload_soon, self._api, changes))
+            loop.add_signal_handler(signal.SIGHUP, lambda: self._begin(reload(self._api, "SIGHUP")))
             servers = [
                 await serve(self._factory(network_peer), bound, self._context),
                 await serve(self._factory(control_peer), control, None),
             ]
-            background += [loop.create_task(self._sweep()), loop.create_task(self._tally())]
+            self._begin(self._sweep())
+            self._begin(self._tally())
             if self._listen.watch:
                 from engine.api.watch import watch
 
-                background.append(loop.create_task(watch(self._api, self._settings)))
+                self._begin(watch(self._api, self._settings))
             self._tell(bound)
             await self._stop.wait()
             return await self._end(servers)
         finally:
-            for task in background:
+            for task in self._background:
                 task.cancel()
             control.close()
-            control_path.unlink(missing_ok=True)  # ours: no second engine gets past the record's lock
+            control_path.unlink(missing_ok=True)  # ours: no other engine has this chain
             bound.close()
 
     def _factory(self, peer: PeerOf) -> Callable[[], Connection]:
         loop = asyncio.get_running_loop()
-        return lambda: Connection(self._api, loop, peer)
+        return lambda: Connection(self._api, loop, peer, self._connections)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this beside the requests, until the end."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _signalled(self) -> None:
-        if self._stop.is_set():
-            self._forced.set()
+        self._forced = self._stop.is_set()
         self._stop.set()
 
     async def _end(self, servers: list[asyncio.Server]) -> Exit:
         self._api.stopping = True
-        self._api.log.event("stopping", connections=len(self._api.connections))
+        self._api.log.event("stopping", connections=len(self._connections))
         for server in servers:
             server.close()
-        for connection in tuple(self._api.connections):
+        for connection in tuple(self._connections):
             connection.stop()
-        finished = await _first(self._forced.wait(), self._idle(), seconds=self._listen.limits.stop_seconds)
-        for connection in tuple(self._api.connections):
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._listen.limits.stop_seconds
+        while not self._idle() and not self._forced and loop.time() < end:  # noqa: ASYNC110  (once, at the end)
+            await asyncio.sleep(0.01)
+        finished = self._idle()
+        for connection in tuple(self._connections):
             connection.cut()
         await self._api.refusals.sweep(end=True)
         self._api.log.event("stopped", finished=finished)
         return Exit.ALLOW if finished else Exit.FAILED_CLOSED
 
-    async def _idle(self) -> None:
-        while self._api.connections or self._api.active:  # noqa: ASYNC110  (once, at the end)
-            await asyncio.sleep(0.01)
+    def _idle(self) -> bool:
+        return not (self._connections or self._api.active)
 
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
@@ -243,39 +244,26 @@ class Server:
             await asyncio.sleep(_SWEEP_SECONDS)
             self._api.date = formatdate(usegmt=True).encode("ascii")
             now = loop.time()
-            for connection in [one for one in self._api.connections if one.deadline < now]:
+            for connection in [one for one in self._connections if one.deadline < now]:
                 connection.expire()
 
     async def _tally(self) -> None:
         """Record and log the requests of callers that are not identified, once a window."""
-        api, loop, told, last = self._api, asyncio.get_running_loop(), Counter[str](), -inf
+        api, loop, logged, last = self._api, asyncio.get_running_loop(), Counter[str](), -inf
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             await api.refusals.sweep()
-            fresh = api.metrics.unidentified - told
+            fresh = api.metrics.unidentified - logged
             if fresh and loop.time() - last > api.limits.refusal_seconds:
                 api.log.event("unidentified", Level.WARNING, **fresh)
-                told, last = told + fresh, loop.time()
+                logged, last = logged + fresh, loop.time()
 
     def _tell(self, bound: socket.socket) -> None:
         host, port = bound.getsockname()[:2]
         scheme = "http" if self._context is None else "https"
         name = f"[{host}]" if ":" in host else host
         self._api.log.event("listening", host=host, port=port, scheme=scheme)
-        self._told(f"{scheme}://{name}:{port}")
-
-
-class _Tokens:
-    """The scoped tokens of the engine's state, at the time of the machine's clock."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-
-    def any(self) -> bool:
-        return bool(self._engine.store().tokens())
-
-    def find(self, presented: str) -> Any:
-        return self._engine.store().token(presented, int(time.time()))
+        self._report(f"{scheme}://{name}:{port}")
 
 
 def _gate(settings: Settings, shared: str | None, context: ssl.SSLContext | None, listen: Listen) -> Gate:
@@ -283,11 +271,8 @@ def _gate(settings: Settings, shared: str | None, context: ssl.SSLContext | None
     from engine.state import open_store
 
     try:
-        store = open_store(settings.state)
-        try:
-            scoped = bool(store.tokens())
-        finally:
-            store.close()
+        with closing(open_store(settings.state)) as store:
+            scoped = store.any_issued()
     except EngineError:
         scoped = False  # then nothing that needs the state is allowed anyway
     return Gate(
@@ -304,7 +289,7 @@ async def _ask_leave(engine: AsyncEngine, listen: Listen) -> BindLimits:
         await _demand(engine, "record", {"detail": "payload", "retention_days": listen.payload_days})
     limits = await _demand(engine, "runner_bind", {"host": listen.host, "port": listen.port, "published": False})
     if not isinstance(limits, BindLimits):
-        raise RefusedError("the policy gives no limits for this listener", remedy="tell whoever releases the policy")
+        raise RefusedError("the policy states no limits for this listener", remedy="report it to the policy owner")
     return limits
 
 
@@ -315,20 +300,5 @@ async def _demand(engine: AsyncEngine, point: str, request: dict[str, Any]) -> L
     if answer.fault is not None:
         raise answer.fault
     finding = answer.decision.findings[0]
-    more = "".join(f"\n  {one.code}: required: {one.message}" for one in answer.decision.findings[1:])
-    raise RefusedError(f"{finding.code}: required: {finding.message}{more}", remedy=finding.remedy)
-
-
-async def _first(forced: Awaitable[Any], idle: Awaitable[None], *, seconds: float) -> bool:
-    """Whether `idle` came first, before the seconds were over."""
-    tasks = [asyncio.ensure_future(forced), asyncio.ensure_future(idle)]
-    done, pending = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
-        task.cancel()
-    return tasks[1] in done
-
-
-def _reload_soon(api: Api, tasks: set[asyncio.Task[None]]) -> None:
-    task = asyncio.get_running_loop().create_task(reload(api, "SIGHUP"))
-    tasks.add(task)
-    task.add_done_callback(tasks.discard)
+    more = "".join(f"\n  {one.code}: required: {one.requirement}" for one in answer.decision.findings[1:])
+    raise RefusedError(f"{finding.code}: required: {finding.requirement}{more}", remedy=finding.remedy)

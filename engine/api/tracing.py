@@ -1,8 +1,8 @@
-"""OpenTelemetry spans of requests, for a collector that may be slow or gone. Only place that knows the packages.
+"""OpenTelemetry spans of requests, for a collector that may be slow or down. Only file that imports the packages.
 
-A span says which operation was asked and how it ended, never what was in it: no arguments, results, bodies,
+A span states which operation was requested and how it ended, without content: no arguments, results, bodies,
 headers, credentials, principals or messages (B41, B43). The event loop puts a few values into a bounded queue;
-a thread that nobody waits for makes spans of them and sends them. What no collector takes is counted as lost.
+a background thread makes spans of them and sends them. Spans that no collector accepts are counted as lost.
 The variables OTEL_EXPORTER_OTLP_* add headers and certificates for the collector.
 """
 
@@ -13,12 +13,13 @@ import threading
 import time
 from collections import deque
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from engine import __version__
+from engine.api.messages import outline
 from engine.api.oplog import Level
 from engine.errors import GatherError
+from engine.version import __version__
 
 try:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from engine.api.oplog import OperationalLog
 
 _SPANS = 8_192
-"""Spans kept for a collector that is slow, about 1 KiB each; more are dropped and counted."""
+"""Spans buffered for a slow collector, about 1 KiB each; more are dropped and counted."""
 
 _BATCH = 128
 """Spans sent at once; making a batch of them takes a few milliseconds of the interpreter."""
@@ -85,29 +86,22 @@ class Tracing:
 
     @property
     def lost(self) -> int:
-        """Spans that no collector took."""
+        """Spans that no collector accepted."""
         return self._dropped + self._failed
 
     def answered(self, exchange: Exchange, response: Response, nanoseconds: int) -> None:
-        """Keep what is told of one answered request; never waits."""
+        """Queue the span of one answered request; never waits."""
         if len(self._waiting) >= _SPANS:
             self._dropped += 1
             return
-        attributes: dict[str, str | int | tuple[str, ...]] = {"status": response.status}
-        if exchange.operation.point is not None:
-            attributes["point"] = exchange.operation.point
+        attributes = {"status": response.status, **outline(exchange, response)}
         if response.outcome is not None:
-            attributes["outcome"] = response.outcome
-            attributes["mode"] = "check" if exchange.head.query == "mode=check" else "enforce"
-        if response.codes:
-            attributes["codes"] = response.codes
-        if response.decision_id is not None:
-            attributes["decision_id"] = response.decision_id
+            attributes["mode"] = exchange.mode.value
         end = time.time_ns()
         self._waiting.append(_Answered(exchange.operation.name, exchange.trace, end - nanoseconds, end, attributes))
 
     def close(self) -> None:
-        """Send what is left, for a bounded time, and tell how many spans were lost."""
+        """Send what is left, for a bounded time, and log how many spans were lost."""
         self._closing.set()
         self._thread.join(_STOP_SECONDS)
         self._exporter.shutdown()
@@ -133,12 +127,12 @@ class Tracing:
     def _sent(self, batch: list[_Answered]) -> bool:
         try:
             return self._exporter.export([self._span(one) for one in batch]) is SpanExportResult.SUCCESS
-        except Exception:  # noqa: BLE001  (whatever becomes of spans, the thread goes on)
+        except Exception:  # noqa: BLE001  (the thread continues whatever happens to spans)
             return False
 
     def _span(self, one: _Answered) -> ReadableSpan:
         trace = one.trace
-        failed = int(str(one.attributes["status"])) >= HTTPStatus.INTERNAL_SERVER_ERROR
+        failed = one.attributes["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR
         return ReadableSpan(
             one.name,
             context=_context(trace.trace_id, trace.span_id, remote=False),
@@ -154,13 +148,13 @@ class Tracing:
 
 
 class _Answered(NamedTuple):
-    """All that is kept of a request; times in nanoseconds since 1970."""
+    """The data stored about a request; times in nanoseconds since 1970."""
 
     name: str
     trace: Trace
     start: int
     end: int
-    attributes: dict[str, str | int | tuple[str, ...]]
+    attributes: dict[str, Any]
 
 
 def _context(trace_id: str, span_id: str, *, remote: bool) -> SpanContext:
@@ -183,8 +177,8 @@ def _endpoint(url: str) -> str:
         taken = False
     if not taken:
         raise GatherError(
-            "the address given with `--otlp` cannot be taken",
-            remedy="give http or https, host and port, such as http://127.0.0.1:4318; "
+            "the address given with `--otlp` is not valid",
+            remedy="use http or https with host and port, such as http://127.0.0.1:4318; "
             "credentials go into OTEL_EXPORTER_OTLP_HEADERS",
             code="engine.otlp_invalid",
         )

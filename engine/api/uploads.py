@@ -6,12 +6,9 @@ import asyncio
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from engine.api.load import Shares
 from engine.errors import EngineError
-
-if TYPE_CHECKING:
-    from engine.api.app import Api
 
 _SUFFIXES = {
     b"application/gzip": ".tar.gz",
@@ -20,39 +17,39 @@ _SUFFIXES = {
     b"application/zip": ".zip",
 }
 ARCHIVES = tuple(_SUFFIXES)
-"""Media types of the archives that point `source` takes."""
+"""Media types of the archives that point `source` accepts."""
 
 _BUFFER = 1 << 20
-"""Bytes kept in memory before they go to the file."""
+"""Bytes buffered in memory before they are written to the file."""
 
 
 class Upload:
-    """One file being received. `feed` keeps, `write` stores from a thread, `close` removes."""
+    """One file being received. `feed` buffers, `write` stores from a thread, `close` removes."""
 
-    def __init__(self, api: Api, account: str, descriptor: int, path: Path) -> None:
-        self._api = api
+    def __init__(self, places: Shares, account: str, descriptor: int, path: Path) -> None:
+        self._places = places
         self._account = account
         self._descriptor = descriptor
         self._chunks: list[bytes] = []
         self._kept = 0
-        self._open = True
+        self._closed = asyncio.Event()
         self._writing: asyncio.Lock = asyncio.Lock()
         self.path = path
 
     @classmethod
-    def start(cls, api: Api, media_type: bytes, account: str) -> Upload:
+    def start(cls, places: Shares, folder: Path, media_type: bytes, account: str) -> Upload:
         """A new private file. Raises EngineError when there are too many, or it cannot be made."""
-        if not api.archives.take(account):
+        if not places.take(account):
             raise EngineError(
                 "too many archives are being received", remedy="try again later", code="engine.upload_unavailable"
             )
         try:
-            api.uploads.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(_SUFFIXES[media_type], "upload-", api.uploads)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(_SUFFIXES[media_type], "upload-", folder)
         except OSError as error:
-            api.archives.give(account)
+            places.give(account)
             raise _unavailable(error) from error
-        return cls(api, account, descriptor, Path(name))
+        return cls(places, account, descriptor, Path(name))
 
     def feed(self, data: bytes) -> bool:
         """Keep a part; true when it is time to `write`."""
@@ -61,40 +58,29 @@ class Upload:
         return self._kept >= _BUFFER
 
     async def write(self) -> None:
-        """Store what is kept. Raises EngineError when the disk is full or fails."""
+        """Store the buffered bytes. Raises EngineError when the disk is full or fails."""
         async with self._writing:
             chunks, self._chunks, self._kept = self._chunks, [], 0
-            if not chunks or not self._open:
+            if not chunks or self._closed.is_set():
                 return
             try:
                 await asyncio.to_thread(_store, self._descriptor, chunks)
             except OSError as error:
                 raise _unavailable(error) from error
+            finally:
+                if self._closed.is_set():  # meanwhile
+                    os.close(self._descriptor)
 
     def close(self) -> None:
         """Remove the file; twice is once."""
-        if not self._open:
+        if self._closed.is_set():
             return
-        self._open = False
-        self._api.archives.give(self._account)
+        self._closed.set()
+        self._places.give(self._account)
         self._chunks = []
         self.path.unlink(missing_ok=True)
-        if self._writing.locked():  # a thread still writes into it
-            self._loop_close()
-        else:
+        if not self._writing.locked():  # or a thread still writes into it
             os.close(self._descriptor)
-
-    def _loop_close(self) -> None:
-        async def later() -> None:
-            async with self._writing:
-                os.close(self._descriptor)
-
-        task = asyncio.get_running_loop().create_task(later())
-        _CLOSING.add(task)
-        task.add_done_callback(_CLOSING.discard)
-
-
-_CLOSING: set[asyncio.Task[None]] = set()
 
 
 def remove_left_over(folder: Path) -> None:
@@ -113,6 +99,6 @@ def _store(descriptor: int, chunks: list[bytes]) -> None:
 def _unavailable(error: OSError) -> EngineError:
     return EngineError(
         f"an uploaded archive cannot be stored: {(error.strerror or 'failed').lower()}",
-        remedy="make room in the state folder, or give the path of a bundle below the root",
+        remedy="free disk space in the state folder, or name a bundle below the root folder",
         code="engine.upload_unavailable",
     )

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api.control import reload
+from engine.documents.files import load
 from engine.errors import GatherError
-from engine.files import load
 from engine.settings import ReadLimits
 
 if TYPE_CHECKING:
-    from engine.api.app import Api
+    from engine.api.app import App
     from engine.settings import Settings
 
 _SECONDS = 0.5
@@ -48,9 +48,9 @@ class Changes:
         return True
 
 
-async def watch(api: Api, settings: Settings) -> None:
+async def watch(api: App, settings: Settings) -> None:
     """Look at the content of the folders for ever."""
-    signal.signal(signal.SIGIO, signal.SIG_IGN)  # the signal of a lease: it is given back at once
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # the signal of a lease, which is released at once
     folders = (settings.rego, settings.policy, settings.recipe)
     changes = Changes(await asyncio.to_thread(content_digest, folders))
     while True:
@@ -85,11 +85,11 @@ def unfinished(folders: tuple[Path, ...]) -> dict[Path, bool]:
 
 
 def _is_written(path: Path) -> bool:
-    """Whether a process has the file open for writing: then the kernel gives nobody a read lease (fcntl(2))."""
+    """Whether a process has the file open for writing: the kernel then grants no read lease (fcntl(2))."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return False  # gone, or unreadable: the build says so
+        return False  # missing or unreadable: the build reports it
     with closing(os.fdopen(descriptor, "rb")):
         try:
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)

@@ -7,51 +7,80 @@ import io
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from engine import __version__
-from engine.cli import (
-    approvals,
-    check,
-    code,
-    decide,
-    doctor,
-    policy,
-    policy_coverage,
-    record,
-    sandbox,
-    sandbox_run,
-    serve,
-    tokens,
-    tools,
-)
+from engine.cli import terminal
+from engine.cli.completion import prepare
 from engine.cli.outputs import drop_standard_output
+from engine.cli.usage import Group, finished, tell
 from engine.errors import EngineError, Exit, PolicyError
+from engine.version import __version__
+
+_COMMANDS = {
+    "check": ("check", "Check source bundles without enforcing anything; exits with the worst exit code."),
+    "completion": ("completion", "Print a script that completes commands, options and values in a shell."),
+    "decide": ("decide", "Decide one request and print the decision, as JSON or for people."),
+    "doctor": ("machine.doctor", "Report what this machine has: OPA, writable state, sandbox tools."),
+    "serve": ("serve", "Serve decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."),
+    "approvals": ("administration.approvals", "List, show, grant and refuse approval requests."),
+    "code": ("code.commands", "Run generated code in a sandbox; show stored code, results and logs."),
+    "policy": ("policy", "Start, build, show, lint, test, release and activate the policy: rego/ with policy/."),
+    "record": ("record.commands", "Verify, show, export and prune the decision record."),
+    "sbom": ("machine.sbom", "List the packages and modules of this installation as a CycloneDX document."),
+    "sandbox": ("machine.sandbox", "Run programs in a sandbox; install additional sandboxes."),
+    "source": ("sources", "Start a source bundle from files and their metadata; update its hashes."),
+    "tokens": ("administration.tokens", "Issue, list and revoke bearer tokens."),
+    "tools": (
+        "tools.commands",
+        "List tools, explain and decide calls, audit an MCP server's tools, approve commands.",
+    ),
+}
+"""Each command: its module below engine/cli, with the function of this name or a group `app`, and its help."""
+
+
+class _Commands(Group):
+    """Imports a command when it runs: the list of commands needs no more than their help."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {name: TyperCommand(name, help=words) for name, (_, words) in _COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command to run, with its options."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, loaded(name) if name else None, rest
+
+
+def loaded(name: str) -> Any:
+    """A command with everything below it."""
+    module, words = _COMMANDS[name]
+    found = import_module(f"engine.cli.{module}")
+    parent = typer.Typer(add_completion=False, rich_markup_mode=None)
+    parent.callback()(lambda: None)
+    parent.command("common")(terminal.common)
+    if hasattr(found, "app"):
+        parent.add_typer(found.app, name=name, cls=Group, help=words, no_args_is_help=True)
+    else:
+        parent.command(name)(getattr(found, name))
+    group: Any = typer.main.get_command(parent)
+    return finished(group.commands[name], group.commands["common"].params)
+
 
 app = typer.Typer(
     name="engine",
+    cls=_Commands,
     help="Policy-as-code admission engine: decides what may run, and within what limits.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("check")(check.check)
-app.command("decide")(decide.decide)
-app.command("doctor")(doctor.doctor)
-app.command("serve")(serve.serve)
-app.add_typer(approvals.app, name="approvals")
-app.add_typer(code.app, name="code")
-policy.app.command("coverage")(policy_coverage.coverage)
-app.add_typer(policy.app, name="policy")
-app.add_typer(record.app, name="record")
-sandbox.app.command("run")(sandbox_run.run)
-app.add_typer(sandbox.app, name="sandbox")
-app.add_typer(tokens.app, name="tokens")
-app.add_typer(tools.app, name="tools")
 
 
 def _tell_version(wanted: bool) -> None:
@@ -62,11 +91,13 @@ def _tell_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    _: Annotated[
+    _version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_tell_version)
     ] = False,
+    _color: terminal.Color = None,
+    _quiet: terminal.Quiet = False,
 ) -> None:
-    """Take the options that stand before the command."""
+    """Read the options before the command."""
 
 
 def main() -> None:
@@ -74,15 +105,19 @@ def main() -> None:
     gc.set_threshold(200_000, 20, 20)  # documents of many records and no cycles: a fifth of the time of 10,000
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by whoever started us
+        if getattr(sys, name) is None:  # closed by the parent process
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (until the process ends)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a character the terminal lacks stops nothing
+    prepare()
     try:
-        app(prog_name="engine")
+        sys.exit(finished(typer.main.get_command(app), ())(prog_name="engine", standalone_mode=False))
+    except typer.TyperException as error:
+        tell(error)
+        sys.exit(Exit.UNREADABLE)
     except EngineError as error:
-        told = isinstance(error, PolicyError)  # each of its problems says what to do
+        told = isinstance(error, PolicyError)  # each of its problems has a remedy
         typer.echo(f"engine: {error}" if told else f"engine: {error}\n  {error.remedy}", err=True)
         sys.exit(error.exit)
     except KeyboardInterrupt:
@@ -90,6 +125,6 @@ def main() -> None:
     except BrokenPipeError:
         drop_standard_output()
         sys.exit(Exit.UNREADABLE)
-    except Exception as error:  # noqa: BLE001  (a person gets a sentence, whatever went wrong)
+    except Exception as error:  # noqa: BLE001  (users never see a traceback)
         typer.echo(f"engine: an unexpected {type(error).__name__} stopped the command; nothing was allowed", err=True)
         sys.exit(Exit.FAILED_CLOSED)

@@ -1,92 +1,107 @@
-"""`engine check PATH…`: a dry run on source bundles, told for people and for machines."""
+"""`engine check PATH…`: a dry run on source bundles, reported to people and programs."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
-import sys
-import time
-from contextlib import suppress
-from enum import StrEnum
-from itertools import zip_longest
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engine.cli import options
-from engine.cli.discover import discover
+from engine.cli.changes import changed_since
+from engine.cli.formats import Context, ReportFormat, render
 from engine.cli.outputs import write
-from engine.errors import Exit, GatherError
-from engine.files import shown
+from engine.cli.usage import not_one_of
+from engine.cli.waiting import Waiting
+from engine.documents.files import printable
+from engine.errors import Exit, GatherError, Location
 
 if TYPE_CHECKING:
-    from engine.report import Report
-    from engine.settings import Settings
+    from engine.reports.explain import Report
+
 
 _RANK = (Exit.ALLOW, Exit.CONFIRM, Exit.DENY, Exit.UNREADABLE, Exit.POLICY_INVALID, Exit.FAILED_CLOSED)
 """From best to worst: a deny outranks a confirm, a fault outranks both."""
 
 
-class Format(StrEnum):
-    """What `--format` takes."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
-    JUNIT = "junit"
-    GITHUB = "github"
+def _address(given: str | None) -> str | None:
+    if given and not re.fullmatch(r"https?://[!-~]+", given):
+        raise typer.BadParameter("write it as https://…")
+    return given.partition("#")[0] if given else None
 
 
+@options.sourced("state", *options.RULES, "values", "now")
 def check(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Source bundles, or folders that contain them.")],
-    formats: Annotated[list[Format] | None, typer.Option("--format", help="Output format; repeatable.")] = None,
+    sources: options.Sources,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Source bundles, or folders that contain them.")],
+    how: Annotated[ReportFormat, typer.Option("--format", help="Output format.")] = ReportFormat.TEXT,
     outputs: Annotated[
-        list[Path] | None,
-        typer.Option("--output", metavar="FILE", help="File for the n-th --format (default: standard output)."),
+        list[str] | None,
+        typer.Option(
+            "--output",
+            metavar="FORMAT=FILE",
+            autocompletion=lambda: [f"{one}=" for one in ReportFormat],
+            help="Also write a report to a file, such as sarif=report.sarif; repeatable.",
+        ),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Also print rules, labels, revisions and limits.")] = False,
     digest: Annotated[
-        str | None, typer.Option("--digest", help="Expected sha256:… digest; any other bundle is refused.")
+        str | None, typer.Option(metavar="SHA256", help="Expected sha256:… digest; any other bundle is refused.")
     ] = None,
-    state: options.State = None,
-    policy: options.Policy = None,
-    rego: options.Rego = None,
-    bundle: options.Recipe = None,
-    values: options.Values = None,
-    now: options.Now = None,
+    docs: Annotated[
+        str | None,
+        typer.Option(
+            "--docs",
+            metavar="URL",
+            envvar="ENGINE_DOCS",
+            help="Address of docs/requirements.md, for links in SARIF.",
+            callback=_address,
+        ),
+    ] = None,
+    changed: Annotated[
+        str | None,
+        typer.Option("--changed", metavar="REVISION", help="Check only what changed since this git revision."),
+    ] = None,
 ) -> None:
-    """Decide source bundles without enforcing anything; ends with the worst exit code of all."""
-    chosen = formats or [Format.TEXT]
-    if len(outputs or ()) > len(chosen) or len(chosen) - len(outputs or ()) > 1:
-        raise typer.BadParameter("give one --output for each --format but at most one", param_hint="--output")
+    """Check source bundles without enforcing anything; exits with the worst exit code of all."""
+    files = [_output(one) for one in outputs or ()]
     if digest is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
         raise typer.BadParameter("write it as sha256: and 64 hex digits", param_hint="--digest")
     found = discover(paths)
+    if changed is not None:
+        found = changed_since(changed, found, paths, sources)
     if digest is not None and len(found) > 1:
-        raise typer.BadParameter("it is of one source bundle, so name one", param_hint="--digest")
-    reports = _decide(found, digest, options.settings(state, policy, rego, bundle), tuple(values or ()), now)
-    worst = max((report.exit for report in reports), key=_RANK.index)
-    told = [
-        (_render(format_, reports, worst, explain, to_terminal=output is None and sys.stdout.isatty()), output)
-        for format_, output in zip_longest(chosen, outputs or ())
-    ]
-    write(told)
+        raise typer.BadParameter("a digest is of one source bundle, so name only one", param_hint="--digest")
+    reports = _decide(found, digest, replace(sources, now=sources.now or datetime.now(UTC)))
+    worst = max((report.exit for report in reports), key=_RANK.index, default=Exit.ALLOW)
+    shared = Context(exit=worst, explain=explain, base=str(Path.cwd()), docs=docs)
+    told: list[tuple[str, Path | None]] = [(render(format_, reports, shared), path) for format_, path in files]
+    write([*told, (render(how, reports, shared.for_output()), None)])
     raise typer.Exit(worst)
 
 
-def _decide(
-    found: list[Path], digest: str | None, settings: Settings, values: tuple[str, ...], now: str | None
-) -> list[Report]:
-    from engine.engine import Engine
-    from engine.explain import report
+def _output(given: str) -> tuple[ReportFormat, Path]:
+    """The format and the file of `FORMAT=FILE`."""
+    name, equals, file = given.partition("=")
+    if not (equals and file):
+        raise typer.BadParameter("write it as FORMAT=FILE, such as sarif=report.sarif", param_hint="--output")
+    if name not in list(ReportFormat):
+        raise typer.BadParameter(not_one_of(name, ReportFormat), param_hint="--output")
+    return ReportFormat(name), Path(file)
 
-    moment = options.moment(now)
+
+def _decide(found: list[Path], digest: str | None, sources: options.Sources) -> list[Report]:
+    from engine.reports.explain import report
+
     progress = _Progress(len(found))
-    reports = []
-    with Engine(settings, values=values, now=lambda: moment, progress=progress.part) as engine:
-        options.tell_recovered(engine)
+    reports: list[Report] = []
+    if not found:
+        return reports
+    with sources.engine("source", progress=progress.part) as engine:
         options.tell_lowered(engine, "source")
         for path in found:
             progress.bundle(str(path))
@@ -104,16 +119,14 @@ def _request(path: Path, digest: str | None) -> dict[str, Any] | GatherError:
     return {"path": str(path), "digest": digest}
 
 
-class _Progress:
-    """Tells on standard error what is going on, from the second second on and once a second."""
+class _Progress(Waiting):
+    """Tells which source bundle is checked, and what of it."""
 
     def __init__(self, total: int) -> None:
+        super().__init__()
         self._total = total
         self._done = 0
         self._path = ""
-        self._next = time.monotonic() + 2.0
-        self._terminal = sys.stderr.isatty()
-        self._told = False
 
     def bundle(self, path: str) -> None:
         self._done += 1
@@ -121,25 +134,67 @@ class _Progress:
         self.part("checking", 0, 0)
 
     def part(self, what: str, done: int, of: int) -> None:
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + 1.0
-        self._told = True
         parts = f" {done}/{of}" if of else ""
-        line = f"[{self._done}/{self._total}] {what}{parts} {shown(self._path)}"
-        with suppress(OSError):  # nobody listens: no reason to stop
-            sys.stderr.write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        if self._told and self._terminal:
-            sys.stderr.write("\r\x1b[K")
+        self.tell(f"[{self._done}/{self._total}] {what}{parts} {printable(self._path)}")
 
 
-def _render(format_: Format, reports: list[Report], worst: Exit, explain: bool, *, to_terminal: bool) -> str:
-    from engine.cli.formats import FORMATS, Context
+DOCUMENT = "bundle.yaml"
+ARCHIVES = (".tar.gz", ".tgz", ".zip")
 
-    width = shutil.get_terminal_size().columns if to_terminal else 100
-    color = to_terminal and "NO_COLOR" not in os.environ
-    context = Context(exit=worst, explain=explain, color=color, width=width, base=str(Path.cwd()))
-    return FORMATS[format_.value](reports, context)
+
+def discover(paths: list[Path]) -> list[Path]:
+    """Every source bundle named, and every one below a folder that is none itself; links are not followed.
+
+    A `bundle.yaml` means its folder. A path that does not exist or cannot be read is passed on: the engine
+    reports it. Raises GatherError for a folder without any source bundle, or with a part that cannot be listed.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not _is_folder_of_bundles(path):
+            found.append(path.parent if path.name == DOCUMENT and path.is_file() else path)
+            continue
+        below = _below(path)
+        if not below:
+            raise GatherError(
+                f"there is no source bundle in `{printable(str(path))}`", remedy=f"name a folder that has a {DOCUMENT}"
+            )
+        found += below
+    return found
+
+
+def _is_folder_of_bundles(path: Path) -> bool:
+    try:
+        return path.is_dir() and not os.path.lexists(path / DOCUMENT)
+    except (OSError, ValueError):
+        return False
+
+
+def _below(folder: Path) -> list[Path]:
+    found = []
+    for root, folders, files in os.walk(folder, onerror=_refuse):
+        for link in (Path(root) / name for name in folders if (Path(root) / name).is_symlink()):
+            if os.path.lexists(link / DOCUMENT):
+                typer.echo(
+                    f"engine: `{printable(str(link))}` is a link and is not followed; name it on the command line",
+                    err=True,
+                )
+        if DOCUMENT in files or DOCUMENT in folders:
+            folders.clear()
+            found.append(Path(root))
+            continue
+        if mistyped := sorted(name for name in files if name.lower() in {DOCUMENT, "bundle.yml", "bundle.json"}):
+            raise GatherError(
+                f"`{printable(mistyped[0])}` looks like a misspelt bundle document",
+                remedy=f"name it {DOCUMENT}",
+                where=Location(printable(root)),
+            )
+        found += [Path(root) / name for name in files if name.endswith(ARCHIVES)]
+    return sorted(found)
+
+
+def _refuse(error: OSError) -> None:
+    raise GatherError(
+        "this folder cannot be listed, so source bundles in it would be missed",
+        remedy="check its permissions, or name the source bundles one by one",
+        where=Location(printable(str(error.filename))),
+    ) from error

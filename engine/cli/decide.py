@@ -2,73 +2,96 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engine.cli import options
+from engine.cli.inputs import content_or_error
+from engine.cli.outputs import json_text, write
+from engine.documents.files import printable
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+    from engine.flow import Answer
+
+_MOST_FACTS = 60
 
 
+@options.sourced("state", *options.SERVED, "values", "now")
 def decide(
-    point: Annotated[str, typer.Argument(help="Decision point, such as source or license.")],
+    point: options.Point,
+    sources: options.Sources,
     request: Annotated[
         Path | None, typer.Option("-i", "--input", metavar="FILE", help="Request as JSON (default: standard input).")
     ] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of the point's requests and exit.")
     ] = False,
+    how: options.Output = "json",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="With --format text, also print facts, rules, revisions and limits.")
+    ] = False,
     principal: options.Principal = None,
     run: options.Run = None,
     approval: options.Approval = None,
-    state: options.State = None,
-    policy: options.Policy = None,
-    rego: options.Rego = None,
-    bundle: options.Recipe = None,
-    release: options.Release = None,
-    release_key: options.ReleaseKey = None,
-    values: options.Values = None,
-    now: options.Now = None,
 ) -> None:
-    """Decide one request and print the decision as JSON.
+    """Decide one request and print the decision, as JSON or for people.
 
-    A confirm gives the id of an approval that `engine approvals` grants; ask again with `--approval`.
+    A confirm returns the id of an approval: grant it with `engine approvals grant`, then repeat with `--approval`.
 
-    Recorded with mode `enforce`; with another value or time to try, it is a dry run (`check`).
+    Recorded with mode `enforce`; with `--values` or `--now`, as a dry run (`check`).
     """
-    import json
-
-    from engine.engine import Engine
     from engine.points.registry import find
 
     if schema:
-        typer.echo(json.dumps(find(point).request.model_json_schema(), indent=2))
+        typer.echo(json_text(find(point).request.model_json_schema()))
         return
-    content = _content(request)
-    moment = options.moment(now)
-    chosen = options.settings(state, policy, rego, bundle, (release, release_key))
-    with Engine(chosen, values=tuple(values or ()), now=lambda: moment) as engine:
-        options.tell_recovered(engine)
+    if explain and how == "json":
+        raise typer.BadParameter("it explains to people: give --format text too", param_hint="--explain")
+    stated = content_or_error(request or Path("-"))
+    with sources.engine(point) as engine:
         options.tell_lowered(engine, point)
         context = options.context(principal, run, approval)
-        answer = (engine.check if values or now else engine.decide)(point, content, context=context)
-    typer.echo(json.dumps(answer.decision.model_dump(mode="json"), indent=2, ensure_ascii=False))
+        answer = (engine.check if sources.values or sources.now else engine.decide)(point, stated, context=context)
+        told = _text(engine, answer, str(request or "standard input"), explain=explain) if how == "text" else None
+    write([(told or json_text(answer.decision.model_dump(mode="json")) + "\n", None)])
     raise typer.Exit(answer.exit)
 
 
-def _content(request: Path | None) -> Any:
-    """The request as plain JSON, or the error that kept it from being read: the engine answers for that."""
-    import sys
+def _text(engine: Engine, answer: Answer, name: str, *, explain: bool) -> str:
+    """The decision for people; with `explain`, also the facts that it was taken on."""
+    from engine.cli.formats import Context, ReportFormat, render
+    from engine.reports.explain import report
 
-    from engine.errors import GatherError
-    from engine.files import load, read_bytes
-    from engine.settings import ReadLimits
+    context = Context(exit=answer.exit, explain=explain).for_output()
+    lines = [render(ReportFormat.TEXT, [report(name, answer, engine.policy)], context).removesuffix("\n")]
+    if explain and answer.gathered is not None:
+        lines += ["", "facts:", *_facts(answer.gathered.input.model_dump(mode="json", exclude_none=True))]
+    approval = answer.decision.approval
+    if approval is not None and approval.state == "requested":
+        lines += ["", f"to approve it: engine approvals grant {approval.id}"]
+        lines += [f"then repeat it with --approval {approval.id}"]
+    return "\n".join(lines) + "\n"
 
-    limits = ReadLimits()
-    try:
-        if request is None or str(request) == "-":
-            data = sys.stdin.buffer.read(limits.document_bytes + 1)
-            return load(data, "standard input", limits).value
-        return load(read_bytes(request, limits.document_bytes), str(request), limits).value
-    except GatherError as error:
-        return error
+
+def _facts(document: Any) -> list[str]:
+    """The first facts with their paths, secrets redacted, and how many more there are."""
+    from engine.secrets.redaction import redact
+
+    found = list(_flat(redact(document)[0], ()))
+    lines = [f"  {printable('.'.join(path))} = {printable(value, 400)}" for path, value in found[:_MOST_FACTS]]
+    left = len(found) - len(lines)
+    return lines + ([f"  … and {left:,} more; `engine record show --decision-id` has all"] if left else [])
+
+
+def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each scalar, and each empty list or object, with its path."""
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if not below:
+        yield path, json.dumps(value, ensure_ascii=False)
+    for name, child in below:
+        yield from _flat(child, (*path, str(name)))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
 
-from engine.errors import GatherError
-from engine.files import shown
+from engine.cli.usage import not_one_of
+from engine.cli.waiting import during
+from engine.documents.files import printable
+from engine.errors import GatherError, PolicyError, Problem
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -20,12 +26,20 @@ if TYPE_CHECKING:
 
 
 def text(given: str | None) -> str | None:
-    """What becomes a part of the record is text; the shell hands on any bytes."""
+    """The record accepts only text, but the shell passes any bytes."""
     try:
         (given or "").encode("utf-8")
     except UnicodeEncodeError as error:
         raise typer.BadParameter("it is not UTF-8 text") from error
     return given
+
+
+def moment(given: str) -> datetime:
+    """A time in UTC, to the second."""
+    try:
+        return datetime.strptime(given, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise typer.BadParameter("write the time as 2026-11-21T00:00:00Z") from error
 
 
 def name(given: str) -> str:
@@ -36,9 +50,6 @@ def name(given: str) -> str:
 
 
 _LONGEST_NAME = 256
-
-MOST_DAYS = 1_000_000
-"""The longest time that a command takes; what may be given out for so long is policy."""
 
 Principal = Annotated[
     str | None,
@@ -53,18 +64,85 @@ Approval = Annotated[
     str | None,
     typer.Option("--approval", metavar="ID", help="Granted approval for this request.", callback=text),
 ]
+
+
+def known_point(given: Any) -> Any:
+    """A decision point, or several, or none."""
+    from engine.points.registry import POINTS
+
+    for one in [given] if isinstance(given, str) else given or ():
+        if one not in POINTS:
+            raise typer.BadParameter(not_one_of(one, POINTS))
+    return given
+
+
+def points(incomplete: str) -> list[str]:
+    """The decision points that begin like this, for the completion of a shell."""
+    from engine.points.registry import POINTS
+
+    return [one for one in POINTS if one.startswith(incomplete)]
+
+
+Point = Annotated[
+    str,
+    typer.Argument(
+        metavar="POINT",
+        help="Decision point, such as source or license.",
+        callback=known_point,
+        autocompletion=points,
+    ),
+]
+_STATE_VARIABLE = "ENGINE_STATE_DIR"
+
+
+def _not_from_variable(given: Path | None) -> Path | None:
+    """The folder that was named, and None for that of the variable, which is the default of the settings."""
+    return None if given is None or str(given) == os.environ.get(_STATE_VARIABLE) else given
+
+
 State = Annotated[
     Path | None,
     typer.Option(
-        "--state", metavar="DIR", help="State folder (default: $ENGINE_STATE_DIR, else the user's state folder)."
+        "--state",
+        metavar="DIR",
+        file_okay=False,
+        envvar=_STATE_VARIABLE,
+        callback=_not_from_variable,
+        help="State folder (default: the user's state folder).",
     ),
 ]
 Policy = Annotated[
-    Path | None, typer.Option("--policy", metavar="DIR", help="Folder of policy values (default: policy/).")
+    Path | None,
+    typer.Option(
+        "--policy",
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        envvar="ENGINE_POLICY",
+        help="Your policy folder, or a folder of all values (default: policy/).",
+    ),
 ]
-Rego = Annotated[Path | None, typer.Option("--rego", metavar="DIR", help="Folder of Rego rules (default: rego/).")]
+Rego = Annotated[
+    Path | None,
+    typer.Option(
+        "--rego",
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        envvar="ENGINE_REGO",
+        help="Folder of Rego rules (default: rego/).",
+    ),
+]
 Recipe = Annotated[
-    Path | None, typer.Option("--bundle", metavar="DIR", help="Bundle recipe (default: bundles/default).")
+    Path | None,
+    typer.Option(
+        "--recipe",
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        envvar="ENGINE_RECIPE",
+        help="Folder of a recipe, which selects rules and values (default: bundles/default).",
+    ),
 ]
 Values = Annotated[
     list[str] | None,
@@ -74,78 +152,169 @@ Values = Annotated[
 ]
 Release = Annotated[
     Path | None,
-    typer.Option("--release", metavar="DIR", help="Signed release to use in place of the folders of rules and values."),
+    typer.Option(
+        "--release",
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        envvar="ENGINE_RELEASE",
+        help="Signed release to use in place of the folders of rules and values.",
+    ),
 ]
 ReleaseKey = Annotated[
-    Path | None, typer.Option("--release-key", metavar="FILE", help="Public key (PEM) that verifies the release.")
+    Path | None,
+    typer.Option(
+        "--release-key",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        envvar="ENGINE_RELEASE_KEY",
+        help="Public key (PEM) that verifies the release.",
+    ),
 ]
 Now = Annotated[
-    str | None,
-    typer.Option("--now", metavar="TIME", help="Time to decide at (default: now), such as 2026-11-21T00:00:00Z."),
+    datetime | None,
+    typer.Option(
+        "--now", metavar="TIME", help="Time to decide at (default: now), such as 2026-11-21T00:00:00Z.", parser=moment
+    ),
 ]
 
 
-def settings(
-    state: Path | None = None,
-    policy: Path | None = None,
-    rego: Path | None = None,
-    recipe: Path | None = None,
-    release: tuple[Path | None, Path | None] = (None, None),
-) -> Settings:
-    """The settings with these options in the place of the defaults; `release` is its folder and key."""
-    if release[0] is not None and (policy or rego or recipe):
-        raise typer.BadParameter("a release brings its own rules and values", param_hint="--release")
-    if (release[0] is None) != (release[1] is None):
-        raise typer.BadParameter("give --release and --release-key together", param_hint="--release")
-    from engine.settings import Settings
+Output = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
+"""Words for people, or a document for programs."""
 
-    try:
-        default = Settings()
-    except RuntimeError as error:  # what Path.home() raises
-        raise GatherError(
-            "this user has no home folder", remedy="set ENGINE_STATE_DIR and XDG_CACHE_HOME, or HOME"
-        ) from error
-    return replace(
-        default,
-        state=state or default.state,
-        policy=policy or default.policy,
-        rego=rego or default.rego,
-        recipe=recipe or default.recipe,
-        release=release[0],
-        release_key=release[1],
-    )
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where state, rules and values of a command come from: the options that `sourced` gave it, else the defaults."""
+
+    state: State = None
+    policy: Policy = None
+    rego: Rego = None
+    recipe: Recipe = None
+    release: Release = None
+    release_key: ReleaseKey = None
+    values: Values = None
+    now: Now = None
+
+    def settings(self) -> Settings:
+        """The settings with these options in the place of the defaults. Raises GatherError."""
+        if self.release is not None and (self.policy or self.rego or self.recipe):
+            raise typer.BadParameter("a release brings its own rules and values", param_hint="--release")
+        own = self.policy if self.policy is not None and (self.policy / "recipe.yaml").exists() else None
+        if own is not None and self.recipe is not None:
+            raise typer.BadParameter("it names a recipe already", param_hint="--policy")
+        if (self.release is None) != (self.release_key is None):
+            raise typer.BadParameter("give --release and --release-key together", param_hint="--release")
+        self._look()
+        from engine.settings import Settings
+
+        try:
+            default = Settings()
+        except RuntimeError as error:  # what Path.home() raises
+            raise GatherError(
+                "this user has no home folder", remedy="set ENGINE_STATE_DIR and XDG_CACHE_HOME, or HOME"
+            ) from error
+        return replace(
+            default,
+            state=self.state or default.state,
+            policy=default.policy if own else self.policy or default.policy,
+            rego=self.rego or default.rego,
+            recipe=own or self.recipe or default.recipe,
+            release=self.release,
+            release_key=self.release_key,
+        )
+
+    def _look(self) -> None:
+        """Refuse folders that cannot be what they are given for."""
+        for folder, inside, hint in (
+            (self.policy, "*.yaml", "--policy"),
+            (self.rego, "admission", "--rego"),
+            (self.recipe, "recipe.yaml", "--recipe"),
+        ):
+            if folder is not None and not any(folder.glob(inside)):
+                raise typer.BadParameter(f"`{printable(str(folder))}` has no {inside}", param_hint=hint)
+
+    @contextmanager
+    def engine(self, *points: str, progress: Callable[[str, int, int], None] = lambda *_: None) -> Iterator[Engine]:
+        """An engine for these decision points, or for all. Says on standard error what a crash had left unfinished."""
+        from engine.engine import Engine
+
+        opening = Engine(
+            self.settings(),
+            values=tuple(self.values or ()),
+            now=lambda: self.now or datetime.now(UTC),
+            progress=progress,
+            points=frozenset(points) or None,
+        )
+        with ExitStack() as stack:
+            with during("reading the policy and starting OPA"):
+                engine = stack.enter_context(opening)
+            if isinstance(fault := getattr(engine.opa, "fault", None), PolicyError):
+                refuse_values(fault.problems)
+            for cut in engine.recovered:
+                typer.echo(
+                    f"engine: {cut.bytes} unfinished bytes were cut from the end of {cut.file} and kept in {cut.kept}",
+                    err=True,
+                )
+            yield engine
+
+
+def refuse_values(problems: Sequence[Problem]) -> None:
+    """Raise a usage error where all that is wrong with a policy is what `--values` put into it."""
+    from engine.policy_bundle.values import OVERRIDES
+
+    if all(one.where.file == OVERRIDES for one in problems):
+        told = "\n".join(f"{one.where.field}: {one.message}\n  {one.remedy}" for one in problems)
+        raise typer.BadParameter(told, param_hint=OVERRIDES)
+
+
+RULES = ("policy", "rego", "recipe")
+SERVED = (*RULES, "release", "release_key")
+"""Options of `Sources` for folders of rules and values, and for these or a signed release."""
+
+Command: TypeAlias = Callable[..., None]
+
+
+def sourced(*names: str) -> Callable[[Command], Command]:
+    """Give a command these options of `Sources`, after its own, in the place of its parameter `sources`."""
+    hints = get_type_hints(Sources, include_extras=True)
+    extra = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name]) for name in names
+    ]
+
+    def decorate(command: Command) -> Command:
+        signature = inspect.signature(command, eval_str=True)
+        own = [parameter for parameter in signature.parameters.values() if parameter.name != "sources"]
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            command(sources=Sources(**{name: given.pop(name) for name in names}), **given)
+
+        run.__signature__ = signature.replace(parameters=[*own, *extra])  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *extra)}
+        return run
+
+    return decorate
+
+
+def state_folder(state: Path | None) -> Path:
+    """The state folder of a command that needs nothing else of the engine."""
+    return Sources(state=state).settings().state
 
 
 def context(principal: str | None, run: str | None = None, approval: str | None = None) -> Context:
-    """Who asks, the run that this belongs to, and the approval that is brought along."""
+    """The caller, the run, and the approval of the request."""
+    from engine.administration.users import user_of
     from engine.flow import Context
     from engine.model import Caller, Via
-    from engine.users import user_of
 
     caller = Caller(via=Via.PROCESS, principal=principal or user_of(os.getuid()))
     return Context(caller=caller, run=run, approval=approval)
-
-
-def tell_recovered(engine: Engine) -> None:
-    """Say on standard error what a crash had left unfinished in the record."""
-    for cut in engine.recovered:
-        typer.echo(
-            f"engine: {cut.bytes} unfinished bytes were cut from the end of {cut.file} and kept in {cut.kept}", err=True
-        )
 
 
 def tell_lowered(engine: Engine, point: str) -> None:
     """Say on standard error which refusals of a point the policy being served has lowered."""
     for one in () if engine.policy is None else engine.policy.lowered:
         if one.point == point:
-            typer.echo(f"engine: {shown(str(one), 1_500)}", err=True)
-
-
-def moment(given: str | None) -> datetime:
-    """The time of `--now`, else the clock's; UTC."""
-    if given is None:
-        return datetime.now(UTC)
-    try:
-        return datetime.strptime(given, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    except ValueError as error:
-        raise typer.BadParameter("write the time as 2026-11-21T00:00:00Z", param_hint="--now") from error
+            typer.echo(f"engine: {printable(str(one), 1_500)}", err=True)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, Literal
 
 import typer
 
+from engine.cli.terminal import colored
+from engine.documents.files import printable
 from engine.errors import GatherError
-from engine.files import shown
+
+_LONG = 4_000  # characters of one row; limits of a large source bundle are cut, --format json has them whole
 
 
 def write(texts: list[tuple[str, Path | None]]) -> None:
     """Write every text to its file, or to standard output where it has none.
 
-    Regular files, also behind links, are replaced once all texts are on disk; a pipe or device is
+    Regular files, also targets of links, are replaced once all texts are on disk; a pipe or device is
     written to. Raises GatherError and leaves every file as it was when one cannot be written.
     """
     ready: list[tuple[Path, Path]] = []
@@ -40,14 +46,14 @@ def write(texts: list[tuple[str, Path | None]]) -> None:
 
 def _tell(text: str) -> None:
     try:
-        typer.echo(text, nl=False)
+        typer.echo(text, nl=False, color=colored(sys.stdout))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
         drop_standard_output()
         raise GatherError(
-            f"cannot write standard output: {(error.strerror or 'failed').lower()}",
+            f"cannot write to standard output: {(error.strerror or 'failed').lower()}",
             remedy="make room, or name a file with `--output`",
         ) from error
 
@@ -61,7 +67,7 @@ def _is_special(path: Path) -> bool:
     try:
         return path.exists() and not path.is_file()
     except OSError:
-        return False  # writing it will say why
+        return False  # writing it will report why
 
 
 def _write(path: Path, text: str, named: Path, *, mode: str) -> None:
@@ -70,6 +76,57 @@ def _write(path: Path, text: str, named: Path, *, mode: str) -> None:
             file.write(text)
     except OSError as error:
         raise GatherError(
-            f"cannot write `{shown(str(named))}`: {(error.strerror or 'failed').lower()}",
+            f"cannot write `{printable(str(named))}`: {(error.strerror or 'failed').lower()}",
             remedy="name a file in a folder that can be written",
         ) from error
+
+
+_STYLES = {
+    **dict.fromkeys(("yes", "allowed", "valid", "granted", "allow", "ok"), "green"),
+    **dict.fromkeys(("denied", "revoked", "expired", "refused", "deny", "failed"), "red"),
+    **dict.fromkeys(("a person is asked", "requested", "confirm", "missing"), "yellow"),
+}
+"""Words for states, by color."""
+
+
+def painted(word: str, width: int = 0) -> str:
+    """A word for a state, padded, in its color where standard output has colors."""
+    text = f"{word:<{width}}"
+    return typer.style(text, fg=_STYLES[word]) if word in _STYLES and colored(sys.stdout) else text
+
+
+def table(head: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """Cells below their titles: as a table of its width on a terminal, else in plain columns."""
+    if sys.stdout.isatty():
+        return _drawn(head, cells)
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    padded = (" ".join(f"{cell:<{width}} " for cell, width in zip(row, widths, strict=True)) for row in (head, *cells))
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def _drawn(head: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for title in head:
+        drawn.add_column(title, overflow="fold")
+    for row in cells:
+        drawn.add_row(*(Text(cell, _STYLES.get(cell, "")) for cell in row))
+    colors: Literal["auto"] | None = "auto" if colored(sys.stdout) else None
+    console = Console(force_terminal=True, color_system=colors, highlight=False)
+    with console.capture() as captured:
+        console.print(drawn)
+    return captured.get().rstrip("\n")
+
+
+def json_text(value: Any, *, sort: bool = False) -> str:
+    """A document for programs, indented; with `sort`, keys are in order."""
+    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=sort)
+
+
+def rows(pairs: Mapping[str, str | None], width: int = 10) -> list[str]:
+    """Names and values in two columns, without those that are absent; each on one line, cut when it is long."""
+    return [f"  {name:<{width}} {printable(value, _LONG)}" for name, value in pairs.items() if value is not None]

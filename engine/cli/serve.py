@@ -3,80 +3,100 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from engine.cli import options
+from engine.cli import options, options_file
+
+_LOOPBACK = "127.0.0.1"
 
 
-class LogLevel(StrEnum):
-    """What `--log-level` takes."""
-
-    INFO = "info"
-    WARNING = "warning"
-
-
-class LogDetail(StrEnum):
-    """What `--log-detail` takes; `payload` needs the leave of the policy."""
-
-    FACTS = "facts"
-    PAYLOAD = "payload"
-
-
+@options.sourced("state", *options.SERVED)
 def serve(
+    sources: options.Sources,
+    _config: options_file.Config = None,
     host: Annotated[
-        str | None,
+        str,
         typer.Option(
-            "--host",
-            metavar="ADDRESS",
-            help="Address to listen on (default: $AGENTA_AGENT_RUNNER_HOST, else 127.0.0.1).",
+            metavar="ADDRESS", envvar=["ENGINE_HOST", "AGENTA_AGENT_RUNNER_HOST"], help="Address to listen on."
         ),
-    ] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="TCP port; 0 takes any free port.")] = 8642,
-    names: Annotated[
+    ] = _LOOPBACK,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, envvar="ENGINE_PORT", help="TCP port; 0 takes any free port.")
+    ] = 8642,
+    server_name: Annotated[
         list[str] | None,
-        typer.Option("--server-name", metavar="NAME", help="Additional host name that clients use; repeatable."),
+        typer.Option(
+            metavar="NAME", envvar="ENGINE_SERVER_NAME", help="Additional host name that clients use; repeatable."
+        ),
     ] = None,
     root: Annotated[
         Path | None,
-        typer.Option("--root", metavar="DIR", help="Folder in which requests may name source bundles."),
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            envvar="ENGINE_ROOT",
+            help="Folder in which requests may name source bundles.",
+        ),
     ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option("--tls-cert", metavar="FILE", help="TLS certificate chain (PEM).")
-    ] = None,
-    key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="TLS private key (PEM).")] = None,
-    client_authority: Annotated[
+    tls_cert: Annotated[
         Path | None,
         typer.Option(
-            "--tls-client-ca",
             metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            envvar="ENGINE_TLS_CERT",
+            help="TLS certificate chain (PEM).",
+        ),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, envvar="ENGINE_TLS_KEY", help="TLS private key (PEM)."
+        ),
+    ] = None,
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            envvar="ENGINE_TLS_CLIENT_CA",
             help="Certificate authority (PEM) that client certificates must be issued by.",
         ),
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option("--log-level", help="Log level on standard error.")] = LogLevel.INFO,
+    log_level: Annotated[
+        Literal["info", "warning"], typer.Option(envvar="ENGINE_LOG_LEVEL", help="Log level on standard error.")
+    ] = "info",
     log_detail: Annotated[
-        LogDetail,
+        Literal["facts", "payload"],
         typer.Option(
-            "--log-detail", help="Detail of the log; payload adds redacted request bodies, if the policy admits that."
+            envvar="ENGINE_LOG_DETAIL",
+            help="Detail of the log; payload adds redacted request bodies, if the policy allows it.",
         ),
-    ] = LogDetail.FACTS,
-    log_days: Annotated[
+    ] = "facts",
+    log_retention_days: Annotated[
         int | None,
         typer.Option(
-            "--log-retention-days", min=0, help="Days for which you keep a log with payloads; checked by the policy."
+            min=0,
+            envvar="ENGINE_LOG_RETENTION_DAYS",
+            help="Days for which you keep a log with payloads; checked by the policy.",
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Reload the policy when its folders change; for development.")
+        bool,
+        typer.Option(
+            "--watch", envvar="ENGINE_WATCH", help="Reload the policy when its folders change; for development."
+        ),
     ] = False,
     otlp: Annotated[
         str | None,
         typer.Option(
-            "--otlp",
             metavar="URL",
+            envvar="ENGINE_OTLP",
             help="Send a span of every request to this OpenTelemetry collector, such as http://127.0.0.1:4318; "
             "needs the extra `otel`.",
         ),
@@ -84,53 +104,49 @@ def serve(
     deadline: Annotated[
         float,
         typer.Option(
-            "--deadline", metavar="SECONDS", min=0.05, max=60, help="Time limit for an answer of OPA, in seconds."
+            metavar="SECONDS",
+            min=0.05,
+            max=60,
+            envvar="ENGINE_DEADLINE",
+            help="Time limit for an answer of OPA, in seconds.",
         ),
     ] = 5.0,
-    warm: Annotated[
+    warm_sandboxes: Annotated[
         int,
         typer.Option(
-            "--warm-sandboxes",
             metavar="N",
+            envvar="ENGINE_WARM_SANDBOXES",
             min=0,
             max=64,
-            help="Number of warm sandboxes to keep for code like the last that ran.",
+            help="Number of sandboxes to keep warm, for code like the last that ran.",
         ),
     ] = 0,
-    state: options.State = None,
-    policy: options.Policy = None,
-    rego: options.Rego = None,
-    bundle: options.Recipe = None,
-    release: options.Release = None,
-    release_key: options.ReleaseKey = None,
 ) -> None:
-    """Answer decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."""
+    """Serve decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."""
     from dataclasses import replace
 
     from engine.api.oplog import Level
     from engine.api.server import Listen, run
 
-    if (certificate is None) != (key is None):
+    if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("give --tls-cert and --tls-key together", param_hint="--tls-cert")
-    if client_authority is not None and certificate is None:
+    if tls_client_ca is not None and tls_cert is None:
         raise typer.BadParameter("client certificates need --tls-cert and --tls-key", param_hint="--tls-client-ca")
-    if log_detail is LogDetail.PAYLOAD and log_days is None:
+    if log_detail == "payload" and log_retention_days is None:
         raise typer.BadParameter("say how long it is kept, with --log-retention-days", param_hint="--log-detail")
-    if root is not None and not root.is_dir():
-        raise typer.BadParameter("there is no such folder", param_hint="--root")
     listen = Listen(
-        host=host or os.environ.get("AGENTA_AGENT_RUNNER_HOST", "").strip() or "127.0.0.1",
+        host=host.strip() or _LOOPBACK,
         port=port,
-        certificate=certificate,
-        key=key,
-        client_authority=client_authority,
-        log_level=Level(log_level.value),
-        payload_days=log_days if log_detail is LogDetail.PAYLOAD else None,
+        certificate=tls_cert,
+        key=tls_key,
+        client_authority=tls_client_ca,
+        log_level=Level(log_level),
+        payload_days=log_retention_days if log_detail == "payload" else None,
         watch=watch,
-        names=tuple(names or ()),
+        names=tuple(server_name or ()),
         otlp=otlp,
     )
-    chosen = options.settings(state, policy, rego, bundle, (release, release_key))
-    settings = replace(chosen, root=root or Path(os.devnull), opa=replace(chosen.opa, answer_seconds=deadline))
-    settings = replace(settings, warm_sandboxes=warm)
+    chosen = sources.settings()
+    opa = replace(chosen.opa, answer_seconds=deadline)
+    settings = replace(chosen, root=root or Path(os.devnull), opa=opa, warm_sandboxes=warm_sandboxes)
     raise typer.Exit(run(settings, listen, lambda url: typer.echo(f"engine: listening on {url}", err=True)))

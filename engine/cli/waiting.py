@@ -1,44 +1,67 @@
-"""Progress of long work, told to whoever waits: from the second second on, and once a second."""
+"""Progress of long work: reported after a second on a terminal, after two elsewhere, then once a second."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-_FIRST, _EVERY = 2.0, 1.0
+from engine.cli.terminal import quiet
+
+_FIRST, _FIRST_ELSEWHERE, _EVERY = 1.0, 2.0, 1.0
 
 
 def sandbox_tried(what: str, _done: int, _of: int) -> None:
-    """Tell who waits for a sandbox that it is tried first; whatever else an engine reports goes by too fast."""
-    if what.startswith("probing the sandbox"):
-        with suppress(OSError):  # nobody listens: no reason to stop
-            sys.stderr.write(f"engine: {what}: seconds, and then not for a day\n")
-            sys.stderr.flush()
+    """Show that a sandbox is probed first; all other progress of an engine is too fast to show."""
+    if what.startswith("probing the sandbox") and not quiet():
+        _write(f"engine: {what}: seconds, and then not for a day\n")
 
 
 class Waiting:
-    """Tells on standard error how much is done; on a terminal in one line that `end` removes."""
+    """Tells on standard error how far the work is; on a terminal in one line that `end` removes."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._next = time.monotonic() + _FIRST
+    def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
+        self._next = time.monotonic() + (_FIRST if self._terminal else _FIRST_ELSEWHERE)
         self._told = False
 
-    def done(self, count: int) -> None:
-        """So many are done; says so when it is time."""
-        if (now := time.monotonic()) < self._next:
-            return
-        self._next, self._told = now + _EVERY, True
-        line = f"{self._what}: {count:,}"
-        with suppress(OSError):  # nobody listens: no reason to stop
-            sys.stderr.write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
-            sys.stderr.flush()
+    def tell(self, line: str) -> None:
+        """Write the line, when it is time."""
+        if not quiet() and (now := time.monotonic()) >= self._next:
+            self._next, self._told = now + _EVERY, True
+            _write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
 
     def end(self) -> None:
-        """Nothing more to tell."""
+        """End the progress line."""
         if self._told and self._terminal:
-            with suppress(OSError):
-                sys.stderr.write("\r\x1b[K")
-                sys.stderr.flush()
+            _write("\r\x1b[K")
+
+
+@contextmanager
+def during(what: str) -> Iterator[None]:
+    """Say on a terminal, second by second, that work which counts nothing goes on."""
+    if quiet() or not sys.stderr.isatty():
+        yield
+        return
+    waiting, over, began = Waiting(), threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not over.wait(_EVERY / 4):
+            waiting.tell(f"engine: {what} ({time.monotonic() - began:.0f} s)")
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+        waiting.end()
+
+
+def _write(text: str) -> None:
+    with suppress(OSError):  # no reader is no reason to stop
+        sys.stderr.write(text)
+        sys.stderr.flush()

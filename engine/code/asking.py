@@ -1,73 +1,59 @@
-"""The decisions of one run: each is asked and recorded by itself, and all are told together."""
+"""The decisions of one run: each is made and recorded separately; the result lists all of them."""
 
 from __future__ import annotations
 
-import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from adapters.artifact_store import ArtifactStore
-from adapters.sandbox.model import Backend
-from engine.code.running import Running
+from admission_adapters.files.artifact_store import ArtifactStore
+from admission_adapters.sandbox.model import Backend
+from engine.code.running import Running, Ticket
 from engine.drive import Steps
-from engine.flow import Answer, Context, Parts, answer
+from engine.flow import Answer, Context, Services, answer
 from engine.model import Mode
 from engine.points.registry import find
-from engine.work import Hand
+from engine.work import Executor
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a run needs of this machine: sandboxes by name, the artifact store, the runs under way, clock and ids."""
+    """What a run uses of this machine: sandboxes by name, the artifact store, the active runs, the clock."""
 
     backend: Callable[[str], Backend]
     store: ArtifactStore
     running: Running
     monotonic: Callable[[], float] = time.monotonic
-    new_run: Callable[[], str] = lambda: str(uuid.uuid4())
 
 
-@dataclass(slots=True)
 class Asking:
-    """Asks the decisions of one run. `approvals` are ids by the name of the decision that they are for."""
+    """Requests the decisions of one run, which begins now. `approvals` are ids by the name of their decision."""
 
-    parts: Parts
-    machine: Machine
-    context: Context
-    run_id: str
-    approvals: Mapping[str, str]
-    cancel: threading.Event
-    started: float = 0.0
-    decided: dict[str, str] = field(default_factory=dict)
-    """The id of each decision, by its name, in their order."""
-    last: Answer | None = None
-
-    @classmethod
-    def of(
-        cls,
-        parts: Parts,
-        machine: Machine,
-        context: Context,
-        run_id: str,
-        approvals: Mapping[str, str],
-        cancel: threading.Event,
-    ) -> Asking:
-        """The run begins now. Where nobody stated a request id, that of the run ties its lines together."""
-        own = replace(context, approval=None, idempotency_key=None, request_id=context.request_id or run_id)
-        return cls(parts, machine, own, run_id, approvals, cancel, machine.monotonic())
+    def __init__(
+        self, services: Services, machine: Machine, context: Context, ticket: Ticket, approvals: Mapping[str, str]
+    ) -> None:
+        """Without a request id of the caller, the id of the run links its lines."""
+        request_id = context.request_id or ticket.run_id
+        self.services = services
+        self.machine = machine
+        self.context = replace(context, approval=None, idempotency_key=None, request_id=request_id)
+        self.ticket = ticket
+        self.decided: dict[str, str] = {}
+        """The id of each decision, by its name, in their order."""
+        self.last: Answer | None = None
+        self._approvals = approvals
+        self._started = machine.monotonic()
 
     @property
     def elapsed_ms(self) -> int:
         """Milliseconds since the run began."""
-        return int((self.machine.monotonic() - self.started) * 1_000)
+        return int((self.machine.monotonic() - self._started) * 1_000)
 
-    def ask(self, name: str, point: str, request: Any, hand: Hand | None = None) -> Steps[Answer]:
-        """One enforced decision under its own name, and the work of its allow."""
-        context = replace(self.context, approval=self.approvals.get(name))
-        answered = yield from answer(find(point), request, Mode.ENFORCE, self.parts, context, hand)
+    def ask(self, name: str, point: str, request: Any, executor: Executor | None = None) -> Steps[Answer]:
+        """Request one enforced decision under its own name, and do its work on an allow."""
+        context = replace(self.context, approval=self._approvals.get(name))
+        answered = yield from answer(find(point), request, Mode.ENFORCE, self.services, context, executor)
         self.decided[name] = answered.decision.decision_id
         self.last = answered
         return answered

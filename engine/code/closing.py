@@ -1,21 +1,25 @@
-"""The end of a run: what is kept of it, what the state remembers, and the line of the record that ties it together."""
+"""The end of a run: stored artifacts, state, and the record line that links its decisions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.sandbox.hand import ROOT_CAUSES
-from adapters.sandbox.model import Status
+from admission_adapters.sandbox.executor import ROOT_CAUSES
+from admission_adapters.sandbox.model import Status
 from engine.code.asking import Asking
-from engine.code.keeping import Keeper, remember_run, remember_validation
+from engine.code.keeping import Keeper
 from engine.code.program import Program
 from engine.drive import Append, Call, Steps
 from engine.model import Pace
 from engine.record.model import ResultRecord, timestamp
+from engine.state.rows import ArtifactCheckRow, CheckName
 
 _VERDICTS = frozenset(Status) - {Status.CANCELLED, Status.SANDBOX_ERROR}
-"""The ends that say something about the program."""
+"""The statuses that are a verdict on the program."""
+
+_RECORDED = ("sha256", "bytes", "stored")
+"""What the record has of an artifact."""
 
 _CAUSES = {
     "invalid_request": "request",
@@ -28,74 +32,68 @@ _CAUSES = {
     "engine_fault": "engine",
     "success": "none",
 }
-"""Root cause by the first word of a stop reason, where no end of a program says it better (A88)."""
+"""Root cause by the first word of a stop reason, unless the status of a program is more exact (A88)."""
 
 
 class Closing:
-    """Writes down the end of one run. Every method raises EngineError where it cannot."""
+    """Stores and records the end of one run. Every method raises EngineError if it fails."""
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
 
-    def keep_success(self, solution: Program, verifier: Program | None) -> Steps[dict[str, Any]]:
-        """Code, result and artifacts of a good run."""
-        programs = [one for one in (solution, verifier) if one is not None]
+    def keep_success(self, programs: list[Program]) -> Steps[dict[str, Any]]:
+        """Store the code, result and artifacts of a successful run."""
 
         def keep() -> dict[str, Any]:
             keeper = self._keeper()
-            return _kept([_success(keeper, one) for one in programs])
+            return _merged([keeper.success(p.executed, p.result, p.admitted) if p.executed else {} for p in programs])
 
         found: dict[str, Any] = yield Call(keep, Pace.SLOW)
         return found
 
-    def trust(self, solution: Program, verifier: Program | None) -> Steps[None]:
-        """Remember that both checks were passed; only of a run that is recorded to its end."""
+    def trust(self, programs: list[Program]) -> Steps[None]:
+        """Remember that both checks have passed; only for a run that is fully recorded."""
 
         def remember() -> None:
-            for program in (solution, verifier):
-                if program is not None:
-                    self._remember(program, valid=True)
+            for program in programs:
+                self._remember(program, valid=True)
 
         yield Call(remember)
 
-    def keep_failure(self, reason: str, solution: Program | None, verifier: Program | None) -> Steps[dict[str, Any]]:
-        """The code and a log of the program that failed; of a solution that its verifier refused, its result too."""
-        programs = [one for one in (solution, verifier) if one is not None and one.executed is not None]
-        if not programs:
+    def keep_failure(self, reason: str, programs: list[Program]) -> Steps[dict[str, Any]]:
+        """Store the code and a log of the failed program; for a solution refused by its verifier also the result."""
+        if not any(program.executed is not None for program in programs):
             return {}
 
         def keep() -> dict[str, Any]:
-            keeper, kept = self._keeper(), []
+            keeper, stored = self._keeper(), []
             for program in programs:
                 if program.executed is not None:
-                    kept.append(keeper.failure(program.executed, reason, root_cause(reason, program)))
-                self._remember(program, valid=False)
-            return _kept(kept)
+                    stored.append(keeper.failure(program.executed, reason, root_cause(reason, program)))
+                    self._remember(program, valid=False)
+            return _merged(stored)
 
         found: dict[str, Any] = yield Call(keep, Pace.SLOW)
         return found
 
-    def record(
-        self, document: Mapping[str, Any], solution: Program | None, verifier: Program | None, kept: Mapping[str, Any]
-    ) -> Steps[None]:
-        """One line for the whole run, under the last of its decisions: from action to artifact to validation."""
+    def record(self, document: Mapping[str, Any], programs: list[Program], stored: Mapping[str, Any]) -> Steps[None]:
+        """Record one line for the whole run, under the last of its decisions: action, artifacts, validation."""
         asking = self._asking
         if asking.last is None:
             return
-        programs = {"solution": solution, "verifier": verifier}
         facts = {
-            "run_id": asking.run_id,
+            "run_id": asking.ticket.run_id,
             "stop_reason": document["stop_reason"],
             **({"phase": document["phase"]} if "phase" in document else {}),
-            "root_cause": root_cause(document["stop_reason"], verifier or solution),
+            "root_cause": root_cause(document["stop_reason"], programs[-1] if programs else None),
             "decisions": dict(asking.decided),
-            "programs": {name: _facts(one) for name, one in programs.items() if one is not None},
-            "stored": kept.get("stored", {}),
-            "artifacts": [_only(one) for one in kept.get("artifacts", ())],
+            "programs": {program.role: _facts(program) for program in programs},
+            "stored": stored.get("stored", {}),
+            "artifacts": [{name: one[name] for name in _RECORDED} for one in stored.get("artifacts", ())],
             "artifacts_not_kept": len(document.get("artifacts_not_kept", ())),
         }
         body = ResultRecord(
-            time=timestamp(asking.parts.clock()),
+            time=timestamp(asking.services.clock()),
             decision_id=asking.last.decision.decision_id,
             request_id=asking.context.request_id,
             trace=asking.context.trace,
@@ -103,48 +101,44 @@ class Closing:
             facts=facts,
             duration=asking.elapsed_ms * 1_000,
         )
-        yield Append(asking.parts.log, body)
+        yield Append(asking.services.log, body)
 
     def _keeper(self) -> Keeper:
-        return Keeper(self._asking.machine.store, int(self._asking.parts.clock().timestamp()))
+        return Keeper(self._asking.machine.store, int(self._asking.services.clock().timestamp()))
 
     def _remember(self, program: Program, *, valid: bool) -> None:
-        """What was seen of the code: whether it ran well in its sandbox, and whether its output was admitted."""
-        run, now = program.executed, self._asking.parts.world.clock()
-        if run is None or run.ended.status not in _VERDICTS:
+        """Remember whether the code succeeded in its sandbox, and whether its output was admitted."""
+        run, now = program.executed, self._asking.services.gather_context.clock()
+        if run is None or run.run_result.status not in _VERDICTS:
             return
-        store = self._asking.parts.store()
-        remember_run(store, run, passed=run.ended.status is Status.OK, now=now)
-        if program.output_decision is not None:
-            remember_validation(store, run, program.output_decision, passed=valid, now=now)
+        checks: list[tuple[CheckName, bool, str | None]] = [
+            ("sandbox", run.run_result.status is Status.OK, run.decision_id),
+            ("validation", valid, program.output_decision),
+        ]
+        for name, passed, decision in checks:
+            if decision is not None:
+                new = ArtifactCheckRow(run.grant.code_sha256, name, passed, run.grant.isolation, decision, now)
+                self._asking.services.store().add_artifact_check(new)
 
 
 def root_cause(reason: str, program: Program | None) -> str:
-    """The class of what ended a run: by how its program ended, else by the reason (A88)."""
+    """The root cause class of a run's end: from the status of its program, else from the stop reason (A88)."""
     run = None if program is None else program.executed
-    if run is not None and run.ended.status is not Status.OK:
-        return ROOT_CAUSES[run.ended.status]
+    if run is not None and run.run_result.status is not Status.OK:
+        return ROOT_CAUSES[run.run_result.status]
     return _CAUSES.get(reason.removeprefix("verifier:").partition(":")[0], "other")
 
 
 def _facts(program: Program) -> dict[str, Any]:
-    """A program in the record: hashes, sizes and how it ended."""
+    """A program in the record: hashes, sizes and status."""
     planned, run = program.planned, program.executed
     found: dict[str, Any] = {} if planned is None else {"code_hash": planned.code_hash, "language": planned.language}
     return found if run is None else found | {k: v for k, v in run.facts.items() if k not in {"run_id", "artifacts"}}
 
 
-def _success(keeper: Keeper, program: Program) -> dict[str, Any]:
-    return keeper.success(program.executed, program.result, program.admitted) if program.executed else {}
-
-
-def _only(artifact: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: artifact[name] for name in ("sha256", "bytes", "stored")}
-
-
-def _kept(each: list[dict[str, Any]]) -> dict[str, Any]:
+def _merged(each: list[dict[str, Any]]) -> dict[str, Any]:
     """The digests of the solution, those of the verifier under its name, and all artifacts."""
     stored = {name: value for name, value in each[0].items() if name != "artifacts"}
     if len(each) > 1:
         stored["verifier"] = {name: value for name, value in each[1].items() if name != "artifacts"}
-    return {"stored": stored, "artifacts": [one for own in each for one in own.get("artifacts", ())]}
+    return {"stored": stored, "artifacts": [artifact for own in each for artifact in own.get("artifacts", ())]}

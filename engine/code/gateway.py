@@ -3,49 +3,52 @@
     code_action ─> code_scan ─> code_execution ─(sandbox)─> code_output ─> answer
      plan           └── policy_check ──┘         execute       execute
 
-Each arrow is an enforced decision with a record of its own, and nothing is started before the third of them
-allows it (C01). A verifier takes the same path once more, in a sandbox of its own (A87). Whatever goes wrong
-ends in a registered stop reason (H18); at the end one line of the record ties the run together.
+Each arrow is an enforced decision with its own record, and nothing starts before the third one
+allows it (C01). A verifier takes the same path again, in its own sandbox (A87). Every failure
+ends in a registered stop reason (H18); at the end, one line of the record links the decisions of the run.
 """
 
 from __future__ import annotations
 
-import threading
+import hashlib
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.sandbox.granted import enforced
+from admission_adapters.sandbox.executor import enforced
 from engine.code import stop_reasons as why
 from engine.code.asking import Asking, Machine
-from engine.code.attempts import Attempt, begin
 from engine.code.closing import Closing
 from engine.code.keeping import not_kept
-from engine.code.program import Program, Wanted, perform
+from engine.code.program import Program, perform
 from engine.code.request import CodeRunRequest
-from engine.code.result import CodeRun, StoppedError, approval, findings, stopped, succeeded
+from engine.code.result import CodeRun, StoppedError, Story, approval, findings, proposed, stopped, succeeded
 from engine.code.running import Ticket
-from engine.code.trace import Story
-from engine.drive import Steps
+from engine.documents.canonical import canonical
+from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit
-from engine.facts.code_answers import carried_of, metrics_of, result_of, sentence
-from engine.flow import Context, Parts
+from engine.facts.code.answers import echoed_of, metrics_of, result_of, sentence
+from engine.flow import Context, Services
 from engine.points.code_output import CodeOutputLimits
+from engine.state.rows import AttemptRow
 
 _VERIFIER = "verifier"
 _SOLUTION = "solution"
-_SANDBOX = "ran in the sandbox {backend} ({isolation}), which was shown to hold {held} boundaries on this machine"
+_SANDBOX = (
+    "ran in the sandbox {backend} ({isolation}), which was shown to enforce {enforced} boundaries on this machine"
+)
 
 _SECRET, _STOPPED = "artifact_secret", "run_stopped"
-"""Why a file that came out is not kept: what was seen in it, or that its run stopped."""
+"""Why an output file is not stored: a secret in it, or its run stopped."""
 
 _EXECUTION = ("profile", "seed", "artifacts", "task", "tighten")
 """Fields of a run that are fields of the request for point `code_execution` too, as far as they are stated."""
 
 
-def refused(error: EngineError, parts: Parts, machine: Machine, context: Context) -> Steps[CodeRun]:
-    """A run that cannot be begun: its deny is recorded at the first point (H18)."""
-    run_id = machine.new_run()
-    asking = Asking.of(parts, machine, context, run_id, {}, threading.Event())
+def refused(error: EngineError, services: Services, machine: Machine, context: Context) -> Steps[CodeRun]:
+    """A run that cannot begin: its deny is recorded at the first point (H18)."""
+    run_id = str(uuid.uuid4())
+    asking = Asking(services, machine, context, Ticket(run_id), {})
     answered = yield from asking.ask("code_action", "code_action", error)
     fault = answered.fault or error
     more = {"decisions": asking.decided, "findings": findings([answered])}
@@ -53,28 +56,23 @@ def refused(error: EngineError, parts: Parts, machine: Machine, context: Context
     return CodeRun(document, fault.exit, fault, answered)
 
 
-def begun(request: CodeRunRequest, ticket: Ticket, parts: Parts, machine: Machine, context: Context) -> Steps[CodeRun]:
-    """One run that has a place, from its first decision to its last line."""
-    asking = Asking.of(parts, machine, context, ticket.run_id, request.approvals, ticket.cancel)
-    run = _Run(request, ticket, asking)
-    return (yield from run.steps())
+class Run:
+    """One run that has a slot, from its first decision to its last line."""
 
-
-class _Run:
-    """A run on its way."""
-
-    def __init__(self, request: CodeRunRequest, ticket: Ticket, asking: Asking) -> None:
+    def __init__(
+        self, request: CodeRunRequest, ticket: Ticket, services: Services, machine: Machine, context: Context
+    ) -> None:
         self._request = request
         self._ticket = ticket
-        self._asking = asking
+        self._asking = Asking(services, machine, context, ticket, request.approvals)
         self._story = Story()
-        self._attempt: Attempt | None = None
-        self._solution: Program | None = None
-        self._verifier: Program | None = None
-        self._closing = Closing(asking)
+        self._attempt: str | None = None
+        self._programs: list[Program] = []
+        """The solution, then its verifier, each from when it is begun."""
+        self._closing = Closing(self._asking)
 
     def steps(self) -> Steps[CodeRun]:
-        """The whole way; whatever stops it is told."""
+        """The whole path; always returns a document."""
         try:
             return (yield from self._work())
         except StoppedError as error:
@@ -87,66 +85,67 @@ class _Run:
         request, asking = self._request, self._asking
         hints = {"policy_hints": request.policy_hints} if "policy_hints" in request.model_fields_set else {}
         execution = {name: value for name, value in request.stated.items() if name in _EXECUTION and value is not None}
-        self._attempt = yield from begin(asking.parts, asking.context, request.task, request.action)
+        self._attempt = yield from begin_attempt(asking.services, asking.context, request.task, request.action)
         if self._attempt is not None:
-            execution["attempt"] = self._attempt.id
-        contract = request.contract or _contract(asking.parts, _SOLUTION)
-        wanted = Wanted(_SOLUTION, request.action, hints, contract, request.request, execution)
-        solution = self._solution = Program(wanted, self._story)
-        yield from perform(solution, asking, self._ticket)
+            execution["attempt"] = self._attempt
+        contract = request.contract or _contract(asking.services, _SOLUTION)
+        solution = Program(_SOLUTION, request.action, hints, contract, request.request, execution, self._story)
+        self._programs.append(solution)
+        yield from perform(solution, asking)
         if request.verifier is not None:
             yield from self._verify(solution, request.verifier.action, hints)
         return (yield from self._finish(solution))
 
     def _verify(self, solution: Program, action: Any, hints: Mapping[str, Any]) -> Steps[None]:
-        """Let a second program look at the validated output; it shares nothing with the first."""
+        """Have a second program verify the validated output; it shares nothing with the first."""
         output = solution.output
         if not isinstance(output, CodeOutputLimits):
             raise internal(None)
-        seen = {"input_payload": self._request.action["input_payload"], "output": result_of(output.result)}
-        shown = {**action, "input_payload": seen} if isinstance(action, dict) else action
+        payload = {"input_payload": self._request.action["input_payload"], "output": result_of(output.result)}
+        verified_action = {**action, "input_payload": payload} if isinstance(action, dict) else action
         execution = {"seed": self._request.seed} if self._request.seed is not None else {}
-        wanted = Wanted(
-            _VERIFIER, shown, hints, _contract(self._asking.parts, _VERIFIER), self._request.request, execution
-        )
-        verifier = self._verifier = Program(wanted, Story(), "verifier.")
+        contract, request = _contract(self._asking.services, _VERIFIER), self._request.request
+        verifier = Program(_VERIFIER, verified_action, hints, contract, request, execution, Story(), "verifier.")
+        self._programs.append(verifier)
         try:
-            yield from perform(verifier, self._asking, self._ticket)
+            yield from perform(verifier, self._asking)
         except StoppedError as stop:
             own = stop.reason in {why.APPROVAL, why.CANCELLED, why.MAX_SECONDS} or stop.exit is Exit.FAILED_CLOSED
-            reason = stop.reason if own else why.of_verifier(stop.reason)
-            self._story.ran("verify_code", verifier.planned).failed(reason, {})
+            reason = stop.reason if own else why.registered(f"verifier:{stop.reason}")
+            self._story.ran("verify_code", verifier.planned)
+            self._story.failed(reason, {})
             raise StoppedError(reason, "execute", stop.exit, stop.answer) from stop
-        self._story.ran("verify_code", verifier.planned).went_well(verifier.measured, verifier.result)
+        self._story.ran("verify_code", verifier.planned)
+        self._story.went_well(verifier.measured, verifier.result)
 
     def _finish(self, solution: Program) -> Steps[CodeRun]:
-        """Keep what came of it, record the end, and only then say so."""
-        told = self._answer(solution)
-        kept = yield from self._closing.keep_success(solution, self._verifier)
+        """Store the artifacts, record the end, and only then return the document."""
+        outcome = self._answer(solution)
+        stored = yield from self._closing.keep_success(self._programs)
         if self._attempt is not None:
-            yield from self._attempt.end(ok=True)
+            yield from end_attempt(self._asking.services, self._attempt, ok=True)
             self._attempt = None
         self._story.finished()
-        more = {"decisions": self._asking.decided, "stored": kept["stored"], "artifacts": kept["artifacts"]}
-        more |= self._not_kept(_SECRET) | self._told()
-        document = succeeded(self._ticket.run_id, told, self._story, more)
-        yield from self._closing.record(document, solution, self._verifier, kept)
-        yield from self._closing.trust(solution, self._verifier)
+        more = {"decisions": self._asking.decided, "stored": stored["stored"], "artifacts": stored["artifacts"]}
+        more |= self._not_kept(_SECRET) | self._public_parts()
+        document = succeeded(self._ticket.run_id, outcome, self._story, more)
+        yield from self._closing.record(document, self._programs, stored)
+        yield from self._closing.trust(self._programs)
         return CodeRun(document, Exit.ALLOW, None, self._asking.last, ran=True)
 
     def _answer(self, solution: Program) -> dict[str, Any]:
-        """What is said of a good run, made from the limits of the last decision alone (C43)."""
+        """The answer of a successful run, made from the limits of the last decision alone (C43)."""
         output, planned, executed = solution.output, solution.planned, solution.executed
         if not isinstance(output, CodeOutputLimits) or planned is None or executed is None:
             raise internal(None)
-        carried, metrics = carried_of(output.carried), metrics_of(output.result)
-        world = self._asking.parts.world
-        held = enforced(executed.grant.backend, world.sandbox_facts(executed.grant.backend, None).boundaries)
+        echoed, metrics = echoed_of(output.echoed), metrics_of(output.result)
+        world = self._asking.services.gather_context
+        enforcers = enforced(executed.grant.backend, world.sandbox_facts(executed.grant.backend, None).boundaries)
         ran_in = {"backend": executed.grant.backend, "isolation": executed.grant.isolation}
         return {
-            "answer": sentence(output.answer, metrics, carried, solution.measured, ran_in),
-            "proposed_action": planned.proposed(),
-            "aggregate": {**carried, "metrics": metrics},
+            "answer": sentence(output.answer, metrics, echoed, solution.measured, ran_in),
+            "proposed_action": proposed(planned),
+            "aggregate": {**echoed, "metrics": metrics},
             "execution": {
                 "language": planned.language,
                 "code_hash": planned.code_hash,
@@ -154,86 +153,111 @@ class _Run:
                 "code_sha256": executed.grant.code_sha256,
                 "seed": executed.grant.seed,
                 **ran_in,
-                "sandbox": _SANDBOX.format(**ran_in, held=len(held)),
-                "network_denied": "enforced" if "network" in held else "contract only, not enforced",
-                "boundaries": dict(sorted(held.items())),
+                "sandbox": _SANDBOX.format(**ran_in, enforced=len(enforcers)),
+                "network_denied": "enforced" if "network" in enforcers else "contract only, not enforced",
+                "boundaries": dict(sorted(enforcers.items())),
             },
         }
 
     def _stop(self, stop: StoppedError) -> Steps[CodeRun]:
-        """Keep the log of what failed, say how the try ended, record the end."""
+        """Store the log of the failure, store the result of the attempt, record the end."""
         try:
-            kept = yield from self._closing.keep_failure(stop.reason, self._solution, self._verifier)
+            stored = yield from self._closing.keep_failure(stop.reason, self._programs)
             yield from self._end_attempt(stop)
-            document = self._document(stop, kept)
-            yield from self._closing.record(document, self._solution, self._verifier, kept)
-        except Exception as error:  # noqa: BLE001  (what cannot be kept or recorded is a fault, whatever was before)
+            document = self._document(stop, stored)
+            yield from self._closing.record(document, self._programs, stored)
+        except Exception as error:  # noqa: BLE001  (a failure to store or record is a fault in any case)
             stop = self._of(error)
             document = self._document(stop, {})
         return CodeRun(document, stop.exit, stop.fault, self._asking.last, ran=self._ran)
 
     @property
     def _ran(self) -> bool:
-        return self._solution is not None and self._solution.executed is not None
+        return any(program.executed is not None for program in self._programs)
 
     def _end_attempt(self, stop: StoppedError) -> Steps[None]:
-        """A try of which nothing ran, because a person is asked first or the engine failed, is none.
+        """An attempt that ran nothing, because an approval is required or the engine failed, does not count.
 
-        One that ran counts. Where a person is asked about its output it has not failed: the same code comes again.
+        One that ran counts. If its output needs an approval it has not failed: the same code comes again.
         """
         if self._attempt is None:
             return
-        if not self._ran and stop.exit in {Exit.CONFIRM, Exit.FAILED_CLOSED}:
-            yield from self._attempt.withdraw()
-        else:
-            yield from self._attempt.end(ok=stop.exit is Exit.CONFIRM)
+        judged = self._ran or stop.exit not in {Exit.CONFIRM, Exit.FAILED_CLOSED}
+        yield from end_attempt(self._asking.services, self._attempt, ok=stop.exit is Exit.CONFIRM if judged else None)
 
-    def _document(self, stop: StoppedError, kept: Mapping[str, Any]) -> dict[str, Any]:
+    def _document(self, stop: StoppedError, stored: Mapping[str, Any]) -> dict[str, Any]:
         asking = self._asking
-        more: dict[str, Any] = {"decisions": asking.decided} | self._told() | self._not_kept(_STOPPED)
+        more: dict[str, Any] = {"decisions": asking.decided} | self._public_parts() | self._not_kept(_STOPPED)
         if stop.reason == why.APPROVAL and stop.answer is not None:
             more |= approval(stop.answer, next(reversed(asking.decided)))
-        if kept.get("stored"):
-            more["stored"] = kept["stored"]
+        if stored.get("stored"):
+            more["stored"] = stored["stored"]
         return stopped(self._ticket.run_id, stop.reason, stop.phase, self._story, more)
 
-    def _told(self) -> dict[str, Any]:
-        """What did not hold, of all decisions on both programs; nothing where everything did."""
-        programs = [one for one in (self._solution, self._verifier) if one is not None]
-        told = findings([answer for program in programs for answer in program.answers])
-        return {"findings": told} if told else {}
+    def _public_parts(self) -> dict[str, Any]:
+        """The unmet requirements of all decisions on both programs; empty if there are none."""
+        found = findings([answer for program in self._programs for answer in program.answers])
+        return {"findings": found} if found else {}
 
     def _not_kept(self, reason: str) -> dict[str, Any]:
-        """Every file that was left and is not kept, with its reason: this one, where no decision admitted it."""
+        """Every file that was left and is not stored; `reason` is for files that no decision admitted."""
         left = []
-        for program in (self._solution, self._verifier):
-            if program is not None and program.executed is not None:
+        for program in self._programs:
+            if program.executed is not None:
                 admitted = program.admitted if reason == _SECRET else ()
                 left += not_kept(program.executed, admitted, reason)
         return {"artifacts_not_kept": left} if left else {}
 
     def _of(self, error: Exception) -> StoppedError:
-        """A fault of the engine on the way of a run."""
+        """The stop of a run by a fault of the engine."""
         fault = error if isinstance(error, EngineError) else internal(error)
         return StoppedError(why.of_fault(fault), self._ticket.phase, Exit.FAILED_CLOSED, None, fault)
 
 
-def _contract(parts: Parts, role: str) -> str:
-    """What the output of a program in this role must be, where the request does not say; empty where nothing says."""
-    serving = parts.serving()
-    try:
-        return serving.contract(role)
-    finally:
-        serving.release()
+def _contract(services: Services, role: str) -> str:
+    """The output contract of a program in this role, if the request has none; empty by default."""
+    with services.policy() as policy:
+        return policy.lookups.contracts.get(role, "")
 
 
 def internal(error: BaseException | None) -> EngineError:
-    """A fault of ours."""
+    """An internal fault of the engine."""
     what = (
         "the run ended in an unexpected state"
         if error is None
         else f"an unexpected {type(error).__name__} stopped the run"
     )
-    fault = EngineError(what, remedy="this is a fault of the engine: report it with the run id")
+    fault = EngineError(what, remedy="this is an engine fault: report it with the run id")
     fault.__cause__ = error
     return fault
+
+
+def begin_attempt(services: Services, context: Context, task: str | None, action: Any) -> Steps[str | None]:
+    """Count one attempt, if a task is stated; returns its id. Raises StateError."""
+    if task is None:
+        return None
+    new = AttemptRow(
+        id=str(uuid.uuid4()),
+        principal=context.caller.principal or "",
+        task=task,
+        code_sha256=_digest(action),
+        created_at=services.gather_context.clock(),
+    )
+    yield Call(lambda: services.store().begin_attempt(new))
+    return new.id
+
+
+def end_attempt(services: Services, attempt: str, *, ok: bool | None) -> Steps[None]:
+    """Store whether it succeeded; None removes it: its code was not judged. Raises StateError."""
+    store, now = services.store, services.gather_context.clock()
+    if ok is None:
+        yield Call(lambda: store().withdraw_attempt(attempt))
+    else:
+        yield Call(lambda: store().end_attempt(attempt, "ok" if ok else "failed", now))
+
+
+def _digest(action: Any) -> str:
+    """The digest of the code; of an action without code, of the whole action."""
+    code = action.get("code") if isinstance(action, dict) else None
+    data = code.encode("utf-8", "surrogatepass") if isinstance(code, str) else canonical(action)
+    return hashlib.sha256(data).hexdigest()

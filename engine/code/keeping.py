@@ -1,7 +1,7 @@
-"""What is kept of a run: code, result and failure log by digest, and what the engine saw of each artifact.
+"""Stores the code, result and failure log of a run by digest, and remembers the checks of each artifact.
 
-Code, results and logs are redacted before they are written (C62). A file is kept byte for byte, or not at all:
-which ones may be kept is decided on. For how long is in the permit; without one nothing ran, and nothing is kept.
+Code, results and logs are redacted before they are written (C62). A file is stored byte for byte or not at all;
+the policy decides which. The permit states for how long; without a permit nothing ran, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.artifact_store import ArtifactStore
-from adapters.sandbox.hand import ExecutionGrant
-from adapters.sandbox.model import Ended
-from engine.canonical import canonical
-from engine.record.patterns import is_secret
-from engine.record.redaction import redact, redact_text
-from engine.secret_forms import SecretForms
-from engine.state.store import NewArtifactCheck, Store
+from admission_adapters.files.artifact_store import ArtifactStore
+from admission_adapters.sandbox.executor import ExecutionGrant
+from admission_adapters.sandbox.model import RunResult
+from engine.documents.canonical import canonical
+from engine.secrets.forms import SecretForms
+from engine.secrets.patterns import is_secret
+from engine.secrets.redaction import redact, redact_text
 
 _PIECE, _OVERLAP = 1 << 20, 1 << 16
 """Characters of a piece in which secrets are looked for, and of the next one that are in it too."""
@@ -31,54 +30,59 @@ LOG_CHARACTERS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """One program that ran: what it was, within what, and how it ended."""
+    """One program that ran: its code, its grant and its result."""
 
     code: str
     payload: str
     grant: ExecutionGrant
-    ended: Ended
+    run_result: RunResult
     decision_id: str
     facts: Mapping[str, Any]
 
     @property
     def stdout(self) -> str:
-        """Standard output as text; what is no UTF-8 is replaced (C30)."""
-        return self.ended.stdout.decode("utf-8", "replace")
+        """Standard output as text; invalid UTF-8 is replaced (C30)."""
+        return self.run_result.stdout.decode("utf-8", "replace")
 
     @property
     def stderr(self) -> str:
         """Standard error as text."""
-        return self.ended.stderr.decode("utf-8", "replace")
+        return self.run_result.stderr.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """Writes into one store, at one moment."""
+    """Writes to one store, with one time of expiry."""
 
     store: ArtifactStore
     now: int
 
     def success(self, run: Executed, result: Mapping[str, Any], admitted: Collection[str]) -> dict[str, Any]:
-        """Keep the code, its validated result and the admitted artifacts; their digests. Raises WorkError."""
+        """Store the code, its validated result and the admitted artifacts; returns their digests. Raises WorkError."""
         return {
             "code": self._text(run, run.code),
             "result": self._json(run, result),
             "artifacts": [
-                {"path": redact_text(one.path), "bytes": len(one.data), "sha256": one.sha256, "stored": stored}
-                for one in run.ended.artifacts
-                if one.sha256 in admitted and (stored := self._put(run, one.data))
+                {
+                    "path": redact_text(artifact.path),
+                    "bytes": len(artifact.data),
+                    "sha256": artifact.sha256,
+                    "stored": stored,
+                }
+                for artifact in run.run_result.artifacts
+                if artifact.sha256 in admitted and (stored := self._put(run, artifact.data))
             ],
         }
 
     def failure(self, run: Executed, reason: str, root_cause: str) -> dict[str, Any]:
-        """Keep the code and a log of how it failed, for whoever looks for the cause (A88). Raises WorkError."""
+        """Store the code and a log of its failure, for root cause analysis (A88). Raises WorkError."""
         log = {
             "stop_reason": reason,
             **run.facts,
             "root_cause": root_cause,
             "decision_id": run.decision_id,
-            **_logged("stdout", run.stdout, cut=run.ended.stdout_bytes > len(run.ended.stdout)),
-            **_logged("stderr", run.stderr, cut=run.ended.stderr_bytes > len(run.ended.stderr)),
+            **_logged("stdout", run.stdout, cut=run.run_result.stdout_bytes > len(run.run_result.stdout)),
+            **_logged("stderr", run.stderr, cut=run.run_result.stderr_bytes > len(run.run_result.stderr)),
         }
         return {"code": self._text(run, run.code), "log": self._json(run, log)}
 
@@ -93,44 +97,30 @@ class Keeper:
 
 
 def _logged(name: str, text: str, *, cut: bool) -> dict[str, Any]:
-    """A stream of a failure log without its secrets; the last word of one that was cut could be half of one."""
+    """A stream for the failure log, redacted; the last word of a cut stream is dropped, as it may be half a secret."""
     clean = redact_text(_LAST_WORD.sub("", text) if cut else text)
     return {name: clean[:LOG_CHARACTERS], f"{name}_cut": cut or len(clean) > LOG_CHARACTERS}
 
 
-def remember_run(store: Store, run: Executed, *, passed: bool, now: int) -> None:
-    """The sandbox check of the code; a file that it left was not run itself, and has none. Raises StateError."""
-    store.add_artifact_check(
-        NewArtifactCheck(run.grant.code_sha256, "sandbox", passed, run.grant.isolation, run.decision_id, now)
-    )
-
-
-def remember_validation(store: Store, run: Executed, decision_id: str, *, passed: bool, now: int) -> None:
-    """The validation check of the code: whether what it printed is what it must be. Raises StateError."""
-    store.add_artifact_check(
-        NewArtifactCheck(run.grant.code_sha256, "validation", passed, run.grant.isolation, decision_id, now)
-    )
-
-
 def not_kept(run: Executed, admitted: Collection[str], reason: str) -> list[dict[str, str]]:
-    """Every file that the program left and that is not kept, and one word why: the reason of those not admitted."""
-    left = [(one.path, reason) for one in run.ended.artifacts if one.sha256 not in admitted]
-    left += [(one.path, one.reason) for one in run.ended.refused_artifacts]
+    """Every file that the program left and that is not stored, with a reason; `reason` is for those not admitted."""
+    left = [(artifact.path, reason) for artifact in run.run_result.artifacts if artifact.sha256 not in admitted]
+    left += [(artifact.path, artifact.reason) for artifact in run.run_result.refused_artifacts]
     return [{"name": redact_text(path), "reason": why} for path, why in left]
 
 
 def files_of(run: Executed, forms: SecretForms) -> list[dict[str, Any]]:
-    """What a decision on the files has to know."""
+    """The facts about the files for the decision."""
     return [
-        {"sha256": one.sha256, "bytes": len(one.data), "secret": holds_secret(one.data, forms)}
-        for one in run.ended.artifacts
+        {"sha256": artifact.sha256, "bytes": len(artifact.data), "secret": holds_secret(artifact.data, forms)}
+        for artifact in run.run_result.artifacts
     ]
 
 
 def holds_secret(data: bytes, forms: SecretForms) -> bool:
-    """Whether a key, token or password stands in the bytes of a file, as text of one or more bytes a character.
+    """Whether the bytes of a file contain a key, token or password, as text of one or more bytes per character.
 
-    What is compressed or enciphered is not looked into.
+    Compressed and encrypted content is not examined.
     """
     texts = [data.decode("utf-8", "replace")]
     if b"\0" in data:
@@ -139,7 +129,7 @@ def holds_secret(data: bytes, forms: SecretForms) -> bool:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """All of a text in pieces that overlap, so that other threads have their turn; cut at blanks where it has any."""
+    """A text in overlapping pieces, so that other threads get their turn; cut at blanks if possible."""
     start = 0
     while True:
         end = start + _PIECE

@@ -1,4 +1,4 @@
-"""One program of a run: its action is decided on, it runs in a sandbox of its own, its output is decided on.
+"""One program of a run: a decision on its action, a run in its own sandbox, a decision on its output.
 
 The solution and its verifier both take this path, each with its own decisions, permit, folder and budget.
 """
@@ -8,36 +8,37 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from adapters.sandbox.granted import Shown
-from adapters.sandbox.hand import Code, milliseconds, run_code
-from adapters.sandbox.model import Status
+from admission_adapters.sandbox.executor import Code, milliseconds, run_code
+from admission_adapters.sandbox.model import Status
 from engine.code import stop_reasons as why
 from engine.code.asking import Asking
 from engine.code.keeping import Executed, files_of
-from engine.code.result import StoppedError
-from engine.code.running import Phase, Ticket
-from engine.code.snippets import snippets
-from engine.code.trace import Planned, Story
+from engine.code.result import StoppedError, Story
+from engine.code.running import Phase
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit, WorkError
-from engine.facts.code_answers import result_of
+from engine.facts.code.answers import result_of
 from engine.flow import Answer
 from engine.model import Limits, Outcome, Pace, Permit, Result
 from engine.points.code_action import CodeActionLimits
 from engine.points.code_output import CodeOutputLimits
 from engine.points.registry import find
-from engine.secret_forms import SecretForms
+from engine.secrets.redaction import redact_text
 from engine.work import Job
 
 _PASSED = "policy_pass"
 """The reason of a policy check that found nothing (C19)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be done. `execution` are further fields of the request for point `code_execution`."""
+@dataclass(slots=True)
+class Program:
+    """A program: what to run, and what came of it, each None until its step is reached.
+
+    `execution` are further fields of the request for point `code_execution`.
+    """
 
     role: str
     action: Any
@@ -45,17 +46,10 @@ class Wanted:
     contract: str
     request: Any
     execution: Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class Program:
-    """A program on its way; what is None was not reached."""
-
-    wanted: Wanted
     story: Story
     names: str = ""
-    """What stands before the names of its decisions: empty for the solution."""
-    planned: Planned | None = None
+    """Prefix of the names of its decisions; empty for the solution."""
+    planned: CodeActionLimits | None = None
     executed: Executed | None = None
     output: Limits | None = None
     output_decision: str | None = None
@@ -64,19 +58,19 @@ class Program:
 
     @property
     def measured(self) -> dict[str, int]:
-        """Milliseconds and bytes of what ran."""
+        """Milliseconds and bytes of the run."""
         if self.executed is None:
             return {}
-        ended = self.executed.ended
+        run_result = self.executed.run_result
         return {
-            "exec_ms": milliseconds(ended),
-            "stdout_bytes": ended.stdout_bytes,
-            "stderr_bytes": ended.stderr_bytes,
+            "exec_ms": milliseconds(run_result),
+            "stdout_bytes": run_result.stdout_bytes,
+            "stderr_bytes": run_result.stderr_bytes,
         }
 
     @property
     def admitted(self) -> frozenset[str]:
-        """The SHA-256 of the files that may be kept."""
+        """The SHA-256 of the files that may be stored."""
         return frozenset(self.output.artifacts) if isinstance(self.output, CodeOutputLimits) else frozenset()
 
     @property
@@ -85,65 +79,56 @@ class Program:
         return result_of(self.output.result) if isinstance(self.output, CodeOutputLimits) else {}
 
 
-def perform(program: Program, asking: Asking, ticket: Ticket, step: str = "execute_code") -> Steps[None]:
-    """Take a program through its decisions; fills it in on the way. Raises StoppedError."""
-    planned = yield from _plan(program, asking, ticket)
-    yield from _execute(program, planned, asking, ticket, step)
+def perform(program: Program, asking: Asking) -> Steps[None]:
+    """Take a program through its decisions and fill in its fields. Raises StoppedError."""
+    planned = yield from _plan(program, asking)
+    yield from _execute(program, planned, asking)
 
 
-def _plan(program: Program, asking: Asking, ticket: Ticket) -> Steps[Planned]:
-    wanted = program.wanted
-    ticket.enter("plan")
-    body = {"action": wanted.action, **wanted.hints, "elapsed_ms": asking.elapsed_ms}
+def _plan(program: Program, asking: Asking) -> Steps[CodeActionLimits]:
+    asking.ticket.enter("plan")
+    body = {"action": program.action, **program.hints, "elapsed_ms": asking.elapsed_ms}
     answer = yield from asking.ask(f"{program.names}code_action", "code_action", body)
     _pass(program, answer, "plan")
     if answer.decision.outcome is Outcome.DENY:
         raise StoppedError(why.of_action(answer.decision.findings), "plan", Exit.DENY, answer)
     limits = answer.decision.limits
     if not isinstance(limits, CodeActionLimits):
-        raise _malformed("code_action")
-    planned = program.planned = Planned(
-        id=limits.id,
-        language=limits.language,
-        entrypoint=limits.entrypoint,
-        code_hash=limits.code_hash,
-        chars=limits.chars,
-        allowed_policy=limits.allowed_languages_policy,
-        allowed_execution=limits.allowed_languages_execution,
-    )
-    program.story.planned(planned)
-    return planned
+        raise EngineError("the limits of `code_action` are not complete", remedy="report it to the policy owner")
+    program.planned = limits
+    program.story.planned(limits)
+    return limits
 
 
-def _execute(program: Program, planned: Planned, asking: Asking, ticket: Ticket, step: str) -> Steps[None]:
-    wanted, story = program.wanted, program.story
-    ticket.enter("policy_check")
-    body = {"language": planned.language, "code": wanted.action["code"]}
+def _execute(program: Program, planned: CodeActionLimits, asking: Asking) -> Steps[None]:
+    story = program.story
+    asking.ticket.enter("policy_check")
+    body = {"language": planned.language, "code": program.action["code"]}
     scan = yield from asking.ask(f"{program.names}code_scan", "code_scan", body)
-    if scan.fault is None or scan.fault.exit is not Exit.UNREADABLE:  # a language nobody scans is for policy to refuse
+    if scan.fault is None or scan.fault.exit is not Exit.UNREADABLE:  # the policy refuses languages without a scanner
         _pass(program, scan, "policy_check", planned)
-    hand = _Hand(program, planned, asking, ticket)
-    more = {"elapsed_ms": asking.elapsed_ms, "role": wanted.role, **wanted.execution}
-    body = {"action": wanted.action, **wanted.hints, **more}
-    answer = yield from asking.ask(f"{program.names}code_execution", "code_execution", body, hand)
+    executor = partial(_run, program, planned, asking)
+    more = {"elapsed_ms": asking.elapsed_ms, "role": program.role, **program.execution}
+    body = {"action": program.action, **program.hints, **more}
+    answer = yield from asking.ask(f"{program.names}code_execution", "code_execution", body, executor)
     executed = program.executed
     if executed is None:
         _not_started(program, planned, scan, answer)
     story.judged(planned, "allow", _PASSED)
-    ran = story.ran(step, planned)
+    story.ran("execute_code", planned)
     try:
         if executed is None or answer.fault is not None:
             raise _fault(answer, "execute")
         yield from _validate(program, executed, asking)
     except StoppedError as stop:
-        told = _snippets(executed) if stop.reason.startswith("code_runtime_error") else {}
-        ran.failed(stop.reason, told)
+        output = _snippets(executed) if stop.reason.startswith("code_runtime_error") else {}
+        story.failed(stop.reason, output)
         raise
-    ran.went_well(program.measured, program.result)
+    story.went_well(program.measured, program.result)
 
 
-def _not_started(program: Program, planned: Planned, scan: Answer, answer: Answer) -> None:
-    """Stop where nothing was started, unless it was allowed and only the work failed."""
+def _not_started(program: Program, planned: CodeActionLimits, scan: Answer, answer: Answer) -> None:
+    """Stop if nothing was started, unless it was allowed and only the work failed."""
     _pass(program, answer, "policy_check", planned)
     if answer.decision.outcome is Outcome.ALLOW:
         return
@@ -159,26 +144,32 @@ def _not_started(program: Program, planned: Planned, scan: Answer, answer: Answe
 
 def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[None]:
     """Decide on the output of a program that ended."""
-    ended = executed.ended
-    if ended.status is Status.CANCELLED:
+    run_result = executed.run_result
+    if run_result.status is Status.CANCELLED:
         raise StoppedError(why.CANCELLED, "execute", Exit.DENY)
-    if ended.status is Status.SANDBOX_ERROR:
-        fault = _sandbox_error()
+    if run_result.status is Status.SANDBOX_ERROR:
+        fault = WorkError(  # no verdict on the program
+            "the sandbox could not run the program",
+            remedy="run `engine doctor --sandbox`; the failure log contains the output of the sandbox",
+            code="engine.sandbox_error",
+        )
         raise StoppedError(why.of_fault(fault), "execute", Exit.FAILED_CLOSED, None, fault)
+    with asking.services.policy() as policy:
+        forms = policy.lookups.forms
     run = {
-        "status": ended.status.value,
-        "exit_code": ended.exit_code,
-        "signal": ended.signal,
-        "stdout_bytes": ended.stdout_bytes,
-        "stderr_bytes": ended.stderr_bytes,
-        "limit": ended.limit,
+        "status": run_result.status.value,
+        "exit_code": run_result.exit_code,
+        "signal": run_result.signal,
+        "stdout_bytes": run_result.stdout_bytes,
+        "stderr_bytes": run_result.stderr_bytes,
+        "limit": run_result.limit,
     }
     body = {
-        "contract": program.wanted.contract,
-        "request": program.wanted.request,
+        "contract": program.contract,
+        "request": program.request,
         "run": {name: value for name, value in run.items() if value is not None},
         "stdout": executed.stdout,
-        "artifacts": (yield Call(lambda: files_of(executed, _forms(asking)), Pace.SLOW)),
+        "artifacts": (yield Call(lambda: files_of(executed, forms), Pace.SLOW)),
     }
     answer = yield from asking.ask(f"{program.names}code_output", "code_output", body)
     program.output_decision = answer.decision.decision_id
@@ -189,16 +180,8 @@ def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[Non
     program.answers += [answer] if answer.decision.findings else []
 
 
-def _forms(asking: Asking) -> SecretForms:
-    serving = asking.parts.serving()
-    try:
-        return serving.secret_forms()
-    finally:
-        serving.release()
-
-
-def _pass(program: Program, answer: Answer, phase: Phase, planned: Planned | None = None) -> None:
-    """Stop on a fault, and where a person has to approve first."""
+def _pass(program: Program, answer: Answer, phase: Phase, planned: CodeActionLimits | None = None) -> None:
+    """Stop on a fault, and if an approval is required."""
     if answer.decision.outcome is not Outcome.ALLOW:
         program.answers.append(answer)
     if answer.fault is not None and answer.result is None:
@@ -208,59 +191,89 @@ def _pass(program: Program, answer: Answer, phase: Phase, planned: Planned | Non
             program.story.judged(planned, "deny", why.APPROVAL)
         raise StoppedError(why.APPROVAL, phase, Exit.CONFIRM, answer)
     if answer.decision.outcome is Outcome.DENY and answer.decision.point == "code_scan":
-        program.answers.pop()  # it gates nothing by itself; told where the execution is refused
+        program.answers.pop()  # it gates nothing by itself; its findings count if the execution is refused
 
 
 def _fault(answer: Answer, phase: Phase) -> StoppedError:
-    fault = answer.fault or WorkError("the approved work was not done", remedy="ask again")
+    fault = answer.fault or WorkError("the approved work was not performed", remedy="repeat the request")
     reason = why.of_request(fault) if phase == "plan" else why.of_fault(fault)
     return StoppedError(reason, phase, fault.exit if phase == "plan" else Exit.FAILED_CLOSED, answer, fault)
 
 
-@dataclass(slots=True)
-class _Hand:
-    """Runs the program under the permit, once."""
-
-    program: Program
-    planned: Planned
-    asking: Asking
-    ticket: Ticket
-
-    def __call__(self, permit: Permit, job: Job) -> Result:
-        limits, asking, action = permit.limits, self.asking, self.program.wanted.action
-        backend = asking.machine.backend(limits.on_backend() or "")
-        found = asking.parts.world.sandbox_facts(backend.name, None)
-        payload = json.dumps(action["input_payload"]) + "\n"
-        code = Code(action["code"], self.planned.entrypoint, payload.encode("ascii"))
-        self.ticket.enter("execute")
-        result, ended, grant = run_code(
-            permit,
-            job.input_digest,
-            find("code_execution").limits,
-            code,
-            backend,
-            Shown(found.boundaries, found.probes),
-            asking.cancel,
-        )
-        facts = {"run_id": asking.run_id, **result.facts}
-        self.program.executed = Executed(code.text, payload, grant, ended, permit.decision_id, facts)
-        return Result(result.status, facts)
-
-
-def _sandbox_error() -> EngineError:
-    """The sandbox itself failed: nothing is said about the program."""
-    return WorkError(
-        "the sandbox could not run the program",
-        remedy="run `engine doctor --sandbox`; the failure log has what the sandbox said",
-        code="engine.sandbox_error",
+def _run(program: Program, planned: CodeActionLimits, asking: Asking, permit: Permit, job: Job) -> Result:
+    """Run the program under the permit, once."""
+    backend = asking.machine.backend(permit.limits.on_backend() or "")
+    found = asking.services.gather_context.sandbox_facts(backend.name, None)
+    payload = json.dumps(program.action["input_payload"]) + "\n"
+    code = Code(program.action["code"], planned.entrypoint, payload.encode("ascii"))
+    asking.ticket.enter("execute")
+    result, run_result, grant = run_code(
+        permit,
+        job.input_digest,
+        find("code_execution").limits,
+        code,
+        backend,
+        found,
+        asking.ticket.cancel,
     )
+    facts = {"run_id": asking.ticket.run_id, **result.facts}
+    program.executed = Executed(code.text, payload, grant, run_result, permit.decision_id, facts)
+    return Result(result.status, facts)
 
 
-def _snippets(executed: Executed | None) -> dict[str, str]:
-    if executed is None:
+CHARACTERS = 200
+
+_CODE = "[code]"
+_PAYLOAD = "[payload]"
+_WORD = 8
+"""Characters of a text in the payload that stays; shorter ones are ordinary words."""
+
+
+def _snippets(run: Executed | None) -> dict[str, str]:
+    """`stderr_snippet` and `stdout_snippet` of a program that ran, those that are not empty."""
+    if run is None:
         return {}
-    return snippets(executed.stdout, executed.stderr, executed.code, executed.payload)
+    streams = {"stderr_snippet": run.stderr, "stdout_snippet": run.stdout}
+    found = {name: snippet(text, run.code, run.payload) for name, text in streams.items()}
+    return {name: text for name, text in found.items() if text}
 
 
-def _malformed(point: str) -> EngineError:
-    return EngineError(f"the limits of `{point}` are not complete", remedy="tell whoever releases the policy")
+def snippet(text: str, code: str, payload: str) -> str:
+    """The start of a text as one line of at most `CHARACTERS`; empty if there is nothing to show.
+
+    An interpreter prints the line of code that failed; such lines are removed. So are the
+    texts in the payload, the long ones first, except words that are too short to reveal anything. Secrets are
+    removed before the text is cut, because half a secret is not recognised (C36, C83).
+    """
+    for own, mark in ((code.strip(), _CODE), (payload.strip(), _PAYLOAD)):
+        text = text.replace(own, mark) if own else text
+    for own in _without_secrets(payload, text):
+        text = text.replace(own, _PAYLOAD)
+    lines = {line.strip() for line in code.splitlines()} - {""}
+    visible = [_CODE if line.strip() in lines else line for line in text.splitlines()]
+    flat = "".join(
+        character if character.isprintable() else " " for character in redact_text("\n".join(visible)).strip()
+    )
+    return flat[:CHARACTERS].strip()
+
+
+def _without_secrets(payload: str, text: str) -> list[str]:
+    """The texts of the payload that occur in another text, as they are or as JSON and Python write them; long first."""
+    starts = {text[at : at + _WORD] for at in range(len(text))}
+    left: list[Any] = [json.loads(payload or "null")]
+    found = set()
+    while left:
+        item = left.pop()
+        if isinstance(item, dict):
+            left += item.values()
+        elif isinstance(item, list):
+            left += item
+        elif isinstance(item, str) and len(own := item.strip()) >= _WORD:
+            found |= {form for form in _forms(own) if form[:_WORD] in starts and form in text}
+    return sorted(found, key=lambda form: (-len(form), form))
+
+
+def _forms(own: str) -> tuple[str, ...]:
+    if own.isascii() and own.isprintable() and not set(own) & set("\\\"'"):
+        return (own,)
+    return own, json.dumps(own)[1:-1], json.dumps(own, ensure_ascii=False)[1:-1], repr(own)[1:-1]

@@ -1,24 +1,26 @@
-"""The repair loop: rejected code goes back with sanitised reasons, and what comes instead is a run of its own (C63).
+"""The repair loop: rejected code is returned with sanitised reasons; each replacement is a new run (C63).
 
-Every try is decided on from the start. How many there may be is a value of the policy, which counts them by
-their task in the engine's state; failed code is not tried again.
+Every attempt is decided from the start. Their maximum is a value of the policy, and they are counted by
+task in the engine's state; failed code is not run again.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
 from typing import Any
 
+from engine import steps
 from engine.code.request import read
 from engine.code.result import CodeRun
 from engine.errors import EngineError
 
 MOST_TRIES = 100
-"""Of one loop, whatever the policy says: as many as a policy may allow."""
+"""Most attempts of one loop: the highest number that a policy may allow."""
 
 _EXHAUSTED = "policy_block:attempts_exhausted"
+_PUBLIC = ("code", "subject", "requirement", "remedy")
 _REPAIRABLE = (
     *("invalid_action:", "policy_block:", "invalid_code_output:", "code_runtime_error:", "verifier:"),
     *("code_timeout", "code_output_too_large", "code_stderr_too_large"),
@@ -36,96 +38,63 @@ class Rejection:
     findings: list[dict[str, Any]]
     snippets: dict[str, str]
 
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "attempt": self.attempt,
-            "stop_reason": self.stop_reason,
-            "phase": self.phase,
-            "findings": self.findings,
-            "snippets": self.snippets,
-        }
-
 
 Repair = Callable[[Rejection], Any]
-"""Gives the next action, or None where there is none."""
+"""Returns the next action, or None if there is none."""
 
 RepairAsync = Callable[[Rejection], Awaitable[Any]]
 
 
-@dataclass(slots=True)
-class Tries:
-    """The tries of one loop. `document` is what is run next; one task ties them together."""
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """The request of the next run."""
 
-    document: dict[str, Any]
-    runs: list[CodeRun] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, asked: Any) -> Tries | None:
-        """The first one; None for what cannot be read, which is refused as any other run is."""
-        try:
-            request = read(asked)
-        except EngineError:
-            return None
-        return cls({**request.stated, "task": request.task or f"repair-{uuid.uuid4()}"})
-
-    def rejected(self, run: CodeRun) -> Rejection | None:
-        """What to tell of a run that another action may do better; None where the loop ends."""
-        self.runs.append(run)
-        document = run.document
-        over = len(self.runs) >= MOST_TRIES or run.fault is not None or document["stop_reason"] == _EXHAUSTED
-        if over or not run.stop_reason.startswith(_REPAIRABLE):
-            return None
-        return Rejection(
-            attempt=len(self.runs),
-            stop_reason=run.stop_reason,
-            phase=document["phase"],
-            findings=[_told(one) for one in document.get("findings", ())],
-            snippets=_snippets(document["trace"]),
-        )
-
-    def next(self, action: Any) -> None:
-        """Another action takes the place of the one that was rejected. An approval or run id was for that one."""
-        kept = {name: value for name, value in self.document.items() if name not in {"approvals", "run_id"}}
-        self.document = {**kept, "action": action}
-
-    def result(self) -> CodeRun:
-        """The last run, with what became of those before it."""
-        run = self.runs[-1]
-        run.document["attempts"] = [
-            {"run_id": one.document["run_id"], "stop_reason": one.stop_reason} for one in self.runs
-        ]
-        return run
+    request: Any
 
 
 def repaired(run: Callable[[Any], CodeRun], asked: Any, repair: Repair) -> CodeRun:
-    """Run, and run again what `repair` gives, until one is good, none is given, or the policy has enough."""
-    tries = Tries.of(asked)
-    if tries is None:
-        return run(asked)
-    while (rejection := tries.rejected(run(tries.document))) is not None:
-        action = repair(rejection)
-        if action is None:
-            break
-        tries.next(action)
-    return tries.result()
+    """Run, then run each action that `repair` returns, until one succeeds, none is left, or the policy stops it."""
+    return steps.run(_loop(asked), lambda step: run(step.request) if isinstance(step, _Attempt) else repair(step))
 
 
 async def repaired_async(run: Callable[[Any], Awaitable[CodeRun]], asked: Any, repair: RepairAsync) -> CodeRun:
     """`repaired` for an event loop."""
-    tries = Tries.of(asked)
-    if tries is None:
-        return await run(asked)
-    while (rejection := tries.rejected(await run(tries.document))) is not None:
-        action = await repair(rejection)
-        if action is None:
-            break
-        tries.next(action)
-    return tries.result()
+    return await steps.run_async(
+        _loop(asked), lambda step: run(step.request) if isinstance(step, _Attempt) else repair(step)
+    )
 
 
-def _told(finding: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: finding[name] for name in ("code", "subject", "message", "remedy")}
+def _loop(asked: Any) -> Generator[_Attempt | Rejection, Any, CodeRun]:
+    """Yields attempts, which are sent their run, and rejections, which are sent the next action or None."""
+    try:
+        request = read(asked)
+    except EngineError:  # refused as any other run is
+        refused: CodeRun = yield _Attempt(asked)
+        return refused
+    document = {**request.stated, "task": request.task or f"repair-{uuid.uuid4()}"}  # one task links the attempts
+    runs: list[CodeRun] = [(yield _Attempt(document))]
+    while (rejection := _rejection(runs)) is not None and (action := (yield rejection)) is not None:
+        stable = {name: value for name, value in document.items() if name not in {"approvals", "run_id"}}
+        document = {**stable, "action": action}  # approvals and run id were for the rejected action
+        runs.append((yield _Attempt(document)))
+    last = runs[-1]
+    last.document["attempts"] = [{"run_id": run.document["run_id"], "stop_reason": run.stop_reason} for run in runs]
+    return last
+
+
+def _rejection(runs: list[CodeRun]) -> Rejection | None:
+    """The rejection of the last run that another action may repair; None if the loop ends."""
+    run, document = runs[-1], runs[-1].document
+    over = len(runs) >= MOST_TRIES or run.fault is not None or document["stop_reason"] == _EXHAUSTED
+    if over or not run.stop_reason.startswith(_REPAIRABLE):
+        return None
+    return Rejection(
+        attempt=len(runs),
+        stop_reason=run.stop_reason,
+        phase=document["phase"],
+        findings=[{name: one[name] for name in _PUBLIC} for one in document.get("findings", ())],
+        snippets=_snippets(document["trace"]),
+    )
 
 
 def _snippets(trace: list[dict[str, Any]]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What is asked for: one action to run, what its output must be, and what the run may use of approvals.
+"""The request of a code run: the action, its output contract and its approvals.
 
 Whatever was sent is copied once, so that what runs is what was decided on.
 """
@@ -12,11 +12,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from engine.canonical import RawJson, canonical
+from engine.documents.canonical import RawJson, canonical
+from engine.documents.validation import validate
 from engine.errors import EngineError, GatherError
-from engine.facts.sandboxes import ProfileName, Tighten
+from engine.facts.code.boundaries import ProfileName, Tighten
 from engine.model import Model
-from engine.parsing import validate
 from engine.points.code_execution import Seed, Task
 from engine.points.code_output import Word
 from engine.settings import ReadLimits
@@ -29,18 +29,18 @@ Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,128}$")]
 
 
 class Verify(Model):
-    """A second action that looks at the output of the first; its `input_payload` is made by the engine."""
+    """A second action that verifies the output of the first; the engine sets its `input_payload`."""
 
     action: Any = None
 
 
 class CodeRunRequest(Model):
-    """One run. What `action` and `policy_hints` may hold is for the policy to say.
+    """One run. The policy decides what `action` and `policy_hints` may contain.
 
-    `request` are fields that the answer repeats and that output is compared to. `contract` names what the
-    output must be, `profile` the limits of the sandbox; without them the policy's own hold. Tries at one
-    `task` are counted together. `approvals` has ids by the decision that asked for each, `run_id` is a
-    UUID by which a run can be followed and cancelled while it is under way.
+    `request` are fields that the answer repeats and that the output is compared with. `contract` names what the
+    output must be, `profile` the limits of the sandbox; the defaults are the policy's. Attempts at one
+    `task` are counted together. `approvals` has ids by the decision that required each, `run_id` is a
+    UUID by which an active run can be followed and cancelled.
     """
 
     action: Any = None
@@ -58,14 +58,14 @@ class CodeRunRequest(Model):
 
     @property
     def stated(self) -> dict[str, Any]:
-        """The fields that came in, with the action and hints as they were; null is not the same as absent."""
+        """The fields as sent, with the action and hints unchanged; null is not the same as absent."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
 def read(asked: Any) -> CodeRunRequest:
-    """The request of plain JSON, of checked JSON text, or of the error that kept it from being read.
+    """Read a request from plain JSON or checked JSON text; an error of the JSON reader is raised.
 
-    Raises GatherError for what has no JSON form or is no run.
+    Raises GatherError for a value without a JSON form and for an invalid request.
     """
     if isinstance(asked, EngineError):
         raise asked
@@ -77,19 +77,19 @@ def read(asked: Any) -> CodeRunRequest:
     except (ValueError, TypeError, RecursionError) as error:
         raise GatherError(
             "the request is not plain JSON",
-            remedy="send finite numbers and whole characters, nested not too deep",
+            remedy="send finite numbers and valid Unicode, without deep nesting",
             code="engine.request_invalid",
         ) from error
 
 
 def _check_depth(value: Any) -> None:
-    """Raise ValueError where objects and lists are nested deeper than everything on the way can write again."""
+    """Raise ValueError if objects and lists are nested deeper than every later encoder can write."""
     level = [value]
     for _ in range(LEVELS + 1):
         level = [inner for one in level for inner in _inside(one)]
         if not level:
             return
-    raise ValueError("nested too deep")
+    raise ValueError("nested too deeply")
 
 
 def _inside(value: Any) -> Iterable[Any]:
@@ -97,7 +97,7 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def _copy(asked: Any) -> Any:
-    """A copy that nobody else holds. A hint that is not finite has no JSON form: as text it is no number either."""
+    """A private copy. A hint that is not finite has no JSON form: as text it is no number either."""
     if isinstance(asked, Mapping) and isinstance(hints := asked.get("policy_hints"), Mapping):
         asked = {**asked, "policy_hints": {name: _finite(value) for name, value in hints.items()}}
     return json.loads(json.dumps(asked, allow_nan=False))

@@ -1,44 +1,106 @@
-"""What a run gives: one document, for whoever asked, in one of two shapes (C45, C46)."""
+"""The result document of a run, in one of two shapes: succeeded or stopped (C45, C46)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from engine.code.running import Phase
 from engine.code.stop_reasons import StopReason
-from engine.code.trace import Story
 from engine.errors import EngineError, Exit
 from engine.flow import Answer
+from engine.points.code_action import CodeActionLimits
+from engine.secrets.redaction import redact
+
+
+def proposed(action: CodeActionLimits) -> dict[str, Any]:
+    """The public form of an accepted action, without its code."""
+    return {name: getattr(action, name) for name in ("id", "language", "entrypoint", "code_hash")}
+
+
+@dataclass(slots=True)
+class Story:
+    """Writes what happened (trace, C47) and what was proposed (history, C50) as it goes on. Steps count from 1."""
+
+    trace: list[dict[str, Any]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    def planned(self, action: CodeActionLimits) -> None:
+        """Step 1: the action meets its contract."""
+        facts = {"action_id": action.id, "language": action.language, "code_hash": action.code_hash}
+        self._trace("plan_code", **facts, chars=action.chars, ok=True)
+        self._history("propose_code_execution_plan", proposed_action=proposed(action))
+
+    def judged(self, action: CodeActionLimits, kind: str, reason: str) -> None:
+        """Step 2: the decision on language and text."""
+        self._trace(
+            "policy_check",
+            decision=kind,
+            reason=reason,
+            allowed_languages_policy=sorted(action.allowed_languages_policy),
+            allowed_languages_execution=sorted(action.allowed_languages_execution),
+            ok=kind == "allow",
+        )
+        self._history("policy_check", decision={"kind": kind, "reason": reason})
+
+    def ran(self, phase: str, action: CodeActionLimits | None) -> None:
+        """A program was started; `failed` or `went_well` ends this step."""
+        named = {} if action is None else {"language": action.language, "code_hash": action.code_hash}
+        self._trace(phase, **named, ok=False)
+
+    def failed(self, reason: str, snippets: Mapping[str, str]) -> None:
+        """The program that was started last did not return what it should."""
+        self.trace[-1].update({"error": reason, **snippets})
+        self._history(self.trace[-1]["phase"], status="error", reason=reason, **snippets)
+
+    def went_well(self, measured: Mapping[str, int], result: Mapping[str, Any]) -> None:
+        """Its output is validated; `measured` has bytes and milliseconds."""
+        self.trace[-1].update({**measured, "ok": True})
+        self._history(self.trace[-1]["phase"], result=dict(result))
+
+    def finished(self) -> None:
+        """The last step: the answer."""
+        self._trace("finalize", ok=True)
+        self._history("finalize")
+
+    def clean(self) -> dict[str, Any]:
+        """Both lists without secrets."""
+        return {"trace": redact(self.trace)[0], "history": redact(self.history)[0]}
+
+    def _trace(self, phase: str, **more: Any) -> None:
+        self.trace.append({"step": len(self.trace) + 1, "phase": phase, **more})
+
+    def _history(self, action: str, **more: Any) -> None:
+        self.history.append({"step": len(self.history) + 1, "action": action, **more})
 
 
 @dataclass(frozen=True, slots=True)
 class CodeRun:
-    """The end of a run. `document` is what is answered, `fault` what failed of the engine or the request."""
+    """The end of a run. `document` is the response, `fault` the failure of the engine or the request."""
 
     document: dict[str, Any]
     exit: Exit
     fault: EngineError | None = None
     answer: Answer | None = None
-    """The last decision that was asked; None where none was, and in a result that is given again."""
+    """The last decision of the run; None if there was none, and in a replayed result."""
     ran: bool = False
     """Whether anything was started."""
     replayed: bool = False
 
     @property
     def ok(self) -> bool:
-        """Whether the program ran and its output is what it must be."""
+        """Whether the program ran and its output meets the contract."""
         return bool(self.document["status"] == "ok")
 
     @property
     def stop_reason(self) -> str:
-        """Why it stopped; `success` where it did not."""
+        """The stop reason; `success` if it did not stop."""
         return str(self.document["stop_reason"])
 
 
 class StoppedError(Exception):
-    """The run ends here. `answer` is the decision behind it, `fault` what failed."""
+    """Stops the run. `answer` is the decision behind it, `fault` the failure."""
 
     def __init__(
         self,
@@ -59,14 +121,14 @@ def stopped(run_id: str, reason: StopReason, phase: Phase, story: Story, more: M
     return {**head, **story.clean(), **more}
 
 
-def succeeded(run_id: str, told: Mapping[str, Any], story: Story, more: Mapping[str, Any]) -> dict[str, Any]:
-    """The document of a run that went well; `told` has answer, proposed_action, aggregate and execution."""
+def succeeded(run_id: str, parts: Mapping[str, Any], story: Story, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a successful run; `parts` has answer, proposed_action, aggregate and execution."""
     head = {"run_id": run_id, "status": "ok", "stop_reason": "success", "outcome": "code_execution_success"}
-    return {**head, **told, **story.clean(), **more}
+    return {**head, **parts, **story.clean(), **more}
 
 
 def findings(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """The requirements that do not hold, from the decisions that refused: for people, and for repairs of the code."""
+    """The unmet requirements of the decisions that refused: for people, and for repairs of the code."""
     return [
         {"point": answer.decision.point, **finding.model_dump(mode="json")}
         for answer in answers
@@ -75,6 +137,6 @@ def findings(answers: Sequence[Answer]) -> list[dict[str, Any]]:
 
 
 def approval(answer: Answer, name: str) -> dict[str, Any]:
-    """The approval that a person has to give, and the name under which it is brought back."""
+    """The required approval, and the name under which the next request states it."""
     asked = answer.decision.approval
     return {} if asked is None else {"approval": {"for": name, "id": asked.id, "expires_at": asked.expires_at}}

@@ -1,9 +1,10 @@
-"""The runs under way in this process: in which phase each is, how to cancel it, and how many there may be."""
+"""The active runs of this process: their phases, cancellation and maximum number."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,18 +16,17 @@ Phase = Literal["plan", "policy_check", "execute"]
 
 @dataclass(slots=True)
 class Ticket:
-    """One run under way. Setting `cancel` kills its sandbox; whoever asked is told so."""
+    """One active run. Setting `cancel` kills its sandbox; the caller gets a result with that reason."""
 
     run_id: str
-    owner: tuple[str, str]
     cancel: threading.Event = field(default_factory=threading.Event)
-    told: Callable[[Phase], None] = lambda _: None
+    on_phase: Callable[[Phase], None] = lambda _: None
     phase: Phase = "plan"
 
     def enter(self, phase: Phase) -> None:
-        """A phase begins; whoever waits is told."""
+        """Begin a phase and notify the watcher."""
         self.phase = phase
-        self.told(phase)
+        self.on_phase(phase)
 
 
 class Running:
@@ -37,44 +37,44 @@ class Running:
         self._lock = threading.Lock()
         self._tickets: dict[tuple[str, str, str], Ticket] = {}
 
-    def begin(
+    @contextmanager
+    def slot(
         self,
         run_id: str,
         caller: Caller,
-        cancel: threading.Event | None = None,
-        told: Callable[[Phase], None] | None = None,
-    ) -> Ticket:
-        """Take a place. Raises EngineError `engine.overloaded`, or GatherError where this id is under way."""
-        ticket = Ticket(run_id, _owner(caller), cancel or threading.Event(), told or (lambda _: None))
+        cancel: threading.Event | None,
+        on_phase: Callable[[Phase], None] | None,
+    ) -> Iterator[Ticket]:
+        """Hold a slot. Raises EngineError `engine.overloaded`, or GatherError if a run with this id is active."""
+        ticket, key = Ticket(run_id, cancel or threading.Event(), on_phase or (lambda _: None)), _key(run_id, caller)
         with self._lock:
-            if (*ticket.owner, run_id) in self._tickets:
+            if key in self._tickets:
                 raise GatherError(
-                    "a run with this id is under way",
+                    "a run with this id is in progress",
                     remedy="use a new id for a new run, or leave it out",
                     code="engine.run_pending",
                 )
             if len(self._tickets) >= self._most:
                 raise overloaded()
-            self._tickets[*ticket.owner, run_id] = ticket
-        return ticket
-
-    def end(self, ticket: Ticket) -> None:
-        """Give the place back."""
-        with self._lock:
-            self._tickets.pop((*ticket.owner, ticket.run_id), None)
+            self._tickets[key] = ticket
+        try:
+            yield ticket
+        finally:
+            with self._lock:
+                self._tickets.pop(key, None)
 
     def find(self, run_id: str, caller: Caller) -> Ticket | None:
-        """A run of this caller that is under way; of nobody else's."""
+        """An active run of this caller; never of another one."""
         with self._lock:
-            return self._tickets.get((*_owner(caller), run_id))
+            return self._tickets.get(_key(run_id, caller))
 
 
 def overloaded() -> EngineError:
-    """The refusal of one run too many."""
+    """The error for a run beyond the maximum number."""
     return EngineError(
-        "as many programs run as this engine takes on at once", remedy="try again later", code="engine.overloaded"
+        "the maximum number of programs is already running", remedy="try again later", code="engine.overloaded"
     )
 
 
-def _owner(caller: Caller) -> tuple[str, str]:
-    return caller.via.value, caller.principal or ""
+def _key(run_id: str, caller: Caller) -> tuple[str, str, str]:
+    return caller.via.value, caller.principal or "", run_id

@@ -1,6 +1,6 @@
-"""policy/tools.yaml as rules that name tools, policies in the order in which their rules are asked.
+"""policy/tools.yaml as rules per tool, in the order in which they are evaluated.
 
-For people who ask what a policy covers. Which tools a group, glob or `*` means is read from what the
+For reports on policy coverage. The tools of a group, glob or `*` are read from what the
 build made of these values (`data.policy.tool_lookup`), which is also what OPA looks up for a call.
 """
 
@@ -8,21 +8,53 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from engine.errors import Location
 from engine.policy_bundle.build import PolicyBundle
 
+
+class Kind(StrEnum):
+    """The kinds of gaps, in the order of the report."""
+
+    TOOL_WITHOUT_RULE = "tool_without_rule"
+    DEFINITION_WITHOUT_ENTRY = "definition_without_entry"
+    HOST_WITHOUT_RULE = "host_without_rule"
+    RULESET_UNUSED = "ruleset_unused"
+    RULE_SHADOWED = "rule_shadowed"
+    RULE_WITHOUT_TOOL = "rule_without_tool"
+    PROFILE_WITHOUT_TOOL = "profile_without_tool"
+    GROUP_UNUSED = "group_unused"
+    POLICY_NEVER_ASKED = "policy_never_asked"
+    PROFILE_NEVER_ASKED = "profile_never_asked"
+    RULE_NEVER_USED = "rule_never_used"
+    POINT_NEVER_ASKED = "point_never_asked"
+    REQUIREMENT_NEVER_FOUND = "requirement_never_found"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One gap. `subject` is a name such as `workspace/own_folder`; `where` is None if no value is concerned."""
+
+    kind: Kind
+    subject: str
+    message: str
+    why: str
+    remedy: str
+    where: Location | None
+
+
 SECTIONS = ("deny", "confirm", "allow")
-"""In the order in which they are asked."""
+"""In the order in which they are tried."""
 
 CONDITIONS = ("hosts", "paths", "commands")
 ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CoveredRule:
     """One rule of a ruleset. `conditions` are the stated ones: `any`, or a tuple of entries."""
 
     ruleset: str
@@ -35,25 +67,25 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """As decisions and their records name it."""
+        """The name in decisions and their records."""
         return f"{self.ruleset}/{self.id}"
 
     @property
     def path(self) -> tuple[str | int, ...]:
-        """The way to it below policy/."""
+        """Its path below policy/."""
         return ("tools", "rulesets", self.ruleset, self.section, self.index)
 
     @property
     def always(self) -> bool:
         """Whether it applies to every call of its tools."""
         if self.section == "allow":
-            return all(self.conditions.get(one) == ANY for one in CONDITIONS)
+            return all(self.conditions.get(condition) == ANY for condition in CONDITIONS)
         return not self.conditions
 
 
 @dataclass(frozen=True)
 class ToolValues:
-    """The values of a policy bundle, and where they stand."""
+    """The values of a policy bundle, and their positions."""
 
     policy: PolicyBundle
 
@@ -69,53 +101,53 @@ class ToolValues:
         return tuple(self.values.get("tools", {}))
 
     @cached_property
-    def rulesets(self) -> dict[str, tuple[Rule, ...]]:
+    def rulesets(self) -> dict[str, tuple[CoveredRule, ...]]:
         """The rules of each ruleset, deny before confirm before allow."""
         return {name: tuple(self._rules(name, sections)) for name, sections in self.values.get("rulesets", {}).items()}
 
     @cached_property
     def policies(self) -> dict[str, tuple[str, ...]]:
         """The rulesets of each policy in their order."""
-        return {name: tuple(one.get("rulesets", ())) for name, one in self.values.get("policies", {}).items()}
+        return {name: tuple(policy.get("rulesets", ())) for name, policy in self.values.get("policies", {}).items()}
 
     @cached_property
     def used(self) -> frozenset[str]:
         """Rulesets that a policy uses."""
         return frozenset(name for rulesets in self.policies.values() for name in rulesets)
 
-    def of_policy(self, name: str) -> Iterator[Rule]:
-        """The rules of a policy in the order in which they are asked: a section of all rulesets after the other."""
+    def of_policy(self, name: str) -> Iterator[CoveredRule]:
+        """The rules of a policy in order of evaluation: one section of all rulesets after the other."""
         for section in SECTIONS:
             for ruleset in self.policies[name]:
                 yield from (rule for rule in self.rulesets[ruleset] if rule.section == section)
 
     def selected(self, selectors: Iterable[str]) -> frozenset[str]:
-        """The tools that selectors of rules and profiles mean, as the build has resolved them."""
+        """The tools that selectors of rules and profiles match, as resolved by the build."""
         return frozenset(tool for selector in selectors for tool in self._meant.get(selector, ()))
 
     def where(self, *path: str | int) -> Location | None:
-        """The place of a value below policy/, or of its nearest parent."""
+        """The position of a value below policy/, or of its nearest parent."""
         return self.policy.row(path).where
 
     @cached_property
     def _meant(self) -> dict[str, list[str]]:
-        """Each selector of a rule or profile, and the tools that it means."""
+        """Each selector of a rule or profile, and the tools that it matches."""
         found: dict[str, list[str]] = {}
         for tool, row in self.policy.data.get("tool_lookup", {}).get("tools", {}).items():
             for selector in row["selectors"]:
                 found.setdefault(selector, []).append(tool)
         return found
 
-    def _rules(self, ruleset: str, sections: Mapping[str, Any]) -> Iterator[Rule]:
+    def _rules(self, ruleset: str, sections: Mapping[str, Any]) -> Iterator[CoveredRule]:
         for section in SECTIONS:
-            for index, one in enumerate(sections.get(section, ())):
-                selectors = tuple(one["tools"])
-                conditions = {name: _stated(one[name]) for name in CONDITIONS if name in one}
-                yield Rule(ruleset, section, index, one["id"], selectors, self.selected(selectors), conditions)
+            for index, row in enumerate(sections.get(section, ())):
+                selectors = tuple(row["tools"])
+                conditions = {name: _stated(row[name]) for name in CONDITIONS if name in row}
+                yield CoveredRule(ruleset, section, index, row["id"], selectors, self.selected(selectors), conditions)
 
 
 def _stated(condition: Any) -> Any:
-    """A condition as values that can be compared: command words become one tuple."""
+    """A condition as comparable values: command words become one tuple."""
     if condition == ANY:
         return ANY
-    return tuple(tuple(one) if isinstance(one, list) else one for one in condition)
+    return tuple(tuple(item) if isinstance(item, list) else item for item in condition)

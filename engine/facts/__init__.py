@@ -1,1 +1,1 @@
-"""Facts that gather computes from what others wrote, one source of facts a file; nothing is judged."""
+"""Facts that gather computes from untrusted input, one kind of input per file. Nothing is judged here."""

@@ -1,4 +1,4 @@
-"""A license label as facts: the alternatives an SPDX expression offers, in one canonical spelling.
+"""Facts about a license label: the alternatives of an SPDX expression, in canonical spelling.
 
 OR offers alternatives, AND binds tighter and demands all its keys, WITH makes one key of a license
 and its exception. Nothing is judged: which key is admitted is a value in `policy/licenses.yaml`.
@@ -8,8 +8,10 @@ license_expression (grammar and SPDX list of ScanCode LicenseDB, CC-BY-4.0) is i
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 _LABEL_CHARACTERS = 1_000
@@ -22,39 +24,52 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*\+?")
 _LICENSE_REF = re.compile(r"(DocumentRef-[A-Za-z0-9.-]+:)?LicenseRef-[A-Za-z0-9.-]+")
 _ADDITION_REF = re.compile(r"(DocumentRef-[A-Za-z0-9.-]+:)?AdditionRef-[A-Za-z0-9.-]+")
 _WORDS = re.compile(r"[^\s()]+")
+_ADDRESS = re.compile(r"^https?://(www\.)?")
+_TEXT_OF = re.compile(r"/(deed|legalcode)(\.[a-z_-]+)?$")
+"""Ends of addresses that Creative Commons has for a license: its summary and its text, in a language."""
+_SPDX_PAGE = re.compile(r"https?://(www\.)?spdx\.org/licenses/([A-Za-z0-9.+-]+?)(\.html|\.json)?/?")
 _OPERATORS = frozenset({"and", "or", "with"})
 _NO_LICENSE = frozenset({"NOASSERTION", "NONE"})
-"""SPDX values that stand in place of an expression and say that nothing is known or granted."""
+"""SPDX values in place of an expression, for an unknown or absent license."""
 
 
-@dataclass(frozen=True, slots=True)
-class LicenseFacts:
-    """What a label says: `stated` is false when blank; `alternatives` is None when it does not parse.
-
-    Each alternative is a sorted tuple of keys that all apply; alternatives are sorted and distinct.
-    """
-
-    stated: bool
-    alternatives: tuple[tuple[str, ...], ...] | None
+Alternatives = tuple[tuple[str, ...], ...]
+"""Each alternative is a sorted tuple of keys that all apply; alternatives are sorted and distinct."""
 
 
 class _RefusedError(Exception):
     """The label is no expression, or larger than anyone needs."""
 
 
-def license_facts(label: str) -> LicenseFacts:
-    """Read a label as an SPDX expression (SPDX 3.0, annex B; operators and ids in any case).
+Aliases = Mapping[str, str]
+"""SPDX ids by other spellings of a license, each as `alias_key` has it."""
 
-    Ids take the spelling of the SPDX list; `X` and `X+` that SPDX replaced become `X-only` and
-    `X-or-later`; `LicenseRef-…` and ids nobody knows stay as written. `NOASSERTION` and `NONE`
-    alone are keys of their own. Too long, too deep or too many: like a label that does not parse.
+
+def license_alternatives(label: str, aliases: Aliases = MappingProxyType({})) -> Alternatives | None:
+    """Read a label as an SPDX expression (SPDX 3.0, annex B; operators and ids in any case); None for any other text.
+
+    An alias counts as its id, if it is the whole label or one word of it. So does a whole label
+    that is an address of spdx.org, or an id of the SPDX list with spaces in place of hyphens. Ids get the spelling
+    of the SPDX list; `X` and `X+` that SPDX replaced become `X-only` and `X-or-later`; `LicenseRef-…` and unknown
+    ids stay as written. `NOASSERTION` and `NONE` alone are keys of their own. Labels beyond a limit: like a
+    label that does not parse.
     """
     text = label.strip()
-    if not text:
-        return LicenseFacts(stated=False, alternatives=None)
-    if len(text) > _LABEL_CHARACTERS or not text.isascii():
-        return LicenseFacts(stated=True, alternatives=None)
-    return _read(text)
+    if not text.isascii() or not 0 < len(text) <= _LABEL_CHARACTERS:
+        return None
+    whole = aliases.get(alias_key(text))
+    text = whole or _WORDS.sub(lambda word: aliases.get(alias_key(word[0]), word[0]), text)
+    if len(text) > _LABEL_CHARACTERS:
+        return None
+    return _read(text) or _read_loosely(text)
+
+
+def alias_key(text: str) -> str:
+    """A label in the form that aliases have: lower case, single spaces, addresses without scheme and last slash.
+
+    Addresses of Creative Commons lose what names the summary or text of a license.
+    """
+    return _TEXT_OF.sub("", _ADDRESS.sub("", " ".join(text.lower().split())).rstrip("/"))
 
 
 def canonical_key(text: str) -> str | None:
@@ -62,7 +77,7 @@ def canonical_key(text: str) -> str | None:
 
     None unless it is one SPDX license, `LicenseRef-…`, or one of them WITH a known exception.
     """
-    match license_facts(text).alternatives:
+    match license_alternatives(text):
         case ((key,),) if key not in _NO_LICENSE:
             license_, _, exception = key.partition(" WITH ")
             return key if _is_known(license_, exception) else None
@@ -77,15 +92,21 @@ def _is_known(license_: str, exception: str) -> bool:
     return bool(known and fits)
 
 
+def _read_loosely(text: str) -> Alternatives | None:
+    page = _SPDX_PAGE.fullmatch(text)
+    key = page[2] if page else "-".join(text.split())
+    return _read(key) if key.lower() in _spdx().licenses or key.lower() in _spdx().renamed else None
+
+
 @lru_cache(maxsize=4096)
-def _read(text: str) -> LicenseFacts:
+def _read(text: str) -> Alternatives | None:
     if text.upper() in _NO_LICENSE:
-        return LicenseFacts(stated=True, alternatives=((text.upper(),),))
+        return ((text.upper(),),)
     try:
         found = _alternatives(_parse(text))
     except _RefusedError:
-        return LicenseFacts(stated=True, alternatives=None)
-    return LicenseFacts(stated=True, alternatives=tuple(sorted(tuple(sorted(keys)) for keys in found)))
+        return None
+    return tuple(sorted(tuple(sorted(keys)) for keys in found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +144,11 @@ def _parse(text: str) -> Any:
     for character in text:
         depth += (character == "(") - (character == ")")
         deepest = max(deepest, depth)
-    symbols = sum(word.lower() not in _OPERATORS for word in _WORDS.findall(text))
-    if deepest > _NESTING or symbols > _SYMBOLS:
+    words = [word.lower() in _OPERATORS for word in _WORDS.findall(text)]
+    if deepest > _NESTING or words.count(False) > _SYMBOLS or words[-1:] == [True]:  # the library drops a last operator
         raise _RefusedError
     try:
-        # Without symbols of its own the library reads the grammar only and keeps ids as written.
+        # Without its own symbols, the library only parses the grammar and leaves ids as written.
         return _licensing().parse(text, simple=True)
     except Exception as error:  # it raises AttributeError, TypeError and others besides its own
         raise _RefusedError from error
@@ -175,7 +196,7 @@ def _license_id(text: str) -> str:
     known = spdx.licenses.get(lower) or spdx.renamed.get(lower)
     if known is None and lower.endswith("+") and (base := spdx.licenses.get(lower[:-1])):
         if base.endswith(("-only", "-or-later")):
-            raise _RefusedError  # it says already whether later versions are meant
+            raise _RefusedError  # it already states whether later versions are meant
         known = f"{base}+"
     return known or text
 

@@ -1,20 +1,76 @@
-"""Facts about media that are brought: whether the content can be read, how large it is, its digest and its types."""
+"""Facts about submitted media: readability, size, digest and detected types.
+
+Types are detected from bytes: by signature, or as text if everything is UTF-8. A container such as MP4 has audio or
+video, so it has the types of both. Any other content has no type and is refused, whatever type is declared.
+"""
 
 from __future__ import annotations
 
 import binascii
+import codecs
 import io
-import os
+import re
 from base64 import b64encode
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.canonical import digest
+from engine.documents.canonical import digest
 from engine.errors import GatherError
-from engine.facts.media_types import Sniffer
-from engine.facts.members import hashed
-from engine.facts.walking import Found, find, open_folder
+from engine.facts.archives.members import Read, hashed
+from engine.facts.archives.walking import Target, find, open_folder
 from engine.settings import ReadLimits
+
+HEAD = 16
+"""Number of bytes that covers every signature."""
+
+TEXT = "text/*"
+"""Stands for every type of plain text: a text does not show which one it is."""
+
+_SIGNATURES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), ("image/png",)),
+    (re.compile(rb"\xff\xd8\xff"), ("image/jpeg",)),
+    (re.compile(rb"GIF8[79]a"), ("image/gif",)),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), ("image/webp",)),
+    (re.compile(rb"RIFF.{4}WAVE", re.DOTALL), ("audio/wav",)),
+    (re.compile(rb"%PDF-"), ("application/pdf",)),
+    (re.compile(rb"fLaC"), ("audio/flac",)),
+    (re.compile(rb"OggS"), ("audio/ogg", "video/ogg")),
+    (re.compile(rb"ID3[\x02-\x04]|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]"), ("audio/mpeg",)),
+    (re.compile(rb".{4}ftyp", re.DOTALL), ("audio/mp4", "video/mp4")),
+    (re.compile(rb"\x1a\x45\xdf\xa3"), ("audio/webm", "video/webm")),
+)
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+
+
+class Sniffer:
+    """Reads a stream for another reader, and knows at its end which types the content has."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._head = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._text = True
+
+    def read(self, size: int, /) -> bytes:
+        """The bytes of the stream."""
+        data = self._read(size)
+        self._head = (self._head + data[:HEAD])[:HEAD]
+        if self._text:
+            try:
+                text = self._decoder.decode(data, final=not data)
+            except UnicodeDecodeError:
+                self._text = False
+            else:
+                self._text = _CONTROLS.search(text) is None
+        return data
+
+    def types(self) -> tuple[str, ...]:
+        """The types, after the stream was read to its end; none for a content of no known form."""
+        for signature, types in _SIGNATURES:
+            if signature.match(self._head):
+                return types
+        return (TEXT,) if self._text and self._head else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +99,7 @@ def base64_content(text: str) -> Content:
         return _UNREADABLE
     if b64encode(data).decode("ascii") != text:
         return _UNREADABLE
-    sniffer = Sniffer(io.BytesIO(data))
+    sniffer = Sniffer(io.BytesIO(data).read)
     while sniffer.read(len(data) or 1):
         pass
     return Content(readable=True, bytes=len(data), digest=digest(data), types=sniffer.types())
@@ -55,12 +111,12 @@ def file_content(path: str, root: Path | None, limits: ReadLimits) -> Content:
     Raises GatherError, without a root for a folder that cannot be opened, and for a file beyond
     `limits.content_bytes`.
     """
-    found, inside = _found(path) if root is None else _found_below(path, root)
-    if found is None or found.descriptor is None:
+    found, inside = _found(path, root)
+    if found is None or found.file is None:
         return Content(readable=False, inside=inside)
-    with os.fdopen(found.descriptor, "rb") as file:
-        sniffer = Sniffer(file)
-        sha256, size = hashed(sniffer, path, path, limits)
+    with found.file as file:
+        sniffer = Sniffer(file.read)
+        sha256, size = hashed(sniffer.read, path, path, limits)
     return Content(
         readable=True,
         bytes=size,
@@ -71,24 +127,21 @@ def file_content(path: str, root: Path | None, limits: ReadLimits) -> Content:
     )
 
 
-def _found(path: str) -> tuple[Found | None, bool]:
-    parent, _, name = path.rpartition("/")
-    folder = open_folder(parent or ("/" if path.startswith("/") else "."), None)
-    try:
-        return find(folder, name) if name else None, True
-    finally:
-        folder.close()
-
-
-def _found_below(path: str, root: Path) -> tuple[Found | None, bool]:
-    if path.startswith("/") or ".." in path.split("/"):
+def _found(path: str, root: Path | None) -> tuple[Target | None, bool]:
+    """What is at the path, and whether that is below the root."""
+    if root is None:
+        parent, _, name = path.rpartition("/")
+        parent = parent or ("/" if path.startswith("/") else ".")
+    elif path.startswith("/") or ".." in path.split("/"):
         return None, False
+    else:
+        parent, name = ".", path
     try:
-        folder = open_folder(".", root)
-    except GatherError:  # a server without a root: no file is inside of it
-        return None, False
-    try:
-        found = find(folder, path)
-    finally:
-        folder.close()
-    return found, not found.escapes
+        folder = open_folder(parent, root)
+    except GatherError:
+        if root is None:
+            raise
+        return None, False  # a server without a root: no file is inside of it
+    with closing(folder):
+        found = find(folder, name) if name else None
+    return found, root is None or found is None or not found.escapes

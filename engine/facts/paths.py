@@ -1,6 +1,6 @@
-"""Facts about paths: the absolute lexical form, or nothing where a reader would have to guess.
+"""Facts about paths: the absolute lexical form, or nothing if the path is ambiguous.
 
-Nothing is repaired: `..`, `.`, `//`, a backslash, an escape or an odd character leaves no path at all,
+Nothing is repaired: `..`, `.`, `//`, a backslash, an escape or an unsafe character leaves no path at all,
 because the program that opens the file may read it differently from the rule that compares it.
 """
 
@@ -13,7 +13,7 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.facts.found import Links
+from engine.facts.tools.argument_facts import Links
 
 LONGEST = 4_096
 """Bytes of a path (PATH_MAX of Linux)."""
@@ -33,7 +33,7 @@ _LIKE_A_PATH = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PathFacts:
-    """A path as it will be compared; `below` is what stands behind the working directory and its slash."""
+    """A path as it is compared; `below` is the part after the working directory and its slash."""
 
     canonical: bool
     path: str | None = None
@@ -46,7 +46,7 @@ _REFUSED = PathFacts(canonical=False)
 def path_facts(text: str, cwd: str | None) -> PathFacts:
     """The absolute form of a path, against `cwd` when it is relative. Never raises.
 
-    A slash at the end says that a folder is meant, and stays. Without `cwd` a relative path says nothing.
+    A slash at the end means a folder, and stays. Without `cwd` a relative path has no facts.
     """
     if not _plain(text) or _DRIVE.match(text) or (not text.startswith("/") and cwd is None):
         return _REFUSED
@@ -61,7 +61,7 @@ def path_facts(text: str, cwd: str | None) -> PathFacts:
 
 
 def looks_like_path(text: str) -> bool:
-    """Whether a text that nobody declared as a path begins like one, or has `..` or an escaped separator.
+    """Whether a text that is not declared as a path begins like one, or has `..` or an escaped separator.
 
     `notes.txt` and `docs/notes.txt` look like any other text: they stay below the working directory.
     """
@@ -72,7 +72,7 @@ def canonical_folder(text: str) -> str:
     """An absolute folder in its only spelling, without a slash at the end. Raises ValueError."""
     facts = path_facts(text, None)
     if not facts.canonical or (text.endswith("/") and text != "/"):
-        raise ValueError("not an absolute path in its only spelling")
+        raise ValueError("not an absolute path in canonical form")
     return text
 
 
@@ -103,7 +103,7 @@ def lead(path: str) -> Lead:
 
 
 def _replaced(folder: str, target: str, rest: list[str]) -> str | None:
-    """The path over a link; none where `..` behind a name could lead elsewhere than it says."""
+    """The path through a link; None if `..` after a name could lead elsewhere."""
     base = [] if target.startswith("/") else folder.split("/")[1:]
     steps = [step for step in target.split("/") if step not in {"", "."}]
     while steps[:1] == [".."]:
@@ -112,7 +112,7 @@ def _replaced(folder: str, target: str, rest: list[str]) -> str | None:
 
 
 def collapsed(text: str) -> str:
-    """A path without what changes nothing: doubled slashes and `.` in it, at its beginning and at its end."""
+    """A path without redundant slashes and `.` parts."""
     return _NOTHING.sub("/", text).removeprefix("./").removesuffix("/.")
 
 
@@ -130,7 +130,7 @@ def _encodes(text: str) -> bool:
 
 
 def _hidden(text: str) -> bool:
-    """Whether a character shows nothing, or looks like a separator: format characters, odd spaces, full width."""
+    """Whether a character is invisible or looks like a separator: format characters, unusual spaces, full width."""
     return any(
         unicodedata.category(character) in {"Cf", "Co", "Cn", "Zs", "Zl", "Zp"} and character != " "
         for character in text

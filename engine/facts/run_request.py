@@ -1,27 +1,26 @@
-"""The run request of an agent runner: its closed wire model, and the one form that everything is read from.
+"""The run request of an agent runner: its closed wire model, and its normalised form.
 
 Fields may be spelled in snake case or camel case, never in both. The keys that older callers send at
-the top level (`harness`, `sandbox`, `permission_policy`) belong into `agent`; what stands there wins.
-Secrets are held as such from the first moment on, so that no text made from a request can show them.
+the top level (`harness`, `sandbox`, `permission_policy`) belong to `agent`, whose own keys win.
+Secrets are secret types from the start, so that no text made from a request can show them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic.alias_generators import to_camel
 
-from engine.canonical import canonical, digest
-from engine.facts.urls import LONGEST
+from engine.documents.canonical import canonical, digest
+from engine.facts.net.urls import LONGEST
 from engine.model import Model, Object
 
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 """A word whose meaning is decided by rules and values, not by the format."""
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-"""The name of a tool or MCP server: it may stand in messages and records."""
+"""The name of a tool or MCP server, safe in messages and records."""
 
 Text = Annotated[str, Field(max_length=1 << 20)]
 Url = Annotated[str, Field(max_length=LONGEST)]
@@ -30,10 +29,6 @@ Secrets = Annotated[dict[Annotated[str, Field(max_length=128)], Secret], Field(m
 
 MOST_MESSAGES, MOST_TOOLS, MOST_SERVERS = 10_000, 1_000, 100
 """Items of one run; a request is one run and no archive."""
-
-
-def _spellings(name: str) -> AliasChoices:
-    return AliasChoices(*dict.fromkeys((name, to_camel(name))))
 
 
 def _all_spellings(schema: dict[str, Any], model: type[BaseModel]) -> None:
@@ -45,7 +40,7 @@ def _all_spellings(schema: dict[str, Any], model: type[BaseModel]) -> None:
         if isinstance(field.validation_alias, AliasChoices)
         for other in field.validation_alias.choices[1:]
     ]
-    fields.update({other: fields[name] for name, other in pairs})
+    fields.update({other: {**fields[name], "title": f"Alias {other}"} for name, other in pairs})
     if pairs:
         schema["allOf"] = [{"not": {"required": list(pair)}} for pair in pairs]
 
@@ -54,7 +49,9 @@ class Wire(Model):
     """Base of what comes over the wire: a field in either spelling, anything else refused."""
 
     model_config = ConfigDict(
-        alias_generator=AliasGenerator(validation_alias=_spellings),
+        alias_generator=AliasGenerator(
+            validation_alias=lambda name: AliasChoices(*dict.fromkeys((name, to_camel(name))))
+        ),
         validate_by_name=True,
         json_schema_extra=_all_spellings,
     )
@@ -112,23 +109,25 @@ class Endpoint(Wire):
     authorization: Secret = SecretStr("")
 
 
-class Agent(Wire):
-    """Which agent runs where, and who permits its tool calls. `backend` is an older name of `sandbox`."""
+class Legacy(Wire):
+    """Keys that older callers send at the top level; they belong into `agent`."""
 
     harness: Word = ""
     sandbox: Word = Field(default="", validation_alias=AliasChoices("sandbox", "backend"))
     permission_policy: Word = ""
+
+
+class Agent(Legacy):
+    """Which agent runs where, and who permits its tool calls. `backend` is an older name of `sandbox`."""
+
     uri: Url | None = None
 
 
-class RunRequest(Wire):
-    """Ask whether one run may start. Headers are not a part of it: the runner builds them itself."""
+class RunRequest(Legacy):
+    """A request to start one run. Headers are not a part of it: the runner builds them itself."""
 
     messages: Annotated[tuple[Message, ...], Field(max_length=MOST_MESSAGES)]
     agent: Agent = Agent()
-    harness: Word = ""
-    sandbox: Word = Field(default="", validation_alias=AliasChoices("sandbox", "backend"))
-    permission_policy: Word = ""
     sandbox_permission: SandboxPermission = SandboxPermission()
     mcp_servers: Annotated[tuple[McpServer, ...], Field(max_length=MOST_SERVERS)] = ()
     tools: Annotated[tuple[Tool, ...], Field(max_length=MOST_TOOLS)] = ()
@@ -137,30 +136,13 @@ class RunRequest(Wire):
     trace: Endpoint | None = None
 
 
-LEGACY = ("harness", "sandbox", "permission_policy")
-"""Keys that older callers send at the top level; they belong into `agent`."""
+def agent_of(request: RunRequest) -> tuple[Agent, str]:
+    """The agent of a request, with legacy keys moved into it (its own keys win); and the digest of the whole request.
 
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run request in its one form; `permission` is None when no boundaries were declared at all.
-
-    `digest` covers everything but the values of secrets, whatever spelling or shape was sent.
+    The digest covers everything but the values of secrets, whatever spelling or shape was sent.
     """
-
-    agent: Agent
-    permission: SandboxPermission | None
-    digest: str
-
-
-def run_of(request: RunRequest) -> Run:
-    """The one form of a request: legacy keys moved into `agent`, whose own keys win."""
-    legacy = {name: getattr(request, name) for name in LEGACY if name in request.model_fields_set}
+    legacy = {name: getattr(request, name) for name in Legacy.model_fields if name in request.model_fields_set}
     own = {name: getattr(request.agent, name) for name in request.agent.model_fields_set}
     moved = legacy | own
-    rest = request.model_dump(mode="json", exclude={"agent", *LEGACY}, exclude_unset=True)
-    return Run(
-        agent=request.agent.model_copy(update=moved),
-        permission=request.sandbox_permission if "sandbox_permission" in request.model_fields_set else None,
-        digest=digest(canonical({**rest, "agent": moved})),
-    )
+    rest = request.model_dump(mode="json", exclude={"agent", *Legacy.model_fields}, exclude_unset=True)
+    return request.agent.model_copy(update=moved), digest(canonical({**rest, "agent": moved}))

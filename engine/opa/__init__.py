@@ -1,1 +1,1 @@
-"""The bundled OPA: built from its pinned Go module, run as a private process, asked over a unix socket."""
+"""The bundled OPA: built from its pinned Go module, run as a private process behind a unix socket."""

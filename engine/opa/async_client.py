@@ -1,7 +1,7 @@
-"""Ask OPA from an event loop: HTTP over its unix socket with nothing that a decision does not need.
+"""Query OPA from an event loop: a minimal HTTP client over its unix socket.
 
-It costs a twentieth of the CPU time of opa-python-client. A request is sent once and never again, whatever
-happens; a connection that did not end exactly as it should is closed and not used again.
+It costs a twentieth of the CPU time of opa-python-client. A request is sent once and never retried, whatever
+happens; a connection in an unexpected state is closed and not reused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import httptools
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
 from engine.errors import DecideError
 from engine.opa.reply import Reply, decode, failed, forked, late, malformed, unavailable, unwritable
 from engine.settings import OpaLimits
@@ -34,7 +34,7 @@ class AsyncClient:
 
     def __init__(self, path: str, limits: OpaLimits, connections: int = 4, queue: int = 1024) -> None:
         self._path = path
-        self._limits = limits
+        self.limits = limits
         self._connections = connections
         self._queue = queue
         self._owner = os.getpid()
@@ -48,12 +48,9 @@ class AsyncClient:
         self._closed = False
 
     async def ask(self, rule: str, document: dict[str, Any], seconds: float | None = None) -> Reply:
-        """The value of `data.admission.<rule>` for this input.
+        """As `Client.ask`; also raises `engine.overloaded` when too many calls wait.
 
-        Raises DecideError: `policy_unavailable` when OPA cannot be reached, talks no HTTP, or has not
-        answered after `seconds`, of which waiting for a connection is a part; `engine.opa_error` when
-        evaluation fails; `engine.answer_malformed` when the answer is too large or no JSON object;
-        `engine.overloaded` when too many calls wait. A caller that is canceled hangs up.
+        A caller that is canceled hangs up.
         """
         if os.getpid() != self._owner:
             raise forked()
@@ -61,20 +58,24 @@ class AsyncClient:
             raise unavailable("OPA is not running")
         if len(self._waiting) >= self._queue:
             raise DecideError(
-                "too many calls wait for OPA", remedy="ask again later, and fewer at once", code="engine.overloaded"
+                "too many calls are waiting for OPA",
+                remedy="retry later, with fewer concurrent requests",
+                code="engine.overloaded",
             )
         call = _Call(self._request(rule, document), self._loop.create_future())
-        timer = self._loop.call_later(self._limits.answer_seconds if seconds is None else seconds, call.expire)
+        timer = self._loop.call_later(self.limits.answer_seconds if seconds is None else seconds, call.expire)
         self._waiting[call] = None
         self._pump()
         try:
             return decode(await call.answer)
         finally:
             timer.cancel()
-            self._give_up(call)
+            self._waiting.pop(call, None)  # nothing is stored after the answer
+            if call.connection is not None:
+                self.drop(call.connection)
 
     def close(self) -> None:
-        """Hang up; whatever is under way or waits fails. Only from its event loop."""
+        """Close all connections; running and waiting calls fail. Only from its event loop."""
         self._closed = True
         for call in [*self._waiting, *(made.call for made in self._made if made.call is not None)]:
             call.fail(unavailable("OPA is not running"))
@@ -111,7 +112,7 @@ class AsyncClient:
 
     async def _connect(self, call: _Call) -> None:
         try:
-            _, connection = await self._loop.create_unix_connection(self._connection, self._path)
+            _, connection = await self._loop.create_unix_connection(lambda: _Connection(self), self._path)
         except OSError:
             connection = None
         finally:
@@ -128,22 +129,13 @@ class AsyncClient:
         else:
             connection.send(call)
 
-    def _connection(self) -> _Connection:
-        return _Connection(self, self._limits.answer_bytes)
-
-    def _give_up(self, call: _Call) -> None:
-        """Take back what the call holds; nothing once it was answered."""
-        self._waiting.pop(call, None)
-        if call.connection is not None:
-            self.drop(call.connection)
-
     def free(self, connection: _Connection) -> None:
-        """The connection can take another call."""
+        """The connection can accept another call."""
         self._idle.append(connection)
         self._pump()
 
     def drop(self, connection: _Connection) -> None:
-        """Hang up at once, so that OPA stops working on it, and give the place to another connection."""
+        """Close the connection at once, so that OPA stops the evaluation, and free its slot."""
         if connection.call is not None:
             connection.call.connection = None
             connection.call = None
@@ -156,7 +148,7 @@ class AsyncClient:
 
 
 class _Call:
-    """One request and whoever waits for its answer."""
+    """One request and the future of its answer."""
 
     __slots__ = ("answer", "connection", "request")
 
@@ -174,19 +166,18 @@ class _Call:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection with at most one request under way; a byte that nobody asked for ends it."""
+    """One connection with at most one request under way; an unexpected byte ends it."""
 
     transport: asyncio.Transport
 
-    def __init__(self, client: AsyncClient, answer_bytes: int) -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self._client = client
-        self._answer_bytes = answer_bytes
         self._parser = httptools.HttpResponseParser(self)
         self.call: _Call | None = None
 
     def send(self, call: _Call) -> None:
         self._body: list[bytes] = []
-        self._left = self._answer_bytes
+        self._left = self._client.limits.answer_bytes
         self._begun = 0
         self._complete = self._reusable = False
         self.call = call
@@ -211,7 +202,7 @@ class _Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._begun = 0
-        if self._begun != 1:  # or it answers more than it was asked
+        if self._begun != 1:  # or it sends more than one answer
             self._refuse(unavailable("OPA does not talk HTTP"))
         elif self._complete:
             self._answer(self.call)

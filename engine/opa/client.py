@@ -1,7 +1,7 @@
-"""Ask OPA through opa-python-client over its unix socket: one deadline and one size cap a call.
+"""Ask OPA through opa-python-client over its unix socket: one deadline and one size limit a call.
 
-The stock session has neither a unix socket nor a total deadline, and it obeys proxy settings; so
-its session is replaced here, the one file that knows opa-python-client, requests and urllib3.
+The client has neither a unix socket nor a deadline for a whole call, and it obeys proxy settings. `_UnixAdapter`
+adds these, mounted on its session as `requests` provides for; nothing of the client itself is changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
@@ -29,7 +29,7 @@ from engine.settings import OpaLimits
 
 
 def _opa_client() -> Any:
-    """OpaClient by itself: the package's own __init__ imports aiohttp, a quarter of a whole `engine check`."""
+    """OpaClient alone: the `__init__` of its package imports aiohttp, a third of the time of this module."""
     spec = find_spec("opa_client")
     if spec is None:
         raise ModuleNotFoundError("opa_client")
@@ -57,9 +57,9 @@ class Client:
     def ask(self, rule: str, document: dict[str, Any], seconds: float | None = None) -> Reply:
         """The value of `data.admission.<rule>` for this input.
 
-        Raises DecideError: `policy_unavailable` when OPA cannot be reached, talks no HTTP, or has not
+        Raises DecideError: `policy_unavailable` if OPA cannot be reached, does not speak HTTP, or has not
         answered after `seconds`, of which waiting for a connection is a part; `engine.opa_error` when
-        evaluation fails; `engine.answer_malformed` when the answer is too large or no JSON object;
+        evaluation fails; `engine.answer_malformed` when the answer is too large or not a JSON object;
         `engine.internal` when the input is no JSON.
         """
         if os.getpid() != self._owner:
@@ -81,21 +81,21 @@ class Client:
             raise late()
         try:
             client = self._idle.pop() if self._idle else _UnixClient(self._path)
-            client.link.budget = budget
+            client.adapter.budget = budget
             try:
                 yield client
             except DecideError:
                 self._idle.append(client)
                 raise
             except BaseException:
-                client.link.cut()
+                client.adapter.cut()
                 raise
             self._idle.append(client)
         finally:
             self._free.release()
 
     def close(self) -> None:
-        """Close the connections that nobody uses, unless they are another process's."""
+        """Close the idle connections, unless they belong to another process."""
         if os.getpid() != self._owner:
             return
         while self._idle:
@@ -141,66 +141,43 @@ class _Budget:
         return size
 
 
-class _Link:
-    """The way to OPA of one client: where it leads, what the call under way may use, its socket."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.budget = _Budget(0, 0)
-        self.socket: _Socket | None = None
-
-    def connect(self) -> _Socket:
-        made = _Socket(self)
-        try:
-            made.settimeout(self.budget.seconds())
-            made.connect(self.path)
-        except BaseException:
-            made.close()
-            raise
-        self.socket = made
-        return made
-
-    def cut(self) -> None:
-        """Hang up, so that OPA stops working on it; takes no lock, as an interrupt may have left one locked."""
-        if self.socket is not None and (number := self.socket.detach()) >= 0:
-            os.close(number)  # a half read answer, kept with the interrupt, would keep it open
-
-
 class _Socket(socket.socket):
     """A unix socket that charges every call to the budget, so a drip of bytes cannot outlast it."""
 
-    def __init__(self, link: _Link) -> None:
+    def __init__(self, adapter: _UnixAdapter) -> None:
         super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._link = link
+        self._adapter = adapter
+
+    def connect(self, path: Any) -> None:
+        self._timed(super().connect, path)
 
     def sendall(self, *args: Any) -> None:
-        self.settimeout(self._link.budget.seconds())
         self._timed(super().sendall, *args)
 
     def recv_into(self, *args: Any) -> int:
-        self.settimeout(self._link.budget.seconds())
-        return self._link.budget.spend(self._timed(super().recv_into, *args))
+        return self._adapter.budget.spend(self._timed(super().recv_into, *args))
 
-    def _timed(self, call: Any, *args: Any) -> Any:
+    def _timed(self, call: Callable[..., Any], *args: Any) -> Any:
+        budget = self._adapter.budget
+        self.settimeout(budget.seconds())
         try:
             return call(*args)
         except TimeoutError:
-            self._link.budget.late = True
+            budget.late = True
             raise
 
 
 class _UnixClient(OpaClient):  # type: ignore[misc, valid-type]  # the package has no type information
-    def __init__(self, path: str) -> None:
-        self.link = _Link(path)
-        super().__init__(retries=0)
+    """One connection to OPA: no proxy, no redirect, no second attempt."""
 
-    def _init_session(self) -> requests.Session:
-        session = requests.Session()
+    def __init__(self, path: str) -> None:
+        super().__init__(retries=0)
+        self.adapter = _UnixAdapter(path)
+        session: requests.Session = self._session
         session.trust_env = False
         session.max_redirects = 0
         session.hooks["response"].append(_demand_utf8)
-        session.mount("http://", _UnixAdapter(self.link))
-        return session
+        session.mount(self.root_url, self.adapter)
 
 
 def _demand_utf8(response: requests.Response, **_: Any) -> None:
@@ -209,30 +186,45 @@ def _demand_utf8(response: requests.Response, **_: Any) -> None:
 
 
 class _UnixAdapter(HTTPAdapter):
-    def __init__(self, link: _Link) -> None:
-        super().__init__()
-        self._pool = _UnixPool(link)
+    """Sends the requests of one client through one unix socket; `budget` is what the current call may use."""
 
-    def get_connection_with_tls_context(self, *_: Any, **__: Any) -> Any:
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.budget = _Budget(0, 0)
+        self._path = path
+        self._socket: _Socket | None = None
+        self._pool = _Pool("localhost", maxsize=1, connect=self._connect)
+
+    def get_connection_with_tls_context(self, *_: Any, **__: Any) -> HTTPConnectionPool:
         return self._pool
 
     def close(self) -> None:
         self._pool.close()
 
+    def cut(self) -> None:
+        """Close the connection, so that OPA stops; uses no lock, because an interrupt may have left it locked."""
+        if self._socket is not None and (number := self._socket.detach()) >= 0:
+            os.close(number)  # an unfinished answer, referenced by the interrupt, would keep it open
 
-class _UnixPool(HTTPConnectionPool):
-    def __init__(self, link: _Link) -> None:
-        super().__init__("localhost", maxsize=1)
-        self._link = link
+    def _connect(self) -> _Socket:
+        made = _Socket(self)
+        try:
+            made.connect(self._path)
+        except BaseException:
+            made.close()
+            raise
+        self._socket = made
+        return made
 
-    def _new_conn(self) -> HTTPConnection:
-        return _UnixConnection(self._link)
 
-
-class _UnixConnection(HTTPConnection):
-    def __init__(self, link: _Link) -> None:
-        super().__init__("localhost")
-        self._link = link
+class _Connection(HTTPConnection):
+    def __init__(self, *args: Any, connect: Callable[[], _Socket], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._connect = connect
 
     def _new_conn(self) -> socket.socket:
-        return self._link.connect()
+        return self._connect()
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import DecideError
+from engine.opa.reply import DOCTOR
 
 _ENVIRONMENT = {"GOGC": "400"}
 """Short runs: a third less CPU for some memory. Nothing is taken from our own environment."""
-_DOCTOR = "run `engine doctor` to see what this machine lacks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Finished:
     stderr: bytes
 
     def json(self) -> Any:
-        """The JSON of standard output, or of standard error where errors go. None when it is none."""
+        """The JSON of standard output, or of standard error for errors. None if it is not JSON."""
         for stream in (self.stdout, self.stderr):
             try:
                 return json.loads(stream)
@@ -44,8 +44,8 @@ class Finished:
 class OpaCommand:
     """Runs subcommands of one OPA binary.
 
-    Raises DecideError when OPA cannot be started, takes longer than `seconds`, or writes more than
-    `output_bytes`. What OPA refuses is no error here: it stands in what `Finished` holds.
+    Raises DecideError if OPA cannot be started, runs longer than `seconds`, or writes more than
+    `output_bytes`. A refusal by OPA is not an error here: it is in `Finished`.
     """
 
     binary: Path
@@ -65,7 +65,7 @@ class OpaCommand:
             )
         except OSError as error:
             reason = (error.strerror or "failed").lower()
-            raise DecideError(f"cannot run OPA: {reason}", remedy=_DOCTOR, code="engine.opa_binary") from error
+            raise DecideError(f"cannot run OPA: {reason}", remedy=DOCTOR, code="engine.opa_binary") from error
         with process:
             try:
                 stdout, stderr = self._read(process)
@@ -100,11 +100,11 @@ class OpaCommand:
         """Every built-in function of this OPA with its declaration."""
         found = self.run("capabilities", "--current").json()
         if not isinstance(found, dict) or not isinstance(found.get("builtins"), list):
-            raise DecideError("OPA does not tell its built-in functions", remedy=_DOCTOR, code="engine.opa_binary")
+            raise DecideError("OPA did not list its built-in functions", remedy=DOCTOR, code="engine.opa_binary")
         return found
 
     def test(self, folder: Path, capabilities: Path, *, coverage: bool = False) -> Finished:
-        """Run the tests of a policy bundle folder; with `coverage`, tell the lines reached instead."""
+        """Run the tests of a policy bundle folder; with `coverage`, return the lines reached instead."""
         options = ("--format", "json", "--fail-on-empty", "--timeout", "30s", "--capabilities", str(capabilities))
         return self.run("test", "--bundle", *options, *(("--coverage",) if coverage else ()), ".", cwd=folder)
 
@@ -119,13 +119,13 @@ class OpaCommand:
             while selector.get_map():
                 ready = selector.select(max(deadline - time.monotonic(), 0))
                 if not ready:
-                    raise DecideError(f"OPA took longer than {self.seconds:g} seconds", remedy=_DOCTOR)
+                    raise DecideError(f"OPA took longer than {self.seconds:g} seconds", remedy=DOCTOR)
                 for key, _ in ready:
                     data = os.read(key.fd, 1 << 16)
                     if not data:
                         selector.unregister(key.fd)
                     streams[key.fd] += data
                     if sum(map(len, streams.values())) > self.output_bytes:
-                        raise DecideError(f"OPA wrote more than {self.output_bytes} bytes", remedy=_DOCTOR)
+                        raise DecideError(f"OPA wrote more than {self.output_bytes} bytes", remedy=DOCTOR)
         stdout, stderr = streams.values()
         return bytes(stdout), bytes(stderr)

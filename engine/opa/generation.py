@@ -1,4 +1,4 @@
-"""One OPA process and the policy that it serves: what a request takes once and keeps until its answer."""
+"""One OPA process and the policy that it serves; a request leases it until its answer."""
 
 from __future__ import annotations
 
@@ -7,47 +7,17 @@ import os
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from engine.errors import DecideError
-from engine.model import Revisions
-from engine.opa.reply import DOCTOR, Reply, forked, unavailable
+from engine.opa.reply import Reply, forked, unavailable
 from engine.opa.server import Server
 
 if TYPE_CHECKING:
     from engine.opa.async_client import AsyncClient
 
 
-class ServedArchive(Protocol):
-    """An archive that OPA can be given."""
-
-    @property
-    def path(self) -> Path:
-        """Where it is."""
-        ...
-
-
-class ServedPolicy(Protocol):
-    """A policy that OPA can serve: two archives and the revisions that it must then tell."""
-
-    @property
-    def rules(self) -> ServedArchive:
-        """The archive of rules."""
-        ...
-
-    @property
-    def values(self) -> ServedArchive:
-        """The archive of values."""
-        ...
-
-    @property
-    def revisions(self) -> Revisions:
-        """What OPA must say it answers from."""
-        ...
-
-
-PolicyT = TypeVar("PolicyT", bound=ServedPolicy)
+PolicyT = TypeVar("PolicyT")
 
 
 class Generation(Generic[PolicyT]):
@@ -59,7 +29,7 @@ class Generation(Generic[PolicyT]):
     def __init__(self, policy: PolicyT, server: Server, connections: int, queue: int) -> None:
         self.policy = policy
         self.server = server
-        self.holders = 0  # requests that took it and have not given it back; the supervisor counts them
+        self.holders = 0  # number of leases, counted by the supervisor
         self.answers = 0  # so far, roughly: that it grows shows that OPA works
         self.promoted = False  # it was made the current one
         self._connections = connections
@@ -77,13 +47,11 @@ class Generation(Generic[PolicyT]):
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs and may be asked."""
+        """Whether the process runs and accepts queries."""
         return self.server.alive and not self._closed
 
     def ask(self, rule: str, document: dict[str, Any]) -> Reply:
         """The value of `data.admission.<rule>`, from exactly the revisions of this policy. Raises DecideError."""
-        if not self.alive:
-            raise _down()
         reply = self.server.ask(rule, document)
         self.answers += 1
         return reply
@@ -106,7 +74,7 @@ class Generation(Generic[PolicyT]):
             await asyncio.sleep(0)  # the loop closes sockets in its next round
 
     def close(self) -> None:
-        """Fail whatever is still under way and end OPA. Blocks while OPA stops, 2 seconds at most."""
+        """Fail all running queries and end OPA. Blocks while OPA stops, at most 2 seconds."""
         with self._lock:
             if self._closed:
                 return
@@ -132,4 +100,7 @@ class Generation(Generic[PolicyT]):
 
 
 def _down() -> DecideError:
-    return unavailable("OPA is not running", DOCTOR)
+    return unavailable(
+        "OPA is not running",
+        "try again in a few seconds: OPA is being restarted; if it does not start, run `engine doctor`",
+    )

@@ -1,9 +1,9 @@
-"""Policy archives in memory: packed in one way only, read within bounds, named by the digest of their content.
+"""Policy archives in memory: one canonical packing, size limits, named by the digest of their content.
 
-What is read is packed again and compared, so nothing may hide in an archive: no link or device, no
-name that is there twice or leaves it, no header of another kind, no byte after the end. The
-revision is computed from the content whenever an archive is taken from a disk; what a manifest
-states is compared with it, never believed.
+An archive that is read is repacked and compared, so nothing can hide in it: no link or device, no
+duplicate name or path outside of it, no other header, no byte after the end. The
+revision is computed from the content whenever an archive is read from disk; the manifest's
+statement is compared with it, never trusted.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.canonical import canonical, digest, parse
+from engine.documents.canonical import canonical, digest, parse
+from engine.documents.files import printable
 from engine.errors import GatherError, Location
-from engine.files import shown
 
 MANIFEST, SIGNATURES = ".manifest", ".signatures.json"
 PACKED_BYTES = 16 << 20
@@ -24,7 +24,7 @@ PACKED_BYTES = 16 << 20
 UNPACKED_BYTES = 64 << 20
 """The largest archive unpacked; the values of one document may have 32 MiB."""
 
-_AGAIN = "get it again from whoever built it: only archives of `engine policy build` are read"
+_AGAIN = "get it again from its builder: only archives of `engine policy build` are read"
 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
@@ -39,19 +39,19 @@ def unpacked(data: bytes, name: str) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     try:
         for header in _headers(tar):
-            title = shown(header.name)
+            title = printable(header.name)
             if header.type != tarfile.REGTYPE or header.sparse is not None:
-                raise _refused(name, f"the member `{title}` is a link, a folder, a device or of another odd kind")
+                raise _refused(name, f"the member `{title}` is not a regular file")
             if "\\" in header.name or not {"", ".", ".."}.isdisjoint(header.name.split("/")):
-                raise _refused(name, f"the member `{title}` has a name that leaves the archive")
+                raise _refused(name, f"the member `{title}` has a path outside the archive")
             if header.name in files:
-                raise _refused(name, f"the member `{title}` is there twice")
+                raise _refused(name, f"the member `{title}` occurs twice")
             files[header.name] = tar[header.offset_data : header.offset_data + header.size]
         same = _tar(files) == tar
     except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
-        raise _refused(name, "it is no tar archive, or is damaged") from error
+        raise _refused(name, "it is not a tar archive, or is damaged") from error
     if not same:
-        raise _refused(name, "it is packed in another way than the engine packs, or is damaged")
+        raise _refused(name, "it was not packed by this engine, or is damaged")
     return files
 
 
@@ -63,14 +63,14 @@ def sealed(files: Mapping[str, bytes], stated: Mapping[str, Any]) -> tuple[bytes
 
 
 def revision(files: Mapping[str, bytes], name: str) -> str:
-    """The digest of what an archive holds, signatures aside. Raises GatherError unless its manifest states it."""
+    """The digest of an archive's content without signatures. Raises GatherError unless its manifest states it."""
     content = {one: data for one, data in files.items() if one not in {MANIFEST, SIGNATURES}}
     try:
         stated = parse(files.get(MANIFEST, b""))
         stated.pop("revision")
         manifest, found = sealed(content, stated)
     except (ValueError, AttributeError, KeyError, TypeError) as error:
-        raise _refused(name, "its manifest is no manifest of ours") from error
+        raise _refused(name, "its manifest is not from this engine") from error
     if manifest != files[MANIFEST]:
         raise _refused(name, "its revision is not the digest of its content")
     return found
@@ -85,9 +85,9 @@ def _inflated(data: bytes, name: str) -> bytes:
     if len(tar) > UNPACKED_BYTES:
         raise _refused(name, f"it unpacks to more than {UNPACKED_BYTES} bytes")
     if not inflate.eof:
-        raise _refused(name, "it is cut off: it ends in the middle")
+        raise _refused(name, "it is truncated")
     if inflate.unused_data:
-        raise _refused(name, "it holds more data after its end")
+        raise _refused(name, "it has more data after its end")
     return tar
 
 

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from engine.canonical import parse
+from engine.documents.canonical import parse
 from engine.errors import DecideError, Location
 from engine.model import Revisions
 
 RULES, VALUES = "rules.tar.gz", "values.tar.gz"
-"""The archives as OPA is given them, and the names under which it tells their revisions."""
+"""The archives for OPA, and the names under which it reports their revisions."""
 
 _ERROR = re.compile(r"[a-z_]{1,60}")
 _FILE = re.compile(r"[a-z0-9_]{1,100}(/[a-z0-9_]{1,100}){0,8}\.rego")
@@ -21,7 +21,7 @@ DOCTOR = "run `engine doctor` to see what this machine lacks"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What OPA answered: the value of the rule, absent when undefined, and the revisions it holds."""
+    """OPA's answer: the value of the rule, absent if undefined, and the revisions that it serves."""
 
     body: dict[str, Any]
 
@@ -40,18 +40,18 @@ class Reply:
         provenance = self.body.get("provenance")
         if not isinstance(provenance, dict) or provenance.get("bundles") != bundles:
             raise DecideError(
-                "OPA answers from another policy than the one expected", remedy=DOCTOR, code="policy_stale"
+                "OPA answered from another policy than the expected one", remedy=DOCTOR, code="policy_stale"
             )
         return self
 
 
 def bundles(revisions: Revisions) -> dict[str, Any]:
-    """The bundles of an OPA that serves exactly these revisions, as its provenance tells them."""
+    """The bundles of an OPA that serves exactly these revisions, as its provenance reports them."""
     return {RULES: {"revision": revisions.rules}, VALUES: {"revision": revisions.values}}
 
 
 def decode(text: bytes) -> Reply:
-    """A reply from the body of a response. Raises DecideError when it is no JSON object."""
+    """A reply from the body of a response. Raises DecideError when it is not a JSON object."""
     try:
         body = parse(text)
     except (ValueError, RecursionError) as error:
@@ -67,7 +67,7 @@ def accept(body: Any) -> Reply:
 
 
 def unavailable(message: str, remedy: str = _RETRY) -> DecideError:
-    """OPA is down, late, or does not talk HTTP: a deny that says nothing about the request."""
+    """OPA is down, late, or does not speak HTTP: a deny that is not about the request."""
     return DecideError(message, remedy=remedy, code="policy_unavailable")
 
 
@@ -79,20 +79,20 @@ def late() -> DecideError:
 def forked() -> DecideError:
     """A fork shares the connection: it could read the answer to another request."""
     return unavailable(
-        "this engine was opened in another process", "open an engine of its own in each process, after the fork"
+        "this engine was opened in another process", "open a separate engine in each process, after the fork"
     )
 
 
 def malformed(what: str) -> DecideError:
-    """An answer that is none."""
+    """An invalid answer."""
     return DecideError(f"OPA's answer {what}", remedy=_RETRY, code="engine.answer_malformed")
 
 
 def failed(body: bytes = b"") -> DecideError:
-    """OPA answered with another status than 200; `body` is what it said.
+    """OPA answered with another status than 200; `body` is its answer.
 
-    Where a rule failed, `where` is its file in the archive of rules and the line. Nothing else of what
-    OPA says is taken but the error's code: its message may hold a part of the input.
+    If a rule failed, `where` is its file in the archive of rules and the line. Nothing else of what
+    OPA reports is used but the error's code: its message may contain a part of the input.
     """
     match _failure(body):
         case {"code": str(code), "location": {"file": str(file), "row": int(row)}} if (
@@ -100,7 +100,7 @@ def failed(body: bytes = b"") -> DecideError:
         ):
             return DecideError(
                 f"OPA could not evaluate a rule: {code}",
-                remedy="have the rule corrected; until then each such request is denied",
+                remedy="correct the rule; until then, such requests are denied",
                 where=Location(file, row),
                 code="engine.opa_error",
             )
@@ -108,7 +108,7 @@ def failed(body: bytes = b"") -> DecideError:
 
 
 def _failure(body: bytes) -> Any:
-    """The first error of an answer that tells of errors."""
+    """The first error of an answer that lists errors."""
     try:
         match parse(body):
             case {"errors": [first, *_]}:
@@ -119,7 +119,7 @@ def _failure(body: bytes) -> Any:
 
 
 def unwritable() -> DecideError:
-    """An input that has no JSON form; whoever makes inputs made a mistake."""
+    """An input that has no JSON form: a fault of ours."""
     return DecideError(
         "the input cannot be written as JSON", remedy="report this with the request", code="engine.internal"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
@@ -27,19 +28,21 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import DecideError, GatherError
 from engine.model import Revisions
 from engine.opa.binary import Binary
-from engine.opa.packed import revision, unpacked
+from engine.opa.packed import pack, revision, unpacked
 from engine.opa.reply import DOCTOR, RULES, VALUES, Reply, bundles, unavailable
 from engine.settings import OpaLimits
 
 if TYPE_CHECKING:
     from engine.opa.client import Client
 
-_SOCKET, _KEY, _LOG = "opa.sock", "verification.pem", "opa.log"
+_SOCKET, _KEY, _LOG, _WHOLE = "opa.sock", "verification.pem", "opa.log", "whole.tar.gz"
 _SIGNATURE = ("signature", "verification key", "digest mismatch", "PEM block")
 """Words of OPA's complaints about archives that are not signed, or not by this key, or changed since."""
 _STOP_SECONDS = 2.0
+_OF_POINT = re.compile(r"admission/(?:compiled|limits|requirements)/([a-z_]+)")
+_REFERENCE = re.compile(rb"\badmission[^a-z]+(?:requirements|limits)[^a-z]+([a-z_]+)")
 LONGEST_BASE = 80
-"""Bytes of the folder that holds the private folders: a socket path has 107, 21 are added below it."""
+"""Maximum length of the parent of the private folders: a socket path has 107 bytes, and 21 are added."""
 _LAUNCH = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)
@@ -49,41 +52,79 @@ opa = int(sys.argv[2])
 os.set_inheritable(opa, False)
 os.execve(opa, sys.argv[3:], {"GOGC": "400"})
 """
-"""Ask for SIGKILL on the parent's death, make sure it has not died already, become OPA: the open file that was
+"""Request SIGKILL on the parent's death, check that it has not died already, and become OPA: the open file that was
 verified.
-GOGC=400 is worth half again the throughput for 50 MB of memory."""
+GOGC=400 raises the throughput by half, at the cost of 50 MB of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The files that one OPA is given: two archives and, where they have to be signed, the key (PEM, ES256)."""
+    """The files for one OPA: two archives with their revisions, and the key (PEM, ES256) of signed ones.
+
+    With `points`, OPA loads only the rules of these decision points, in a third of the time; at any other
+    point it then has no decision. OPA verifies signatures itself, so archives with a key stay whole.
+    """
 
     rules: Path
     values: Path
+    revisions: Revisions
     verification_key: Path | None = None
+    points: frozenset[str] | None = None
 
     def copy(self, folder: Path) -> Served:
-        """The same files in this folder, under the names by which OPA tells their revisions."""
-        shutil.copyfile(self.rules, folder / RULES)
+        """The same files in this folder, for OPA under the names by which it reports their revisions. Raises OSError.
+
+        The whole rules stay beside those that are loaded: their revision is proven, and another OPA starts from them.
+        """
+        whole = self.rules.read_bytes()  # once: what is loaded is a part of exactly what is proven
+        if self.points is None or self.verification_key is not None:
+            rules = folder / RULES
+        else:
+            rules = folder / _WHOLE
+            (folder / RULES).write_bytes(_rules_of(whole, self.points))
+        rules.write_bytes(whole)
         shutil.copyfile(self.values, folder / VALUES)
         if self.verification_key is not None:
             shutil.copyfile(self.verification_key, folder / _KEY)
-        return Served(folder / RULES, folder / VALUES, None if self.verification_key is None else folder / _KEY)
+        key = None if self.verification_key is None else folder / _KEY
+        return Served(rules, folder / VALUES, self.revisions, key, self.points)
+
+
+def _rules_of(archive: bytes, points: frozenset[str]) -> bytes:
+    """The archive without the rules of other points, unless those are referred to.
+
+    What is no archive stays as it is, and so do all rules where a reference does not name its point.
+    """
+    try:
+        files = unpacked(archive, RULES)
+    except GatherError:
+        return archive
+    known = {_point(name) for name in files}
+    wanted, kept = {"common", *points}, dict[str, bytes]()
+    while fresh := {name: data for name, data in files.items() if name not in kept and _point(name) in {None, *wanted}}:
+        kept |= fresh
+        wanted |= {found.decode() for data in fresh.values() for found in _REFERENCE.findall(data)}
+    return pack(kept) if wanted - {"common", *points} <= known else archive
+
+
+def _point(name: str) -> str | None:
+    """The decision point of a file of rules; None of what belongs to no point."""
+    found = _OF_POINT.match(name)
+    return None if found is None else found[1]
 
 
 class Server:
     """One running OPA with one pair of archives. Use `Server.start`, then `ready`, `ask`, `close`."""
 
-    def __init__(self, folder: Path, lock: int, served: Served, revisions: Revisions, limits: OpaLimits) -> None:
+    def __init__(self, folder: Path, lock: int, served: Served, limits: OpaLimits) -> None:
         self.folder = folder
         self.served = served
-        self.revisions = revisions
         self.limits = limits
         self.alive = False
         self._closed = False
         self._refused: DecideError | None = None
         self._lock = lock
-        self._bundles = bundles(revisions)
+        self._bundles = bundles(served.revisions)
         self._owner = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
         self._started = threading.Event()
@@ -94,29 +135,26 @@ class Server:
     def start(
         cls,
         binary: Binary,
-        rules: Path,
-        values: Path,
-        revisions: Revisions,
+        served: Served,
         limits: OpaLimits,
-        verification_key: Path | None = None,
         on_exit: Callable[[], None] = lambda: None,
     ) -> Server:
         """Verify the binary, start OPA and return at once; `ready` waits. Raises DecideError.
 
-        With a key OPA takes only archives that are signed with it (ES256). `on_exit` is called from
-        another thread as soon as the process has ended, whoever ended it.
+        With a key, OPA accepts only archives that are signed with it (ES256). `on_exit` is called from
+        another thread as soon as the process has ended, for whatever reason.
         """
         try:
             folder, lock = _fresh_folder()
             try:
-                served = Served(rules, values, verification_key).copy(folder)
+                copied = served.copy(folder)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(lock)
                 raise
         except OSError as error:
             raise unavailable(f"cannot make a private folder for OPA: {error.strerror}", DOCTOR) from error
-        server = cls(folder, lock, served, revisions, limits)
+        server = cls(folder, lock, copied, limits)
         try:
             threading.Thread(target=server._live, args=(binary, on_exit), name="opa", daemon=True).start()
             server._started.wait()
@@ -143,7 +181,7 @@ class Server:
 
     def ready(self) -> None:
         """Wait until OPA answers with exactly our revisions. Raises DecideError."""
-        from engine.opa.client import Client  # takes as long as OPA takes to start
+        from engine.opa.client import Client  # as long as OPA needs to start
 
         deadline = time.monotonic() + self.limits.start_seconds
         served = self._revisions()
@@ -153,7 +191,7 @@ class Server:
             if time.monotonic() > deadline:
                 raise unavailable("OPA was not ready in time", DOCTOR)
             time.sleep(0.005)
-        if served != self.revisions:
+        if served != self.served.revisions:
             message = "what OPA was given is not the policy that was built: the digest of its content is another"
             remedy = "find out who can write to the policy cache, then build the policy again"
             raise DecideError(message, remedy=remedy, code="policy_stale")
@@ -172,13 +210,13 @@ class Server:
         return reply.demand(self._bundles)
 
     def probe(self, seconds: float) -> None:
-        """See within so many seconds, on a connection of its own, that OPA answers. Raises DecideError."""
+        """Check on a new connection, within this many seconds, that OPA answers. Raises DecideError."""
         if self._prober is None or self._closed:
             raise unavailable("OPA is not running", DOCTOR)
         self.demand(self._prober.ask("decision", {"point": ""}, seconds))
 
     def resident_bytes(self) -> int:
-        """Physical memory that OPA takes; 0 when it is gone."""
+        """Resident memory of OPA in bytes; 0 if it has ended."""
         try:
             pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
         except (OSError, IndexError):
@@ -228,7 +266,7 @@ class Server:
                     start_new_session=True,
                 )
             self.alive = True
-            if self._closed:  # whoever started it was interrupted
+            if self._closed:  # its starter was interrupted
                 self._process.kill()
         except OSError:
             return
@@ -242,7 +280,7 @@ class Server:
         on_exit()
 
     def _revisions(self) -> Revisions | None:
-        """The revisions of what OPA was given, computed from its content while OPA starts; None of no such archives."""
+        """The revisions of OPA's archives, computed from their content while OPA starts; None without archives."""
         try:
             rules, values = (
                 revision(unpacked(path.read_bytes(), path.name), path.name)
@@ -261,7 +299,7 @@ class Server:
             return True
 
     def _complaint(self) -> str:
-        """Why OPA ended, as far as it said so."""
+        """Why OPA ended, from its last output."""
         text = ""
         with suppress(OSError):
             text = " ".join((self.folder / _LOG).read_bytes()[-400:].decode("utf-8", "replace").split())
@@ -276,13 +314,13 @@ def base_folder() -> Path:
 
 
 def private(folder: Path) -> bool:
-    """Whether it is a folder, no link, of this user and of nobody else."""
+    """Whether it is a folder, no link, of this user alone."""
     found = folder.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
 def _fresh_folder() -> tuple[Path, int]:
-    """A new private folder and its lock, held while its engine lives; sweeps the folders of dead ones."""
+    """A new private folder with a lock for the engine's lifetime; removes the folders of dead engines."""
     base = base_folder()
     base.mkdir(mode=0o700, exist_ok=True)
     if not private(base):

@@ -1,12 +1,12 @@
-"""Keep one OPA answering: start it again when it dies, hangs or grows, and change its policy without a gap.
+"""Keeps one OPA answering: restarts it if it dies, hangs or grows, and replaces its policy without downtime.
 
     start ─> current ──dies──> back-off ──> another process, same archives
                 │ hangs ──> killed ─┘
                 │ grows ──> second process, same archives ─┐
                 └ activate ─> second process, its policy ──┴─> checked ─> switched ─> the old one drained
 
-Threads only: one watches, one a process keeps it alive (server.py), one replaces. A request takes a
-generation, asks it, gives it back; so no switch takes an answer away from it.
+Uses threads: one watches, one per process keeps it alive (server.py), one replaces. A request leases a
+generation, queries it and releases it, so that a switch interrupts no query.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Generic
 
 from engine.errors import DecideError, EngineError
@@ -24,8 +24,75 @@ from engine.opa.binary import Binary
 from engine.opa.generation import Generation, PolicyT
 from engine.opa.reply import DOCTOR, unavailable
 from engine.opa.server import Served, Server
-from engine.opa.watch import SupervisionLimits, Watch
 from engine.settings import OpaLimits
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisionLimits:
+    """When OPA is started again or replaced: seconds, bytes and counts."""
+
+    restart_first_seconds: float = 0.05  # delay before a restart; shorter than a start
+    restart_longest_seconds: float = 5.0  # each start that does not last doubles the wait up to this
+    steady_seconds: float = 10.0  # a process that lasted this long ended the trouble: the wait begins anew
+    look_seconds: float = 1.0  # between two looks at its answers and its memory
+    probe_seconds: float = 1.0  # for a decision of a fraction of a millisecond, on a loaded machine
+    probe_failures: int = 3  # in a row, with no other answer between, before it is killed
+    memory_bytes: int = 1 << 30  # resident; the largest inputs use half, ordinary load 120 MB
+    replace_pause_seconds: float = 60.0  # between two replacements: one that grows at once would never end
+    drain_seconds: float = 65.0  # for running requests at a switch; the longest answer may take 60
+    connections: int = 4  # calls in flight of one event loop; more only wait inside OPA, and slow the slowest
+    queue: int = 1024  # calls of one event loop that wait for a connection: about a second of work
+
+
+class HealthHistory:
+    """What one look at OPA needs to know of the looks before."""
+
+    def __init__(self, limits: SupervisionLimits) -> None:
+        self._limits = limits
+        self._seen: Generation[Any] | None = None
+        self._answers = 0
+        self._misses = 0
+        self._dead: Generation[Any] | None = None
+        self._wait = limits.restart_first_seconds
+        self._replaced = float("-inf")
+
+    def hangs(self, generation: Generation[Any]) -> bool:
+        """Whether OPA has not answered for too long; sends its own query if no caller got an answer."""
+        if generation is not self._seen or generation.answers != self._answers:
+            self._seen, self._answers, self._misses = generation, generation.answers, 0
+            return False
+        try:
+            generation.server.probe(self._limits.probe_seconds)
+        except DecideError:
+            self._misses += 1
+        else:
+            self._misses = 0
+        return self._misses > 0 and self._misses % self._limits.probe_failures == 0  # what was killed dies soon
+
+    def grows(self, generation: Generation[Any]) -> bool:
+        """Whether it exceeds its memory limit and a replacement is due."""
+        now = time.monotonic()
+        if now - self._replaced < self._limits.replace_pause_seconds:
+            return False
+        if generation.server.resident_bytes() <= self._limits.memory_bytes:
+            return False
+        self._replaced = now
+        return True
+
+    def new_death(self, generation: Generation[Any]) -> bool:
+        """Whether this death was not seen before; a long life before it ends an earlier trouble."""
+        if generation is self._dead:
+            return False
+        self._dead = generation
+        if time.monotonic() - generation.since >= self._limits.steady_seconds:
+            self._wait = self._limits.restart_first_seconds
+        return True
+
+    def wait_seconds(self) -> float:
+        """How long to wait before the next start; twice as long each time."""
+        wait = self._wait
+        self._wait = min(wait * 2, self._limits.restart_longest_seconds)
+        return wait
 
 
 class Supervisor(Generic[PolicyT]):
@@ -43,62 +110,48 @@ class Supervisor(Generic[PolicyT]):
     def __init__(
         self,
         binary: Binary,
+        policy: PolicyT,
+        served: Callable[[PolicyT], Served],
         limits: OpaLimits,
         on_event: Callable[[str, dict[str, Any]], None],
-        supervision: SupervisionLimits,
-        verification_key: Path | None,
+        supervision: SupervisionLimits | None = None,
     ) -> None:
+        """Start OPA, wait until it answers with exactly the revisions of the policy, and watch it. Raises DecideError.
+
+        `served` returns the files of a policy, now and at every activation.
+        """
         self.restarts = 0
         self._binary = binary
         self._limits = limits
         self._on_event = on_event
-        self._supervision = supervision
-        self._key = verification_key
+        self._supervision = supervision or SupervisionLimits()
+        self._served = served
         self._owner = os.getpid()
         self._changed = threading.Condition()
         self._activating = threading.Lock()
         self._closing = False
         self._candidates: set[Server] = set()  # started and not yet current
-        self._current: Generation[PolicyT]
         self._replacing: threading.Thread | None = None
         self._watching = threading.Thread(target=self._watch, name="opa-supervisor", daemon=True)
-
-    @classmethod
-    def start(
-        cls,
-        binary: Binary,
-        policy: PolicyT,
-        limits: OpaLimits,
-        on_event: Callable[[str, dict[str, Any]], None],
-        *,
-        supervision: SupervisionLimits | None = None,
-        verification_key: Path | None = None,
-    ) -> Supervisor[PolicyT]:
-        """Start OPA, wait until it answers with exactly the revisions of the policy, and watch it. Raises DecideError.
-
-        With a key, now and at every activation, archives that are not signed with it (ES256) are refused.
-        """
-        made = cls(binary, limits, on_event, supervision or SupervisionLimits(), verification_key)
-        with made._candidate(policy, made._served(policy)) as first:
-            made._current = first
+        with self._candidate(policy, self._served(policy)) as first:
+            self._current = first
             first.promoted = True
         try:
-            made._watching.start()
+            self._watching.start()
         except BaseException as error:
-            made._current.close()
+            self._current.close()
             if isinstance(error, RuntimeError):
                 raise unavailable("OPA cannot be watched: no thread can be started", DOCTOR) from error
             raise
-        return made
 
     @property
     def current(self) -> Generation[PolicyT]:
-        """The generation that new requests take; never blocks. To ask it, `acquire` or `lease` it."""
+        """The generation for new requests; never blocks. `acquire` it before querying it."""
         return self._current
 
     def acquire(self) -> Generation[PolicyT]:
-        """The current generation, kept until `release`: however the policy changes, it goes on answering."""
-        if os.getpid() != self._owner:  # in a fork the lock may be held for ever; asking is refused there
+        """The current generation, leased until `release`: it keeps answering even if the policy changes."""
+        if os.getpid() != self._owner:  # in a fork the lock may never be released; queries are refused there
             return self._current
         with self._changed:
             self._current.holders += 1
@@ -113,22 +166,13 @@ class Supervisor(Generic[PolicyT]):
             if generation.holders == 0 and generation is not self._current:
                 self._changed.notify_all()
 
-    @contextmanager
-    def lease(self) -> Iterator[Generation[PolicyT]]:
-        """`acquire` and `release` around a block."""
-        generation = self.acquire()
-        try:
-            yield generation
-        finally:
-            self.release(generation)
-
     def activate(self, policy: PolicyT, check: Callable[[Generation[PolicyT]], None]) -> None:
         """Serve another policy: all or nothing, one activation at a time. Blocks until the old OPA is drained.
 
-        `check` may ask the new OPA and raise. Whatever fails, the old one keeps answering: DecideError
-        when the new one does not answer with exactly its revisions, else what `check` raised.
+        `check` may query the new OPA and raise. On any failure, the old one keeps answering: DecideError
+        if the new one does not answer with exactly its revisions, else the error of `check`.
         """
-        revisions = policy.revisions.model_dump()
+        revisions = self._served(policy).revisions.model_dump()
         with self._activating:
             try:
                 with self._candidate(policy, self._served(policy)) as fresh:
@@ -160,22 +204,11 @@ class Supervisor(Generic[PolicyT]):
         with self._activating:  # an activation under way fails, as no switch is made any more
             self._current.close()
 
-    def _served(self, policy: PolicyT) -> Served:
-        return Served(policy.rules.path, policy.values.path, self._key)
-
     @contextmanager
     def _candidate(self, policy: PolicyT, served: Served) -> Iterator[Generation[PolicyT]]:
         """Another OPA that answers with exactly the revisions of the policy; closed unless it was switched to."""
         began = time.monotonic()
-        server = Server.start(
-            self._binary,
-            served.rules,
-            served.values,
-            policy.revisions,
-            self._limits,
-            served.verification_key,
-            self._wake,
-        )
+        server = Server.start(self._binary, served, self._limits, self._wake)
         fresh = Generation(policy, server, self._supervision.connections, self._supervision.queue)
         try:
             self._add(server)
@@ -215,7 +248,7 @@ class Supervisor(Generic[PolicyT]):
             old.close()
 
     def _watch(self) -> None:
-        watch = Watch(self._supervision)
+        watch = HealthHistory(self._supervision)
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closing or not self._current.alive, self._supervision.look_seconds)
@@ -232,10 +265,10 @@ class Supervisor(Generic[PolicyT]):
                     thread = threading.Thread(target=self._replace, args=(generation,), name="opa-replace", daemon=True)
                     thread.start()
                     self._replacing = thread
-            except Exception as error:  # noqa: BLE001 - whatever fails, it is tried again at the next look
+            except Exception as error:  # noqa: BLE001 - after any failure, it is tried again at the next check
                 self._tell("opa_restart_failed", code=_code(error))
 
-    def _restart(self, dead: Generation[PolicyT], watch: Watch) -> None:
+    def _restart(self, dead: Generation[PolicyT], watch: HealthHistory) -> None:
         if watch.new_death(dead):
             self._tell("opa_exited", pid=dead.pid, seconds=round(time.monotonic() - dead.since, 3))
         with self._changed:
@@ -265,7 +298,7 @@ class Supervisor(Generic[PolicyT]):
             self._changed.notify_all()
 
     def _tell(self, name: str, **fields: Any) -> None:
-        with suppress(Exception):  # supervision outlives whoever looks on
+        with suppress(Exception):  # supervision outlives its observer
             self._on_event(name, fields)
 
 

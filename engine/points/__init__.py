@@ -1,6 +1,6 @@
-"""Decision points: what each asks for, what OPA sees, what its permitted work may do.
+"""Decision points: the request, the facts for OPA, and the limits of the permitted work.
 
-One file a point. A point judges nothing: `gather` computes facts and leaves out what is absent.
+One file per point. A point decides nothing: `gather` computes facts and leaves out what is absent.
 """
 
 from __future__ import annotations
@@ -10,45 +10,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from engine.documents.files import Stated
 from engine.errors import Location
-from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Pace, Probe, Revisions
-from engine.secret_forms import UNKNOWN_FORMS, SecretForms
+from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Pace, Revisions, SandboxFacts
+from engine.policy_bundle.lookups import Lookups
 from engine.settings import ReadLimits
-from engine.state.store import ApprovalRow, Store
+from engine.state.rows import ApprovalRow
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
     from engine.record.source_events import SourceEvent
-
-
-class Input(Model):
-    """What OPA sees: the point, the engine's clock in seconds since 1970 UTC, then the facts.
-
-    A fact that is absent is left out, never null: `null < 5` is true in Rego.
-    """
-
-    point: str
-    now: int
+    from engine.state.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What a harness can do. `source` says whether it was asked (`probed`) or only assumed (`static`)."""
+    """What a harness can do. `source`: the harness was probed (`probed`) or its abilities are assumed (`static`)."""
 
     capabilities: Mapping[str, bool]
     source: Literal["probed", "static"]
 
 
 @dataclass(frozen=True, slots=True)
-class SandboxFacts:
-    """What the sandboxes of this machine were shown to hold, and when and on what each was tried."""
-
-    boundaries: tuple[Boundary, ...] = ()
-    probes: tuple[Probe, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class World:
+class GatherContext:
     """What gather may ask besides the request: the clock, the machine, the limits of reading."""
 
     clock: Callable[[], int]
@@ -59,25 +43,15 @@ class World:
     gate: Gate = field(default_factory=Gate)
     """What guards the listener of this engine."""
     capabilities: Callable[[str], Probed | None] = lambda _: None
-    """What the harness of this name can do; None where nobody asked it."""
-    argument_types: Callable[[str], Mapping[str, str]] = lambda _: {}
-    """The declared types of the arguments of the tool of this name, in the policy being served."""
+    """What the harness of this name can do; None if it was not probed."""
+    lookups: Lookups = field(default_factory=Lookups)
+    """What the engine looks up in the values being served."""
     addresses: Callable[[str], tuple[str, ...] | None] = lambda _: None
-    """All addresses of a host, looked up once; None where that failed or took too long."""
+    """All addresses of a host, looked up once; None if the lookup failed or was too slow."""
     sandbox_facts: Callable[[str, int | None], SandboxFacts] = lambda *_: SandboxFacts()
-    """What this backend was shown to hold, tried at most so many seconds ago; None leaves that to the engine."""
+    """The probe result of this backend, at most this many seconds old; None uses the engine's default."""
     backend_of: Callable[[str | None, str | None], str | None] = lambda *_: None
     """The backend of a profile, else of the profile for a language, in the policy being served."""
-    probe_seconds: int = 0
-    """How old a result may be by the policy being served."""
-    kind_without_origin: str | None = None
-    """The kind of a source record that states no origin, in the policy being served."""
-    output_fields: Callable[[str], tuple[str, ...]] = lambda _: ()
-    """The fields of the output contract of this name, in their order, in the policy being served."""
-    carried_fields: Callable[[str], tuple[str, ...]] = lambda _: ()
-    """The fields of a request that answers under the contract of this name repeat, in their order."""
-    forms: SecretForms = UNKNOWN_FORMS
-    """The forms of secrets that the policy being served states."""
     approval: Callable[[str], ApprovalRow | None] = lambda _: None
     """The request for approval of this id, as the state has it. Blocks. Raises StateError."""
     policy_in_force: Callable[[], bool] = lambda: True
@@ -88,20 +62,24 @@ class World:
     """The only folder below which requests may name paths; None where the caller is this process."""
 
     def sandbox(self, profile: str | None, language: str | None = None) -> SandboxFacts:
-        """What the sandbox of this profile was shown to hold. Trying it takes seconds, once."""
+        """The probe result of this profile's sandbox. The first probe takes seconds."""
         backend = self.backend_of(profile, language)
-        return SandboxFacts() if backend is None else self.sandbox_facts(backend, self.probe_seconds)
+        return SandboxFacts() if backend is None else self.sandbox_facts(backend, self.lookups.probe_seconds)
 
 
 STATE_FACTS = ("attempts", "checks", "children", "prefixes")
 """Lists of an input that come from the engine's state and, like approvals, are not under its digest."""
 
 
+FactsFromState = Mapping[str, list[dict[str, Any]]]
+"""Any of `STATE_FACTS`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """A point's input, and where a person finds the things its findings speak about."""
+    """A point's input, and the locations of the subjects of its findings."""
 
-    input: Input
+    input: Model
     title: str
     places: dict[str | None, Location] = field(default_factory=dict)
     """Where a person finds each subject of a finding; under None, the request as a whole."""
@@ -109,10 +87,14 @@ class Gathered:
     """The things that are decided about one by one, such as every record."""
     opened: Any = None
     """What work needs again and OPA does not, such as an open source bundle; closed by the flow."""
-    state: Callable[[Store, Caller, int], Mapping[str, list[dict[str, Any]]]] | None = None
-    """Facts from the engine's own state, given the caller and the clock: any of `STATE_FACTS`."""
+    state: Callable[[Store, Caller], FactsFromState] | None = None
+    """Reads facts from the engine's own state for the caller."""
     quotas: Mapping[str, str] = field(default_factory=dict)
     """What else is counted for this request: the name of a quota, and whom it is counted for."""
+    stated: Callable[[str | None, str], Stated | None] = lambda *_: None
+    """Finds the field of the request that a fact of a subject, by its dotted path, was read from."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What is wrong with a subject, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +103,24 @@ class Point:
 
     name: str
     request: type[Model]
-    input: type[Input]
+    input: type[Model]
     limits: type[Limits]
-    gather: Callable[[Any, World], Gathered]
+    gather: Callable[[Any, GatherContext], Gathered]
     pace: Pace | None = None
-    """How long gather takes where it reads files or asks others, so that an event loop must not wait for it."""
+    """The pace of gather if it reads files or uses the network, so that an event loop must not wait for it."""
     secret: bool = False
-    """Whether requests hold secrets that no pattern knows, so that no log may have them (D29)."""
+    """Whether requests contain secrets that no pattern knows, so that no log may contain them (D29)."""
     act: bool = False
     """Whether a decision is enforced only together with the act that it permits."""
     events: Callable[[Gathered, Decision, Catalogue], tuple[SourceEvent, ...]] | None = None
     """The narrow view of a decision for data governance, where the point has one."""
+
+    def document(self, gathered: Gathered, now: int) -> dict[str, Any]:
+        """What OPA sees: the point, the engine's clock in seconds since 1970 UTC, then the facts.
+
+        A fact that is absent is left out, never null: `null < 5` is true in Rego.
+        """
+        return {"point": self.name, "now": now, **gathered.input.model_dump(mode="json", exclude_none=True)}
 
     @property
     def input_schema(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Point `administration`: a person's act on what the engine keeps: approvals, tokens, approved prefixes.
+"""Point `administration`: administrative acts on approvals, tokens and approved prefixes.
 
 The row of an approval and the caller are facts of the engine. An act is recorded before it takes effect.
 """
@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from engine.model import Limits, Model, Pace
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 from engine.points.registry import POINTS
-from engine.state.store import MOST_WORDS
+from engine.state.rows import MOST_WORDS
 
 Act = Literal["grant_approval", "refuse_approval", "issue_token", "revoke_token", "approve_prefix", "revoke_prefix"]
 
@@ -24,7 +24,7 @@ Seconds = Annotated[int, Field(ge=1, le=2**40)]
 
 def _line(text: str) -> str:
     if not (text.strip() and text.isprintable()):
-        raise ValueError("not one line of text")
+        raise ValueError("not a single line of text")
     return text
 
 
@@ -78,7 +78,7 @@ class UnknownPoint(Model):
     id: str
 
 
-class AdministrationInput(Input):
+class AdministrationInput(Model):
     """What OPA sees. `approval` is absent where the state has none of this id."""
 
     act: str
@@ -91,16 +91,16 @@ class AdministrationInput(Input):
 
 
 class AdministrationLimits(Limits):
-    """The one act that may be done, and for how many seconds what it gives out holds; 0 for nothing given out."""
+    """The one act that may be performed, and the lifetime in seconds of what it issues; 0 if it issues nothing."""
 
     act: Act
     id: str
     seconds: int
 
 
-def gather(request: AdministrationRequest, world: World) -> Gathered:
+def gather(request: AdministrationRequest, context: GatherContext) -> Gathered:
     """Look the approval up, and see which points of a token exist; everything else is in the request."""
-    row = world.approval(request.id) if request.act in {"grant_approval", "refuse_approval"} else None
+    row = context.approval(request.id) if request.act in {"grant_approval", "refuse_approval"} else None
     approval = None
     if row is not None:
         approval = Requested(
@@ -113,8 +113,6 @@ def gather(request: AdministrationRequest, world: World) -> Gathered:
         )
     named = () if request.scope is None else (*request.scope.points, *request.scope.approves)
     facts = AdministrationInput(
-        point="administration",
-        now=world.clock(),
         act=request.act,
         id=request.id,
         reason=request.reason,

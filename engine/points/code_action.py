@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from engine.facts.code_actions import ActionFacts, HintFacts, action_facts, hint_facts
+from engine.facts.code.actions import ActionFacts, HintFacts, action_facts, hint_facts
 from engine.model import Limits, Model, Sha256
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 
 Milliseconds = Annotated[int, Field(ge=0)]
 
@@ -25,7 +25,7 @@ class CodeActionRequest(Model):
     elapsed_ms: Milliseconds
 
 
-class CodeActionInput(Input):
+class CodeActionInput(Model):
     """What OPA sees: no code and no payload, but their sizes and digests."""
 
     action: ActionFacts
@@ -52,13 +52,11 @@ class CodeActionLimits(Limits):
     allowed_languages_execution: tuple[str, ...]
 
 
-def gather(request: CodeActionRequest, world: World) -> Gathered:
-    """Look at the action and the hints; their content stays behind."""
+def gather(request: CodeActionRequest, _: GatherContext) -> Gathered:
+    """Compute facts of the action and the hints, without their content."""
     facts = action_facts(request.action)
     return Gathered(
         CodeActionInput(
-            point="code_action",
-            now=world.clock(),
             action=facts,
             hints=hint_facts(request.policy_hints),
             elapsed_ms=request.elapsed_ms,

@@ -1,6 +1,6 @@
 """Point `code_execution`: whether a code action may run, in which sandbox, and within what limits.
 
-The last check before anything runs. It holds whoever asks only here to what the points before it refuse: the
+The last check before anything runs. It repeats the checks of the earlier points for callers that skip them: the
 contract of the action, its hints, the scan of its text. Attempts come from the engine's state, boundaries from the
 engine's own probe. Neither code nor payload gets into the input. Rows C04 to C09, C14, C17, C18, C44, C63, C75,
 C78, A84, A86, A87.
@@ -8,39 +8,40 @@ C78, A84, A86, A87.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from engine.facts.code_actions import ActionFacts, HintFacts, action_facts, hint_facts
-from engine.facts.code_scan import scan
-from engine.facts.code_scan_items import ScanFacts
-from engine.facts.sandboxes import Amount, Needs, ProfileName, SandboxedLimits, Stated, Tighten, amounts, stated
-from engine.model import Boundary, Caller, Model, Pace, Probe, Sha256
-from engine.points import Gathered, Input, Point, World
-from engine.state.store import Store
+from engine.facts.code.actions import ActionFacts, action_facts, hint_facts
+from engine.facts.code.boundaries import Amount, Needs, ProfileName, SandboxedLimits, Stated, Tighten, amounts, stated
+from engine.facts.code.scan import scan
+from engine.facts.code.scan_items import ScanFacts
+from engine.model import Boundary, Caller, Pace, Probe, Sha256
+from engine.points import FactsFromState, GatherContext, Gathered, Point
+from engine.points.code_action import CodeActionInput, CodeActionRequest
+
+if TYPE_CHECKING:
+    from engine.state.store import Store
 
 Role = Literal["solution", "verifier"]
 Task = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,200}$")]
 AttemptId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
-"""What PYTHONHASHSEED takes."""
+"""Values of PYTHONHASHSEED."""
 
 EARLIER = 128
 """Attempts that are looked at, the newest first: more than policy can admit."""
 
 
-class CodeExecutionRequest(Model):
-    """Ask to run an action, `elapsed_ms` after its run began.
+class CodeExecutionRequest(CodeActionRequest):
+    """A request to run an action, `elapsed_ms` after its run began.
 
-    `attempt` is this try in the engine's state, where the caller has begun one; only earlier ones count against
-    it. `artifacts` asks for the files that the program leaves in its artifact folder.
+    `attempt` is this attempt in the engine's state, if the caller has begun one; only earlier ones count against
+    it. `artifacts` requests the files that the program leaves in its artifact folder.
     """
 
-    action: Any = None
-    policy_hints: Any = None
-    elapsed_ms: Annotated[int, Field(ge=0)]
     role: Role
     profile: ProfileName | None = None
     seed: Seed = 0
@@ -50,12 +51,9 @@ class CodeExecutionRequest(Model):
     tighten: Tighten | None = None
 
 
-class CodeExecutionInput(Input):
+class CodeExecutionInput(CodeActionInput):
     """What OPA sees; `attempts` come from the engine's state. Code in no language that is text has no scan."""
 
-    action: ActionFacts
-    hints: HintFacts
-    elapsed_ms: int
     scan: ScanFacts | None = None
     role: Role
     profile: Stated
@@ -87,14 +85,12 @@ class CodeExecutionLimits(SandboxedLimits):
         return self
 
 
-def gather(request: CodeExecutionRequest, world: World) -> Gathered:
+def gather(request: CodeExecutionRequest, context: GatherContext) -> Gathered:
     """Scan the code, and try the sandboxes that the policy names unless that was done before."""
     facts = action_facts(request.action)
-    found = world.sandbox(request.profile, facts.language.value)
+    found = context.sandbox(request.profile, facts.language.value)
     return Gathered(
         CodeExecutionInput(
-            point="code_execution",
-            now=world.clock(),
             action=facts,
             hints=hint_facts(request.policy_hints),
             elapsed_ms=request.elapsed_ms,
@@ -110,7 +106,7 @@ def gather(request: CodeExecutionRequest, world: World) -> Gathered:
             probes=found.probes,
         ),
         f"code execution, {facts.code.chars} characters",
-        state=None if request.task is None else _attempts(request.task, request.attempt),
+        state=None if request.task is None else partial(_attempts, request.task, request.attempt),
     )
 
 
@@ -120,14 +116,10 @@ def _scan(action: Any, facts: ActionFacts) -> ScanFacts | None:
     return scan(facts.language.value, action["code"])
 
 
-def _attempts(task: str, attempt: str | None) -> Callable[[Store, Caller, int], Mapping[str, list[dict[str, Any]]]]:
-    """Looks up what the caller has tried for this task before."""
-
-    def ask(store: Store, caller: Caller, _: int) -> Mapping[str, list[dict[str, Any]]]:
-        rows = store.attempts(caller.principal or "", task, attempt, EARLIER)
-        return {"attempts": [{"id": row.id, "code_sha256": row.code_sha256, "state": row.state} for row in rows]}
-
-    return ask
+def _attempts(task: str, attempt: str | None, store: Store, caller: Caller) -> FactsFromState:
+    """What the caller has tried for this task before."""
+    rows = store.attempts(caller.principal or "", task, attempt, EARLIER)
+    return {"attempts": [{"id": row.id, "code_sha256": row.code_sha256, "state": row.state} for row in rows]}
 
 
 POINT = Point(

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from engine.facts.code_answers import CarriedLimit, ResultLimit
-from engine.facts.code_outputs import CarriedFacts, OutputFacts, carried_facts, output_facts
+from engine.facts.code.answers import EchoedLimit, ResultLimit
+from engine.facts.code.outputs import EchoedFacts, OutputFacts, echoed_facts, output_facts
 from engine.model import Limits, Model, Sha256, Text
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Size = Annotated[int, Field(ge=0)]
@@ -22,7 +22,7 @@ ExitCode = Annotated[int, Field(ge=0, le=255)]
 
 
 class Run(Model):
-    """How a run ended, in the words of the sandbox. Bytes are those that it saw, beyond what it kept too."""
+    """How a run ended, as reported by the sandbox. Bytes are counted as received, including those that were cut."""
 
     status: Word
     exit_code: ExitCode | None = None
@@ -41,9 +41,9 @@ class LeftFile(Model):
 
 
 class CodeOutputRequest(Model):
-    """Ask whether output may be used: the contract, the request it answers, how the run ended, standard output.
+    """A request to use output: the contract, the request that it answers, how the run ended, and standard output.
 
-    `artifacts` are the files that the program left: which of them may be kept is decided too.
+    `artifacts` are the files that the program left; the decision also states which of them may be kept.
     """
 
     contract: Word
@@ -78,37 +78,35 @@ class FileFacts(Model):
     secret: bool
 
 
-class CodeOutputInput(Input):
+class CodeOutputInput(Model):
     """What OPA sees: how the run ended, and what the output is; none of its text."""
 
     contract: str
     run: RunFacts
     output: OutputFacts
-    carried: tuple[CarriedFacts, ...]
+    echoed: tuple[EchoedFacts, ...]
     artifacts: tuple[FileFacts, ...]
 
 
 class CodeOutputLimits(Limits):
-    """What may be said: the result in the order of the contract, what is carried of the request, the sentence.
+    """What an answer may contain: the result in the order of the contract, the echoed fields, the sentence.
 
-    `artifacts` are the files that may be kept, by their SHA-256; of no other file a byte is kept.
+    `artifacts` are the files that may be kept, by SHA-256; no other file is kept.
     """
 
     contract: str
     result: tuple[ResultLimit, ...]
-    carried: tuple[CarriedLimit, ...]
+    echoed: tuple[EchoedLimit, ...]
     answer: str
     artifacts: tuple[Sha256, ...]
 
 
-def gather(request: CodeOutputRequest, world: World) -> Gathered:
+def gather(request: CodeOutputRequest, context: GatherContext) -> Gathered:
     """Read the output strictly, under the names of its contract."""
     run = request.run
-    output = output_facts(request.stdout, world.output_fields(request.contract))
+    output = output_facts(request.stdout, context.lookups.output_fields.get(request.contract, ()))
     return Gathered(
         CodeOutputInput(
-            point="code_output",
-            now=world.clock(),
             contract=request.contract,
             run=RunFacts(
                 status=run.status,
@@ -118,7 +116,7 @@ def gather(request: CodeOutputRequest, world: World) -> Gathered:
                 exits=_exits(run),
             ),
             output=output,
-            carried=carried_facts(request.request, world.carried_fields(request.contract)),
+            echoed=echoed_facts(request.request, context.lookups.echoed_fields.get(request.contract, ())),
             artifacts=_files(request.artifacts),
         ),
         f"output of a program, {output.bytes} bytes: {run.status}",
@@ -131,7 +129,7 @@ def _exits(run: Run) -> tuple[ExitFacts, ...]:
 
 
 def _files(files: tuple[LeftFile, ...]) -> tuple[FileFacts, ...]:
-    """Each content once; one that is stated twice holds a secret where either says so."""
+    """Each content once; if it is stated twice, it contains a secret if either states so."""
     secret = {file.sha256 for file in files if file.secret}
     found = {file.sha256: FileFacts(id=file.sha256, bytes=file.bytes, secret=file.sha256 in secret) for file in files}
     return tuple(found.values())

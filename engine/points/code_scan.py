@@ -1,8 +1,8 @@
-"""Point `code_scan`: what the text of generated code holds that it may not hold, each thing by its name.
+"""Point `code_scan`: which forbidden constructs generated code contains, each by name.
 
 The scan explains and pre-filters. It is never the only gate: what code computes while it runs is in no
-text, and the sandbox is what keeps it in. It looks at generated code alone, never at the engine's own
-(C29). The code is no part of the input. Rows A79 to A83, C19 to C29, C54, C71, H03, H17.
+text, and the sandbox is what contains it. Only generated code is scanned, never the engine's own
+(C29). The code is not part of the input. Rows A79 to A83, C19 to C29, C54, C71, H03, H17.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.facts.code_scan import scan
-from engine.facts.code_scan_items import ScanFacts
-from engine.files import shown
+from engine.documents.files import printable
+from engine.facts.code.scan import scan
+from engine.facts.code.scan_items import ScanFacts
 from engine.model import Limits, Model, Pace, Sha256, Text
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 
 
 class CodeScanRequest(Model):
@@ -26,7 +26,7 @@ class CodeScanRequest(Model):
     code: Annotated[Text, Field(min_length=1)]
 
 
-class CodeScanInput(Input):
+class CodeScanInput(Model):
     """What OPA sees: the digest of the code in UTF-8, and what was found in it."""
 
     code_sha256: Sha256
@@ -41,13 +41,13 @@ class CodeScanLimits(Limits):
     complete: Literal[True]
 
 
-def gather(request: CodeScanRequest, world: World) -> Gathered:
-    """Scan the code; whatever it is, there are facts."""
+def gather(request: CodeScanRequest, _: GatherContext) -> Gathered:
+    """Scan the code; any text results in facts."""
     data = request.code.encode("utf-8", "surrogatepass")
     found = scan(request.language, request.code)
     return Gathered(
-        CodeScanInput(point="code_scan", now=world.clock(), code_sha256=hashlib.sha256(data).hexdigest(), scan=found),
-        f"code in `{shown(request.language, 40)}`: {'all of it read' if found.parsed else found.problem}",
+        CodeScanInput(code_sha256=hashlib.sha256(data).hexdigest(), scan=found),
+        f"code in `{printable(request.language, 40)}`: {'all of it read' if found.parsed else found.problem}",
     )
 
 

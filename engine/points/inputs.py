@@ -13,15 +13,15 @@ from engine.model import Caller, Model
 
 
 class Counted(Model):
-    """A budget or quota: how much of it was used, and what this request takes."""
+    """A budget or quota: the used amount, and the amount of this request."""
 
     id: str
     used: int
     amount: int
 
 
-class Asked(Model):
-    """What an approval has to be for: this input, under this policy."""
+class ApprovalScope(Model):
+    """What an approval must apply to: this input, under this policy."""
 
     input_digest: str
     rules: str | None
@@ -29,10 +29,10 @@ class Asked(Model):
 
 
 class GivenApproval(Model):
-    """The approval that a request brings, as the state has it; times in seconds since 1970 UTC."""
+    """The approval named in a request, from the state; times in seconds since 1970 UTC."""
 
     id: str
-    asked: Asked
+    expected: ApprovalScope
     state: str | None
     input_digest: str | None
     rules: str | None
@@ -46,7 +46,7 @@ class GivenApproval(Model):
 
 
 class EarlierAttempt(Model):
-    """A try at the same task."""
+    """An earlier attempt at the same task."""
 
     id: str
     code_sha256: str
@@ -54,7 +54,7 @@ class EarlierAttempt(Model):
 
 
 class MadeCheck(Model):
-    """The newest check of its name that was made of an artifact; `at` in seconds since 1970 UTC."""
+    """The newest check of this name of an artifact; `at` in seconds since 1970 UTC."""
 
     id: str
     passed: bool
@@ -73,7 +73,7 @@ class KnownChild(Model):
 
 
 class ApprovedPrefix(Model):
-    """The beginning of a command that a person approved; `expires_at` in seconds since 1970 UTC."""
+    """A command prefix that a person approved; `expires_at` in seconds since 1970 UTC."""
 
     id: str
     tool: str
@@ -86,6 +86,8 @@ class ApprovedPrefix(Model):
 
 
 _ADDED: dict[str, Any] = {
+    "point": (str, ...),
+    "now": (int, ...),
     "caller": (Caller, ...),
     "budgets": (tuple[Counted, ...], ...),
     "quotas": (tuple[Counted, ...], ...),

@@ -1,7 +1,7 @@
 """Point `license`: whether content under a licence label may be used for a purpose and an export.
 
-The question a crawler or curator asks before anything is bundled. The policy is the same as for
-the records of a source bundle: the decision taken for exactly this content, and the table.
+The question of a crawler or curator before anything is bundled. The policy is the same as for
+the records of a source bundle: the decision on exactly this content, and the table.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.facts.licenses import license_facts
-from engine.facts.source_bundle import Timestamp, seconds
+from engine.facts.archives.source_bundle import Timestamp, seconds
 from engine.model import Limits, Line, Model, Sha256
-from engine.points import Gathered, Input, Point, World
-from engine.points.source import ExportLicense, License, LicenseDecision
+from engine.points import GatherContext, Gathered, Point
+from engine.points.source import AdmittedExport, ExportLicense, License, LicenseDecision, export_of, license_of
 
 Label = Annotated[str, Field(max_length=65_536)]
 """A licence as declared: an SPDX expression, which may list every licence of a distribution."""
@@ -44,7 +43,7 @@ class ContentDigest(Model):
     sha256: Sha256
 
 
-class LicenseInput(Input):
+class LicenseInput(Model):
     """What OPA sees of the request."""
 
     purpose: str
@@ -54,43 +53,28 @@ class LicenseInput(Input):
     content: ContentDigest
 
 
-class ExportLimit(Model):
-    """Whether the result may be given to others."""
-
-    allowed: bool
-
-
 class LicenseLimits(Limits):
     """What the content may be used for."""
 
     purpose: str
-    export: ExportLimit
+    export: AdmittedExport
 
 
-def gather(request: LicenseRequest, world: World) -> Gathered:
-    """Parse the label and the export licence into alternatives."""
-    exported = request.export_license is not None
+def gather(request: LicenseRequest, context: GatherContext) -> Gathered:
+    """Parse the label and the export license into alternatives."""
+    aliases = context.lookups.license_aliases
     decisions = tuple(
         LicenseDecision(sha256=item.sha256, decision=item.decision, decided_at=seconds(item.decided_at))
         for item in request.decisions
     )
     return Gathered(
         LicenseInput(
-            point="license",
-            now=world.clock(),
             purpose=request.purpose,
-            exported=exported,
-            export_license=ExportLicense(alternatives=license_facts(request.export_license or "").alternatives)
-            if exported
-            else None,
-            license=License(
-                stated=bool(request.license.strip()),
-                alternatives=license_facts(request.license).alternatives,
-                decisions=decisions,
-            ),
+            license=license_of(request.license, decisions, aliases),
             content=ContentDigest(sha256=request.sha256),
+            **export_of(request.export_license, aliases),
         ),
-        f"licence for purpose {request.purpose[:40]}",
+        f"license for purpose {request.purpose[:40]}",
     )
 
 

@@ -7,18 +7,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from engine.canonical import digest
-from engine.facts.mcp_names import collisions, confusables, local_name, one_reading
-from engine.facts.mcp_request import MOST_DEFINITIONS, ListedServer, McpRequest
-from engine.facts.origins import origin_facts
-from engine.facts.tool_definitions import Definition, UnreadableDefinitionError, listing_of
-from engine.model import Digest, Limits, Model
-from engine.points import Gathered, Input, Point, World
+from pydantic import AliasChoices, Field
+
+from engine.documents.canonical import digest
+from engine.facts.net.urls import origin_facts
+from engine.facts.run_request import MOST_SERVERS, McpServer, Wire
+from engine.facts.tools.definitions import Definition, Hints, UnreadableDefinitionError, listing_of
+from engine.facts.tools.mcp_names import collisions, confusables, local_name, unambiguous
+from engine.model import Digest, Limits, Model, Object
+from engine.points import GatherContext, Gathered, Point
 
 _PLAIN = re.compile(r"[!-~]{1,128}")
 _SECRET = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+MOST_DEFINITIONS = 1_000
+"""Tools of one server that are looked at; what lists more is refused."""
+
+
+class ListedServer(McpServer):
+    """An MCP server, and what it lists: the result of `tools/list`, or a list of definitions."""
+
+    definitions: Object | Annotated[list[Any], Field(max_length=10_000)] | None = None
+
+
+class McpRequest(Wire):
+    """A request about MCP servers: when a run is planned, when they are delivered, or when their tools are listed."""
+
+    phase: Literal["plan", "delivery", "list"]
+    servers: Annotated[tuple[ListedServer, ...], Field(max_length=MOST_SERVERS)] = Field(
+        validation_alias=AliasChoices("servers", "mcp_servers", "mcpServers")
+    )
 
 
 class UrlFacts(Model):
@@ -32,7 +52,7 @@ class UrlFacts(Model):
 class ServerFacts(Model):
     """A server. `starts_process`: it names a command. `deliverable`: there is a command or an address to deliver.
 
-    `one_reading`: no local name with its id can be read as one of another server. `confusable`: another server
+    `unambiguous`: no local name with its id can be read as one of another server. `confusable`: another server
     of the request has the same id, or one that looks like it. `listing`: what came of its definitions.
     """
 
@@ -43,17 +63,9 @@ class ServerFacts(Model):
     url_stated: bool
     url: UrlFacts | None = None
     secrets: tuple[str, ...]
-    one_reading: bool
+    unambiguous: bool
     confusable: bool
     listing: Literal["none", "whole", "part", "unreadable"]
-
-
-class HintFacts(Model):
-    """What the server says of its tool; what it does not say is the worst case."""
-
-    read_only: bool
-    destructive: bool
-    open_world: bool
 
 
 class ToolFacts(Model):
@@ -63,12 +75,12 @@ class ToolFacts(Model):
     server: str
     remote: str | None = None
     definition: Digest
-    hints: HintFacts
+    hints: Hints
     collides: bool
     confusable: bool
 
 
-class McpInput(Input):
+class McpInput(Model):
     """What OPA sees of the servers and of the tools that they list."""
 
     phase: Literal["plan", "delivery", "list"]
@@ -76,7 +88,7 @@ class McpInput(Input):
     tools: tuple[ToolFacts, ...]
 
 
-class ServerLimit(Model):
+class McpServerLimit(Model):
     """A server that may be delivered, at exactly this address, with exactly these secrets as headers."""
 
     name: str
@@ -89,19 +101,17 @@ class McpLimits(Limits):
     """What may be delivered, what is left out because there is nothing to deliver, and which tools were admitted."""
 
     phase: Literal["plan", "delivery", "list"]
-    servers: tuple[ServerLimit, ...]
+    servers: tuple[McpServerLimit, ...]
     skipped: tuple[str, ...]
     tools: tuple[str, ...]
 
 
-def gather(request: McpRequest, world: World) -> Gathered:
+def gather(request: McpRequest, _: GatherContext) -> Gathered:
     """Read addresses and definitions, and compare names with one another."""
     listed = [_listed(server) for server in request.servers]
     names = [server.name for server in request.servers]
     twins = [one or other for one, other in zip(collisions(names), confusables(names), strict=True)]
     made = McpInput(
-        point="mcp",
-        now=world.clock(),
         phase=request.phase,
         servers=tuple(
             _server(server, listing, twin)
@@ -138,7 +148,7 @@ def _server(server: ListedServer, listing: Literal["none", "whole", "part", "unr
         secrets=tuple(
             name if _SECRET.fullmatch(name) else f"#{index}" for index, name in enumerate(sorted(server.env))
         ),
-        one_reading=one_reading(server.name),
+        unambiguous=unambiguous(server.name),
         confusable=twin,
         listing=listing,
     )
@@ -153,17 +163,12 @@ def _tools(found: Sequence[tuple[str, Definition]]) -> tuple[ToolFacts, ...]:
             server=server,
             remote=one.name if _PLAIN.fullmatch(one.name) else None,
             definition=one.digest(),
-            hints=_hints(one),
+            hints=one.hints(),
             collides=collides,
             confusable=alike,
         )
         for (server, one), name, collides, alike in zip(found, local, collisions(local), looks, strict=True)
     )
-
-
-def _hints(one: Definition) -> HintFacts:
-    said = one.hints()
-    return HintFacts(read_only=said.read_only, destructive=said.destructive, open_world=said.open_world)
 
 
 POINT = Point("mcp", McpRequest, McpInput, McpLimits, gather, secret=True)

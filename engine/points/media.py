@@ -1,7 +1,7 @@
-"""Point `media`: whether a piece of media may be put before a model, and from where it may be fetched.
+"""Point `media`: whether a piece of media may be passed to a model, and from where it may be fetched.
 
-Content that is brought is measured here. Of an address the host, the port and what the host's name leads to are
-facts; path and query may hold secrets and are only under its digest.
+Content in the request is measured here. For a URL, the host, the port and the addresses of the host are
+facts; path and query may contain secrets, and only the digest covers them.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from engine.canonical import digest
-from engine.facts.host_addresses import host_addresses
+from engine.documents.canonical import digest
 from engine.facts.media import Content, base64_content, file_content
-from engine.facts.urls import url_facts
+from engine.facts.net.addresses import HostAddress, host_addresses
+from engine.facts.net.urls import url_facts
 from engine.model import Digest, Limits, Model, Pace, Text
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):")
 
 _MEDIA_TYPE = re.compile(r"[a-z0-9]+/[a-z0-9][a-z0-9.+-]*")
-"""A media type without parameters; any other text is none, and is not shown."""
+"""A media type without parameters; any other text is not a media type, and is not shown."""
 
 _FIELDS = {"url": "url", "base64": "data", "file": "path"}
 """The field that has the media, by source type."""
 
 
 class MediaRequest(Model):
-    """Ask about one piece of media: by its address (`url`), as base64 text (`data`), or as a file (`path`).
+    """One piece of media: by its URL (`url`), as base64 text (`data`), or as a file (`path`).
 
-    `bytes` is the size that whoever gave the address declares, if anyone did; content that is brought is measured.
+    `bytes` is the declared size of media by URL, if known; content in the request is measured.
     """
 
     kind: Annotated[str, Field(min_length=1, max_length=64)]
@@ -46,7 +46,7 @@ class MediaRequest(Model):
     def _one_source(self) -> Self:
         given = {name for name in _FIELDS.values() if getattr(self, name) is not None}
         if given != {_FIELDS[self.source_type]} or (self.bytes is not None and self.source_type != "url"):
-            raise ValueError("give exactly what belongs to the source type")
+            raise ValueError("send exactly the fields of the source type")
         return self
 
 
@@ -68,10 +68,10 @@ class UrlFacts(Model):
 
 
 class MediaFacts(Model):
-    """The media. `readable`, `digest` and `types` are those of content that was brought, `url` of an address.
+    """The media. `readable`, `digest` and `types` describe content in the request, `url` a URL.
 
-    `types` are the media types that the content has by its bytes; `text/*` stands for every text. `inside` and
-    `names` are those of a file: whether it is below the folder that the engine serves, and its hard links.
+    `types` are the media types detected from the bytes; `text/*` means any text. `inside` and
+    `names` describe a file: whether it is below the folder that the engine serves, and its number of hard links.
     """
 
     kind: str
@@ -86,21 +86,11 @@ class MediaFacts(Model):
     url: UrlFacts | None = None
 
 
-class AddressFacts(Model):
-    """An address of the host; `text` only when it is written in its own way and without a scope id."""
-
-    id: str
-    family: Literal["ipv4", "ipv6", "unknown"]
-    isatap: bool
-    scoped: bool
-    text: str | None = None
-
-
-class MediaInput(Input):
+class MediaInput(Model):
     """What OPA sees; `addresses` are all of the host's, and none where it was not looked up, or not found in time."""
 
     media: MediaFacts
-    addresses: tuple[AddressFacts, ...]
+    addresses: tuple[HostAddress, ...]
 
 
 class Destination(Model):
@@ -121,32 +111,33 @@ class MediaLimits(Limits):
     destinations: tuple[Destination, ...]
 
 
-def gather(request: MediaRequest, world: World) -> Gathered:
+def gather(request: MediaRequest, context: GatherContext) -> Gathered:
     """Measure the content, or read the address and look its host up. Raises GatherError."""
-    addresses: tuple[AddressFacts, ...] = ()
+    addresses: tuple[HostAddress, ...] = ()
+    source: dict[str, Any]
     if request.url is not None:
         url = _url(request.url)
-        addresses = _addresses(url, world)
-        facts = _facts(request, SizeFacts(stated=request.bytes is not None, bytes=request.bytes), url=url)
+        answers = None if url.host is None else context.addresses(url.host)
+        addresses = host_addresses(answers or ())
+        source, size = {"url": url}, request.bytes
     else:
-        content = _content(request, world)
-        size = SizeFacts(stated=True, bytes=content.bytes)
-        measured = asdict(content)
-        del measured["bytes"]
-        facts = _facts(request, size, **measured)
-    gathered = MediaInput(point="media", now=world.clock(), media=facts, addresses=addresses)
+        source = asdict(_content(request, context))
+        size = source.pop("bytes")
+    stated = request.media_type
+    facts = MediaFacts(
+        kind=request.kind,
+        source=request.source_type,
+        media_type=stated if stated is not None and _MEDIA_TYPE.fullmatch(stated) else None,
+        size=SizeFacts(stated=request.url is None or size is not None, bytes=size),
+        **source,
+    )
+    gathered = MediaInput(media=facts, addresses=addresses)
     return Gathered(gathered, f"media by {request.source_type}")
 
 
-def _facts(request: MediaRequest, size: SizeFacts, **source: Any) -> MediaFacts:
-    stated = request.media_type
-    media_type = stated if stated is not None and _MEDIA_TYPE.fullmatch(stated) else None
-    return MediaFacts(kind=request.kind, source=request.source_type, media_type=media_type, size=size, **source)
-
-
-def _content(request: MediaRequest, world: World) -> Content:
+def _content(request: MediaRequest, context: GatherContext) -> Content:
     if request.path is not None:
-        return file_content(request.path, world.root, world.read)
+        return file_content(request.path, context.root, context.read)
     return base64_content(request.data or "")
 
 
@@ -159,11 +150,6 @@ def _url(text: str) -> UrlFacts:
         host=facts.host,
         port=facts.port,
     )
-
-
-def _addresses(url: UrlFacts, world: World) -> tuple[AddressFacts, ...]:
-    answers = None if url.host is None else world.addresses(url.host)
-    return tuple(AddressFacts(**asdict(one)) for one in host_addresses(answers or ()))
 
 
 POINT = Point("media", MediaRequest, MediaInput, MediaLimits, gather, pace=Pace.SLOW)

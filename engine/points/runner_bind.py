@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.facts.addresses import Reach, address_facts
+from engine.facts.net.addresses import Reach, bound_address
 from engine.model import Gate, Limits, Model
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
 """A TCP port; 0 lets the system choose one."""
@@ -26,16 +26,13 @@ class BindRequest(Model):
     published: bool
 
 
-class Listener(Model):
+class Listener(BindRequest):
     """The listener as it would be."""
 
-    host: str
-    port: int
-    published: bool
     reach: Reach
 
 
-class BindInput(Input):
+class BindInput(Model):
     """What OPA sees: the listener, and what guards it."""
 
     listener: Listener
@@ -43,7 +40,7 @@ class BindInput(Input):
 
 
 class BindLimits(Limits):
-    """The one address that may be bound, and whether whoever asks there must show who they are."""
+    """The one address that may be bound, and whether callers must authenticate there."""
 
     host: str
     port: Port
@@ -51,12 +48,11 @@ class BindLimits(Limits):
     authentication: Literal["required", "optional"]
 
 
-def gather(request: BindRequest, world: World) -> Gathered:
+def gather(request: BindRequest, context: GatherContext) -> Gathered:
     """Parse the address; nothing is looked up."""
-    facts = address_facts(request.host)
-    listener = Listener(host=facts.host, port=request.port, published=request.published, reach=facts.reach)
-    gathered = BindInput(point="runner_bind", now=world.clock(), listener=listener, gate=world.gate)
-    return Gathered(gathered, f"listener on {facts.host} port {request.port}")
+    host, reach = bound_address(request.host)
+    listener = Listener(host=host, port=request.port, published=request.published, reach=reach)
+    return Gathered(BindInput(listener=listener, gate=context.gate), f"listener on {host} port {request.port}")
 
 
 POINT = Point("runner_bind", BindRequest, BindInput, BindLimits, gather)

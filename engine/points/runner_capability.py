@@ -1,6 +1,6 @@
-"""Point `runner_capability`: whether a harness can take the tools of a run, or would silently drop them.
+"""Point `runner_capability`: whether a harness supports the tools of a run, or would silently drop them.
 
-What a harness can do is probed by the engine; a request names the harness and its tools and nothing else.
+The engine probes what a harness can do; a request names only the harness and its tools.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from engine.facts.run_request import MOST_TOOLS, Name, Word
 from engine.model import Limits, Model
-from engine.points import Gathered, Input, Point, Probed, World
+from engine.points import GatherContext, Gathered, Point
 
 FLAGS = ("mcpTools", "toolCalls")
 """What a harness must be able to do to get its tools over MCP, in the words of its probe."""
@@ -25,14 +25,14 @@ class CapabilityRequest(Model):
 
 
 class Capability(Model):
-    """One capability; `held` is absent when the probe says nothing of it. `id` tells what would be lost."""
+    """One capability; `supported` is absent when the probe did not report it. `id` names what would be lost."""
 
     id: str
     flag: str
-    held: bool | None = None
+    supported: bool | None = None
 
 
-class CapabilityInput(Input):
+class CapabilityInput(Model):
     """What OPA sees. `source`: whether the capabilities were probed or only assumed; `none` without a probe."""
 
     harness: str
@@ -43,32 +43,28 @@ class CapabilityInput(Input):
 
 
 class CapabilityLimits(Limits):
-    """The tools that the harness may be given, and how it is known that it takes them."""
+    """The tools that the harness may get, and how its support for them is known."""
 
     harness: str
     tools: tuple[str, ...]
     source: Literal["probed", "static", "none"]
 
 
-def gather(request: CapabilityRequest, world: World) -> Gathered:
-    """Ask what the harness can do."""
-    probed, count = world.capabilities(request.harness), len(request.tools)
+def gather(request: CapabilityRequest, context: GatherContext) -> Gathered:
+    """Probe what the harness can do."""
+    probed, count = context.capabilities(request.harness), len(request.tools)
+    tools = f"{count} tool{'' if count == 1 else 's'}"
+    probed_flags = {} if probed is None else probed.capabilities
     gathered = CapabilityInput(
-        point="runner_capability",
-        now=world.clock(),
         harness=request.harness,
         tools=count,
         names=request.tools,
         source="none" if probed is None else probed.source,
-        capabilities=tuple(_capability(flag, probed, count) for flag in FLAGS),
+        capabilities=tuple(
+            Capability(id=f"{flag} ({tools} dropped)", flag=flag, supported=probed_flags.get(flag)) for flag in FLAGS
+        ),
     )
-    return Gathered(gathered, f"{count} tool{'' if count == 1 else 's'} on harness {request.harness}")
-
-
-def _capability(flag: str, probed: Probed | None, count: int) -> Capability:
-    dropped = f"{count} tool{'' if count == 1 else 's'} dropped"
-    held = None if probed is None else probed.capabilities.get(flag)
-    return Capability(id=f"{flag} ({dropped})", flag=flag, held=held)
+    return Gathered(gathered, f"{tools} on harness {request.harness}")
 
 
 POINT = Point("runner_capability", CapabilityRequest, CapabilityInput, CapabilityLimits, gather)

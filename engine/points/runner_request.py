@@ -1,7 +1,7 @@
-"""Point `runner_request`: whether a run may start on an agent runner, and within what it runs.
+"""Point `runner_request`: whether a run may start on an agent runner, and its boundaries.
 
-Two layers, and neither stands in for the other: the boundaries of the sandbox, which only a proof of
-this engine makes real, and the permission of each tool call. No message, secret or command gets into
+Two independent layers: the boundaries of the sandbox, which only a proof of
+this engine establishes, and the permission of each tool call. No message, secret or command gets into
 the input: names, kinds, counts, and one digest of all of it.
 """
 
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from engine.facts.origins import origin_facts
-from engine.facts.run_request import McpServer, Run, RunRequest, Tool, run_of
-from engine.facts.urls import url_facts
+from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
+from engine.facts.run_request import Agent, McpServer, RunRequest, agent_of
 from engine.model import Boundary, Digest, Limits, Model
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 
 
 class UriFacts(Model):
@@ -25,7 +24,7 @@ class UriFacts(Model):
 
 
 class AgentFacts(Model):
-    """Who runs where: legacy keys are moved here, and each optional one says whether it was stated."""
+    """The agent and where it runs, with legacy keys moved here; `…_stated` tells whether an optional key was stated."""
 
     harness: str | None = None
     sandbox_stated: bool
@@ -45,24 +44,15 @@ class PermissionFacts(Model):
 
 
 class ToolFacts(Model):
-    """A custom tool. `code`: it is or brings code to be run, whatever its kind."""
+    """A custom tool. `code`: it is or contains code to run, whatever its kind."""
 
     id: str
     kind: str
     code: bool
 
 
-class UrlFacts(Model):
-    """A URL that is stated; its parts only when it is canonical."""
-
-    canonical: bool
-    scheme: str | None = None
-    host: str | None = None
-    port: int | None = None
-
-
 class ServerFacts(Model):
-    """An MCP server. `starts_process`: it names a command; `secrets` counts what its `env` holds."""
+    """An MCP server. `starts_process`: it names a command; `secrets` is the number of entries in `env`."""
 
     id: str
     transport: str
@@ -71,7 +61,7 @@ class ServerFacts(Model):
     url: UrlFacts | None = None
 
 
-class Carried(Model):
+class Attached(Model):
     """Anything that has to be delivered to the harness: a tool, or an MCP server."""
 
     id: str
@@ -88,14 +78,14 @@ class EndpointFacts(Model):
     origin: str | None = None
 
 
-class RunnerInput(Input):
-    """What OPA sees of a run. `boundaries` are what backends were shown to hold, never what is claimed."""
+class RunnerInput(Model):
+    """The facts of a run for OPA. `boundaries` are those that backends were shown to enforce, never claims."""
 
     agent: AgentFacts
     sandbox_permission: PermissionFacts
     tools: tuple[ToolFacts, ...]
     mcp_servers: tuple[ServerFacts, ...]
-    carried: tuple[Carried, ...]
+    attached: tuple[Attached, ...]
     endpoints: tuple[EndpointFacts, ...]
     messages: int
     content: Digest
@@ -103,7 +93,7 @@ class RunnerInput(Input):
 
 
 class SandboxLimit(Model):
-    """Where the run takes place, within which boundaries."""
+    """Where the run takes place, and its boundaries."""
 
     backend: str
     network: Literal["restricted", "unrestricted"]
@@ -140,31 +130,32 @@ class RunnerLimits(Limits):
     endpoints: tuple[str, ...]
 
     def boundaries(self) -> frozenset[str]:
-        """The boundaries that the backend must be shown to hold."""
+        """The boundaries that the backend must be shown to enforce."""
         return frozenset(self.sandbox.proven)
 
 
-def gather(request: RunRequest, world: World) -> Gathered:
+def gather(request: RunRequest, context: GatherContext) -> Gathered:
     """Bring the request into its one form, and leave all content out of the input."""
-    run = run_of(request)
+    agent, content = agent_of(request)
     gathered = RunnerInput(
-        point="runner_request",
-        now=world.clock(),
-        agent=_agent(run),
-        sandbox_permission=_permission(run),
-        tools=tuple(_tool(tool) for tool in request.tools),
+        agent=_agent(agent),
+        sandbox_permission=_permission(request),
+        tools=tuple(
+            ToolFacts(id=tool.name, kind=tool.kind, code=tool.kind == "code" or "code" in tool.model_fields_set)
+            for tool in request.tools
+        ),
         mcp_servers=tuple(_server(server) for server in request.mcp_servers),
-        carried=tuple(_carried(request)),
+        attached=tuple(_attached(request)),
         endpoints=tuple(_endpoints(request)),
         messages=len(request.messages),
-        content=run.digest,
-        boundaries=world.boundaries(),
+        content=content,
+        boundaries=context.boundaries(),
     )
-    return Gathered(gathered, f"run of {run.agent.harness or 'no harness'}, {len(request.messages)} messages")
+    return Gathered(gathered, f"run of {agent.harness or 'no harness'}, {len(request.messages)} messages")
 
 
-def _agent(run: Run) -> AgentFacts:
-    agent, uri = run.agent, (run.agent.uri or "").strip()
+def _agent(agent: Agent) -> AgentFacts:
+    uri = (agent.uri or "").strip()
     found = origin_facts(uri)
     return AgentFacts(
         harness=agent.harness or None,
@@ -176,9 +167,10 @@ def _agent(run: Run) -> AgentFacts:
     )
 
 
-def _permission(run: Run) -> PermissionFacts:
-    if (permission := run.permission) is None:
+def _permission(request: RunRequest) -> PermissionFacts:
+    if "sandbox_permission" not in request.model_fields_set:
         return PermissionFacts(network="unrestricted", filesystem_stated=False, enforcement="undeclared")
+    permission = request.sandbox_permission
     return PermissionFacts(
         network=permission.network,
         filesystem_stated=bool(permission.filesystem),
@@ -187,19 +179,13 @@ def _permission(run: Run) -> PermissionFacts:
     )
 
 
-def _tool(tool: Tool) -> ToolFacts:
-    return ToolFacts(id=tool.name, kind=tool.kind, code=tool.kind == "code" or "code" in tool.model_fields_set)
-
-
 def _server(server: McpServer) -> ServerFacts:
-    found = url_facts(server.url)
-    url = UrlFacts(canonical=found.canonical, scheme=found.scheme, host=found.host, port=found.port)
     return ServerFacts(
         id=server.name,
         transport=server.transport,
         starts_process=_starts_process(server),
         secrets=len(server.env),
-        url=url if server.url else None,
+        url=url_facts(server.url) if server.url else None,
     )
 
 
@@ -207,9 +193,9 @@ def _starts_process(server: McpServer) -> bool:
     return "command" in server.model_fields_set
 
 
-def _carried(request: RunRequest) -> list[Carried]:
+def _attached(request: RunRequest) -> list[Attached]:
     servers = [
-        Carried(
+        Attached(
             id=f"mcp_servers/{server.name}",
             kind="mcp_server",
             transport=server.transport,
@@ -217,7 +203,7 @@ def _carried(request: RunRequest) -> list[Carried]:
         )
         for server in request.mcp_servers
     ]
-    return servers + [Carried(id=f"tools/{tool.name}", kind="tool") for tool in request.tools]
+    return servers + [Attached(id=f"tools/{tool.name}", kind="tool") for tool in request.tools]
 
 
 def _endpoints(request: RunRequest) -> list[EndpointFacts]:

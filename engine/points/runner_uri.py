@@ -1,6 +1,6 @@
-"""Point `runner_uri`: which runner a run is sent to, asked before anything of the run is resolved.
+"""Point `runner_uri`: which runner a run is sent to, decided before anything of the run is resolved.
 
-The key `override` counts by its presence: absent keeps what was inherited, null or blanks clear it.
+The presence of the key `override` counts: if absent, the inherited value applies; null or blank clears it.
 """
 
 from __future__ import annotations
@@ -9,23 +9,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.facts.origins import origin_facts
-from engine.facts.urls import LONGEST
+from engine.facts.net.urls import LONGEST, origin_facts
 from engine.model import Limits, Model
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 
 Uri = Annotated[str, Field(max_length=LONGEST)]
 
 
 class UriRequest(Model):
-    """Ask which runner to use. `inherited` is what a stored configuration says, null when it says nothing."""
+    """The runner to use. `inherited` is the value of a stored configuration, null if there is none."""
 
     override: Uri | None = None
     inherited: Uri | None
 
 
 class UriFacts(Model):
-    """The address that counts, and why; nothing of it is shown unless it is canonical."""
+    """The address that applies, and its origin; it is shown only if it is canonical."""
 
     source: Literal["override", "inherited", "default"]
     canonical: bool | None = None
@@ -33,7 +32,7 @@ class UriFacts(Model):
     text: str | None = None
 
 
-class UriInput(Input):
+class UriInput(Model):
     """What OPA sees: the address that counts; for the source `default` the policy has it."""
 
     uri: UriFacts
@@ -46,10 +45,10 @@ class UriLimits(Limits):
     encrypted: bool
 
 
-def gather(request: UriRequest, world: World) -> Gathered:
+def gather(request: UriRequest, _: GatherContext) -> Gathered:
     """Find which address counts, and read it."""
     facts = _facts(request)
-    return Gathered(UriInput(point="runner_uri", now=world.clock(), uri=facts), f"runner address by {facts.source}")
+    return Gathered(UriInput(uri=facts), f"runner address by {facts.source}")
 
 
 def _facts(request: UriRequest) -> UriFacts:

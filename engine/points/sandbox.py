@@ -1,7 +1,7 @@
 """Point `sandbox`: whether a command may run in a sandbox, in which one, and within what limits.
 
-A boundary that this machine was not shown to hold refuses it, whoever declares the boundary (D19, H05). Of the
-command only its executable, size and digest get into the input. Without a command it is asked whether one could run.
+A declared boundary that this machine was not shown to enforce refuses the request (D19, H05). Of the
+command, only its executable, size and digest get into the input. Without a command, the request asks if one could run.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from engine.canonical import digest
-from engine.facts.sandboxes import (
+from engine.documents.canonical import digest
+from engine.facts.code.boundaries import (
     Amount,
     Needs,
     ProfileName,
@@ -22,20 +22,20 @@ from engine.facts.sandboxes import (
     stated,
 )
 from engine.model import Boundary, Digest, Model, Pace, Probe
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 
 Declared = Literal["network", "filesystem", "cpu", "memory", "processes"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./+-]{1,128}$")]
 Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=1 << 16)]
 
 ARGUMENTS_BYTES = 1 << 17
-"""Of a whole command, in UTF-8: what Linux takes as one argument, well below what it takes as all."""
+"""Maximum size of a whole command in UTF-8: the limit of Linux for one argument, well below that for all."""
 
 
 class SandboxRequest(Model):
-    """Ask for a sandbox. `command` is an argument array; its first word names an executable of policy/sandbox.yaml.
+    """A request for a sandbox. `command` is a list of arguments that begins with a name in policy/sandbox.yaml.
 
-    `declared` are boundaries that the caller says will be held, `backend` the one that it thinks will hold them.
+    `declared` are boundaries that the caller expects to be enforced, `backend` the expected backend.
     """
 
     profile: ProfileName
@@ -52,7 +52,7 @@ class SandboxRequest(Model):
 
 
 class DeclaredBoundary(Model):
-    """A boundary that the caller says will be held."""
+    """A boundary that the caller expects to be enforced."""
 
     id: Declared
 
@@ -66,7 +66,7 @@ class CommandFacts(Model):
     digest: Digest | None = None
 
 
-class SandboxInput(Input):
+class SandboxInput(Model):
     """What OPA sees. `boundaries` and `probes` are what the engine itself found on this machine."""
 
     profile: str
@@ -104,16 +104,14 @@ def digest_of(command: tuple[str, ...]) -> str:
     return digest(b"".join(word.encode("utf-8") + b"\0" for word in command))
 
 
-def gather(request: SandboxRequest, world: World) -> Gathered:
+def gather(request: SandboxRequest, context: GatherContext) -> Gathered:
     """Try the sandboxes that the policy names, unless that was done before."""
-    found, command = world.sandbox(request.profile), request.command
+    found, command = context.sandbox(request.profile), request.command
     facts = CommandFacts(stated=False)
     if command is not None:
         facts = CommandFacts(stated=True, executable=command[0], words=len(command), digest=digest_of(command))
     return Gathered(
         SandboxInput(
-            point="sandbox",
-            now=world.clock(),
             profile=request.profile,
             backend=stated(request.backend),
             declared=tuple(DeclaredBoundary(id=name) for name in dict.fromkeys(request.declared)),

@@ -1,43 +1,47 @@
 """Point `skill_file`: whether a file of a skill may be read, and how much of it.
 
-The path is walked from the skill's own folder and the file opened once; what is decided on is what is read.
+A path is canonical when it has one reading: relative, plain parts, no `.` or `..`, no backslash, no percent
+escape that another program might decode, and no character that is invisible or normalizes to another one.
+It is walked from the skill's own folder and the file opened once; what is decided on is what is read.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+import re
+import unicodedata
+from contextlib import ExitStack, closing
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.canonical import digest
-from engine.facts.skill_paths import path_facts
-from engine.facts.walking import Found, find, open_folder
+from engine.documents.canonical import digest
+from engine.facts.archives.walking import Target, find, open_folder
 from engine.model import Digest, Limits, Model, Pace
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 
 Text = Annotated[str, Field(min_length=1, max_length=4_096)]
-"""A path, of at most as many characters as Linux takes bytes."""
+"""A path, with at most as many characters as Linux accepts bytes."""
+
+LONGEST = 1_024
+"""Characters of a canonical path; skills have a folder and a file name."""
+
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_DRIVE = re.compile(r"[A-Za-z]:")
 
 
 class SkillFileRequest(Model):
-    """Ask to read the file `path` of the skill in the folder `skill`; `path` is what the model asked for."""
+    """A request to read the file `path` of the skill in the folder `skill`; `path` is as requested by the model."""
 
     skill: Text
     path: Annotated[str, Field(max_length=4_096)]
 
 
-class SkillFacts(Model):
-    """The skill by the name of its folder; `digest` is of the folder's path, so that equal names differ."""
-
-    name: str
-    digest: Digest
-
-
 class PathFacts(Model):
-    """What the path says; nothing of its text is here unless it is canonical."""
+    """The facts of a path. `segments` counts its parts, `folder` is the first of several, `name` the last.
+
+    Of a path that is not canonical only `absolute` and `dotdot` are known.
+    """
 
     canonical: bool
     absolute: bool
@@ -46,6 +50,13 @@ class PathFacts(Model):
     segments: int | None = None
     folder: str | None = None
     name: str | None = None
+
+
+class SkillFacts(Model):
+    """The skill by the name of its folder; `digest` is of the folder's path, so that equal names differ."""
+
+    name: str
+    digest: Digest
 
 
 class RealFacts(Model):
@@ -67,7 +78,7 @@ class FileFacts(Model):
     real: RealFacts | None = None
 
 
-class SkillFileInput(Input):
+class SkillFileInput(Model):
     """What OPA sees; `file` is absent when the path has no one reading, because then nothing was looked for."""
 
     skill: SkillFacts
@@ -82,44 +93,51 @@ class SkillFileLimits(Limits):
     max_bytes: int
 
 
-@dataclass(slots=True)
-class OpenedFile:
-    """The file that was decided on, still open for the hand that reads it."""
-
-    descriptor: int
-
-    def close(self) -> None:
-        """Let go of the file; once."""
-        descriptor, self.descriptor = self.descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
-def gather(request: SkillFileRequest, world: World) -> Gathered:
+def gather(request: SkillFileRequest, context: GatherContext) -> Gathered:
     """Look for the file and open it. Raises GatherError when the skill's folder cannot be opened."""
-    folder = open_folder(request.skill, world.root)
     asked = path_facts(request.path)
-    with ExitStack() as stack:
-        stack.callback(folder.close)
+    with closing(open_folder(request.skill, context.root)) as folder, ExitStack() as stack:
         found = None if asked.text is None else find(folder, asked.text)
-        opened = None
-        if found is not None and found.descriptor is not None:
-            opened = OpenedFile(found.descriptor)
-            stack.callback(opened.close)
+        if found is not None and found.file is not None:
+            stack.enter_context(found.file)
         name = _text(folder.real).rpartition("/")[2]
         gathered = SkillFileInput(
-            point="skill_file",
-            now=world.clock(),
             skill=SkillFacts(name=name, digest=digest(os.fsencode(folder.real))),
-            path=PathFacts(**asdict(asked)),
+            path=asked,
             file=None if found is None else _file(found),
         )
-        stack.pop_all()
-    folder.close()
-    return Gathered(gathered, f"a file of the skill {name}", opened=opened)
+        stack.pop_all()  # the receiver of the facts closes the file
+    return Gathered(gathered, f"a file of the skill {name}", opened=None if found is None else found.file)
 
 
-def _file(found: Found) -> FileFacts:
+def path_facts(text: str) -> PathFacts:
+    """The facts of a path as requested. Never raises."""
+    absolute = text.startswith(("/", "\\", "~")) or _DRIVE.match(text) is not None
+    parts = text.split("/")
+    dotdot = ".." in re.split(r"[/\\]", text)
+    plain = (
+        len(text) <= LONGEST
+        and text.isprintable()
+        and "\\" not in text
+        and _ESCAPE.search(text) is None
+        and unicodedata.normalize("NFKC", text) == text
+        and not any(part in {"", ".", ".."} or part != part.strip() for part in parts)
+    )
+    if absolute or not plain:
+        return PathFacts(canonical=False, absolute=absolute, dotdot=dotdot)
+    folder = parts[0] if len(parts) > 1 else None
+    return PathFacts(
+        canonical=True,
+        absolute=False,
+        dotdot=False,
+        text=text,
+        segments=len(parts),
+        folder=folder,
+        name=parts[-1],
+    )
+
+
+def _file(found: Target) -> FileFacts:
     if found.escapes:
         return FileFacts(link="escape", found=False)
     return FileFacts(

@@ -9,26 +9,29 @@ Longer than other files because it is the whole of one point: request, input, li
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar
 
-from engine.canonical import canonical, digest
+from engine.documents.canonical import canonical, digest
+from engine.documents.files import load, printable
 from engine.errors import GatherError, Location
-from engine.facts.archive import Tree, open_bundle
-from engine.facts.licenses import license_facts
-from engine.facts.source_bundle import DOCUMENT, Reading, last_second, read, seconds
-from engine.facts.urls import url_facts
-from engine.files import load, shown
+from engine.facts.archives.archive import Tree, open_bundle
+from engine.facts.archives.source_bundle import DOCUMENT, Reading, SchemaError, last_second, read, seconds
+from engine.facts.archives.stating import Stating
+from engine.facts.licenses import Aliases, license_alternatives
+from engine.facts.net.urls import UrlFacts, url_facts
 from engine.model import Boundary, Decision, Digest, Limits, Line, Mode, Model, Outcome, Pace, Sha256, is_reserved
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
+from engine.policy_bundle.lookups import Lookups
 from engine.record.source_events import EventName, Hashes, SourceEvent
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
 
+FactT = TypeVar("FactT")
 
 _MOST_UNDECLARED = 1_000
 """Undeclared files and folders named one by one."""
@@ -45,13 +48,6 @@ class SourceRequest(Model):
     digest: Digest | None
 
 
-class Problem(Model):
-    """A field that does not fit format 1. `id` is its path, or its parent's for an unknown field."""
-
-    id: str
-    kind: str
-
-
 class LicenseDecision(Model):
     """A person's or process's decision on one content; `decided_at` in seconds since 1970 UTC."""
 
@@ -61,7 +57,7 @@ class LicenseDecision(Model):
 
 
 class License(Model):
-    """A licence label as SPDX alternatives: any one of them, each a set of licences that all hold."""
+    """A license label as SPDX alternatives: any one of them, each a set of licenses that all apply."""
 
     stated: bool
     alternatives: tuple[tuple[str, ...], ...] | None = None
@@ -69,7 +65,7 @@ class License(Model):
 
 
 class ExportLicense(Model):
-    """The licence under which the result will be given to others; no alternatives when it does not parse."""
+    """The license under which the result will be shared with others; no alternatives if it cannot be parsed."""
 
     alternatives: tuple[tuple[str, ...], ...] | None = None
 
@@ -79,15 +75,6 @@ class Content(Model):
 
     sha256: Sha256
     bytes: int
-
-
-class Url(Model):
-    """A URL that is stated; its parts only when it is canonical and every parser reads it alike."""
-
-    canonical: bool
-    scheme: str | None = None
-    host: str | None = None
-    port: int | None = None
 
 
 class Retention(Model):
@@ -113,7 +100,7 @@ class SourceRecord(Model):
     content: Content | None = None
     license: License | None = None
     remote: bool | None = None
-    url: Url | None = None
+    url: UrlFacts | None = None
     retrieved_at: int | None = None
     retention: Retention | None = None
     export: str | None = None
@@ -160,23 +147,23 @@ class BundleFacts(Model):
 
 
 class Undeclared(Model):
-    """Content that no record names: a file, or a folder (with `/`) in which no record names anything.
+    """Content that no record names: a file, or a folder (with `/`) without named content.
 
-    `regular`: it is a file, or holds nothing but files; no link, device or the like.
+    `regular`: it is a file, or contains only files; no link, device or the like.
     """
 
     id: str
     regular: bool
 
 
-class SourceInput(Input):
-    """What OPA sees; `bundle` is absent for material that comes without one.
+class SourceInput(Model):
+    """The facts for OPA; `bundle` is absent for material without one.
 
-    `errors` are the fields of the source bundle that do not fit its format, `undeclared` what it holds
-    and no record names; none is the good case.
+    `errors` are the fields of the source bundle that do not fit its format, `undeclared` the content that
+    no record names; both are normally empty.
     """
 
-    errors: tuple[Problem, ...]
+    errors: tuple[SchemaError, ...]
     undeclared: tuple[Undeclared, ...]
     bundle: BundleFacts | None = None
     boundaries: tuple[Boundary, ...]
@@ -191,7 +178,7 @@ class AdmittedRecord(Model):
 
 
 class AdmittedExport(Model):
-    """Whether the result may be given to others."""
+    """Whether the result may be shared with others."""
 
     allowed: bool
 
@@ -230,33 +217,33 @@ class SourceLimits(Limits):
         return frozenset({self.sandbox.filesystem})
 
 
-def gather(request: SourceRequest, world: World) -> Gathered:
+def gather(request: SourceRequest, context: GatherContext) -> Gathered:
     """Read and measure the source bundle. Raises GatherError when it cannot be read as one."""
-    now, boundaries = world.clock(), world.boundaries()
+    boundaries = context.boundaries()
     if request.path is None:
         return Gathered(
-            SourceInput(point="source", now=now, boundaries=boundaries, errors=(), undeclared=()),
+            SourceInput(boundaries=boundaries, errors=(), undeclared=()),
             "material without a source bundle",
         )
     with ExitStack() as stack:
-        tree = stack.enter_context(open_bundle(_beneath(request.path, world.root), world.read))
-        text = tree.read_document(DOCUMENT, world.read.document_bytes)
-        world.progress("reading", 0, 0)
-        reading = read(load(text, tree.place(DOCUMENT), world.read))
+        tree = stack.enter_context(open_bundle(_beneath(request.path, context.root), context.read))
+        text = tree.read_document(DOCUMENT, context.read.document_bytes)
+        context.progress("reading", 0, 0)
+        reading = read(load(text, tree.place(DOCUMENT), context.read))
         members = tree.members()
-        contents = _contents(tree, reading, members, world)
-        facts = _bundle(reading, contents, _digest(text, contents), request.digest, world.kind_without_origin)
+        contents = _contents(tree, reading, members, context)
+        facts = _bundle(reading, contents, _digest(text, contents), request.digest, context.lookups)
         stack.pop_all()
     opened = OpenedSource(tree, {record.get("id", ""): record.get("path", "") for record in _records(reading)})
-    errors = tuple(Problem(id=error.id, kind=error.kind) for error in reading.errors)
     declared = dict.fromkeys(_paths(reading))
     undeclared = _undeclared(members, declared)
-    gathered = SourceInput(
-        point="source", now=now, boundaries=boundaries, errors=errors, undeclared=undeclared, bundle=facts
-    )
+    gathered = SourceInput(boundaries=boundaries, errors=reading.errors, undeclared=undeclared, bundle=facts)
     places = _places(facts, reading, tree, undeclared)
     title = _title(facts, [contents[path] for path in declared])
-    return Gathered(gathered, title, places, _subjects(facts), opened)
+    hashes = [None if record.content is None else record.content.sha256 for record in facts.records or ()]
+    stated = Stating(reading, _subjects(facts), hashes)
+    notes = {f"errors/{field}": note for field, note in reading.notes.items()}
+    return Gathered(gathered, title, places, _subjects(facts), opened, stated=stated.field, notes=notes)
 
 
 def _beneath(path: str, root: Path | None) -> Path:
@@ -270,7 +257,7 @@ def _beneath(path: str, root: Path | None) -> Path:
         inside = False
     if not inside or Path(path).is_absolute():
         raise GatherError(
-            "the path is not one below the folder that this engine serves",
+            "the path is not below the folder that this engine serves",
             remedy="name a source bundle relative to the folder of `--root`, or upload it as an archive",
         )
     return found
@@ -278,13 +265,13 @@ def _beneath(path: str, root: Path | None) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class OpenedSource:
-    """The source bundle that was decided on, still open, for the hand that copies from it."""
+    """The source bundle that was decided on, still open, for the executor that copies from it."""
 
     tree: Tree
     paths: Mapping[str, str]
 
     def content(self, record_id: str) -> AbstractContextManager[BinaryIO]:
-        """The content of a record as a stream. Raises GatherError when it is gone."""
+        """The content of a record as a stream. Raises GatherError if it no longer exists."""
         return self.tree.open(self.paths.get(record_id, ""))
 
     def close(self) -> None:
@@ -293,17 +280,19 @@ class OpenedSource:
 
 
 def _digest(text: bytes, contents: dict[str, Content | None]) -> str:
-    """One digest over the document and every member: whatever changes in the bundle, this changes."""
+    """One digest over the document and every member, which changes with any change of the bundle."""
     hashes = {path: None if content is None else content.sha256 for path, content in contents.items()}
     return digest(canonical({"document": digest(text), "content": hashes}))
 
 
-def _contents(tree: Tree, reading: Reading, members: Mapping[str, bool], world: World) -> dict[str, Content | None]:
-    """Everything that records name and everything that is there; None for what has no content."""
+def _contents(
+    tree: Tree, reading: Reading, members: Mapping[str, bool], context: GatherContext
+) -> dict[str, Content | None]:
+    """Everything that records name and everything that exists; None for entries without content."""
     paths = dict.fromkeys([*_paths(reading), *members])
     contents: dict[str, Content | None] = {}
     for done, path in enumerate(paths):
-        world.progress("hashing", done, len(paths))
+        context.progress("hashing", done, len(paths))
         hashed = tree.hash(path) if members.get(path, True) else None
         contents[path] = None if hashed is None else Content(sha256=hashed[0], bytes=hashed[1])
     return contents
@@ -328,7 +317,7 @@ def _undeclared(members: Mapping[str, bool], declared: Collection[str]) -> tuple
             found["…"] = False
             break
         found[top] = found.get(top, True) and regular
-    return tuple(Undeclared(id=shown(path), regular=regular) for path, regular in found.items())
+    return tuple(Undeclared(id=printable(path), regular=regular) for path, regular in found.items())
 
 
 def _records(reading: Reading) -> list[dict[str, Any]]:
@@ -341,7 +330,7 @@ def _bundle(
     contents: dict[str, Content | None],
     found: str,
     expected: str | None,
-    kind_without_origin: str | None,
+    lookups: Lookups,
 ) -> BundleFacts:
     raw = reading.pruned
     wrong = {error.id for error in reading.errors}
@@ -349,19 +338,19 @@ def _bundle(
     counts = Counter(record.get("id") for record in _records(reading))
     records, used = [], 0
     for index, record in enumerate(_records(reading)):
-        facts = _record(record, f"records.{index}", wrong, contents, decisions, counts, kind_without_origin)
+        facts = _record(record, f"records.{index}", wrong, contents, decisions, counts, lookups)
         if facts.kind == "external" or facts.remote:
             facts = facts.model_copy(update={"requests_used": used})
             used += 1
         records.append(facts)
-    exports = {} if "export_license" not in raw else _export(raw["export_license"])
+    exports = {} if "export_license" not in raw else export_of(raw["export_license"], lookups.license_aliases)
     return BundleFacts(
         **{key: raw[key] for key in ("id", "purpose", "environment") if key in raw},
         digest=found,
         unchanged=expected is None or expected == found,
         **exports,
-        network=_network(raw.get("network")),
-        sandbox=None if raw.get("sandbox") is None else Sandbox(**raw["sandbox"]),
+        network=Network.model_validate(raw["network"], strict=False) if "network" in raw else None,
+        sandbox=Sandbox(**raw["sandbox"]) if "sandbox" in raw else None,
         records=tuple(records) if isinstance(raw.get("records"), list) else None,
     )
 
@@ -373,72 +362,57 @@ def _record(
     contents: dict[str, Content | None],
     decisions: dict[str, tuple[LicenseDecision, ...]],
     counts: Counter[str | None],
-    kind_without_origin: str | None,
+    lookups: Lookups,
 ) -> SourceRecord:
     kind = raw.get("kind")
     origin = ("kind", "url", "retrieved_at")
     if not any(raw.get(key) is not None or f"{path}.{key}" in wrong for key in origin):
-        kind = kind_without_origin
+        kind = lookups.kind_without_origin
     identity = raw.get("id")
-    label = raw.get("license")
+    label, decided = raw.get("license"), decisions.get(identity or "", ())
     retention = raw.get("retention")
     return SourceRecord(
         **{key: raw[key] for key in ("id", "origin_alias", "media_type", "sha256", "export") if key in raw},
         id_count=counts[identity],
         kind=kind,
         content=contents.get(raw.get("path", "")),
-        license=None if label is None else _license(label, decisions.get(identity or "", ())),
+        license=None if label is None else license_of(label, decided, lookups.license_aliases),
         remote=raw["url"] is not None if "url" in raw else None,
-        url=None if raw.get("url") is None else _url(raw["url"]),
-        retrieved_at=None if raw.get("retrieved_at") is None else seconds(raw["retrieved_at"]),
-        retention=None if retention is None else _retention(retention),
+        url=_converted(url_facts, raw.get("url")),
+        retrieved_at=_converted(seconds, raw.get("retrieved_at")),
+        retention=None
+        if retention is None
+        else Retention(until=_converted(last_second, retention.get("until")), basis=retention.get("basis")),
     )
 
 
-def _license(label: str, decisions: tuple[LicenseDecision, ...]) -> License:
-    return License(stated=bool(label.strip()), alternatives=license_facts(label).alternatives, decisions=decisions)
+def license_of(label: str, decisions: tuple[LicenseDecision, ...], aliases: Aliases) -> License:
+    """The facts of a label and of what was decided about exactly this content."""
+    return License(stated=bool(label.strip()), alternatives=license_alternatives(label, aliases), decisions=decisions)
 
 
-def _export(label: str | None) -> dict[str, Any]:
+def export_of(label: str | None, aliases: Aliases) -> dict[str, Any]:
+    """The facts `exported` and, of what is exported, `export_license`."""
     if label is None:
         return {"exported": False}
-    return {"exported": True, "export_license": ExportLicense(alternatives=license_facts(label).alternatives)}
+    return {"exported": True, "export_license": ExportLicense(alternatives=license_alternatives(label, aliases))}
 
 
 def _decisions(raw: Any) -> dict[str, tuple[LicenseDecision, ...]]:
     named: defaultdict[str, list[LicenseDecision]] = defaultdict(list)
     for item in raw if isinstance(raw, list) else []:
-        decided = item.get("decided_at")
         decision = LicenseDecision(
             sha256=item.get("sha256"),
             decision=item.get("decision"),
-            decided_at=None if decided is None else seconds(decided),
+            decided_at=_converted(seconds, item.get("decided_at")),
         )
         named[item.get("record", "")].append(decision)
     return {record: tuple(items) for record, items in named.items()}
 
 
-def _url(text: str) -> Url:
-    facts = url_facts(text)
-    return Url(canonical=facts.canonical, scheme=facts.scheme, host=facts.host, port=facts.port)
-
-
-def _retention(raw: dict[str, Any]) -> Retention:
-    until = raw.get("until")
-    return Retention(until=None if until is None else last_second(until), basis=raw.get("basis"))
-
-
-def _network(raw: Any) -> Network | None:
-    if raw is None:
-        return None
-    hosts = raw.get("allowed_hosts")
-    budget = raw.get("budget")
-    return Network(
-        enabled=raw.get("enabled"),
-        allowed_hosts=None if hosts is None else tuple(hosts),
-        budget=None if budget is None else Budget(**budget),
-        audit_required=raw.get("audit_required"),
-    )
+def _converted(convert: Callable[[str], FactT], text: str | None) -> FactT | None:
+    """The fact for a stated field."""
+    return None if text is None else convert(text)
 
 
 def _title(facts: BundleFacts, contents: Iterable[Content | None]) -> str:
@@ -460,10 +434,9 @@ def _places(
 ) -> dict[str | None, Location]:
     places: dict[str | None, Location] = {None: Location(tree.place(DOCUMENT), 1)}
     for index, subject in enumerate(_subjects(facts)):
-        places[subject] = reading.record_place(index)
+        places[subject] = reading.document.where(("records", index))
     for error in reading.errors:
-        place = reading.places[error.id]
-        places[f"errors/{error.id}"] = replace(place, field=f"{error.id}: {error.kind.replace('_', ' ')}")
+        places[f"errors/{error.id}"] = reading.places[error.id]
     for item in undeclared:
         places[f"undeclared/{item.id}"] = Location(tree.place(item.id))
     return places
@@ -478,12 +451,12 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
         causes[own].add(finding.code)
     undecided = any(is_reserved(code) for code in causes[None])
     licensing = catalogue.codes("source", "license") | catalogue.codes("source", "license_decision")
-    hiding = {code for own in licensing for code in catalogue.hiding("source", own)} - licensing
+    hiding = {code for own in licensing for code in catalogue.points["source"].before(own)} - licensing
 
     def one(subject: str, record: SourceRecord) -> SourceEvent:
         own = causes.get(subject, set())
         refused = sorted(own & licensing)
-        open_still = undecided or bool((own | causes[None]) & hiding)  # a finding may stand behind another one
+        open_still = undecided or bool((own | causes[None]) & hiding)  # a finding may follow from another one
         return SourceEvent(
             event=_event(decision),
             source_id=subject.removeprefix("records/"),

@@ -1,37 +1,41 @@
-"""Point `subagent`: whether a conversation may start, watch or end a subagent of its own, and within what limits.
+"""Point `subagent`: whether a conversation may start, read or end one of its subagents, and within what limits.
 
-Whose child a conversation is comes from the engine's state, never from the request. An id that is no UUID
+The parent of a conversation comes from the engine's state, never from the request. An id that is not a UUID
 is never looked up (B23). Of the task only its digest and size get into the input.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field
 
-from engine.canonical import digest
+from engine.documents.canonical import digest
+from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.model import Caller, Digest, Limits, Model
-from engine.points import Gathered, Input, Point, World
-from engine.state.store import LARGEST, Store
+from engine.points import FactsFromState, GatherContext, Gathered, Point
+from engine.points.tool_visibility import Name, ToolScope
+
+if TYPE_CHECKING:
+    from engine.state.store import Store
 
 Operation = Literal["spawn", "run", "poll", "cancel", "kill"]
 Id = Annotated[str, Field(pattern=r"^[!-~]{1,200}$")]
-Name = Annotated[str, Field(max_length=128)]
-Whole = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]
+Whole = Annotated[int, Field(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)]
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _STARTING = ("spawn", "run")
-"""The operations that are counted against quotas; what they may do is for policy to say."""
+"""The operations that are counted against quotas; the policy decides what they may do."""
 
 
 class SubagentRequest(Model):
-    """Ask for one operation. `conversation` is the one that asks; the ids are those of whoever embeds the engine.
+    """One operation on a subagent. `conversation` requests it; the embedding program chooses the ids.
 
-    `task` is what a new subagent is told. `limit_turns` and `timeout_seconds` ask for less than the policy has.
+    `task` is the prompt of a new subagent. `limit_turns` and `timeout_seconds` request less than the policy allows.
     """
 
     operation: Operation
@@ -46,13 +50,6 @@ class SubagentRequest(Model):
     profile: Name | None = None
 
 
-class Asked(Model):
-    """Under which tool policy and profile the operation is called."""
-
-    policy: str | None = None
-    profile: str | None = None
-
-
 class ChildFacts(Model):
     """The child that the request names; its id only when it is a UUID, in lower case."""
 
@@ -65,20 +62,20 @@ class Amount(Model):
     """A number that the request may state."""
 
     stated: bool
-    asked: int | None = None
+    requested: int | None = None
 
 
 class TaskFacts(Model):
-    """What the subagent is told, without a word of it."""
+    """The size of the task text; never the text."""
 
     digest: Digest
     bytes: int
 
 
-class SubagentInput(Input):
+class SubagentInput(Model):
     """What OPA sees; `children` and `quotas` come from the engine's state."""
 
-    asked: Asked
+    context: ToolScope
     operation: Operation
     conversation: str
     user: str
@@ -104,14 +101,12 @@ class SubagentLimits(Limits):
     lifetime_seconds: Annotated[int, Field(ge=1)]
 
 
-def gather(request: SubagentRequest, world: World) -> Gathered:
-    """Bring the ids into their one form; what the state knows of them is asked for by the flow."""
+def gather(request: SubagentRequest, _: GatherContext) -> Gathered:
+    """Bring the ids into canonical form; the flow looks them up in the state."""
     own, child = conversation_of(request.conversation), _child(request.child_conversation_id)
     task = None if request.task is None else request.task.encode("utf-8")
     gathered = SubagentInput(
-        point="subagent",
-        now=world.clock(),
-        asked=Asked(policy=request.policy, profile=request.profile),
+        context=ToolScope(policy=request.policy, profile=request.profile),
         operation=request.operation,
         conversation=own,
         user=request.user,
@@ -125,10 +120,12 @@ def gather(request: SubagentRequest, world: World) -> Gathered:
     if child.id_valid is False:
         return Gathered(gathered, title)  # refused before anything is read or counted
     quotas = {"conversation": own, "user": request.user, "account": request.account}
+    roles = {"self": own, "child": child.id}
+    ids = {role: id_ for role, id_ in roles.items() if id_ is not None and _UUID.fullmatch(id_)}
     return Gathered(
         gathered,
         title,
-        state=_family({"self": own, "child": child.id}),
+        state=partial(_family, ids) if ids else None,
         quotas=quotas if request.operation in _STARTING else {},
     )
 
@@ -141,7 +138,7 @@ def _child(stated: str | None) -> ChildFacts:
 
 
 def conversation_of(stated: str) -> str:
-    """A conversation in its one form: any spelling of a UUID is that UUID, or a child could hide behind one."""
+    """A conversation in canonical form: all spellings of a UUID are equal, so that a child cannot hide behind one."""
     try:
         return str(UUID(stated))
     except ValueError:
@@ -149,26 +146,19 @@ def conversation_of(stated: str) -> str:
 
 
 def _amount(stated: int | None) -> Amount:
-    return Amount(stated=stated is not None, asked=stated)
+    return Amount(stated=stated is not None, requested=stated)
 
 
-def _family(
-    asked: Mapping[str, str | None],
-) -> Callable[[Store, Caller, int], Mapping[str, list[dict[str, Any]]]] | None:
-    """Looks up which of these conversations, by role, are children; None where no id could be one."""
-    ids = {role: id_ for role, id_ in asked.items() if id_ is not None and _UUID.fullmatch(id_)}
-
-    def ask(store: Store, _: Caller, __: int) -> Mapping[str, list[dict[str, Any]]]:
-        found = [(role, store.child(id_)) for role, id_ in ids.items()]
-        return {
-            "children": [
-                {"id": row.id, "role": role, "parent": row.parent, "state": row.state}
-                for role, row in found
-                if row is not None
-            ]
-        }
-
-    return ask if ids else None
+def _family(ids: Mapping[str, str], store: Store, _: Caller) -> FactsFromState:
+    """Which of these conversations, by role, are children."""
+    found = [(role, store.child(id_)) for role, id_ in ids.items()]
+    return {
+        "children": [
+            {"id": row.id, "role": role, "parent": row.parent, "state": row.state}
+            for role, row in found
+            if row is not None
+        ]
+    }
 
 
 POINT = Point("subagent", SubagentRequest, SubagentInput, SubagentLimits, gather, secret=True)

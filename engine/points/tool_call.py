@@ -1,36 +1,48 @@
 """Point `tool_call`: whether an agent may call a tool with exactly these arguments, and within what limits.
 
-Nothing of the arguments gets into the input but what rules speak about: names, destinations, paths and
-commands in their one form, places of secrets, counts, a digest, and a short preview without secrets (B26, B27).
+Of the arguments, the input contains only what rules refer to: names, destinations, paths and
+commands in canonical form, positions of secrets, counts, a digest, and a short preview without secrets (B26, B27).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from engine.canonical import digest
-from engine.facts.arguments import Look, Walked, walk
-from engine.facts.found import Argument, Command, Destination, FoundPath, Place
+from engine.documents.canonical import canonical, digest
+from engine.documents.files import printable
 from engine.facts.paths import Lead, canonical_folder, lead
-from engine.facts.previews import preview
-from engine.facts.schemas import fits, schema_valid
-from engine.facts.tool_calls import Call, ToolCall, call_of
-from engine.facts.tool_definitions import UnreadableDefinitionError, definition_of
-from engine.files import shown
+from engine.facts.tools.argument_facts import Argument, Command, Destination, FoundPath, HiddenPlace
+from engine.facts.tools.arguments import Walked, walk
+from engine.facts.tools.calls import Call, ToolCall, call_of
+from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
+from engine.facts.tools.schemas import fits, schema_valid
 from engine.model import Caller, Digest, Limits, Line, Model, Object, Pace
-from engine.points import Gathered, Input, Point, World
-from engine.record.patterns import is_secret
-from engine.record.redaction import is_secret_name, redact
-from engine.state.store import Store
+from engine.points import FactsFromState, GatherContext, Gathered, Point
+from engine.points.tool_visibility import Name, ToolScope
+from engine.secrets.patterns import is_secret
+from engine.secrets.redaction import redact
+
+if TYPE_CHECKING:
+    from engine.state.store import Store
 
 PREFIXES = 500
 """Approved prefixes that one decision can see, the newest first; a person approves a few a day."""
 
-Name = Annotated[str, Field(max_length=128)]
+PREVIEW_BYTES = 256
+"""Bytes of a preview: enough to recognize a call, too few to be its arguments."""
+
+_ITEMS = 32
+"""Items of an object or list that can show in so few bytes."""
+
+_LEVELS = 8
+"""Levels that can show."""
+
+_MARK = "[redacted:"
+
 Folder = Annotated[Line, AfterValidator(canonical_folder)]
 
 
@@ -52,11 +64,9 @@ class ToolCallRequest(Model):
     definition: Object | None = None
 
 
-class Asked(Model):
+class CallScope(ToolScope):
     """Under which tool policy and profile the call is made, and in which working directory."""
 
-    policy: str | None = None
-    profile: str | None = None
     cwd: str | None = None
 
 
@@ -90,25 +100,25 @@ class DefinitionFacts(Model):
     fits: bool
 
 
-class ToolCallInput(Input):
+class ToolCallInput(Model):
     """What OPA sees of a call."""
 
-    asked: Asked
+    context: CallScope
     call: CallFacts
     definition: DefinitionFacts | None = None
     environment: EnvironmentFacts | None = None
     destinations: tuple[Destination, ...]
     paths: tuple[FoundPath, ...]
     commands: tuple[Command, ...]
-    secrets: tuple[Place, ...]
-    unreadable: tuple[Place, ...]
+    secrets: tuple[HiddenPlace, ...]
+    unreadable: tuple[HiddenPlace, ...]
 
 
 class ToolCallLimits(Limits):
-    """What the call may use: seconds, bytes of its result; which effects it has, and what admitted it.
+    """Limits of the call: seconds and result bytes; its side effects, and the rule that admitted it.
 
-    `basis` `argument_text_prefix` says that only the text of the command was compared: nothing is said
-    about the program that the system would run (B10).
+    `basis` `argument_text_prefix` means that only the text of the command was compared, which guarantees
+    nothing about the program that the system would run (B10).
     """
 
     tool: str
@@ -120,38 +130,37 @@ class ToolCallLimits(Limits):
     basis: Literal["rule", "argument_text_prefix", "approval"]
 
 
-def gather(request: ToolCallRequest, world: World) -> Gathered:
-    """Bring the call into its one form and list everything in it that rules may speak about."""
+def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
+    """Bring the call into canonical form and list everything in it that rules may refer to."""
     call = call_of(request.call)
     walked = walk(
         call.arguments or {},
-        world.argument_types(call.tool),
+        context.lookups.argument_types.get(call.tool, {}),
         request.cwd,
-        Look(partial(is_secret, forms=world.forms), is_secret_name, world.forms.handed, _lead(world)),
+        context.lookups.forms,
+        _lead(context),
     )
-    hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), world.forms)
+    hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), context.lookups.forms)
     gathered = ToolCallInput(
-        point="tool_call",
-        now=world.clock(),
-        asked=Asked(policy=request.policy, profile=request.profile, cwd=request.cwd),
+        context=CallScope(policy=request.policy, profile=request.profile, cwd=request.cwd),
         call=_call(call, walked),
         definition=None if request.definition is None else _definition(request.definition, call),
         environment=request.environment,
-        destinations=walked.destinations,
-        paths=walked.paths,
-        commands=walked.commands,
-        secrets=(Place(id="arguments"),) if hidden else walked.secrets,
-        unreadable=walked.unreadable,
+        destinations=tuple(walked.destinations),
+        paths=tuple(walked.paths),
+        commands=tuple(walked.commands),
+        secrets=(HiddenPlace(id="arguments"),) if hidden else tuple(walked.secrets),
+        unreadable=tuple(walked.unreadable),
     )
-    approved = None if request.cwd is None or not walked.commands else _approved(request.cwd)
-    return Gathered(gathered, f"call of {shown(call.tool)}", opened=call, state=approved)
+    approved = None if request.cwd is None or not walked.commands else partial(_approved, request.cwd)
+    return Gathered(gathered, f"call of {printable(call.tool)}", opened=call, state=approved)
 
 
-def _lead(world: World) -> Callable[[str], Lead]:
+def _lead(context: GatherContext) -> Callable[[str], Lead]:
     """How links are found: on this machine, and only below the folder that requests may name paths in."""
-    if world.root is None:
+    if context.root is None:
         return lead
-    below = f"{str(world.root).rstrip('/')}/"
+    below = f"{str(context.root).rstrip('/')}/"
     return lambda path: lead(path) if path.startswith(below) or f"{path}/" == below else Lead("unknown")
 
 
@@ -160,8 +169,8 @@ def _call(call: Call, walked: Walked) -> CallFacts:
     summary, cut = ("", True) if silent else preview(call.arguments or {}, lambda value: redact(value)[0])
     return CallFacts(
         tool=call.tool,
-        arguments=walked.arguments,
-        touches=walked.touches,
+        arguments=tuple(walked.arguments),
+        touches=tuple(walked.touches),
         unplaced=walked.unplaced,
         readable=call.arguments is not None,
         complete=call.arguments is not None and walked.complete,
@@ -172,6 +181,45 @@ def _call(call: Call, walked: Walked) -> CallFacts:
         summary=summary,
         summary_cut=cut,
     )
+
+
+def preview(arguments: Mapping[str, Any], clean: Callable[[Any], Any]) -> tuple[str, bool]:
+    """The start of the arguments as JSON, and whether it was cut.
+
+    `clean` removes secrets from a JSON value. It sees whole strings, because half a secret is not recognised.
+    """
+    text, cut = "", len(arguments) > _ITEMS
+    for name in sorted(arguments)[:_ITEMS]:
+        if len(text) > PREVIEW_BYTES:
+            cut = True
+            break
+        head, shortened = _head(arguments[name], _LEVELS)
+        cut = cut or shortened
+        text += ("," if text else "{") + canonical(clean({name: head})).decode("utf-8")[1:-1]
+    text = text or "{"
+    data = text.encode("utf-8") + (b"" if cut else b"}")
+    if len(data) <= PREVIEW_BYTES:
+        return data.decode("utf-8"), cut
+    return _whole_marks(data[:PREVIEW_BYTES].decode("utf-8", "ignore")), True
+
+
+def _head(value: Any, levels: int) -> tuple[Any, bool]:
+    """A value without what lies beyond the first items and levels, and whether something does."""
+    if not isinstance(value, dict | list):
+        return value, False
+    if levels == 0:
+        return None, True
+    first = sorted(value.items())[:_ITEMS] if isinstance(value, dict) else list(enumerate(value[:_ITEMS]))
+    heads = [(key, *_head(item, levels - 1)) for key, item in first]
+    cut = len(value) > _ITEMS or any(shortened for *_, shortened in heads)
+    return ({key: head for key, head, _ in heads} if isinstance(value, dict) else [head for _, head, _ in heads]), cut
+
+
+def _whole_marks(text: str) -> str:
+    """The text without the piece of a redaction mark that it may end in."""
+    start = text.rfind("[")
+    end = text[start:] if start >= 0 else ""
+    return text[:start] if end and "]" not in end and (_MARK.startswith(end) or end.startswith(_MARK)) else text
 
 
 def _definition(value: dict[str, Any], call: Call) -> DefinitionFacts:
@@ -185,30 +233,25 @@ def _definition(value: dict[str, Any], call: Call) -> DefinitionFacts:
     return DefinitionFacts(digest=found, schema_valid=schema_valid(schema), fits=fit)
 
 
-def _approved(cwd: str) -> Callable[[Store, Caller, int], Mapping[str, list[dict[str, Any]]]]:
-    """The prefixes that were approved for whoever asks, in this working directory."""
-
-    def prefixes(store: Store, caller: Caller, _now: int) -> Mapping[str, list[dict[str, Any]]]:
-        if caller.principal is None:
-            return {}
-        rows = store.prefixes(caller.principal, cwd, PREFIXES)
-        return {
-            "prefixes": [
-                {
-                    "id": row.id,
-                    "tool": row.tool,
-                    "principal": row.principal,
-                    "cwd": row.cwd,
-                    "words": list(row.words),
-                    "approver": row.approver,
-                    "expires_at": row.expires_at,
-                    "revoked": row.revoked_at is not None,
-                }
-                for row in rows
-            ]
-        }
-
-    return prefixes
+def _approved(cwd: str, store: Store, caller: Caller) -> FactsFromState:
+    """The prefixes approved for the caller in this working directory."""
+    if caller.principal is None:
+        return {}
+    return {
+        "prefixes": [
+            {
+                "id": row.id,
+                "tool": row.tool,
+                "principal": row.principal,
+                "cwd": row.cwd,
+                "words": list(row.words),
+                "approver": row.approver,
+                "expires_at": row.expires_at,
+                "revoked": row.revoked_at is not None,
+            }
+            for row in store.prefixes(caller.principal, cwd, PREFIXES)
+        ]
+    }
 
 
 POINT = Point("tool_call", ToolCallRequest, ToolCallInput, ToolCallLimits, gather, pace=Pace.SHORT)

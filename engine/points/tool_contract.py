@@ -8,20 +8,71 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from engine.canonical import canonical, digest
-from engine.facts.contracts import Candidate, Implementation, Proposal, ToolContractRequest
-from engine.facts.proposal_text import Form, What
-from engine.facts.proposals import WHATS, proposal_facts
-from engine.facts.schemas import schema_valid
-from engine.facts.tool_definitions import Definition, UnreadableDefinitionError, definition_of
-from engine.model import Digest, Limits, Model
-from engine.points import Gathered, Input, Point, World
+from engine.documents.canonical import canonical, digest
+from engine.facts.text.proposal_text import What
+from engine.facts.tools.definitions import Definition, UnreadableDefinitionError, definition_of
+from engine.facts.tools.proposals import CHARACTERS, WHATS, Hit, proposal_facts
+from engine.facts.tools.schemas import schema_valid
+from engine.model import Digest, Limits, Model, Object
+from engine.points import GatherContext, Gathered, Point
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+Effects = Annotated[tuple[Word, ...], Field(max_length=16)]
+
+
+class Contract(Model):
+    """A proposed tool. Other fields are allowed; all of them are searched."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"maxProperties": 10_000})
+
+    name: ToolName
+    description: Annotated[str, Field(max_length=CHARACTERS)]
+    input_schema: Object | None = None
+    side_effects: Effects = ()
+    environment: Word | None = None
+
+
+class Proposal(Model):
+    """A contract that `role` proposes."""
+
+    role: Word
+    contract: Contract
+
+
+class Implementation(Model):
+    """What would run: whether it is code of this machine, and the digest of its source file."""
+
+    local: bool
+    digest: Digest
+
+
+class Candidate(Model):
+    """A tool to be registered: its definition in any shape, and what it is, does and runs in."""
+
+    definition: Object
+    implementation: Implementation
+    environment: Word
+    side_effects: Effects
+
+
+class ToolContractRequest(Model):
+    """Require exactly one: a proposal, or a tool."""
+
+    proposal: Proposal | None = None
+    tool: Candidate | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.proposal is None) == (self.tool is None):
+            raise ValueError("state exactly one of `proposal` and `tool`")
+        return self
 
 
 class ProposalFacts(Model):
@@ -31,13 +82,6 @@ class ProposalFacts(Model):
     role: str
     complete: bool
     content: Digest
-
-
-class HitFacts(Model):
-    """Where something was seen that could be run, and in which form."""
-
-    id: str
-    form: Form
 
 
 class DefinitionFacts(Model):
@@ -59,12 +103,12 @@ class ToolFacts(Model):
     side_effects: tuple[str, ...]
 
 
-class ToolContractInput(Input):
+class ToolContractInput(Model):
     """What OPA sees: one proposal or one tool, and what detectors saw in a proposal, by kind."""
 
     kind: Literal["proposal", "tool"]
     proposals: tuple[ProposalFacts, ...]
-    hits: dict[What, tuple[HitFacts, ...]]
+    detected: dict[What, tuple[Hit, ...]]
     tools: tuple[ToolFacts, ...]
 
 
@@ -89,36 +133,34 @@ class ToolContractLimits(Limits):
         return self
 
 
-def gather(request: ToolContractRequest, world: World) -> Gathered:
+def gather(request: ToolContractRequest, _: GatherContext) -> Gathered:
     """Look a proposal through, or bring a tool's definition into its one form."""
     title = ""
-    hits: dict[What, tuple[HitFacts, ...]] = dict.fromkeys(WHATS, ())
+    detected: dict[What, tuple[Hit, ...]] = dict.fromkeys(WHATS, ())
     proposals: tuple[ProposalFacts, ...] = ()
     tools: tuple[ToolFacts, ...] = ()
     if request.proposal is not None:
-        proposal, hits = _proposal(request.proposal)
+        proposal, detected = _proposal(request.proposal)
         proposals, title = (proposal,), f"proposal of `{proposal.id}`"
     if request.tool is not None:
         tool = _tool(request.tool)
         tools, title = (tool,), f"registration of `{tool.name or 'a tool without a name'}`"
     made = ToolContractInput(
-        point="tool_contract",
-        now=world.clock(),
         kind="tool" if tools else "proposal",
         proposals=proposals,
-        hits=hits,
+        detected=detected,
         tools=tools,
     )
     return Gathered(made, title)
 
 
-def _proposal(proposal: Proposal) -> tuple[ProposalFacts, dict[What, tuple[HitFacts, ...]]]:
+def _proposal(proposal: Proposal) -> tuple[ProposalFacts, dict[What, tuple[Hit, ...]]]:
     contract = proposal.contract.model_dump(mode="json", exclude_unset=True)
     seen = proposal_facts(contract)
     facts = ProposalFacts(
         id=proposal.contract.name, role=proposal.role, complete=seen.complete, content=digest(canonical(contract))
     )
-    return facts, {what: tuple(HitFacts(id=hit.id, form=hit.form) for hit in hits) for what, hits in seen.hits.items()}
+    return facts, {what: tuple(hits) for what, hits in seen.hits.items()}
 
 
 def _tool(tool: Candidate) -> ToolFacts:
@@ -149,7 +191,7 @@ def _definition(found: Definition, sent: dict[str, Any]) -> DefinitionFacts:
 
 
 def content_digest(sent: dict[str, Any]) -> str:
-    """The digest of JSON as it was sent, as whoever registers the tool makes it without this engine's encoder."""
+    """The digest of JSON as it was sent, as a registrant without this engine's encoder computes it."""
     text = json.dumps(sent, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return digest(text.encode("utf-8"))
 

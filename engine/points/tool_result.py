@@ -1,6 +1,6 @@
-"""Point `tool_result`: whether what a tool gave may go back to the model, and how it is shown.
+"""Point `tool_result`: whether the result of a tool may be returned to the model, and how it is shown.
 
-Nothing of a result gets into the input: sizes, digests, kinds, and whether what would be shown of an
+The input contains no content of a result: only sizes, digests, kinds, and whether the visible part of an
 error looks like a secret or names a path. Rows A07, A99, B28 to B32.
 """
 
@@ -12,10 +12,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
-from engine.facts.paths_in_text import names_a_path
+from engine.facts.text.disguises import names_a_path
 from engine.model import Digest, Limits, Model
-from engine.points import Gathered, Input, Point, World
-from engine.record.patterns import find_secrets
+from engine.points import GatherContext, Gathered, Point
+from engine.secrets.patterns import find_secrets
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Class = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,127}$")]
@@ -31,7 +31,7 @@ MESSAGE_CHARACTERS = 4_000
 """Of the message of an error, and of each of its details: a model needs a sentence to correct itself."""
 
 
-class Given(Model):
+class ResultText(Model):
     """What a tool gave: its size as text for the model, in bytes, and its digest."""
 
     bytes: Size
@@ -70,7 +70,7 @@ class ToolResultRequest(Model):
     tool: Name
     decision: DecisionId | None = None
     status: Literal["ok", "error"]
-    result: Given | None = None
+    result: ResultText | None = None
     error: ToolError | None = None
     error_mode: Mode = "safe"
     side_effects: Annotated[tuple[SideEffect, ...], Field(max_length=1_000)]
@@ -83,7 +83,7 @@ class ToolResultRequest(Model):
 
 
 class TextFacts(Model):
-    """A text that may be shown: whether it looks like a secret, and whether it names a path."""
+    """A text that may be visible: whether it looks like a secret, and whether it names a path."""
 
     id: str
     secret: bool
@@ -96,13 +96,13 @@ class ErrorFacts(Model):
     kind: Literal["validation", "other"]
 
 
-class ToolResultInput(Input):
+class ToolResultInput(Model):
     """What OPA sees. `details` are the class, the code and the details of an error, `messages` its message."""
 
     tool: str
     decision: str | None = None
     status: Literal["ok", "error"]
-    result: Given | None = None
+    result: ResultText | None = None
     error: ErrorFacts | None = None
     error_mode: Mode
     messages: tuple[TextFacts, ...]
@@ -111,7 +111,7 @@ class ToolResultInput(Input):
 
 
 class ToolResultLimits(Limits):
-    """How a result may be shown: the most bytes of it and of a prompt, and how much of an error."""
+    """How a result may be shown: maximum bytes of it and of a prompt, and the visible part of an error."""
 
     max_bytes: Size
     prompt_bytes: Size
@@ -123,17 +123,15 @@ class ToolResultLimits(Limits):
 _Secret = Callable[[str], bool]
 
 
-def gather(request: ToolResultRequest, world: World) -> Gathered:
-    """Look at what would be shown of an error; a result itself is not here."""
+def gather(request: ToolResultRequest, context: GatherContext) -> Gathered:
+    """Compute facts about the visible part of an error; the result itself is not read."""
     error = request.error
 
     def secret(text: str) -> bool:
-        return next(find_secrets(text, world.forms), None) is not None
+        return next(find_secrets(text, context.lookups.forms), None) is not None
 
     return Gathered(
         ToolResultInput(
-            point="tool_result",
-            now=world.clock(),
             tool=request.tool,
             decision=request.decision,
             status=request.status,
@@ -149,7 +147,7 @@ def gather(request: ToolResultRequest, world: World) -> Gathered:
 
 
 def _details(error: ToolError, secret: _Secret) -> Iterator[TextFacts]:
-    """Everything that is shown beside the message; a name that is no plain one is known by its number."""
+    """Everything visible besides the message; a name with special characters is identified by its number."""
     yield _text(secret, "class", error.class_)
     if error.code is not None:
         yield _text(secret, "code", error.code)

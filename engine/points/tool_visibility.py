@@ -1,7 +1,7 @@
 """Point `tool_visibility`: which of these tools the prompt of an agent may show.
 
-What may not be shown is told as a finding and is not in the limits; the answer itself is no refusal, so that
-an agent without any tool goes on without tools (B01).
+A tool that may not be shown is a finding and not in the limits; this does not refuse the request, so that
+an agent without any tool continues without tools (B01).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from engine.facts.tool_calls import LONGEST_NAME
-from engine.facts.tool_definitions import UnreadableDefinitionError, definition_of
+from engine.facts.tools.calls import LONGEST_NAME
+from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
 from engine.model import Digest, Limits, Line, Model, Object
-from engine.points import Gathered, Input, Point, World
+from engine.points import GatherContext, Gathered, Point
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-"""What a tool may be called, as in policy/; whatever else a name is, no entry has it."""
+"""The name of a tool, as in policy/; no entry has any other name."""
 
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 MOST_TOOLS = 2_000
@@ -28,7 +28,7 @@ Listed = Annotated[list[Name | Object], Field(max_length=MOST_TOOLS)]
 
 
 class McpListing(Model):
-    """The result of MCP's `tools/list`; further pages are asked for one by one."""
+    """The result of MCP's `tools/list`; further pages are requested one by one."""
 
     tools: Annotated[list[Object], Field(max_length=MOST_TOOLS)]
     next_cursor: Line | None = Field(default=None, alias="nextCursor")
@@ -44,14 +44,14 @@ class McpAnswer(Model):
 
 
 class VisibilityRequest(Model):
-    """Ask which tools may be shown under a tool policy and a profile."""
+    """The tools to show under a tool policy and a profile."""
 
     policy: Name | None = None
     profile: Name | None = None
     tools: Listed | McpListing | McpAnswer
 
 
-class Asked(Model):
+class ToolScope(Model):
     """Under which tool policy and profile."""
 
     policy: str | None = None
@@ -59,40 +59,38 @@ class Asked(Model):
 
 
 class ListedTool(Model):
-    """One tool of the list; without a name when that is none, or cannot be read. `times`: how often it is listed."""
+    """One listed tool; without a name if the name is missing or unreadable. `occurrences`: how often it is listed."""
 
     id: str
     name: str | None = None
-    times: int
+    occurrences: int
     definition_digest: Digest | None = None
 
 
-class VisibilityInput(Input):
+class VisibilityInput(Model):
     """What OPA sees of a list of tools."""
 
-    asked: Asked
+    context: ToolScope
     tools: tuple[ListedTool, ...]
 
 
 class VisibilityLimits(Limits):
-    """The names of the tools that may be shown, and no others."""
+    """The names of the tools that may be shown."""
 
     visible: tuple[str, ...]
 
 
-def gather(request: VisibilityRequest, world: World) -> Gathered:
+def gather(request: VisibilityRequest, _: GatherContext) -> Gathered:
     """Bring the list into its one form."""
     tools = [_read(one) for one in _listed(request.tools)]
-    times = Counter(name for name, _ in tools)
+    occurrences = Counter(name for name, _ in tools)
     gathered = VisibilityInput(
-        point="tool_visibility",
-        now=world.clock(),
-        asked=Asked(policy=request.policy, profile=request.profile),
+        context=ToolScope(policy=request.policy, profile=request.profile),
         tools=tuple(
             ListedTool(
                 id=f"#{number}" if name is None else name,
                 name=name,
-                times=times[name],
+                occurrences=occurrences[name],
                 definition_digest=digest,
             )
             for number, (name, digest) in enumerate(tools)
@@ -108,7 +106,7 @@ def _listed(tools: Listed | McpListing | McpAnswer) -> Listed:
 
 
 def _read(tool: str | dict[str, Any]) -> tuple[str | None, str | None]:
-    """The name of a tool and the digest of its definition; no name where it is none or cannot be read."""
+    """The name of a tool and the digest of its definition; no name if it is missing or unreadable."""
     if isinstance(tool, str):
         return _plain(tool), None
     try:

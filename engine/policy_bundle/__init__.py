@@ -1,4 +1,4 @@
-"""Rules and values to a policy bundle: read, refused or accepted, generated, archived, kept.
+"""From rules and values to a policy bundle: read, checked, generated, archived, stored.
 
 Start at build.py. Nothing is imported here, so that using one part loads only what it needs.
 """

@@ -1,12 +1,12 @@
-"""Files to a policy bundle archive: the same files always give the same bytes and the same revision."""
+"""From files to a policy bundle archive: equal files give equal bytes and an equal revision."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.canonical import canonical
 from engine.opa.packed import MANIFEST, pack, sealed, unpacked
 
 RULES_ROOT, VALUES_ROOT = "admission", "policy"
@@ -16,16 +16,12 @@ GENERATED = "# Generated: a finding for every requirement above that is not prov
 WORDS = "catalogue"
 """In the manifest of rules: the digest of the words beside them, so that one revision covers both."""
 VALUES_DATA = f"{VALUES_ROOT}/data.json"
+_FINDING = re.compile(r'\.(?:finding|added)\("([^"]+)"')
 
 
-def rules_archive(files: Mapping[str, bytes], metadata: Mapping[str, str]) -> tuple[bytes, str]:
-    """The archive of rules and its revision; `files` by their path below `admission/`."""
-    return _archive(files, RULES_ROOT, metadata)
-
-
-def values_archive(values: Mapping[str, Any]) -> tuple[bytes, str]:
-    """The archive of values and its revision; `values` is what `data.policy` will be."""
-    return _archive({VALUES_DATA: canonical(values)}, VALUES_ROOT, {})
+def archive(files: Mapping[str, bytes], root: str, metadata: Mapping[str, str]) -> bytes:
+    """The archive of these files, all below `root`."""
+    return pack({**files, MANIFEST: manifest(files, root, metadata)[0]})
 
 
 def manifest(files: Mapping[str, bytes], root: str, metadata: Mapping[str, str]) -> tuple[bytes, str]:
@@ -36,19 +32,21 @@ def manifest(files: Mapping[str, bytes], root: str, metadata: Mapping[str, str])
     return sealed(files, content)
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Write the files of one of our own archives below a folder; the manifest of the last one stays."""
-    for name, data in read(archive).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-
-
 def read(archive: Path) -> dict[str, bytes]:
     """The files of one of our own archives by name, the manifest among them. Raises GatherError, OSError."""
     return unpacked(archive.read_bytes(), archive.name)
 
 
-def _archive(files: Mapping[str, bytes], root: str, metadata: Mapping[str, str]) -> tuple[bytes, str]:
-    written, revision = manifest(files, root, metadata)
-    return pack({**files, MANIFEST: written}), revision
+def authored_line(text: str, row: int, lines: Mapping[str, int], sought: Callable[[str], bool]) -> int:
+    """The author's line for a line of a served file.
+
+    In what is generated it is the first that is `sought` from the requirement on that the line was written out
+    from, else the place of that requirement; `lines` has the places by code.
+    """
+    own, generated, _ = text.partition(GENERATED)
+    written = own.splitlines()
+    if not generated or row <= len(written):
+        return row
+    code = next((match[1] for one in reversed(text.splitlines()[:row]) if (match := _FINDING.search(one))), "")
+    first = lines.get(code, 1)
+    return next((at for at, one in enumerate(written[first - 1 :], first) if sought(one)), first)

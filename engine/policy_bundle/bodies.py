@@ -1,9 +1,9 @@
 """Bodies that may hold although a fact is missing, of the wrong type, or true of one item only.
 
 A positive rule refuses what it does not know, unless its body negates, counts or collects what may
-be absent, fills it in, takes a default, or compares what has no checked type: `null < 5` is true in
-Rego. Nor may one good item of a list of the input answer for all, or part of a text for the whole.
-Each such place is told; a rule may keep it when its METADATA says in `custom.proof` why it is safe.
+be absent, fills it in, uses a default, or compares values of unchecked type: `null < 5` is true in
+Rego. Nor may one valid item of a list satisfy a rule for all, or part of a text for the whole.
+Each such place is reported; a rule may keep it if `custom.proof` in its METADATA states why it is safe.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.policy_bundle.builtins import Signature
+from engine.errors import Location, Problem
+from engine.policy_bundle.checks import Signature
 from engine.policy_bundle.syntax import (
     Module,
     Node,
@@ -35,6 +36,8 @@ _EQUAL = {"equal", "eq"}
 _MEMBER = {"internal.member_2", "internal.member_3"}
 _TYPE_CHECKS = {"is_number", "is_string", "is_boolean", "is_array", "is_object", "is_set"}
 _CERTAIN = {"number", "string", "array", "object", "set"}
+_SCALARS = {"number", "string", "boolean", "templatestring"}
+_COUNTABLE = {*_COLLECTIONS, *_COMPREHENSIONS, *_CERTAIN, "boolean", "null"}
 _MIRRORED = {"lt": "gt", "gt": "lt", "lte": "gte", "gte": "lte"}
 _RISKY = {
     "object.get": "takes a default when the key is missing",
@@ -64,73 +67,58 @@ _NONE = key_of({"type": "number", "value": 0})
 _DEFINED = "ask for the fact itself, so that the rule is undefined without it"
 
 
-@dataclass(frozen=True, slots=True)
-class Risk:
-    """One place in a rule that may hold on a missing or wrong fact, and how to write it instead."""
-
-    line: int
-    message: str
-    fix: str
-
-
 @dataclass(slots=True)
 class _Known:
-    """What the conditions of a body, and of the bodies around it, make certain."""
+    """What the conditions of a body, and of the bodies around it, make certain.
 
-    checked: set[str] = field(default_factory=set)  # terms whose type is checked
-    filled: set[str] = field(default_factory=set)  # collections that have an element
-    walked: set[str] = field(default_factory=set)  # collections that are iterated, so no scalars
-    single: set[str] = field(default_factory=set)  # collections that have one element
-    assigned: dict[str, Node] = field(default_factory=dict)  # variables and what they stand for
+    A term is `checked` when it has one type, `filled` when it is a collection with an element, `single` when it has
+    one element, and `walked` when it is iterated, so that it is no scalar.
+    """
 
-    def copy(self) -> _Known:
-        return _Known(set(self.checked), set(self.filled), set(self.walked), set(self.single), dict(self.assigned))
+    certain: set[tuple[str, str]] = field(default_factory=set)
+    assigned: dict[str, Node] = field(default_factory=dict)  # variables and their terms
 
     def behind(self, term: Node) -> Node:
-        """The term that a variable stands for, else the term."""
+        """The term of a variable, else the term itself."""
         for _ in range(20):
             if term.get("type") != "var" or term["value"] not in self.assigned:
                 break
             term = self.assigned[term["value"]]
         return term
 
-    def has(self, which: set[str], term: Node) -> bool:
-        return key_of(term) in which or key_of(self.behind(term)) in which
+    def learn(self, term: Node, *what: str) -> None:
+        self.certain.update((one, key_of(term)) for one in what)
 
-
-@dataclass(slots=True)
-class _Facts:
-    """How rules pass the input on: other names for a part of it, and functions that ask some item of an argument."""
-
-    names: set[str] = field(default_factory=set)
-    some_of: dict[str, set[int]] = field(default_factory=dict)
-
-    def learn(self, full_name: str, module: Module, rule: Rule) -> None:
-        value = reference(rule.value)
-        if value is not None and not rule.arguments and module.resolve(value)[0] == "input":
-            self.names.add(full_name)
-        arguments = {str(one.get("value")): index for index, one in enumerate(rule.arguments)}
-        chosen = {arguments[name] for name in _iterated(rule) if name in arguments}
-        self.some_of.setdefault(full_name, set()).update(chosen)
+    def has(self, term: Node, *what: str) -> bool:
+        keys = {key_of(term), key_of(self.behind(term))}
+        return any((one, key) in self.certain for one in what for key in keys)
 
 
 class Lint:
-    """Finds risks in the rules of a policy; `boolean` tells rules whose only values are true and false."""
+    """Finds risks in the rules of a policy."""
 
     def __init__(self, signatures: Mapping[str, Signature], modules: Iterable[Module]) -> None:
-        self._signatures = signatures
-        self._boolean: dict[str, bool] = {}
-        self._facts = _Facts()
+        self.signatures = signatures
+        self.boolean: dict[str, bool] = {}  # by full name: whether all values of the rule are true and false
+        self.input_names: set[str] = set()  # rules that are other names for a part of the input
+        self.some_of: dict[str, set[int]] = {}  # functions that ask some item of an argument
         for module in modules:
             for rule in module.rules:
-                name = ".".join(("data", *module.package, rule.name))
-                self._boolean[name] = self._boolean.get(name, True) and self._is_boolean(rule)
-                self._facts.learn(name, module, rule)
+                self._learn(".".join(("data", *module.package, rule.name)), module, rule)
 
-    def risks(self, module: Module, rule: Rule) -> Iterator[Risk]:
-        """Every risk of one definition, in the order of its lines."""
-        found = list(_Definition(self._signatures, self._boolean, self._facts, module).rule(rule))
-        yield from sorted(dict.fromkeys(found), key=lambda risk: risk.line)
+    def risks(self, module: Module, rule: Rule) -> Iterator[Problem]:
+        """Every place of one definition that may hold on a missing or wrong fact, in the order of its lines."""
+        found = dict.fromkeys(_Definition(self, module, rule).risks())
+        yield from sorted(found, key=lambda risk: risk.where.line or 0)
+
+    def _learn(self, name: str, module: Module, rule: Rule) -> None:
+        self.boolean[name] = self.boolean.get(name, True) and self._is_boolean(rule)
+        value = reference(rule.value)
+        if value is not None and not rule.arguments and module.resolve(value)[0] == "input":
+            self.input_names.add(name)
+        arguments = {str(one.get("value")): index for index, one in enumerate(rule.arguments)}
+        chosen = {arguments[one] for one in _iterated(rule) if one in arguments}
+        self.some_of.setdefault(name, set()).update(chosen)
 
     def _is_boolean(self, rule: Rule) -> bool:
         if rule.key is not None or not rule.plain_name:
@@ -140,28 +128,24 @@ class Lint:
 
     def _boolean_value(self, term: Node) -> bool:
         called = call(term)
-        signature = self._signatures.get(called[0]) if called else None
+        signature = self.signatures.get(called[0]) if called else None
         return term.get("type") == "boolean" or (signature is not None and signature.result == "boolean")
 
 
 class _Definition:
     """The risks of one definition of a rule."""
 
-    def __init__(
-        self, signatures: Mapping[str, Signature], boolean: Mapping[str, bool], facts: _Facts, module: Module
-    ) -> None:
-        self._signatures = signatures
-        self._boolean = boolean
-        self._facts = facts
+    def __init__(self, lint: Lint, module: Module, rule: Rule) -> None:
+        self._lint = lint
         self._module = module
-        self._line = 1
-        self._local: set[str] = set()
-        self._any: set[str] = set()
-
-    def rule(self, rule: Rule) -> Iterator[Risk]:
+        self._rule = rule
         self._line = rule.line
         self._local = declared(rule)
-        self._any = _any_key(rule)
+        symbols = [one for node in rule.nodes() for one in node.get("symbols") or ()]
+        self._any = {str(one["value"]) for one in symbols if one.get("type") == "var"}  # `some` without a collection
+
+    def risks(self) -> Iterator[Problem]:
+        rule = self._rule
         if rule.default:
             yield self._risk(None, f"`default {rule.name}` gives a value when facts are missing", _DEFINED)
         if rule.key is not None or not rule.plain_name:
@@ -176,21 +160,21 @@ class _Definition:
             yield from self._branch(tuple(branch.get("body") or ()), branch["head"].get("value"), None)
             branch = branch.get("else")
 
-    def _branch(self, body: tuple[Node, ...], *heads: Node | None) -> Iterator[Risk]:
+    def _branch(self, body: tuple[Node, ...], *heads: Node | None) -> Iterator[Problem]:
         known = self._within(body, _Known())
         yield from self._body(body, _Known())
         for head in heads:
             if head is not None:
                 yield from self._term(head, known)
 
-    def _body(self, body: Iterable[Node], around: _Known) -> Iterator[Risk]:
+    def _body(self, body: Iterable[Node], around: _Known) -> Iterator[Problem]:
         body = tuple(body)
         known = self._within(body, around)
         for expression in body:
             self._line = line_of(expression, self._line)
             yield from self._expression(expression, known)
 
-    def _expression(self, expression: Node, known: _Known) -> Iterator[Risk]:
+    def _expression(self, expression: Node, known: _Known) -> Iterator[Problem]:
         terms = expression.get("terms")
         if expression.get("negated") or (isinstance(terms, dict) and terms.get("type") == "not"):
             yield self._risk(
@@ -214,17 +198,18 @@ class _Definition:
             yield from self._term(terms, known)
             yield from self._truth(terms, known)
 
-    def _every(self, expression: Node, terms: Node, known: _Known) -> Iterator[Risk]:
+    def _every(self, expression: Node, terms: Node, known: _Known) -> Iterator[Problem]:
         domain = terms["domain"]
         yield from self._term(domain, known)
-        if not known.has(known.filled, domain) and not self._literal(known.behind(domain)):
+        written = known.behind(domain)
+        if not known.has(domain, "filled") and not (written.get("type") in _COLLECTIONS and written.get("value")):
             text = text_of(domain)
             yield self._risk(
                 expression, f"`every` holds for an empty `{text}`", f"demand `count({text}) > 0` in the same body"
             )
         yield from self._body(terms["body"], known)
 
-    def _term(self, term: Node, known: _Known) -> Iterator[Risk]:
+    def _term(self, term: Node, known: _Known) -> Iterator[Problem]:
         """The risks of a value, down to its closures, which are a risk themselves."""
         kind = term.get("type")
         if kind in _COMPREHENSIONS:
@@ -240,18 +225,18 @@ class _Definition:
             for child in _children(term):
                 yield from self._term(child, known)
 
-    def _index(self, term: Node, known: _Known) -> Iterator[Risk]:
+    def _index(self, term: Node, known: _Known) -> Iterator[Problem]:
         """`input.records[_]` is any item, `input.records[0]` the first: neither is all of them."""
         parts = term["value"]
         for end, part in enumerate(parts[1:], 1):
             collection = {"type": "ref", "value": parts[:end], "location": term.get("location")}
             free = part.get("type") == "var" and (part["value"].startswith("$") or part["value"] in self._any)
-            first = part.get("type") == "number" and key_of(collection) not in known.single
+            first = part.get("type") == "number" and ("single", key_of(collection)) not in known.certain
             if (free or first) and self._of_input(collection, known):
                 yield self._one_for_all(term, term)
 
     def _of_input(self, term: Node, known: _Known) -> bool:
-        """Whether a collection is a part of the input, whatever name it has here."""
+        """Whether a collection is a part of the input, under any name."""
         term = known.behind(term)
         name = reference(term)
         if name is None:
@@ -259,20 +244,20 @@ class _Definition:
         if term.get("type") == "ref" and name[0] in self._local and name[0] in known.assigned:
             return self._of_input(known.assigned[name[0]], known)
         full = self._resolve(name)
-        return full[0] == "input" or ".".join(map(str, full)) in self._facts.names
+        return full[0] == "input" or ".".join(map(str, full)) in self._lint.input_names
 
     def _of_facts(self, term: Node, known: _Known) -> bool:
-        """Whether it is a part of the input or of what a function is given."""
+        """Whether it is a part of the input or of a function's argument."""
         name = reference(known.behind(term))
         return self._of_input(term, known) or (name is not None and name[0] in self._local)
 
-    def _one_for_all(self, node: Node, collection: Node) -> Risk:
+    def _one_for_all(self, node: Node, collection: Node) -> Problem:
         text = text_of(collection)
         return self._risk(
             node, f"`{text_of(node)}` holds when one item of `{text}` does: the others are not asked", _EACH
         )
 
-    def _call(self, node: Node, operands: list[Node], known: _Known) -> Iterator[Risk]:
+    def _call(self, node: Node, operands: list[Node], known: _Known) -> Iterator[Problem]:
         for operand in operands:
             yield from self._term(operand, known)
         called = call(node)
@@ -286,12 +271,12 @@ class _Definition:
         elif name in _EQUAL:
             yield from self._equal(node, operands, known)
         elif called and (name == "walk" or name is None):
-            asked = {0} if name == "walk" else self._facts.some_of.get(self._rule_name(called[0]), set())
+            asked = {0} if name == "walk" else self._lint.some_of.get(self._rule_name(called[0]), set())
             for index, operand in enumerate(operands):
                 if index in asked and self._of_input(operand, known):
                     yield self._one_for_all(node, operand)
 
-    def _equal(self, node: Node, operands: list[Node], known: _Known) -> Iterator[Risk]:
+    def _equal(self, node: Node, operands: list[Node], known: _Known) -> Iterator[Problem]:
         for operand, other in (operands, reversed(operands)):
             counted = call(known.behind(operand))
             if operand.get("type") == "null":
@@ -303,7 +288,7 @@ class _Definition:
             ):
                 yield self._risk(node, f"`{text_of(node)}` holds for what was emptied", _DEFINED)
 
-    def _untyped(self, node: Node, operand: Node) -> Risk:
+    def _untyped(self, node: Node, operand: Node) -> Problem:
         counted = call(operand)
         text = text_of(counted[1][0] if counted and counted[0] == "count" else operand)
         check = "is_array" if counted and counted[0] == "count" else "is_number"
@@ -313,8 +298,8 @@ class _Definition:
             f"check it in the same body, such as `{check}({text})`",
         )
 
-    def _truth(self, node: Node, known: _Known) -> Iterator[Risk]:
-        """A bare value holds unless it is false or undefined, so it must be a boolean for certain."""
+    def _truth(self, node: Node, known: _Known) -> Iterator[Problem]:
+        """A bare value holds unless it is false or undefined, so it must certainly be a boolean."""
         if not self._truthful(node, known):
             text = text_of(node)
             yield self._risk(node, f"`{text}` holds for null, 0 and text too", f"write `{text} == true`")
@@ -325,49 +310,39 @@ class _Definition:
         called = call(node)
         if called is not None:
             name = self._builtin(called[0])
-            signature = self._signatures.get(name) if name else None
-            return signature.result == "boolean" if signature else self._boolean.get(self._rule_name(called[0]), True)
+            signature = self._lint.signatures.get(name) if name else None
+            return (
+                signature.result == "boolean" if signature else self._lint.boolean.get(self._rule_name(called[0]), True)
+            )
         name_parts = reference(node)
         if name_parts is None:
             return node.get("type") == "boolean"
         full = self._resolve(name_parts)
         if full[:2] == ("data", "policy"):
             return True
-        return key_of(node) in known.checked or self._boolean.get(".".join(map(str, full)), False)
+        return ("checked", key_of(node)) in known.certain or self._lint.boolean.get(".".join(map(str, full)), False)
 
     def _typed(self, term: Node, known: _Known) -> bool:
         """Whether an operand of a comparison has one certain type."""
-        if known.has(known.checked, term):
-            return True
-        term = known.behind(term)
-        if term.get("type") in {"number", "string", "boolean", "templatestring"}:
-            return True
-        name = reference(term)
-        if name is not None:
-            return self._resolve(name)[:2] == ("data", "policy")  # the models of policy/ checked it
-        called = call(term)
-        if called is None:
-            return False
-        if called[0] == "count":
-            return self._countable(called[1][0], known)
-        signature = self._signatures.get(self._builtin(called[0]) or "")
-        return signature is not None and signature.result in {"number", "string", "boolean"}
+        called = call(known.behind(term))
+        if called and called[0] == "count" and not known.has(term, "checked"):
+            return self._certain(called[1][0], known, _COUNTABLE, "checked", "walked")
+        return self._certain(term, known, _SCALARS, "checked")
 
-    def _countable(self, term: Node, known: _Known) -> bool:
-        if known.has(known.checked, term) or known.has(known.walked, term):
+    def _certain(self, term: Node, known: _Known, types: set[str], *enough: str) -> bool:
+        """Whether it is one of these types for certain: by what is known of it, as written, or by its built-in."""
+        if known.has(term, *enough):
             return True
         term = known.behind(term)
         name, called = reference(term), call(term)
         if name is not None and self._resolve(name)[:2] == ("data", "policy"):
-            return True
-        signature = self._signatures.get(self._builtin(called[0]) or "") if called else None
-        return term.get("type") in {*_COLLECTIONS, *_COMPREHENSIONS} or (
-            signature is not None and signature.result != "any"
-        )
+            return True  # the models of policy/ checked it
+        signature = self._lint.signatures.get(self._builtin(called[0]) or "") if called else None
+        return term.get("type") in types or (signature is not None and signature.result in types)
 
     def _within(self, body: Iterable[Node], around: _Known) -> _Known:
-        """What holds inside a body: what held around it, and what its own conditions make certain."""
-        known = around.copy()
+        """The certain conditions inside a body: those around it, and those of its own."""
+        known = _Known(set(around.certain), dict(around.assigned))
         body = tuple(one for one in body if not one.get("negated") and not one.get("with"))
         for expression in body:
             called = call(expression)
@@ -380,7 +355,7 @@ class _Definition:
 
     def _learn(self, node: Node, known: _Known) -> None:
         if "domain" in node and "body" in node:
-            known.walked.add(key_of(node["domain"]))
+            known.learn(node["domain"], "walked")
         if node.get("type") == "ref":
             _learn_iteration(node["value"], known)
         called = call(node)
@@ -389,22 +364,19 @@ class _Definition:
             return
         operands = called[1]
         if name in _TYPE_CHECKS:
-            known.checked.add(key_of(operands[0]))
+            known.learn(operands[0], "checked")
         elif name in _MEMBER:
-            known.walked.add(key_of(operands[-1]))
-            known.filled.add(key_of(operands[-1]))
+            known.learn(operands[-1], "walked", "filled")
         elif name in {*_ORDER, *_EQUAL}:
             _learn_comparison(name, operands, known)
         else:
-            kinds = zip(operands, self._signatures[name].arguments, strict=False)
-            known.checked.update(key_of(operand) for operand, kind in kinds if kind in _CERTAIN)
-
-    def _literal(self, term: Node) -> bool:
-        return term.get("type") in _COLLECTIONS and bool(term.get("value"))
+            for operand, kind in zip(operands, self._lint.signatures[name].arguments, strict=False):
+                if kind in _CERTAIN:
+                    known.learn(operand, "checked")
 
     def _builtin(self, name: str) -> str | None:
         """The name as a built-in, or None where an import or a rule of the file has that name."""
-        return name if self._rule_name(name) == name and name in self._signatures else None
+        return name if self._rule_name(name) == name and name in self._lint.signatures else None
 
     def _resolve(self, name: tuple[Any, ...]) -> tuple[Any, ...]:
         """A reference written out, unless a variable of the rule has that name."""
@@ -413,18 +385,16 @@ class _Definition:
     def _rule_name(self, name: str) -> str:
         return ".".join(map(str, self._resolve(tuple(name.split(".")))))
 
-    def _risk(self, node: Node | None, message: str, fix: str) -> Risk:
-        return Risk(line_of(node, self._line), message, fix)
-
-
-def _any_key(rule: Rule) -> set[str]:
-    """Variables that `some` declares without a collection, to stand for any key."""
-    nodes = walk([*rule.body, rule.value, rule.key, rule.otherwise])
-    return {str(one["value"]) for node in nodes for one in node.get("symbols") or () if one.get("type") == "var"}
+    def _risk(self, node: Node | None, message: str, fix: str) -> Problem:
+        return Problem(
+            Location(self._module.name, line_of(node, self._line)),
+            f"in `{self._rule.name}`: {message}",
+            f"{fix}; or write in `custom.proof` of its METADATA why no missing fact can make it hold",
+        )
 
 
 def _iterated(rule: Rule) -> set[str]:
-    """The names of which a body asks some item, outside of closures, such as `list` in `some one in list`."""
+    """The names whose items a body searches, outside closures, such as `list` in `some one in list`."""
     found = set()
     for node in _surface(list(rule.body)):
         for symbol in node.get("symbols") or ():
@@ -439,10 +409,10 @@ def _iterated(rule: Rule) -> set[str]:
 
 
 def _whole(pattern: object) -> bool:
-    """Whether a regular expression that is written down matches whole texts only.
+    """Whether a literal regular expression matches whole texts only.
 
-    Alternatives must stand in a group, flags may not give `^` and `$` another meaning, and the last
-    `$` must be no character of the text.
+    Alternatives must be in a group, flags must not change the meaning of `^` and `$`, and the last
+    `$` must not be a literal character.
     """
     if not isinstance(pattern, str) or not pattern.startswith("^") or not pattern.endswith("$") or "(?" in pattern:
         return False
@@ -467,12 +437,11 @@ def _whole(pattern: object) -> bool:
 
 
 def _learn_iteration(parts: list[Node], known: _Known) -> None:
-    """`x[_]` and `x[i]` hold only where `x` is a collection with an element."""
+    """`x[_]` and `x[i]` hold only if `x` is a collection with an element."""
     for index, part in enumerate(parts):
         if index and part.get("type") == "var":
             collection = parts[0] if index == 1 else {"type": "ref", "value": parts[:index]}
-            known.walked.add(key_of(collection))
-            known.filled.add(key_of(collection))
+            known.learn(collection, "walked", "filled")
 
 
 def _learn_comparison(name: str, operands: list[Node], known: _Known) -> None:
@@ -480,15 +449,15 @@ def _learn_comparison(name: str, operands: list[Node], known: _Known) -> None:
     first, second = operands
     for one, other, sign in ((first, second, name), (second, first, _MIRRORED.get(name, name))):
         if name in _EQUAL and other.get("type") in {"number", "string", "boolean"}:
-            known.checked.add(key_of(one))
+            known.learn(one, "checked")
         counted, limit = call(known.behind(one)), constant(other)
         if counted is None or counted[0] != "count" or isinstance(limit, bool) or not isinstance(limit, int | float):
             continue
         if name in _EQUAL and limit == 1:
-            known.single.add(key_of(counted[1][0]))
+            known.learn(counted[1][0], "single")
         enough = {"gt": limit >= 0, "gte": limit > 0, "neq": limit == 0, "equal": limit > 0, "eq": limit > 0}
         if enough.get(sign, False):
-            known.filled.add(key_of(counted[1][0]))
+            known.learn(counted[1][0], "filled")
 
 
 def _children(term: Node) -> Iterator[Node]:

@@ -14,20 +14,21 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine import __version__
-from engine.canonical import canonical, digest
-from engine.errors import GatherError, Location, PolicyError, Problem
+from engine.documents.canonical import canonical, digest
+from engine.documents.files import Document
+from engine.errors import DecideError, GatherError, Location, PolicyError, Problem
 from engine.model import Model, Revisions
 from engine.opa.binary import Binary
 from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, revision, unpacked
 from engine.policy_bundle import archives
-from engine.policy_bundle.catalogue import Catalogue
+from engine.policy_bundle.catalogue import Catalogue, PolicyRow
 from engine.policy_bundle.levels import Lowered, level_problems, lowered_in
+from engine.policy_bundle.lookups import Lookups
 from engine.policy_bundle.sources import PolicySources, Snapshot, snapshot
 from engine.policy_bundle.store import keep, kept
-from engine.report import PolicyRow
-from engine.secret_forms import SecretForms
+from engine.policy_bundle.values import parameters, schema_of
+from engine.version import __version__
 
 _ARCHIVE, _CATALOGUE, _PLACES = "archive.tar.gz", "catalogue.json", "places.json"
 _ENGINE = Path(__file__).parent.parent
@@ -64,7 +65,7 @@ class PolicyBundle:
 
     @property
     def revisions(self) -> Revisions:
-        """What OPA must say it answers from."""
+        """The revisions that OPA must report."""
         return Revisions(rules=self.rules.revision, values=self.values.revision)
 
     def level(self, point: str, code: str) -> str:
@@ -76,10 +77,10 @@ class PolicyBundle:
     @property
     def lowered(self) -> tuple[Lowered, ...]:
         """The refusals that policy/levels.yaml lowers for some time."""
-        return lowered_in(self)
+        return lowered_in(self.data.get("levels", {}).get("levels", {}), lambda path: self.row(path).where)
 
     def row(self, path: tuple[str | int, ...]) -> PolicyRow:
-        """The value at a path below `policy/`, such as `("licenses", "licenses", "MIT")`, and where it stands."""
+        """The value at a path below `policy/`, such as `("licenses", "licenses", "MIT")`, and its location."""
         value: Any = self.data
         for part in path:
             fits = isinstance(value, dict) and part in value
@@ -94,6 +95,21 @@ class PolicyBundle:
         """The place of a requirement with a path that opens from the current folder."""
         return self.sources.where(Location(file, line))
 
+    def authored(self, served: Location) -> Location:
+        """Where the author of a rule finds it; `served` is a file of the archive of rules and a line of it.
+
+        In the archive comments are blanked and findings appended.
+        """
+        kind, _, rest = served.file.removeprefix("admission/").partition("/")
+        name = f"bundles/{self.name}/rules/{rest}" if kind == "added" else f"rego/{served.file}"
+        text = archives.read(self.rules.path).get(served.file, b"").decode("utf-8")
+        if served.line is None or not 0 < served.line <= len(text.splitlines()):
+            return Location(name, served.line)
+        points = self.catalogue.points.values()
+        lines = {one.code: one.line for point in points for one in point.requirements.values() if one.file == name}
+        failing = text.splitlines()[served.line - 1].strip()
+        return Location(name, archives.authored_line(text, served.line, lines, lambda line: line.endswith(failing)))
+
     def module(self, point: str) -> str:
         """What was generated for a point: its module, then the findings of each of its files."""
         files = archives.read(self.rules.path)
@@ -107,14 +123,16 @@ class PolicyBundle:
 
     def unpack(self, folder: Path) -> None:
         """Write everything that is served below a folder, with one manifest for both roots."""
-        archives.unpack(self.rules.path, folder)
-        archives.unpack(self.values.path, folder)
         both = {"roots": [archives.RULES_ROOT, archives.VALUES_ROOT], "rego_version": 2}
-        (folder / ".manifest").write_bytes(canonical(both))
+        files = {**archives.read(self.rules.path), **archives.read(self.values.path), MANIFEST: canonical(both)}
+        for name, data in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
 
     @cached_property
     def metadata(self) -> dict[str, str]:
-        """Name, description and owner, as the archive of rules says them."""
+        """Name, description and owner, from the archive of rules."""
         written: dict[str, str] = json.loads(archives.read(self.rules.path)[MANIFEST])["metadata"]
         return written
 
@@ -125,66 +143,21 @@ class PolicyBundle:
         return data
 
     @cached_property
-    def windows(self) -> dict[str, dict[str, int]]:
-        """The counted budgets of each point: what counts alone, and its window in seconds."""
-        return self._windows("budgets")
-
-    @cached_property
-    def quotas(self) -> dict[str, dict[str, int]]:
-        """Whatever else each point counts: the name of a quota, and its window in seconds."""
-        return self._windows("quotas")
-
-    def _windows(self, what: str) -> dict[str, dict[str, int]]:
-        return {
-            point: {scope: one["window_seconds"] for scope, one in sorted(row.items()) if isinstance(one, dict)}
-            for point, row in self.data.get("budgets", {}).get(what, {}).items()
-        }
-
-    @cached_property
-    def argument_types(self) -> dict[str, dict[str, str]]:
-        """How the arguments of each tool are to be read, by name."""
-        tools = self.data.get("tools", {}).get("tools", {})
-        return {name: tool["arguments"] for name, tool in tools.items()}
-
-    @cached_property
-    def carried_fields(self) -> dict[str, tuple[str, ...]]:
-        """The fields of a request that answers under each contract repeat."""
-        contracts = self.data.get("code", {}).get("contracts", {})
-        return {name: tuple(field["name"] for field in one["carried"]) for name, one in contracts.items()}
-
-    @cached_property
-    def output_fields(self) -> dict[str, tuple[str, ...]]:
-        """The fields of each output contract, in the order in which they are checked."""
-        contracts = self.data.get("code", {}).get("contracts", {})
-        return {name: tuple(field["name"] for field in one["fields"]) for name, one in contracts.items()}
-
-    @cached_property
-    def contracts(self) -> dict[str, str]:
-        """The output contract of a program in each role."""
-        found: dict[str, str] = self.data.get("code", {}).get("outputs", {})
-        return found
-
-    @cached_property
-    def probe_seconds(self) -> int:
-        """How old the result of a sandbox's probe may be."""
-        found: int = self.data.get("sandbox", {}).get("probe_max_age_seconds", 0)
-        return found
-
-    @cached_property
-    def kind_without_origin(self) -> str | None:
-        """The kind of a source record without an origin, where the policy names one."""
-        found: str | None = self.data.get("sources", {}).get("kind_without_origin")
-        return found
-
-    @cached_property
-    def secret_forms(self) -> SecretForms:
-        """The forms in which vendors issue secrets."""
-        return SecretForms.of(self.data.get("secrets"))
+    def lookups(self) -> Lookups:
+        """What the engine itself looks up in the values. Raises DecideError for values of another version."""
+        try:
+            return Lookups.of(self.data)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DecideError(
+                "the values lack fields that this version of the engine needs",
+                remedy="build the policy with this version of the engine",
+                code="engine.policy_invalid",
+            ) from error
 
     @cached_property
     def places(self) -> dict[tuple[str | int, ...], Location]:
-        """Where each value stands, by its path below `policy/`."""
-        return {tuple(path): Location(*place) for path, place in json.loads(self.written_places)}
+        """The location of each value, by its path below `policy/`."""
+        return _lines(self.written_places)
 
 
 def build(
@@ -201,31 +174,31 @@ def build(
     OPA or the cache cannot be used.
     """
     taken = snapshot(sources)
-    found: list[Problem] = []
+    found = list(taken.problems)
     base = _digest(
         "code", __version__, binary.sha256, _code_digest(), *sorted(points), *_models_digest(points, documents)
     )
-    made = _Making(sources, taken, points, OpaCommand(binary.path), documents, found)
-    rules = _Part(cache / "policy" / "rules", _digest(base, taken.recipe_name, taken.rules_digest()))
+    own = parameters(taken.values, found)
+    shape = canonical({} if own is None else schema_of(own.value)).decode()
+    rules = _Part(cache / "policy" / "rules", _digest(base, taken.recipe_name, taken.rules_digest(), shape))
     values = _Part(cache / "policy" / "values", _digest(base, taken.values_digest(), *sources.values))
-    rules.find(made.rules)
-    values.find(made.values)
+    rules.find(lambda: _made_rules(taken, points, OpaCommand(binary.path), documents, own, found))
+    values.find(lambda: _made_values(taken, sources.values, documents, found))
     if found:
         raise _refused(sources, found)
     served, places = values.content[archives.VALUES_DATA], values.files[_PLACES]
-    levels = json.loads(served).get("levels", {}).get("levels", {})
     catalogue = Catalogue.model_validate_json(rules.files[_CATALOGUE])
-    found += _level_problems(levels, catalogue, json.loads(places))
+    found += level_problems(json.loads(served).get("levels", {}).get("levels", {}), catalogue.points, _lines(places))
     if found:
         raise _refused(sources, found)
     return PolicyBundle(taken.recipe_name, rules.keep(), values.keep(), catalogue, sources, served, places)
 
 
 class _Part:
-    """One of the two parts: kept from an earlier build, or made now and kept when all is well.
+    """One of the two parts: from the cache of an earlier build, or built now and cached on success.
 
-    What was kept is used only where its archive is proven: the revision is always computed from the
-    content, and the catalogue is the one that the content names.
+    A cached part is used only if its archive is verified: the revision is always computed from the
+    content, and the catalogue must be the one that the content names.
     """
 
     def __init__(self, folder: Path, key: str) -> None:
@@ -236,7 +209,7 @@ class _Part:
         self._revision = ""
 
     def find(self, make: Callable[[], Mapping[str, bytes] | None]) -> None:
-        """Make the part unless it was kept; `make` gives None when it found problems."""
+        """Build the part unless it is cached; `make` returns None if it found problems."""
         if not self._prove(kept(self._folder, self._key)) and (made := make()) is not None:
             self._prove(made)
 
@@ -255,66 +228,52 @@ class _Part:
         return words is None or words == digest(self.files.get(_CATALOGUE, b""))
 
 
-@dataclass(frozen=True, slots=True)
-class _Making:
-    """Makes the parts that are not stored yet; the heavy imports happen here."""
+def _made_rules(
+    taken: Snapshot,
+    points: Mapping[str, Decided],
+    opa: OpaCommand,
+    documents: Mapping[str, type[Model]] | None,
+    own: Document | None,
+    found: list[Problem],
+) -> dict[str, bytes] | None:
+    from engine.policy_bundle.rules import compile_rules
 
-    sources: PolicySources
-    taken: Snapshot
-    points: Mapping[str, Decided]
-    opa: OpaCommand
-    documents: Mapping[str, type[Model]] | None
-    found: list[Problem]
-
-    def rules(self) -> dict[str, bytes] | None:
-        from engine.policy_bundle.rules import Known, compile_rules, words
-
-        known = Known(
-            {name: point.input_schema for name, point in self.points.items()},
-            {name: model.model_json_schema(mode="serialization") for name, model in self._models().items()},
-        )
-        rules = compile_rules(self.taken, known, self.opa, self.found)
-        if rules is None:
-            return None
-        catalogue = words(rules.catalogue)
-        archive, _ = archives.rules_archive(rules.files, {**rules.metadata, archives.WORDS: digest(catalogue)})
-        return {_ARCHIVE: archive, _CATALOGUE: catalogue}
-
-    def values(self) -> dict[str, bytes] | None:
-        from engine.policy_bundle.values import read
-
-        values = read(self.taken.values, self.sources.values, self._models(), self.found)
-        if values is None:
-            return None
-        served = {**values.data, **self._derived(values.data)}
-        places = [[list(path), [place.file, place.line, place.field]] for path, place in values.places.items()]
-        return {_ARCHIVE: archives.values_archive(served)[0], _PLACES: json.dumps(places).encode()}
-
-    def _derived(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        from engine.values import derived
-
-        return derived(values) if self.documents is None else {}
-
-    def _models(self) -> Mapping[str, type[Model]]:
-        if self.documents is not None:
-            return self.documents
-        from engine.values import DOCUMENTS
-
-        return DOCUMENTS
+    inputs = {name: point.input_schema for name, point in points.items()}
+    models = _models(documents).items()
+    values = {name: model.model_json_schema(mode="serialization") for name, model in models}
+    made = compile_rules(taken, inputs, values, opa, found, own)
+    return None if made is None else dict(zip((_ARCHIVE, _CATALOGUE), made, strict=True))
 
 
-def _level_problems(levels: Any, catalogue: Catalogue, places: list[list[Any]]) -> list[Problem]:
-    lines = {tuple(path): Location(*place) for path, place in places}
-    found = level_problems(levels, catalogue.points)
-    return [
-        Problem(lines.get(("levels", *path), Location("policy/levels.yaml")), message, remedy)
-        for path, message, remedy in found
-    ]
+def _made_values(
+    taken: Snapshot, overrides: tuple[str, ...], documents: Mapping[str, type[Model]] | None, found: list[Problem]
+) -> dict[str, bytes] | None:
+    from engine.policy_bundle.values import read
+    from engine.values import derived
+
+    values = read(taken.values, overrides, _models(documents), found)
+    if values is None:
+        return None
+    data, stands = values
+    served = data if documents is not None else {**data, **derived(data)}
+    places = [[path, [place.file, place.line, place.field]] for path, place in stands.items()]
+    archive = archives.archive({archives.VALUES_DATA: canonical(served)}, archives.VALUES_ROOT, {})
+    return {_ARCHIVE: archive, _PLACES: canonical(places)}
+
+
+def _models(documents: Mapping[str, type[Model]] | None) -> Mapping[str, type[Model]]:
+    from engine.values import DOCUMENTS
+
+    return DOCUMENTS if documents is None else documents
+
+
+def _lines(places: bytes) -> dict[tuple[str | int, ...], Location]:
+    """The location of each value, by its path below `policy/`."""
+    return {tuple(path): Location(*place) for path, place in json.loads(places)}
 
 
 def _refused(sources: PolicySources, found: list[Problem]) -> PolicyError:
-    placed = [Problem(sources.where(one.where), one.message, one.remedy) for one in found]
-    placed.sort(key=lambda one: (one.where.file, one.where.line or 0, one.message))
+    placed = sorted(sources.placed(found), key=lambda one: (one.where.file, one.where.line or 0, one.message))
     return PolicyError(tuple(dict.fromkeys(placed)))
 
 
@@ -329,9 +288,9 @@ def _models_digest(points: Mapping[str, Decided], documents: Mapping[str, type[M
 
 @lru_cache(maxsize=1)
 def _code_digest() -> str:
-    """Of the engine's code, so that a changed builder or model never takes what another one made.
+    """A digest of the engine's code, so that a changed builder or model never uses an old cache entry.
 
-    Read once a process: files that change below it are not what it runs.
+    Computed once per process, because it does not run files that change later.
     """
     return _digest(*(hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(_ENGINE.rglob("*.py"))))
 

@@ -6,14 +6,31 @@ OPA answers with codes only; labels and texts inside served rules would cost it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
+from engine.documents.canonical import canonical
+from engine.errors import Location
 from engine.model import Model
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyRow:
+    """One value that a rule read: its path, such as `licenses.licenses.MIT`, and its location.
+
+    `where` is None when the policy has no such row; `value` is then None too, and `nearest` has keys of
+    other rows that are spelled like the one looked for.
+    """
+
+    path: str
+    value: Any
+    where: Location | None
+    nearest: tuple[str, ...] = ()
+
+
 class Words(Model):
-    """What a person reads about a finding: what must hold, and what to do when it does not."""
+    """The text of a finding: the requirement and the remedy."""
 
     code: str
     title: str
@@ -23,22 +40,26 @@ class Words(Model):
 class Requirement(Words):
     """A rule that must hold.
 
-    `each` is the list it is asked of, item by item; None means once for the whole request.
-    `file` is named from the folder the rules are in, such as `rego/admission/…`; see
-    PolicyBundle.where for a path that opens. `added` tells rules of `bundles/<name>/rules/`.
+    `each` is the list whose items it applies to; None means once for the whole request.
+    `field` is the fact that a person has to look at, `facts` are those that are shown with a finding, by
+    their names: dotted paths below the item, else below the input.
+    `file` is relative to the parent of the rules folder, such as `rego/admission/…`; see
+    PolicyBundle.where for an existing path. `added` marks rules of `bundles/<name>/rules/`.
     `rules` are the rules of a `deny` or `violation` set, each of which refuses on its own; else 1.
-    `standing` is the mildest level that policy/levels.yaml may give it without owner and end date;
-    with `fixed` it gives none but deny.
+    `standing` is the mildest level that policy/levels.yaml may set without owner and end date;
+    with `fixed`, only deny is allowed.
     """
 
     point: str
     topic: str
     rule: str
     description: str
-    each: str | None
-    empty: Literal["allowed", "required"] | None
-    after: tuple[str, ...]
-    reads: tuple[str, ...]
+    each: str | None = None
+    empty: Literal["allowed", "required"] | None = None
+    after: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    field: str | None = None
+    facts: Mapping[str, str] = {}
     labels: dict[str, str]
     file: str
     line: int
@@ -55,12 +76,12 @@ class Requirement(Words):
 
     @property
     def arity(self) -> int:
-        """How many arguments the rule takes: one when it is asked of each item of a list."""
+        """The number of arguments of the rule: one if it applies to each item of a list."""
         return 0 if self.each is None or self.empty == "required" else 1
 
 
 class Proof(Model):
-    """Why a helper or limits may hold what could hold on a missing fact; `point` is empty for shared helpers."""
+    """Why a helper or limits cannot hold on a missing fact; `point` is empty for shared helpers."""
 
     point: str
     rule: str
@@ -75,6 +96,17 @@ class Entries(Model):
     requirements: dict[str, Requirement]
     generated: dict[str, Words]
 
+    def before(self, code: str) -> frozenset[str]:
+        """The codes whose findings hide those of this code: its `after`, the `after` of those, and so on."""
+        found: set[str] = set()
+        waiting = [code]
+        while waiting:
+            requirement = self.requirements.get(waiting.pop())
+            new = set() if requirement is None else set(requirement.after) - found
+            found |= new
+            waiting += new
+        return frozenset(found)
+
 
 class Catalogue(Model):
     """Everything people may want to know about findings, by point and code."""
@@ -82,26 +114,20 @@ class Catalogue(Model):
     points: dict[str, Entries]
     proofs: tuple[Proof, ...] = ()
 
+    @property
+    def written(self) -> bytes:
+        """As canonical JSON."""
+        return canonical(self.model_dump(mode="json"))
+
     def requirement(self, point: str, code: str) -> Requirement | None:
         """The requirement with this code; None for generated and for unknown codes."""
         entries = self.points.get(point)
         return None if entries is None else entries.requirements.get(code)
 
     def words(self, point: str, code: str) -> Words | None:
-        """Title and remedy of any code that the policy can give at this point, else None."""
+        """Title and remedy of any code that the policy can emit at this point, else None."""
         entries = self.points.get(point)
         return None if entries is None else entries.requirements.get(code) or entries.generated.get(code)
-
-    def hiding(self, point: str, code: str) -> frozenset[str]:
-        """The codes behind which a finding of this code may be hidden, also behind hidden ones."""
-        found: set[str] = set()
-        left = [code]
-        while left:
-            requirement = self.requirement(point, left.pop())
-            new = set() if requirement is None else set(requirement.after) - found
-            found |= new
-            left += new
-        return frozenset(found)
 
     def without(self, newer: Catalogue) -> tuple[str, ...]:
         """What this one has and a newer one has not, such as `source: license_incompatible`."""

@@ -1,12 +1,12 @@
 """Requirements to Rego that fails closed: a finding for each one not proven, and the fold of them.
 
-The findings of a file are appended to the file itself, in its own package, so that names mean there
-what they mean to the author; take the file away and its point has no decision. A condition is
-written out as `not { body }` where that is for certain the same as `not rule(item) == true`, since
-calls cost OPA a third of its time; `plain` names the rules for which the call stands.
+The findings of a file are appended to the file itself, in its own package, so that names mean
+what the author meant; without the file, its point has no decision. A condition is
+written out as `not { body }` if that is certainly equal to `not rule(item) == true`, because
+calls cost OPA a third of its time; `called` names the rules that keep the call.
 
 Nothing generated may be undefined where a finding is due: `finding`, `level`, `subject` and `added`
-end in a value whatever they are given, and `_findings` that are undefined leave no decision.
+return a value for any argument, and undefined `_findings` leave no decision.
 `decision` has one definition with an `else`: OPA evaluates two of them separately in a batch.
 """
 
@@ -19,9 +19,9 @@ from itertools import zip_longest
 
 from engine.policy_bundle.archives import GENERATED
 from engine.policy_bundle.checks import GENERATED_RULE
-from engine.policy_bundle.points import LIMITS_MISSING, AddedSet, PointRules, list_code
+from engine.policy_bundle.points import LIMITS_MISSING, PointRules, list_code
 from engine.policy_bundle.requirements import Held
-from engine.policy_bundle.syntax import Module, Node, Rule, call, declared, key_of, line_of, names_in, walk
+from engine.policy_bundle.syntax import Module, Node, Rule, call, declared, key_of, line_of, names_in
 
 _ROUTER = """package admission
 
@@ -114,10 +114,10 @@ covered(one) if one.code in input.approvals[0].codes
 
 """
 APPROVALS = "admission/lib/approval.rego"
-"""Says when an approval stands for a confirm; where there is no such file, none ever does."""
+"""The file that states when an approval satisfies a confirm; without it, none ever does."""
 _ADDED = """
-added(code, entry) := {"code": code, "level": level(code), "message": message, "subject": null} if {
-	message := substring(_message(entry), 0, 500)
+added(code, entry) := {"code": code, "level": level(code), "requirement": requirement, "subject": null} if {
+	requirement := substring(_message(entry), 0, 500)
 } else := finding(code, null)
 
 _message(entry) := entry if is_string(entry)
@@ -160,7 +160,7 @@ def router(points: Collection[str]) -> str:
 
 
 def shared_module(*, approvals: bool) -> str:
-    """What the requirements of every point share, and when a person's approval stands for a confirm."""
+    """The common requirements of all points, and when a person's approval satisfies a confirm."""
     valid = "data.admission.lib.approval.valid(input.approvals[0])" if approvals else "false"
     return _COMMON % valid + _WORDS % {"point": "[input.point]"} + _ADDED
 
@@ -169,7 +169,8 @@ def point_module(point: PointRules) -> str:
     """The module of one point: its findings, what hides which, the outcome, the limits."""
     lists = point.lists()
     sources = [f"data.{'.'.join(package)}._findings" for package in point.packages()]
-    after = {one.code: list(one.after) for one in point.entries().requirements.values() if one.after}
+    entries = point.entries()
+    after = {code: sorted(entries.before(code)) for code, one in entries.requirements.items() if one.after}
     text = _POINT % {
         "point": point.name,
         "sources": "\n".join(f"\t{one}," for one in (["_lists"] if lists else []) + sources),
@@ -178,14 +179,14 @@ def point_module(point: PointRules) -> str:
         "shown": _SHOWN % json.dumps(after) if after else _ALL_SHOWN,
     }
     text += _WORDS % {"point": f".{point.name}"}
-    return text + _ADDED if point.sets else text
+    return text + _ADDED if any(one.collects for one in point.held) else text
 
 
-def findings(point: PointRules, module: Module, plain: Collection[str] = ()) -> str:
-    """What is appended to one file of requirements; `plain` names rules to be called, not written out."""
-    held = [_held(one, plain) for one in point.held if one.module is module]
-    sets = [_set(one) for one in point.sets if one.requirement.file == module.name]
-    return GENERATED + "\n" + "\n".join(held + sets)
+def with_findings(text: str, point: PointRules, module: Module, called: Collection[str] = ()) -> str:
+    """One file of requirements with its findings; `called` names rules to be called, not written out."""
+    held = [one for one in point.held if one.module is module]
+    written = "\n".join(_set(one) if one.collects else _held(one, called) for one in held)
+    return f"{text.rstrip()}\n\n{GENERATED}\n{written}"
 
 
 def written_out(held: Held) -> bool:
@@ -203,27 +204,24 @@ def written_out(held: Held) -> bool:
     )
 
 
-def unlike(point: PointRules, module: Module, served: Module) -> set[str]:
+def unlike(point: PointRules, module: Module, served: Module | None) -> set[str]:
     """Rules of a file whose written-out conditions, parsed again, are not the author's.
 
-    `served` is the file with its findings appended. Whatever this names must be called instead.
+    `served` is the file with its findings appended, None if it does not parse. Whatever this names must be called.
     """
-    generated = [rule for rule in served.rules if rule.name == GENERATED_RULE]
-    held = [one for one in point.held if one.module is module]
+    generated = [] if served is None else [rule for rule in served.rules if rule.name == GENERATED_RULE]
+    held = [one for one in point.held if one.module is module and not one.collects]
     return {
         one.requirement.rule
         for one, rule in zip_longest(held, generated[: len(held)])
-        if rule is None or (written_out(one) and _conditions(rule) != _wanted(one))
+        if rule is None
+        or (written_out(one) and _conditions(rule) != [_form([*_binding(own), *own.body]) for own in one.definitions])
     }
 
 
 def _conditions(rule: Rule) -> list[str]:
     blocks = [expression["terms"]["body"] for expression in rule.body if expression["terms"].get("type") == "not"]
     return [_form(block) for block in blocks]
-
-
-def _wanted(held: Held) -> list[str]:
-    return [_form([*_binding(rule), *rule.body]) for rule in held.definitions]
 
 
 def _binding(rule: Rule) -> list[Node]:
@@ -233,14 +231,14 @@ def _binding(rule: Rule) -> list[Node]:
 
 
 def _form(body: list[Node]) -> str:
-    """A body in a form that is equal for equal conditions: wildcards are numbered from its beginning."""
+    """A body in a form that is equal for equal conditions: wildcards are numbered in order."""
     names: dict[str, str] = {}
     return re.sub(
         r'"value": "(\$[0-9]+)"', lambda match: names.setdefault(match[1], f'"value": "_{len(names)}"'), key_of(body)
     )
 
 
-def _held(held: Held, plain: Collection[str]) -> str:
+def _held(held: Held, called: Collection[str]) -> str:
     one = held.requirement
     compiled = f"data.admission.compiled.{one.point}"
     about = "null"
@@ -248,7 +246,7 @@ def _held(held: Held, plain: Collection[str]) -> str:
     if one.each is not None:
         about = f"{compiled}.subject({json.dumps(one.each.rpartition('.')[2])}, __index, __item)"
         lines.append(f"\tsome __index, __item in input.{one.each}")
-    if one.rule in plain or not written_out(held):
+    if one.rule in called or not written_out(held):
         argument = "(__item)" if one.arity else ""
         lines.append(f"\tnot {{\n\t\t{one.rule}{argument} == true\n\t}}")
     else:
@@ -268,8 +266,8 @@ def _body(module: Module, rule: Rule) -> str:
     return "\n".join(lines)
 
 
-def _set(added: AddedSet) -> str:
-    one = added.requirement
+def _set(held: Held) -> str:
+    one = held.requirement
     head = f"_findings contains data.admission.compiled.{one.point}.added({json.dumps(one.code)}, __entry) if {{"
     return f"{head}\n\tsome __entry in {one.rule}\n}}\n"
 
@@ -282,17 +280,6 @@ def _list(path: str, empty_allowed: bool) -> str:  # noqa: FBT001 - one of two s
 
 
 def _variables(rule: Rule) -> set[str]:
-    """Variables that a body uses; names of built-ins and wildcards are none."""
-    names = set()
-    called = {id(part) for node in walk(list(rule.body)) for part in _operator(node)}
-    for node in walk(list(rule.body)):
-        if node.get("type") == "var" and id(node) not in called and not str(node["value"]).startswith("$"):
-            names.add(str(node["value"]))
-    return names
-
-
-def _operator(node: Node) -> list[Node]:
-    if call(node) is None:
-        return []
-    terms = node["terms"] if "terms" in node else node["value"]
-    return [terms[0]["value"][0]] if terms[0].get("type") == "ref" else []
+    """Variables that a body uses; names of what it calls and wildcards are none."""
+    called = {one[0].partition(".")[0] for node in rule.nodes() if (one := call(node)) is not None}
+    return {name for name in names_in(list(rule.body)) - called if not name.startswith("$")}

@@ -1,7 +1,7 @@
-"""The release that was served last, kept in the state folder: what is older is never served again.
+"""The last served release, stored in the state folder: an older one is never served again.
 
-`<state>/policy/last_release.json` is replaced whole, so that after a crash the old or the new one is
-there. Whoever may write to the state folder could also remove it.
+`<state>/policy/last_release.json` is replaced atomically, so that after a crash the old or the new one
+exists. Anyone who can write to the state folder could also remove it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
+from engine.documents.files import read_bytes
 from engine.errors import GatherError, Location, PolicyError, Problem, StateError
-from engine.files import read_bytes
 from engine.model import Digest, Model
 
 _FILE = "last_release.json"
@@ -59,7 +59,7 @@ def read_last(state: Path) -> LastRelease | None:
     except FileNotFoundError:
         return None
     except (GatherError, OSError, ValidationError) as error:
-        message = "it cannot be told which release was served last: the file cannot be read"
+        message = "the release that was served last is unknown: the file cannot be read"
         raise PolicyError((Problem(Location(str(path)), message, _REMEDY),)) from error
 
 
@@ -85,7 +85,7 @@ def write_last(state: Path, new: LastRelease) -> None:
         reason = (error.strerror or "failed").lower()
         raise StateError(
             f"cannot write `{folder / _FILE}`: {reason}",
-            remedy="make room, and check the permissions of the state folder",
+            remedy="free disk space, and check the permissions of the state folder",
         ) from error
 
 

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from engine.errors import Location
+from engine.errors import Location, Problem
 from engine.policy_bundle.catalogue import Entries, quoted
 
-if TYPE_CHECKING:
-    from engine.policy_bundle.build import PolicyBundle
-
+_FILE = Location("policy/levels.yaml")
 _STRICTNESS = ("warn", "confirm", "deny")
 
 
 def level_problems(
-    levels: Mapping[str, Mapping[str, Any]], entries: Mapping[str, Entries]
-) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """What is wrong with the rows: path, message, remedy."""
+    levels: Mapping[str, Mapping[str, Any]],
+    entries: Mapping[str, Entries],
+    places: Mapping[tuple[str | int, ...], Location],
+) -> Iterator[Problem]:
+    """Problems of the rows; `places` has the location of each value."""
     for point, codes in levels.items():
         if point not in entries:
-            yield ("levels", point), f"there is no decision point `{point}`", f"use one of {quoted(entries)}"
+            where = places.get(("levels", "levels", point), _FILE)
+            yield Problem(where, f"there is no decision point `{point}`", f"use one of {quoted(entries)}")
             continue
         for code, row in codes.items():
             if (problem := _problem(point, code, row, entries[point])) is not None:
-                yield ("levels", point, code), *problem
+                yield Problem(places.get(("levels", "levels", point, code), _FILE), *problem)
 
 
 def _problem(point: str, code: str, row: Any, entries: Entries) -> tuple[str, str] | None:
     if code in entries.generated:
-        return f"`{code}` always denies: without it no requirement could be asked", "remove the row"
+        return f"`{code}` always denies: without it no requirement could be evaluated", "remove the row"
     requirement = entries.requirements.get(code)
     if requirement is None:
         return f"no requirement of `{point}` has the code `{code}`", "correct the code, or remove the row"
@@ -65,11 +66,13 @@ class Lowered:
         return f"{text} by {self.owner}: {self.reason}"
 
 
-def lowered_in(policy: PolicyBundle) -> tuple[Lowered, ...]:
-    """Every row of policy/levels.yaml with an owner, in its order; past their last day they deny again."""
+def lowered_in(
+    levels: Mapping[str, Mapping[str, Any]], where: Callable[[tuple[str, ...]], Location | None]
+) -> tuple[Lowered, ...]:
+    """Every row with an owner, in its order; past their last day they deny again. `where` finds a row in its file."""
     return tuple(
-        Lowered(point, code, **row, where=policy.row(("levels", "levels", point, code)).where)
-        for point, codes in policy.data.get("levels", {}).get("levels", {}).items()
+        Lowered(point, code, **row, where=where(("levels", "levels", point, code)))
+        for point, codes in levels.items()
         for code, row in codes.items()
         if isinstance(row, dict)
     )

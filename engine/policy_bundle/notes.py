@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from engine.canonical import canonical
+from engine.documents.files import load
 from engine.errors import GatherError, Location, Problem
-from engine.files import load
 from engine.model import Model
-from engine.policy_bundle.explain import problems
+from engine.policy_bundle.explain import validated
 from engine.policy_bundle.syntax import Note
 from engine.settings import ReadLimits
 
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Code = Annotated[str, Field(pattern=r"^((engine\.)?[a-z][a-z0-9_]*(:[a-z][a-z0-9_]*)?|[A-Z][A-Z0-9_]*_MESSAGE)$")]
+Word = Annotated[str, Field(pattern=r"^[a-z][a-z_ ]*$")]
 Dotted = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$")]
 _FIELD = r"\{[a-z0-9_.]+\}"
 _PART = rf"[a-zA-Z0-9_-]+|{_FIELD}|\{{[a-z0-9_.]+{_FIELD}[a-z0-9_.]*\}}"
@@ -31,13 +32,15 @@ _PARTS = re.compile(r"[^.{}]+|\{(?:[^{}]|\{[^{}]*\})*\}")
 
 REMEDIES = {
     "title": "write the sentence that must hold, such as `The license of every record is one we admit`",
-    "description": "write why it must hold and where its values stand",
+    "description": "write why it must hold and where its values are",
     "custom": "write `custom.code` and `custom.remedy`",
     "custom.code": "give the requirement a code in lower case, such as `license_incompatible`",
     "custom.remedy": "write what the reader of the finding should do",
     "custom.each": "write the list as a plain path below input, such as `bundle.records`",
     "custom.empty": "write `empty: allowed`, or leave it out",
     "custom.reads": "write dotted paths below policy/, such as `licenses.licenses.{license.alternatives}`",
+    "custom.field": "write the dotted path of a fact, such as `sha256`",
+    "custom.facts": "write dotted paths of facts by their names, such as `{stated: sha256, computed: content.sha256}`",
     "custom.proof": "write in a sentence why no missing fact can make it hold",
     "custom.standing": "write confirm or warn, or leave it out: what policy/levels.yaml may say without an end date",
     "custom.fixed": "write `fixed: true`, or leave it out",
@@ -64,6 +67,8 @@ class _RequirementCustom(_Proof):
     empty: Literal["allowed", "required"] | None = None
     after: tuple[Code, ...] = ()
     reads: tuple[Row, ...] = ()
+    field: Dotted | None = None
+    facts: Mapping[Word, Dotted] = {}
     standing: Literal["confirm", "warn"] | None = None
     fixed: Literal[True] | None = None
 
@@ -83,28 +88,24 @@ class RequirementNote(Model):
     labels: Labels = Labels()
 
 
-class HelperNote(Model):
-    """METADATA of a helper, of a shared function, or of limits: words, and a proof where one is due."""
-
-    title: Text | None = None
-    description: Text | None = None
-    custom: _Proof = _Proof()
-
-
-class SetNote(Model):
-    """METADATA of an added `deny` or `violation` set."""
-
-    title: Text | None = None
-    description: Text | None = None
-    custom: _SetCustom = _SetCustom()
-    labels: Labels = Labels()
-
-
 class PackageNote(Model):
     """METADATA of a package."""
 
     title: Text | None = None
     description: Text | None = None
+
+
+class HelperNote(PackageNote):
+    """METADATA of a helper, of a shared function, or of limits: words, and a proof where one is due."""
+
+    custom: _Proof = _Proof()
+
+
+class SetNote(PackageNote):
+    """METADATA of an added `deny` or `violation` set."""
+
+    custom: _SetCustom = _SetCustom()
+    labels: Labels = Labels()
 
 
 NoteT = TypeVar("NoteT", bound=Model)
@@ -116,20 +117,13 @@ def read(note: Note, kind: type[NoteT], file: str, found: list[Problem]) -> Note
         document = load(note.text.encode("utf-8"), file, ReadLimits())
     except GatherError as error:
         line = note.line if error.where is None or error.where.line is None else error.where.line + note.line - 1
-        found.append(Problem(Location(file, line), f"METADATA {_without_name(error.message)}", error.remedy))
+        message = re.sub(r"^`[^`]*` ", "", error.message)
+        found.append(Problem(Location(file, line), f"METADATA {message}", error.remedy))
         return None
     if not isinstance(document.value, dict):
-        found.append(Problem(Location(file, note.line), "METADATA is no mapping", "write `# title: …` and so on"))
+        found.append(Problem(Location(file, note.line), "METADATA is not a mapping", "write `# title: …` and so on"))
         return None
-    try:
-        return kind.model_validate_json(canonical(document.value))
-    except ValidationError as error:
-        found.extend(problems(error, document, first_line=note.line, remedies=REMEDIES))
-        return None
-
-
-def _without_name(message: str) -> str:
-    return re.sub(r"^`[^`]*` ", "", message)
+    return validated(kind, document, found, first_line=note.line, remedies=REMEDIES)
 
 
 def parts(row: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from engine.errors import Location, Problem
@@ -12,36 +12,25 @@ from engine.policy_bundle.requirements import Held
 LIMITS_MISSING = "limits_missing"
 
 
-@dataclass(frozen=True, slots=True)
-class AddedSet:
-    """A `deny` or `violation` set written for conftest or Gatekeeper, as a requirement that it stays empty."""
-
-    requirement: Requirement
-    package: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class PointRules:
-    """Everything that makes one point: its requirements, added sets, and where its limits stand.
+    """Everything that makes up one point: its requirements, and the place of its limits.
 
-    `shared` are the requirements that hold at every point; they are a part of this one too.
+    `shared` are the requirements that apply at every point; they are part of this one too.
     """
 
     name: str
     shared: PointRules | None = None
     held: list[Held] = field(default_factory=list)
-    sets: list[AddedSet] = field(default_factory=list)
     limits: str | None = None
 
     def requirements(self) -> list[Requirement]:
-        """Own ones first, so that a clash is told of the added one."""
-        found = [one.requirement for one in self.held] + [one.requirement for one in self.sets]
-        if self.shared is not None:
-            found += self.shared.requirements()
-        return sorted(found, key=lambda one: (one.added, one.file, one.line))
+        """Own ones first, so that a clash is reported for the added one."""
+        shared = [] if self.shared is None else self.shared.requirements()
+        return sorted([one.requirement for one in self.held] + shared, key=lambda one: (one.added, one.file, one.line))
 
     def lists(self) -> dict[str, bool]:
-        """The lists that must be there, and whether each may be empty: only where all its requirements say so."""
+        """The lists that must be present, and whether each may be empty: only if all its requirements state so."""
         found: dict[str, bool] = {}
         for one in self.requirements():
             if one.each is not None:
@@ -49,9 +38,9 @@ class PointRules:
         return dict(sorted(found.items()))
 
     def packages(self) -> list[tuple[str, ...]]:
-        """The packages that hold findings of this point, sorted."""
+        """The packages with findings of this point, sorted."""
         shared = [] if self.shared is None else self.shared.packages()
-        return sorted({one.module.package for one in self.held} | {one.package for one in self.sets} | set(shared))
+        return sorted({*shared, *(one.module.package for one in self.held)})
 
     def entries(self) -> Entries:
         """The point's part of the catalogue."""
@@ -60,7 +49,7 @@ class PointRules:
             Words(
                 code=LIMITS_MISSING,
                 title="The policy says within what limits this may happen",
-                remedy=f"Tell whoever releases the policy: the limits of `{self.name}` are not complete",
+                remedy=f"Tell the policy owner: the limits of `{self.name}` are not complete",
             )
         )
         return Entries(
@@ -75,7 +64,7 @@ def list_code(path: str) -> str:
 
 
 def problems(point: PointRules) -> Iterator[Problem]:
-    """What keeps the rules of a point from being one policy."""
+    """Problems that prevent the rules of a point from forming one policy."""
     own = [one for one in point.requirements() if not one.added]
     if not any(not one.requirement.added for one in point.held):
         yield Problem(
@@ -102,8 +91,8 @@ def _code_problems(point: PointRules) -> Iterator[Problem]:
             culprit = next(one for one in point.requirements() if one.each == path)
             yield Problem(
                 Location(culprit.file, culprit.line),
-                f"`{path}` would give the code `{code}`, which {generated[code]} gives already",
-                "give one of the two lists another name in the input",
+                f"`{path}` would give the code `{code}`, which {generated[code]} already has",
+                "rename one of the two lists in the input",
             )
         generated[code] = f"the list `{path}`"
     for one in point.requirements():
@@ -112,8 +101,8 @@ def _code_problems(point: PointRules) -> Iterator[Problem]:
             other = first[one.code]
             yield Problem(
                 where,
-                f"the code `{one.code}` is taken by `{other.rule}` in {other.file}:{other.line}",
-                "give each requirement of a point its own code",
+                f"the code `{one.code}` is already used by `{other.rule}` in {other.file}:{other.line}",
+                "use a unique code for each requirement of a point",
             )
         elif one.code in generated:
             yield Problem(
@@ -123,36 +112,23 @@ def _code_problems(point: PointRules) -> Iterator[Problem]:
 
 
 def _after_problems(point: PointRules, own: set[str]) -> Iterator[Problem]:
-    generated = {LIMITS_MISSING, *map(list_code, point.lists())}
-    every = {one.code: one for one in point.requirements()}
-    for one in every.values():
+    entries = point.entries()
+    generated = set(entries.generated)
+    for code, one in entries.requirements.items():
         where = Location(one.file, one.line)
-        known = generated | (set(every) if one.added else own)
-        for code in one.after:
-            if code not in known:
-                yield Problem(
-                    where, f"`after` names `{code}`, which is no code of `{point.name}`", f"use one of {quoted(known)}"
-                )
-        if _reaches(one.code, every):
-            yield Problem(
-                where,
-                f"`after` of `{one.code}` leads back to itself, so both could hide",
-                "let only one of them be after the other",
-            )
-
-
-def _reaches(code: str, every: Mapping[str, Requirement]) -> bool:
-    """Whether following `after` from a code comes back to it."""
-    seen: set[str] = set()
-    waiting = list(every[code].after)
-    while waiting:
-        current = waiting.pop()
-        if current == code:
-            return True
-        if current not in seen and current in every:
-            seen.add(current)
-            waiting.extend(every[current].after)
-    return False
+        known = generated | (set(entries.requirements) if one.added else own)
+        for other in sorted(set(one.after) - known):
+            message = f"`after` names `{other}`, which is no code of `{point.name}`"
+            yield Problem(where, message, f"use one of {quoted(known)}")
+        if code in entries.before(code):
+            message = f"`after` of `{code}` leads back to itself, so both could hide"
+            yield Problem(where, message, "remove one of the two from `after`")
+            continue
+        for other in one.after:
+            implied = [between for between in one.after if other in entries.before(between)]
+            if implied:
+                message = f"`after` names `{other}`, which {quoted(implied)} already implies"
+                yield Problem(where, message, f"remove `{other}` from `after`")
 
 
 def _list_words(path: str, empty_allowed: bool) -> Words:  # noqa: FBT001 - one of two words

@@ -1,7 +1,7 @@
 """Releases: a built policy as a folder that is signed on one machine and served on others, without sources.
 
-A release is read once into memory. Exactly the bytes that were verified are kept in a private
-folder and served from there, so that nobody can swap them in between.
+A release is read once into memory. Exactly the verified bytes are stored in a private
+folder and served from there, so that they cannot be replaced in between.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from engine import __version__
-from engine.canonical import canonical, digest
+from engine.documents.canonical import canonical, digest
+from engine.documents.files import printable
 from engine.errors import GatherError, Location, PolicyError, Problem
-from engine.files import shown
 from engine.opa.binary import Binary
 from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, SIGNATURES, pack
@@ -33,9 +32,10 @@ from engine.policy_bundle.release_folder import (
     check,
     read,
 )
-from engine.policy_bundle.signing import PublicKey, complaint, sign
+from engine.policy_bundle.signing import complaint, public_key, sign
 from engine.policy_bundle.sources import PolicySources
 from engine.policy_bundle.store import keep, kept
+from engine.version import __version__
 
 _ALL = {MANIFEST: canonical({"roots": ["release"]})}
 """Makes all files of the folder one bundle, for OPA to sign and verify; it is never loaded."""
@@ -58,8 +58,7 @@ def write_release(built: PolicyBundle, folder: Path, sequence: int, created_at: 
 
     `created_at` is UTC. Raises GatherError when it cannot be written, PolicyError when it is too large to be read.
     """
-    catalogue = canonical(built.catalogue.model_dump(mode="json"))
-    places = canonical([[path, [at.file, at.line, at.field]] for path, at in built.places.items()])
+    catalogue, places = built.catalogue.written, built.written_places
     statement = Statement(
         name=built.name,
         sequence=sequence,
@@ -88,9 +87,9 @@ def write_release(built: PolicyBundle, folder: Path, sequence: int, created_at: 
 
 
 def sign_release(folder: Path, key: Path, binary: Binary) -> Statement:
-    """Sign a release in its folder, or sign it anew; `key` is a private key in PEM (EC, P-256).
+    """Sign a release in its folder, or replace its signature; `key` is a private key in PEM (EC, P-256).
 
-    Raises PolicyError for a folder that holds no release, GatherError for a key that cannot sign.
+    Raises PolicyError for a folder without a release, GatherError for a key that cannot sign.
     """
     opa = OpaCommand(binary.path)
     contents = read(folder)
@@ -107,25 +106,25 @@ def sign_release(folder: Path, key: Path, binary: Binary) -> Statement:
 
 
 def verify_release(folder: Path, key: Path, binary: Binary) -> Contents:
-    """Check a release in its folder: every file, every digest, and that all of it is signed with `key`.
+    """Check a release in its folder: every file, every digest, and that everything is signed with `key`.
 
-    Raises PolicyError with what does not hold, GatherError for a key that cannot be used.
+    Raises PolicyError with all problems, GatherError for a key that cannot be used.
     """
-    public = PublicKey.read(key)
+    public = public_key(key)
     contents = read(folder)
     _verify(contents, folder, public, binary)
     return contents
 
 
 def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, after: LastRelease | None) -> Release:
-    """The policy of a release. `after` is what was served last: see engine.policy_bundle.last_release.
+    """The policy of a release. `after` is the last served release: see engine.policy_bundle.last_release.
 
     With `key`, a public key in PEM, everything must be signed with it; None is for development only.
     Start OPA with the same key, so that it verifies the archives once more.
-    Raises PolicyError for a release that does not hold or is older than `after`, GatherError for a
+    Raises PolicyError for a release that is not valid or is older than `after`, GatherError for a
     key that cannot be used, DecideError when OPA or the cache cannot be used.
     """
-    public = None if key is None else PublicKey.read(key)
+    public = None if key is None else public_key(key)
     contents = read(folder)
     if public is not None:
         _verify(contents, folder, public, binary)
@@ -145,13 +144,13 @@ def load_release(folder: Path, key: Path | None, binary: Binary, cache: Path, af
     )
 
 
-def _verify(contents: Contents, folder: Path, key: PublicKey, binary: Binary) -> None:
+def _verify(contents: Contents, folder: Path, key: bytes, binary: Binary) -> None:
     """Demand OPA's word for each archive and for all files together. Raises PolicyError."""
     opa = OpaCommand(binary.path)
     files = contents.files
     signed = {"": pack({**files, **_ALL}), RULES: files[RULES], VALUES: files[VALUES]}
     found = [
-        Problem(Location(str(folder / name)), f"the signature does not hold: {reason}", _UNVERIFIED)
+        Problem(Location(str(folder / name)), f"the signature is not valid: {reason}", _UNVERIFIED)
         for name, archive in signed.items()
         if (reason := complaint(archive, key, opa)) is not None
     ]
@@ -160,7 +159,7 @@ def _verify(contents: Contents, folder: Path, key: PublicKey, binary: Binary) ->
 
 
 def _kept(contents: Contents, cache: Path) -> Path:
-    """The private folder that holds exactly what is in memory. Raises DecideError."""
+    """The private folder with exactly the content in memory. Raises DecideError."""
     served = {name: contents.files[name] for name in (STATEMENT, CATALOGUE, PLACES, RULES, VALUES)}
     name = digest(canonical({name: digest(data) for name, data in served.items()})).removeprefix("sha256:")
     folder = cache / "policy" / "releases"
@@ -178,4 +177,4 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
 
 def _unwritable(folder: Path, error: OSError, remedy: str) -> GatherError:
     reason = (error.strerror or "failed").lower()
-    return GatherError(f"cannot write the release `{shown(str(folder))}`: {reason}", remedy=remedy)
+    return GatherError(f"cannot write the release `{printable(str(folder))}`: {reason}", remedy=remedy)

@@ -1,10 +1,10 @@
-"""The files of a release in memory: read within bounds, and refused unless every part is what the others say.
+"""The files of a release in memory: read within limits, and refused unless all parts are consistent.
 
-release.json      what the release says about itself, with the digest of everything else
-rules.tar.gz      what OPA serves, each archive with a signature of its own
+release.json      the release statement, with the digest of everything else
+rules.tar.gz      the archives that OPA serves, each with its own signature
 values.tar.gz
-catalogue.json    the words of every finding code
-places.json       where each value stood when it was built
+catalogue.json    the texts of every finding code
+places.json       the location of each value at the build
 .signatures.json  the signature of all files above; absent until the release is signed
 """
 
@@ -18,9 +18,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from engine.canonical import canonical, digest
+from engine.documents.canonical import canonical, digest
+from engine.documents.files import printable, read_bytes
+from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import GatherError, Location, PolicyError, Problem
-from engine.files import read_bytes, shown
 from engine.model import Digest, Model
 from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, UNPACKED_BYTES, unpacked
 from engine.policy_bundle import archives
@@ -42,21 +43,20 @@ _BYTES = {
 }
 """What a release consists of, and how many bytes each file may have."""
 
-_AGAIN = "get the release again from whoever signed it"
+_AGAIN = "get the release again from its signer"
 _NO_RELEASE = "name a folder that `engine policy build --output` wrote"
-_SIGN = "sign it with `engine policy sign`, or get the signed release"
 _PLACE = TypeAdapter(list[tuple[tuple[str | int, ...], tuple[str, int | None, str | None]]])
 
 
 class Statement(Model):
-    """`release.json`: what a release says about itself.
+    """`release.json`: the release statement.
 
     `sequence` grows with every release of a policy; `created_at` is UTC and only for people.
     """
 
     format: Literal[1] = 1
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,199}$")]
-    sequence: Annotated[int, Field(ge=1, lt=2**53)]
+    sequence: Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
     created_at: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     engine: Annotated[str, Field(max_length=200)]
     rules: Digest
@@ -77,7 +77,7 @@ class Statement(Model):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A release whose parts fit each other; nothing is said about who made it.
+    """A release with consistent parts, whose author is not verified.
 
     `files` are the bytes by name, `rules` and `values` the files of the archives without signatures.
     """
@@ -90,19 +90,23 @@ class Contents:
 
 
 def read(folder: Path) -> Contents:
-    """Read a release folder once. Raises PolicyError with everything that does not hold."""
+    """Read a release folder once. Raises PolicyError with all problems."""
     return check({name: _file(folder, name) for name in _names(folder)}, folder)
 
 
 def check(files: Mapping[str, bytes], folder: Path) -> Contents:
     """The same for files that were read already; `folder` is for messages."""
-    found = [_problem(folder, name, "the file is missing", _NO_RELEASE) for name in _missing(files)]
+    found = [
+        _problem(folder, name, "the file is missing", _NO_RELEASE)
+        for name in _BYTES
+        if name not in {*files, SIGNATURES}
+    ]
     if found:
         raise PolicyError(tuple(found))
     try:
         statement = Statement.model_validate_json(files[STATEMENT])
     except ValidationError as error:
-        raise PolicyError((_problem(folder, STATEMENT, "this is no statement of a release", _AGAIN),)) from error
+        raise PolicyError((_problem(folder, STATEMENT, "this is not a release statement", _AGAIN),)) from error
     rules = _archive(folder, RULES, files[RULES], found)
     values = _archive(folder, VALUES, files[VALUES], found)
     found += [_problem(folder, name, message, _AGAIN) for name, message in _differences(files, statement)]
@@ -117,7 +121,7 @@ def check(files: Mapping[str, bytes], folder: Path) -> Contents:
         _PLACE.validate_json(files[PLACES], strict=True)
     except ValidationError as error:
         remedy = "use an engine of the version that built the release, or build it again"
-        raise PolicyError((_problem(folder, CATALOGUE, "this engine cannot read it", remedy),)) from error
+        raise PolicyError((_problem(folder, CATALOGUE, "this engine version cannot read it", remedy),)) from error
     return Contents(files, statement, catalogue, rules, values)
 
 
@@ -126,28 +130,22 @@ def _names(folder: Path) -> list[str]:
         names = sorted(path.name for path in folder.iterdir())
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
-        raise PolicyError(
-            (Problem(Location(str(folder)), f"there is no release here: {reason}", _NO_RELEASE),)
-        ) from error
+        raise PolicyError((Problem(Location(str(folder)), f"not a release: {reason}", _NO_RELEASE),)) from error
     strange = [name for name in names if name not in _BYTES]
     if strange:
         message = "the file does not belong to the release"
-        raise PolicyError(tuple(_problem(folder, shown(name), message, _AGAIN) for name in strange[:20]))
+        raise PolicyError(tuple(_problem(folder, printable(name), message, _AGAIN) for name in strange[:20]))
     return names
 
 
 def _file(folder: Path, name: str) -> bytes:
     path = folder / name
     if path.is_symlink():
-        raise PolicyError((_problem(folder, name, "this is a link", "put the file itself here"),))
+        raise PolicyError((_problem(folder, name, "this is a link", "replace it with the file itself"),))
     try:
         return read_bytes(path, _BYTES[name])
     except GatherError as error:
         raise PolicyError((_problem(folder, name, error.message, error.remedy),)) from error
-
-
-def _missing(files: Mapping[str, bytes]) -> Iterator[str]:
-    return (name for name in _BYTES if name not in files and name != SIGNATURES)
 
 
 def _archive(folder: Path, name: str, data: bytes, found: list[Problem]) -> dict[str, bytes] | None:
@@ -162,7 +160,7 @@ def _archive(folder: Path, name: str, data: bytes, found: list[Problem]) -> dict
 
 def _differences(files: Mapping[str, bytes], statement: Statement) -> Iterator[tuple[str, str]]:
     if statement.written != files[STATEMENT]:
-        yield STATEMENT, "it is written in another way than the engine writes it"
+        yield STATEMENT, "it is not in the form that the engine writes"
     for name, said in ((CATALOGUE, statement.catalogue), (PLACES, statement.places)):
         if digest(files[name]) != said:
             yield name, f"its digest is not the one in {STATEMENT}"
@@ -172,7 +170,7 @@ def _rules_differences(files: Mapping[str, bytes], statement: Statement) -> Iter
     content = {name: data for name, data in files.items() if name != MANIFEST}
     for name in content:
         if not (name.startswith(f"{archives.RULES_ROOT}/") and name.endswith(".rego")):
-            yield f"the member `{shown(name)}` is no rule"
+            yield f"the member `{printable(name)}` is not a rule file"
     metadata = _metadata(files.get(MANIFEST, b""))
     if archives.manifest(content, archives.RULES_ROOT, metadata) != (files.get(MANIFEST), statement.rules):
         yield f"its revision, or the one in {STATEMENT}, is not the digest of its content"
@@ -183,9 +181,9 @@ def _rules_differences(files: Mapping[str, bytes], statement: Statement) -> Iter
 def _values_differences(files: Mapping[str, bytes], statement: Statement) -> Iterator[str]:
     content = {name: data for name, data in files.items() if name != MANIFEST}
     if set(content) != {VALUES_DATA}:
-        yield f"it holds something else than `{VALUES_DATA}`"
+        yield f"it contains something other than `{VALUES_DATA}`"
     elif not _is_object(content[VALUES_DATA]):
-        yield f"`{VALUES_DATA}` is no JSON object"
+        yield f"`{VALUES_DATA}` is not a JSON object"
     if archives.manifest(content, archives.VALUES_ROOT, {}) != (files.get(MANIFEST), statement.values):
         yield f"its revision, or the one in {STATEMENT}, is not the digest of its content"
 

@@ -1,16 +1,17 @@
-"""Files of requirements, helpers and limits: what each rule may be, and the requirements they hold."""
+"""Files of requirements, helpers and limits: what each rule may be, and the requirements in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from engine.errors import Location, Problem
 from engine.model import is_reserved
 from engine.policy_bundle import notes, schemas
 from engine.policy_bundle.bodies import Lint
 from engine.policy_bundle.catalogue import Proof, Requirement
-from engine.policy_bundle.checks import Kind, Place
+from engine.policy_bundle.checks import Kind, RuleFile
 from engine.policy_bundle.schemas import Schema
 from engine.policy_bundle.syntax import Module, Rule, constant
 
@@ -25,13 +26,18 @@ class Held:
     definitions: tuple[Rule, ...]
     module: Module
 
+    @property
+    def collects(self) -> bool:
+        """Whether it is a `deny` or `violation` set that must stay empty, not a condition."""
+        return self.definitions[0].key is not None
+
 
 def read(
-    module: Module, place: Place, lint: Lint, facts: Schema, values: Schema, found: list[Problem]
+    module: Module, place: RuleFile, lint: Lint, facts: Schema, values: Schema, found: list[Problem]
 ) -> tuple[list[Held], list[Proof]]:
-    """The requirements of one file and the proofs of its helpers; whatever is wrong is added to `found`.
+    """The requirements of one file and the proofs of its helpers; problems are added to `found`.
 
-    `facts` is the schema of the input that the file is about, `values` that of `data.policy`.
+    `facts` is the schema of the file's input, `values` that of `data.policy`.
     """
     for note in module.package_notes:
         notes.read(note, notes.PackageNote, module.name, found)
@@ -54,20 +60,18 @@ def read(
                 line = definitions[0].line
                 proofs.append(Proof(point=place.point, rule=name, proof=proof, file=module.name, line=line))
         if not proven:
-            found.extend(_risks(module, definitions, lint))
+            found.extend(risk for rule in definitions for risk in lint.risks(module, rule))
     if place.kind is Kind.LIMITS and LIMITS_RULE not in module.definitions():
         found.append(
-            Problem(
-                Location(module.name, 1),
-                "the file defines no `limits`",
-                "write `limits := {…}` with every field of the point's limits",
+            module.problem(
+                1, "the file defines no `limits`", "write `limits := {…}` with every field of the point's limits"
             )
         )
     return held, proofs
 
 
 def _requirement(
-    module: Module, place: Place, definitions: list[Rule], facts: Schema, values: Schema, found: list[Problem]
+    module: Module, place: RuleFile, definitions: list[Rule], facts: Schema, values: Schema, found: list[Problem]
 ) -> Held | None:
     rule = definitions[0]
     where = Location(module.name, rule.line)
@@ -76,7 +80,7 @@ def _requirement(
         found.append(
             Problem(
                 where,
-                f"`{rule.name}` has no METADATA, so nobody could say what its finding means",
+                f"`{rule.name}` has no METADATA, so its finding would have no text",
                 "write `# METADATA` above it with title, description, custom.code and custom.remedy; "
                 "or begin a helper's name with `_`",
             )
@@ -84,69 +88,61 @@ def _requirement(
         return None
     if len(written) > 1:
         found.append(
-            Problem(
-                Location(module.name, written[1].line - 1),
-                f"`{rule.name}` has METADATA twice",
-                "keep one block, above its first definition",
+            module.problem(
+                written[1].line - 1, f"`{rule.name}` has METADATA twice", "keep one block, above its first definition"
             )
         )
         return None
     note = notes.read(written[0], notes.RequirementNote, module.name, found)
     if note is None:
         return None
-    requirement = Requirement(
-        code=note.custom.code,
-        title=note.title,
-        remedy=note.custom.remedy,
-        point=place.point,
-        topic=place.topic,
-        rule=rule.name,
-        description=note.description,
-        each=note.custom.each,
-        empty=note.custom.empty,
-        after=note.custom.after,
-        reads=note.custom.reads,
-        labels=note.labels.model_dump(exclude_none=True),
-        file=module.name,
-        line=rule.line,
-        added=place.kind is Kind.ADDED,
-        proof=note.custom.proof,
-        standing=note.custom.standing or "deny",
-        fixed=note.custom.fixed is not None,
-    )
-    found.extend(_words(requirement, rule, where))
+    requirement = described(note, place, rule)
+    found.extend(words_problems(requirement, rule))
     found.extend(_known(requirement, where, facts, values))
     return Held(requirement, tuple(definitions), module)
 
 
-def _words(requirement: Requirement, rule: Rule, where: Location) -> Iterator[Problem]:
+def described(
+    note: notes.RequirementNote | notes.SetNote, place: RuleFile, rule: Rule, **otherwise: Any
+) -> Requirement:
+    """The requirement of a rule: its METADATA, completed by `otherwise`."""
+    words = note.model_dump(exclude={"custom", "labels"}, exclude_none=True)
+    words |= note.custom.model_dump(exclude_none=True)
+    return Requirement(
+        **{**otherwise, **words},
+        point=place.point,
+        topic=place.topic,
+        rule=rule.name,
+        labels=note.labels.model_dump(exclude_none=True),
+        file=place.name,
+        line=rule.line,
+        added=place.kind is Kind.ADDED,
+    )
+
+
+def words_problems(requirement: Requirement, rule: Rule) -> Iterator[Problem]:
     """Where METADATA and rule do not fit each other."""
+    where = Location(requirement.file, rule.line)
     if is_reserved(requirement.code):
         yield Problem(where, f"the code `{requirement.code}` is reserved for the engine itself", "choose another code")
     if len(rule.arguments) != requirement.arity:
-        if requirement.each is None:
-            yield Problem(
-                where,
-                f"`{rule.name}` takes {_count(rule)}, but METADATA names no list",
-                "add `each: <list>` to custom, such as `each: bundle.records`, or take no argument",
-            )
-        elif requirement.empty == "required":
-            yield Problem(
-                where,
-                f"`{rule.name}` takes {_count(rule)}, but speaks of the whole list `{requirement.each}`",
-                f"take no argument, and write `input.{requirement.each} == []`",
-            )
-        else:
-            yield Problem(
-                where,
-                f"`{rule.name}` takes {_count(rule)}, but is asked of each item of `{requirement.each}`",
-                "take exactly one argument, the item",
-            )
+        message, remedy = _arity_problem(requirement)
+        yield Problem(where, f"`{rule.name}` takes {_count(rule)}, but {message}", remedy)
     if requirement.fixed and requirement.standing != "deny":
         yield Problem(where, "`fixed` and `standing` contradict each other", "keep one of them")
     if requirement.empty is not None and requirement.each is None:
-        message = f"`empty: {requirement.empty}` speaks of a list, but METADATA names none"
+        message = f"`empty: {requirement.empty}` needs a list, but METADATA names none"
         yield Problem(where, message, "add `each`, or remove it")
+
+
+def _arity_problem(requirement: Requirement) -> tuple[str, str]:
+    each = requirement.each
+    if each is None:
+        remedy = "add `each: <list>` to custom, such as `each: bundle.records`, or take no argument"
+        return "METADATA names no list", remedy
+    if requirement.empty == "required":
+        return f"covers the whole list `{each}`", f"take no argument, and write `input.{each} == []`"
+    return f"is evaluated for each item of `{each}`", "take exactly one argument, the item"
 
 
 def _known(requirement: Requirement, where: Location, facts: Schema, values: Schema) -> Iterator[Problem]:
@@ -156,12 +152,16 @@ def _known(requirement: Requirement, where: Location, facts: Schema, values: Sch
         path = requirement.each.split(".")
         listed = schemas.at(facts, path)
         if listed is None or not schemas.is_list(listed, facts):
-            message = f"`each` names `{requirement.each}`, which is no list of the input of `{requirement.point}`"
+            message = f"`each` names `{requirement.each}`, which is not a list in the input of `{requirement.point}`"
             yield Problem(where, message, schemas.mistaken(facts, path, "facts")[1])
             return
         item = {**facts, **(schemas.at(facts, [*path, None]) or {})} if facts else {}
     for row in requirement.reads:
         yield from _known_row(row, where, item, facts, values)
+    for fact in requirement.facts.values():
+        yield from _known_fact("facts", fact, where, item, facts)
+    if requirement.field is not None:
+        yield from _known_fact("field", requirement.field, where, item, facts)
 
 
 def _known_row(row: str, where: Location, item: Schema, facts: Schema, values: Schema) -> Iterator[Problem]:
@@ -176,9 +176,15 @@ def _known_row(row: str, where: Location, item: Schema, facts: Schema, values: S
             continue
         if "{" in inner:
             yield from _known_row(inner, where, item, facts, values)
-        elif all(schemas.at(one, inner.split(".")) is None for one in (item, facts)):
-            message = f"`reads` names the fact `{inner}`, which is not there"
-            yield Problem(where, message, schemas.mistaken(item, inner.split("."), "facts")[1])
+        else:
+            yield from _known_fact("reads", inner, where, item, facts)
+
+
+def _known_fact(word: str, fact: str, where: Location, item: Schema, facts: Schema) -> Iterator[Problem]:
+    path = fact.split(".")
+    if all(schemas.at(one, path) is None for one in (item, facts)):
+        message = f"`{word}` names the fact `{fact}`, which does not exist"
+        yield Problem(where, message, schemas.mistaken(item, path, "facts")[1])
 
 
 def _shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
@@ -189,7 +195,9 @@ def _shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
             yield Problem(where, *problem)
         for argument in rule.arguments:
             if argument.get("type") != "var" or str(argument["value"]).startswith("$"):
-                yield Problem(where, f"an argument of `{rule.name}` is no name", "name the item, such as `record`")
+                yield Problem(
+                    where, f"an argument of `{rule.name}` is not a variable", "name the item, such as `record`"
+                )
 
 
 def _shape_problem(rule: Rule) -> tuple[str, str] | None:
@@ -204,7 +212,7 @@ def _shape_problem(rule: Rule) -> tuple[str, str] | None:
         return f"`{name}` has an `else`", "write several definitions; the rule holds when one does"
     if rule.value is not None and constant(rule.value) is not True:
         fix = f"write `{name} if …` and put conditions into the body"
-        return f"`{name}` is worth something else than true", fix
+        return f"`{name}` has a value other than true", fix
     if rule.unconditional:
         return f"`{name}` has no condition and so always holds", "write what must hold, or remove it"
     return None
@@ -225,28 +233,18 @@ def _limits_shape(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
 def _one_arity(module: Module, definitions: list[Rule]) -> Iterator[Problem]:
     for rule in definitions[1:]:
         if len(rule.arguments) != len(definitions[0].arguments):
-            yield Problem(
-                Location(module.name, rule.line),
+            yield module.problem(
+                rule.line,
                 f"`{rule.name}` takes {_count(definitions[0])} in one place and {_count(rule)} in another",
                 "use two names",
             )
 
 
 def _proof_of_helper(module: Module, definitions: list[Rule], found: list[Problem]) -> str | None:
-    """Why a helper's risky places are safe, where it says so."""
+    """The proof of a helper, if it has one."""
     written = [note for definition in definitions for note in definition.notes]
     read = [notes.read(note, notes.HelperNote, module.name, found) for note in written]
     return next((note.custom.proof for note in read if note is not None and note.custom.proof is not None), None)
-
-
-def _risks(module: Module, definitions: list[Rule], lint: Lint) -> Iterator[Problem]:
-    for rule in definitions:
-        for risk in lint.risks(module, rule):
-            yield Problem(
-                Location(module.name, risk.line),
-                f"in `{rule.name}`: {risk.message}",
-                f"{risk.fix}; or write in `custom.proof` of its METADATA why no missing fact can make it hold",
-            )
 
 
 def _count(rule: Rule) -> str:

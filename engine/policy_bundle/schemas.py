@@ -25,7 +25,7 @@ HEAD = (
     "#   - input: schema.input.{name}",
     "#   - data.policy: schema.policy",
 )
-"""What stands above `package` in a copy; `name` is the file of a schema of inputs."""
+"""The text above `package` in a copy; `name` is the file of an input schema."""
 
 _PACKAGE = re.compile(r"^package ", re.MULTILINE)
 _ITEM = re.compile(r"^\tnot \{\n\t\t(\w+) := __item\n", re.MULTILINE)
@@ -33,7 +33,7 @@ _ITEM = re.compile(r"^\tnot \{\n\t\t(\w+) := __item\n", re.MULTILINE)
 
 
 def annotated(text: str, name: str) -> str:
-    """The copy of a rule file that is judged by a schema; every line stands len(HEAD) lines further down."""
+    """The copy of a rule file that is judged by a schema; every line is len(HEAD) lines further down."""
     head = "\n".join(HEAD).format(name=name)
     return _PACKAGE.sub(f"{head}\npackage ", _ITEM.sub("\t\\1 = __item\n\tnot {\n", text), count=1)
 
@@ -60,7 +60,7 @@ def common(schemas: Mapping[str, Schema]) -> dict[str, Any]:
 
 
 def at(schema: Schema, path: Iterable[str | None]) -> Schema | None:
-    """The schema of what stands at a path; None where nothing can, {} where anything may.
+    """The schema at a path; None if nothing can be there, {} if anything can.
 
     A None in the path is any key of a mapping or any item of a list.
     """
@@ -72,13 +72,22 @@ def at(schema: Schema, path: Iterable[str | None]) -> Schema | None:
     return None if not found else found[0] if len(found) == 1 else {"anyOf": found}
 
 
+def values_at(schema: Schema, path: Iterable[str | None]) -> list[str]:
+    """The only texts that may stand at a path; none where others may."""
+    found = at(schema, path)
+    forms = [] if found is None else _forms(found, schema)
+    if not forms or not all("enum" in one or "const" in one for one in forms):
+        return []
+    return [value for one in forms for value in one.get("enum", [one.get("const")]) if isinstance(value, str)]
+
+
 def is_list(schema: Schema, root: Schema) -> bool:
     """Whether what a schema describes may be a list."""
     return not schema or any(not one or one.get("type") == "array" for one in _forms(schema, root))
 
 
 def mistaken(schema: Schema, path: Sequence[str | None], what: str) -> tuple[str, str]:
-    """Where a path at which nothing can stand first goes wrong, and what to do: the keys that may stand there."""
+    """Where an invalid path first goes wrong, and the remedy: the keys that are valid there."""
     end = next((end for end in range(1, len(path)) if at(schema, path[:end]) is None), len(path))
     before = at(schema, path[: end - 1]) or {}
     known = sorted({name for one in _forms(before, schema) for name in one.get("properties", ())})
@@ -95,7 +104,7 @@ def meant(wrong: str, known: Iterable[str], what: str) -> str:
 
 
 def problem(error: Mapping[str, Any], file: str, line: int | None) -> Problem | None:
-    """What OPA says of a reference that no schema knows; None for its other errors."""
+    """OPA's error for a reference that no schema knows; None for other errors."""
     reference = str(error.get("message", "")).partition("undefined ref: ")[2].splitlines()
     details = error.get("details")
     if not reference or not isinstance(details, dict) or not isinstance(details.get("ref"), list):
@@ -104,11 +113,14 @@ def problem(error: Mapping[str, Any], file: str, line: int | None) -> Problem | 
     have = str(details["ref"][details["pos"]]["value"])
     known = [str(one) for one in details.get("oneOf") or ()]
     message = f"`{reference[0]}`: there are no {kind} `{have}` here, so it is never defined"
-    return Problem(Location(file, line), message, meant(have, known, f"known {kind}"))
+    remedy = meant(have, known, f"known {kind}")
+    if (kind, have) == ("facts", "parameters"):
+        remedy = "read a value of values/parameters.yaml, as `data.policy.parameters.<name>`"
+    return Problem(Location(file, line), message, remedy)
 
 
 def _joined(schemas: Mapping[str, Schema], join: Any) -> dict[str, Any]:
-    """Several schemas as one whose definitions keep apart."""
+    """Several schemas as one, with separate definitions."""
     bodies, definitions = {}, {}
     for name, schema in schemas.items():
         moved = json.loads(json.dumps(_bare(schema)).replace('"#/$defs/', f'"#/$defs/{name}.'))
@@ -118,7 +130,7 @@ def _joined(schemas: Mapping[str, Schema], join: Any) -> dict[str, Any]:
 
 
 def _bare(node: Any) -> Any:
-    """A schema without what is for people: OPA takes an `id` in a default for the name of a schema."""
+    """A schema without texts for people: OPA would read an `id` in a default as the name of a schema."""
     if isinstance(node, list):
         return [_bare(one) for one in node]
     if not isinstance(node, dict):

@@ -9,12 +9,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
+from engine.documents.files import printable, read_bytes
 from engine.errors import DecideError, GatherError
-from engine.files import read_bytes, shown
 from engine.opa.command import OpaCommand
 from engine.opa.packed import SIGNATURES, pack
 
@@ -30,42 +28,35 @@ _MAKE_KEY = "make one: `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve
 _MAKE_PUBLIC = "take the public half: `openssl pkey -in private.pem -pubout -out public.pem`"
 
 
-@dataclass(frozen=True, slots=True)
-class PublicKey:
-    """The bytes of the public key that releases must be signed with, read once."""
-
-    pem: bytes
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read a public key in PEM. Raises GatherError, also for a private key: it does not belong here."""
-        pem = read_bytes(path, _KEY_BYTES)
-        if _PRIVATE in pem:
-            raise GatherError(f"`{shown(str(path))}` holds a private key", remedy=_MAKE_PUBLIC)
-        if not pem.lstrip().startswith(_PUBLIC):
-            raise GatherError(f"`{shown(str(path))}` holds no public key in PEM", remedy=_MAKE_PUBLIC)
-        return cls(pem)
+def public_key(path: Path) -> bytes:
+    """The public key in PEM that releases must be signed with. Raises GatherError, also for a private key."""
+    pem = read_bytes(path, _KEY_BYTES)
+    if _PRIVATE in pem:
+        raise GatherError(f"`{printable(str(path))}` contains a private key", remedy=_MAKE_PUBLIC)
+    if not pem.lstrip().startswith(_PUBLIC):
+        raise GatherError(f"`{printable(str(path))}` contains no PEM public key", remedy=_MAKE_PUBLIC)
+    return pem
 
 
 def sign(files: Mapping[str, bytes], key: Path, opa: OpaCommand) -> bytes:
     """What `.signatures.json` must be for these files. Raises GatherError for a key that cannot sign."""
     if _PRIVATE not in read_bytes(key, _KEY_BYTES):
-        raise GatherError(f"`{shown(str(key))}` holds no private key in PEM", remedy=_MAKE_KEY)
+        raise GatherError(f"`{printable(str(key))}` contains no PEM private key", remedy=_MAKE_KEY)
     with _scratch() as folder:
         (folder / "unsigned.tar.gz").write_bytes(pack(files))
         signing = ("--signing-key", str(key.absolute()), "--signing-alg", ALGORITHM)
         finished = opa.run("sign", *signing, "--output-file-path", ".", "--bundle", "unsigned.tar.gz", cwd=folder)
         if finished.code != 0:
             reason = _first_line(finished.stdout or finished.stderr)
-            raise GatherError(f"cannot sign with `{shown(str(key))}`: {reason}", remedy=_MAKE_KEY)
+            raise GatherError(f"cannot sign with `{printable(str(key))}`: {reason}", remedy=_MAKE_KEY)
         return read_bytes(folder / SIGNATURES, SIGNATURE_BYTES, SIGNATURES)
 
 
-def complaint(archive: bytes, key: PublicKey, opa: OpaCommand) -> str | None:
-    """Why OPA does not take this archive as signed with this key; None when it does. Raises DecideError."""
+def complaint(archive: bytes, key: bytes, opa: OpaCommand) -> str | None:
+    """Why OPA refuses the signature of this archive with this key; None if it accepts it. Raises DecideError."""
     with _scratch() as folder:
         (folder / "archive.tar.gz").write_bytes(archive)
-        (folder / "public.pem").write_bytes(key.pem)
+        (folder / "public.pem").write_bytes(key)
         demand = ("--verification-key", "public.pem", "--signing-alg", ALGORITHM)
         finished = opa.run("build", *demand, "--bundle", "archive.tar.gz", "--output", "verified.tar.gz", cwd=folder)
         if finished.code == 0 and (folder / "verified.tar.gz").is_file():
@@ -75,13 +66,13 @@ def complaint(archive: bytes, key: PublicKey, opa: OpaCommand) -> str | None:
 
 @contextmanager
 def _scratch() -> Iterator[Path]:
-    """A folder of our own (0700); what is verified there is what was read, whatever becomes of the release."""
+    """A private folder (0700), so that the verified content is the content that was read."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="admission-signing-")
     except OSError as error:
         raise DecideError(
             "cannot make a temporary folder",
-            remedy="make room in the temporary folder, or set TMPDIR",
+            remedy="free disk space in the temporary folder, or set TMPDIR",
             code="engine.policy_cache",
         ) from error
     with folder as path:
@@ -91,4 +82,4 @@ def _scratch() -> Iterator[Path]:
 def _first_line(output: bytes) -> str:
     text = output.decode("utf-8", "replace").strip().removeprefix("error: ")
     said = text.removeprefix("load error: ").removeprefix("bundle archive.tar.gz: ").splitlines()
-    return shown(said[0] if said else "OPA does not say why")
+    return printable(said[0] if said else "OPA does not say why")

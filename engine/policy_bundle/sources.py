@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical, digest
+from engine.documents.files import printable, read_bytes
 from engine.errors import GatherError, Location, PolicyError, Problem
-from engine.files import load, read_bytes, shown
 from engine.model import Model
-from engine.policy_bundle.explain import problems
+from engine.policy_bundle import explain
 from engine.settings import ReadLimits
 
 _RULE_BYTES = 1 << 20
 """One file of rules; ours have about 2 KiB."""
 _MOST_FILES = 5_000
 _README = "README.md"
-"""The only file that may stand anywhere without being read."""
-_INVENTORY = "inventory.yaml"
+"""The only file that is allowed anywhere without being read."""
+_INVENTORY, RECIPE = "inventory.yaml", "recipe.yaml"
+RULES, VALUES, CASES, SCHEMAS = "rules", "values", "cases", "schemas"
+"""Folders of a recipe: added rules, values laid over `policy/`, cases, and schemas for editors."""
 _LEFT_BY_EDITORS = re.compile(r"^(.*~|#.*#|\.#.*|\..*\.sw[a-z])$")
-_NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]*$")
+NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,20 @@ class PolicySources:
             path = path.absolute()
         return Location(str(path), place.line, place.field)
 
+    def placed(self, found: Iterable[Problem]) -> tuple[Problem, ...]:
+        """The same problems at paths that open from the current folder; words name files of the recipe alike."""
+        name = f"bundles/{self.recipe_name}/"
+        shown = self.where(Location(f"{name}{RECIPE}")).file.removesuffix(RECIPE)
+        return tuple(
+            Problem(self.where(one.where), one.message.replace(name, shown), one.remedy.replace(name, shown))
+            for one in found
+        )
+
+    @property
+    def recipe_name(self) -> str:
+        """The name of the recipe's folder, also where the path ends in `.` or `..`."""
+        return os.path.basename(os.path.abspath(self.recipe))  # noqa: PTH100, PTH119
+
 
 class Recipe(Model):
     """`recipe.yaml` of a recipe: what the policy bundle is for, and whom its remedies may name."""
@@ -69,114 +84,114 @@ class Recipe(Model):
 class Snapshot:
     """The bytes of all sources, read once, by name. What is built is built from these bytes."""
 
-    rules: dict[str, bytes]  # rego/**/*.rego without tests
-    tests: dict[str, bytes]  # *_test.rego of rules and of added rules
-    added: dict[str, bytes]  # bundles/<name>/rules/**/*.rego without tests
-    inventories: dict[str, bytes]  # rego/inventory.yaml, bundles/<name>/inventory.yaml
-    recipe: bytes
     recipe_name: str
-    values: dict[str, bytes]  # policy/*.yaml
+    rules: dict[str, bytes]  # rules with their tests, inventories and the recipe, below rego/ and bundles/<name>/
+    values: dict[str, bytes]  # policy/*.yaml, and bundles/<name>/values/*.yaml laid over them
+    problems: tuple[Problem, ...] = ()  # files that nothing reads
+
+    @property
+    def served(self) -> dict[str, bytes]:
+        """The files of rules, without tests."""
+        tests = self.tests
+        return {name: data for name, data in self.rules.items() if name.endswith(".rego") and name not in tests}
+
+    @property
+    def tests(self) -> dict[str, bytes]:
+        """The `*_test.rego` files."""
+        return {name: data for name, data in self.rules.items() if name.endswith("_test.rego")}
+
+    @property
+    def own(self) -> bool:
+        """Whether the recipe has rules or values of its own."""
+        return any(name.startswith(f"bundles/{self.recipe_name}/{RULES}/") for name in self.rules) or any(
+            name.startswith("bundles/") for name in self.values
+        )
 
     def rules_digest(self) -> str:
         """Changes when anything the rules archive is built from changes; tests are checked too."""
-        rules = {**self.rules, **self.tests, **self.added, **self.inventories}
-        return _digest({**rules, f"bundles/{self.recipe_name}": self.recipe})
+        return digest(canonical({name: digest(data) for name, data in self.rules.items()}))
 
     def values_digest(self) -> str:
         """Changes when any value file changes."""
-        return _digest(self.values)
+        return digest(canonical({name: digest(data) for name, data in self.values.items()}))
+
+    def recipe(self, found: list[Problem]) -> Recipe | None:
+        """The recipe as a model, or None with the reasons added to `found`."""
+        name = f"bundles/{self.recipe_name}/{RECIPE}"
+        remedies = {"description": "say what it is for", "owner": "name who answers for it"}
+        return explain.validated(Recipe, explain.read(self.rules[name], name, found), found, remedies=remedies)
+
+
+class _Stray(Problem):
+    """A file that nothing reads; the others can be judged without it."""
 
 
 def snapshot(sources: PolicySources) -> Snapshot:
     """Read all sources. Raises PolicyError for folders and files that are missing or unreadable."""
     found: list[Problem] = []
-    name = sources.recipe.absolute().name
-    if not _NAME.match(name):
+    name = sources.recipe_name
+    if not NAME.match(name):
         found.append(
-            Problem(Location(str(sources.recipe)), f"`{name}` is no name for a recipe", "use a-z, 0-9, `-`, `_`")
+            Problem(Location(str(sources.recipe)), f"`{name}` is not a valid recipe name", "use a-z, 0-9, `-`, `_`")
         )
     try:
         rules = dict(_rules(sources.rego, "rego", found))
-        added = dict(_added(sources.recipe, f"bundles/{name}", found))
-        values = dict(_values(sources.policy, found))
+        folders = _folders(sources.recipe, f"bundles/{name}", found)
+        if RULES in folders:
+            rules |= _rules(sources.recipe / RULES, f"bundles/{name}/{RULES}", found)
+        values = _values(sources.policy, "policy", found)
+        if VALUES in folders:
+            values |= _values(sources.recipe / VALUES, f"bundles/{name}/{VALUES}", found)
     except OSError as error:
         reason = (error.strerror or "it failed").lower()
-        where = Location(shown(str(error.filename)))
+        where = Location(printable(str(error.filename)))
         raise PolicyError(
             (Problem(where, f"cannot be read: {reason}", "check the path and its permissions"),)
         ) from error
-    recipe = _read(sources.recipe / "recipe.yaml", f"bundles/{name}/recipe.yaml", _RULE_BYTES, found)
-    places = {f"rego/{_INVENTORY}": sources.rego, f"bundles/{name}/{_INVENTORY}": sources.recipe}
-    inventories = {
-        name: _read(folder / _INVENTORY, name, _RULE_BYTES, found)
-        for name, folder in places.items()
-        if os.path.lexists(folder / _INVENTORY)
-    }
-    if found:
-        raise PolicyError(tuple(Problem(sources.where(one.where), one.message, one.remedy) for one in found))
-    tests = {name: data for name, data in (rules | added).items() if name.endswith("_test.rego")}
-    return Snapshot(
-        rules={name: data for name, data in rules.items() if name not in tests},
-        tests=tests,
-        added={name: data for name, data in added.items() if name not in tests},
-        inventories=inventories,
-        recipe=recipe,
-        recipe_name=name,
-        values=values,
-    )
+    rules |= _read(sources.recipe / RECIPE, f"bundles/{name}/{RECIPE}", found)
+    for prefix, folder in (("rego", sources.rego), (f"bundles/{name}", sources.recipe)):
+        if os.path.lexists(folder / _INVENTORY):
+            rules |= _read(folder / _INVENTORY, f"{prefix}/{_INVENTORY}", found)
+    if any(not isinstance(one, _Stray) for one in found):
+        raise PolicyError(sources.placed(found))
+    return Snapshot(name, rules, values, tuple(found))
 
 
-def recipe(taken: Snapshot, found: list[Problem]) -> Recipe | None:
-    """The recipe as a model, or None with the reasons added to `found`."""
-    name = f"bundles/{taken.recipe_name}/recipe.yaml"
+def _folders(recipe: Path, prefix: str, found: list[Problem]) -> set[str]:
+    """The folders of a recipe that are there.
+
+    A rule or value that were passed over would refuse nothing, so all else but hidden files (of git) is a problem.
+    """
     try:
-        document = load(taken.recipe, name, ReadLimits())
-        return Recipe.model_validate_json(canonical(document.value))
-    except GatherError as error:
-        found.append(Problem(error.where or Location(name), error.message, error.remedy))
-    except ValidationError as error:
-        found.extend(
-            problems(
-                error, document, remedies={"description": "say what it is for", "owner": "name who answers for it"}
-            )
-        )
-    return None
-
-
-def _added(recipe: Path, prefix: str, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
-    """The rules of a recipe. A rule that were passed over would refuse nothing, so all else is a problem."""
-    try:
-        paths = sorted(recipe.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        paths = []  # told where recipe.yaml is read
+        if not recipe.is_dir():
+            return set()  # reported where recipe.yaml is read
+        kinds = {path.name: path.lstat().st_mode for path in sorted(recipe.iterdir())}
     except OSError as error:
         found.append(_unlisted(prefix, error))
-        return
-    try:
-        kinds = {path.name: path.lstat().st_mode for path in paths}
-    except OSError as error:
-        found.append(_unlisted(prefix, error))
-        return
+        return set()
+    known = {RULES, VALUES, CASES, SCHEMAS}
     for name, kind in kinds.items():
-        if name == "rules" and stat.S_ISDIR(kind):
-            yield from _rules(recipe / name, f"{prefix}/rules", found)
-        elif name == "rules":
-            found.append(Problem(Location(f"{prefix}/{name}"), "this is no folder", "make it a folder of rules"))
-        elif name not in {"recipe.yaml", _INVENTORY} and not (stat.S_ISREG(kind) and name == _README):
-            remedy = f"rules are `rules/<point>/<topic>.rego`; beside them and recipe.yaml only {_README} may stand"
-            found.append(Problem(Location(f"{prefix}/{name}"), "nothing is read from here", remedy))
+        hidden = name.startswith(".") and not _LEFT_BY_EDITORS.match(name)
+        if name in known and not stat.S_ISDIR(kind):
+            found.append(Problem(Location(f"{prefix}/{name}"), "this is not a folder", f"make it a folder of {name}"))
+        elif name not in {*known, RECIPE, _INVENTORY} and not hidden and not (stat.S_ISREG(kind) and name == _README):
+            remedy = f"rules are `{RULES}/<point>/<topic>.rego`, values `{VALUES}/<name>.yaml`; "
+            remedy += f"beside them may be {CASES}/, {SCHEMAS}/ and {_README}"
+            found.append(_Stray(Location(f"{prefix}/{name}"), "this is ignored", remedy))
+    return {name for name, kind in kinds.items() if stat.S_ISDIR(kind)} & known
 
 
-def _rules(folder: Path, prefix: str, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
+def _rules(folder: Path, prefix: str, found: list[Problem]) -> dict[str, bytes]:
+    rules: dict[str, bytes] = {}
     paths = sorted(_walk(folder, prefix, found))
     if len(paths) > _MOST_FILES:
         found.append(
             Problem(Location(str(folder)), f"there are more than {_MOST_FILES} files of rules", "split the policy")
         )
-        return
+        return rules
     for path in paths:
-        name = f"{prefix}/{path.relative_to(folder).as_posix()}"
-        yield name, _read(path, name, _RULE_BYTES, found)
+        rules |= _read(path, f"{prefix}/{path.relative_to(folder).as_posix()}", found)
+    return rules
 
 
 def _walk(folder: Path, prefix: str, found: list[Problem]) -> Iterator[Path]:
@@ -189,7 +204,7 @@ def _walk(folder: Path, prefix: str, found: list[Problem]) -> Iterator[Path]:
         path = Path(error.filename or folder)
         if path == folder and isinstance(error, (FileNotFoundError, NotADirectoryError)):
             remedy = "name the folder that holds `admission/`"
-            found.append(Problem(Location(str(folder)), "there is no folder of rules", remedy))
+            found.append(Problem(Location(str(folder)), "the folder of rules does not exist", remedy))
         else:
             found.append(_unlisted(name_of(path), error))
 
@@ -202,7 +217,7 @@ def _walk(folder: Path, prefix: str, found: list[Problem]) -> Iterator[Path]:
 
 
 def _unread(path: Path, name: str) -> Problem | None:
-    """What is wrong with something that holds no rules; nothing with a folder and a README."""
+    """The problem of an entry without rules; none for a folder or a README."""
     try:
         kind = path.lstat().st_mode
     except OSError as error:
@@ -216,42 +231,43 @@ def _unread(path: Path, name: str) -> Problem | None:
 
 
 def _not_read(name: str, remedy: str) -> Problem:
-    """The problem of a file that nothing reads: what it says would be taken for said."""
+    """The problem of a file that nothing reads, although its author may rely on it."""
     if _LEFT_BY_EDITORS.match(name.rpartition("/")[2]):
-        return Problem(Location(name), "an editor left this file", "save and close it in the editor, or remove it")
-    return Problem(Location(name), "this file would not be read", f"{remedy}; only {_README} may stand beside")
+        return _Stray(
+            Location(name), "this is a temporary file of an editor", "save and close it in the editor, or remove it"
+        )
+    return _Stray(Location(name), "this file would be ignored", f"{remedy}; only {_README} may stand beside")
 
 
 def _unlisted(name: str, error: OSError) -> Problem:
     reason = (error.strerror or "cannot be read").lower()
-    return Problem(Location(name), f"cannot list what is here: {reason}", "check the path and its permissions")
+    return Problem(Location(name), f"the folder cannot be listed: {reason}", "check the path and its permissions")
 
 
-def _values(folder: Path, found: list[Problem]) -> Iterator[tuple[str, bytes]]:
+def _values(folder: Path, prefix: str, found: list[Problem]) -> dict[str, bytes]:
+    values: dict[str, bytes] = {}
     if not folder.is_dir():
         found.append(
-            Problem(Location(str(folder)), "there is no folder of values", "name the folder that holds levels.yaml")
+            Problem(
+                Location(str(folder)),
+                "the folder of values does not exist",
+                "name the folder that contains levels.yaml",
+            )
         )
-        return
+        return values
     for path in sorted(folder.iterdir()):
-        name = f"policy/{path.name}"
+        name = f"{prefix}/{path.name}"
         if path.suffix == ".yaml" and not _LEFT_BY_EDITORS.match(path.name):
-            yield name, _read(path, name, ReadLimits().document_bytes, found)
+            values |= _read(path, name, found, ReadLimits().document_bytes)
         elif path.name != _README:
-            found.append(_not_read(name, "values are `policy/<name>.yaml`, rules live in rego/"))
+            found.append(_not_read(name, f"values are `{prefix}/<name>.yaml`"))
+    return values
 
 
-def _read(path: Path, name: str, limit: int, found: list[Problem]) -> bytes:
+def _read(path: Path, name: str, found: list[Problem], limit: int = _RULE_BYTES) -> dict[str, bytes]:
+    """The bytes of one file under its name; none, with a problem, when it cannot be read."""
     try:
-        return read_bytes(path, limit, name)
+        return {name: read_bytes(path, limit, name)}
     except GatherError as error:
         found.append(Problem(Location(name), error.message, error.remedy))
-        return b""
-
-
-def _digest(files: dict[str, bytes]) -> str:
-    total = hashlib.sha256()
-    for name, data in sorted(files.items()):
-        total.update(f"{len(name.encode())}:{name}:{len(data)}:".encode())
-        total.update(data)
-    return total.hexdigest()
+        return {}

@@ -7,7 +7,6 @@ the archives are proven by the digest of their content, by the build and again w
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -18,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from engine.documents.canonical import digest
 from engine.errors import DecideError
 
 _NOTE = "note.json"
@@ -26,7 +26,7 @@ _UNUSABLE = "set XDG_CACHE_HOME to a folder that this user can write and others 
 
 
 def kept(folder: Path, key: str) -> dict[str, bytes] | None:
-    """The files of `folder/key`, read once, when they were kept earlier and are whole."""
+    """The files of `folder/key`, read once, if they were stored earlier and are complete."""
     chosen = folder / key
     files = _whole(chosen)
     if files is not None:
@@ -56,7 +56,7 @@ def _unusable(folder: Path, reason: str) -> DecideError:
 
 
 def _whole(chosen: Path) -> dict[str, bytes] | None:
-    """The files of a folder that is private and holds exactly what its note names; None of any other."""
+    """The files of a folder that is private and contains exactly what its note names; None otherwise."""
     try:
         if not all(_own(one.lstat()) for one in (chosen.parent.parent, chosen.parent, chosen)):
             return None
@@ -64,7 +64,7 @@ def _whole(chosen: Path) -> dict[str, bytes] | None:
         files = {path.name: path.read_bytes() for path in chosen.iterdir() if path.name != _NOTE}
     except (OSError, ValueError):
         return None
-    return files if note == {name: _digest(data) for name, data in files.items()} else None
+    return files if note == {name: digest(data) for name, data in files.items()} else None
 
 
 def _publish(folder: Path, chosen: Path, files: Mapping[str, bytes]) -> None:
@@ -72,12 +72,12 @@ def _publish(folder: Path, chosen: Path, files: Mapping[str, bytes]) -> None:
     try:
         for name, data in files.items():
             (partial / name).write_bytes(data)
-        note = {name: _digest(data) for name, data in files.items()}
+        note = {name: digest(data) for name, data in files.items()}
         (partial / _NOTE).write_text(json.dumps(note), encoding="utf-8")
         for _ in range(3):
             try:
                 partial.rename(chosen)
-            except OSError:  # it is there: another process was faster, or what is there is damaged
+            except OSError:  # it exists: another process was faster, or the entry is damaged
                 if _whole(chosen) == files:
                     return
                 _remove(chosen)
@@ -115,7 +115,3 @@ def _sweep(folder: Path) -> None:
         with suppress(OSError):
             if path.lstat().st_mtime < oldest:
                 shutil.rmtree(path, ignore_errors=True)
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

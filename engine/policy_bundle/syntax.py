@@ -1,6 +1,6 @@
 """Rego files as OPA parses them: rules, annotations, comments and the exact text of every part.
 
-The tree below a rule stays the JSON that `opa parse` gives; the functions here are the only
+The tree below a rule stays the JSON of `opa parse`; the functions here are the only
 readers of its shape.
 """
 
@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from engine.errors import Location, Problem
 
 Node = dict[str, Any]
 """A term or expression of OPA's syntax tree."""
@@ -51,6 +53,10 @@ class Rule:
     body: tuple[Node, ...]
     notes: tuple[Note, ...]
 
+    def nodes(self) -> Iterator[Node]:
+        """Every object in its tree, parents first."""
+        return walk([*self.arguments, *self.body, self.value, self.key, self.otherwise])
+
     @property
     def unconditional(self) -> bool:
         """Whether the body is nothing but `true`, written or implied."""
@@ -69,6 +75,10 @@ class Module:
     package_notes: tuple[Note, ...]
     comments: tuple[tuple[int, int], ...]  # row and column, both from 1
 
+    def problem(self, line: int, message: str, remedy: str) -> Problem:
+        """What is wrong at a line of the file, and what to do."""
+        return Problem(Location(self.name, line), message, remedy)
+
     def definitions(self) -> dict[str, list[Rule]]:
         """The rules by name, in the order of the file."""
         found: dict[str, list[Rule]] = {}
@@ -86,15 +96,11 @@ class Module:
         return name
 
     def packages(self) -> set[tuple[str, ...]]:
-        """The packages of shared helpers that the file reads, as the first four parts of what it names."""
+        """The packages of shared helpers that the file may read: the first three or four parts of what it names."""
         named = [one.path for one in self.imports]
-        named += [
-            found
-            for rule in self.rules
-            for node in walk([*rule.body, rule.value, rule.key, rule.otherwise])
-            if (found := reference(node)) is not None
-        ]
-        return {one[1:4] for one in named if one[0] == "data" and None not in one[:4]}
+        nodes = (node for rule in self.rules for node in rule.nodes())
+        named += [found for node in nodes if (found := reference(node)) is not None]
+        return {one[1:end] for one in named if one[0] == "data" for end in (4, 5) if None not in one[:end]}
 
     def bare_text(self) -> str:
         """The text with every comment blanked; line numbers and columns stay."""
@@ -104,7 +110,7 @@ class Module:
         return "\n".join(lines)
 
     def body_text(self, rule: Rule) -> str | None:
-        """The conditions of a rule as written, without comments, or None when they span raw strings.
+        """The conditions of a rule as written, without comments, or None if they span raw strings.
 
         Raw strings keep their line breaks and tabs, so they cannot be indented anew.
         """
@@ -118,18 +124,17 @@ class Module:
 
 
 def module(name: str, text: str, tree: Node) -> Module:
-    """Read the JSON of `opa parse --json-include locations,comments`."""
-    rules = tuple(_rule(rule) for rule in tree.get("rules") or ())
+    """Read OPA's JSON of a syntax tree; where it has no locations, every line is 1."""
     return Module(
         name=name,
         text=text,
         package=tuple(part["value"] for part in tree["package"]["path"][1:]),
         imports=tuple(
-            Import(path, one.get("alias") or path[-1], one["location"]["row"])
+            Import(path, one.get("alias") or path[-1], line_of(one, 1))
             for one in tree.get("imports") or ()
             for path in [tuple(str(part["value"]) for part in one["path"]["value"])]
         ),
-        rules=rules,
+        rules=tuple(_rule(rule) for rule in tree.get("rules") or ()),
         package_notes=tuple(
             _note(note) for note in tree.get("annotations") or () if note.get("scope") in {"package", "subpackages"}
         ),
@@ -138,7 +143,7 @@ def module(name: str, text: str, tree: Node) -> Module:
 
 
 def package_of(text: str) -> str | None:
-    """The package a file says it is, read without OPA; for files that are not parsed."""
+    """The stated package of a file, read without OPA; for files that are not parsed."""
     match = _PACKAGE.search(text)
     return match[1] if match else None
 
@@ -165,23 +170,19 @@ def reference(term: Any) -> tuple[Any, ...] | None:
     )
 
 
-def operator(terms: Any) -> str | None:
-    """The dotted name of what a call calls, such as `count` or `data.admission.lib.time.left`."""
-    name = reference(terms[0]) if isinstance(terms, list) and terms else None
-    return None if name is None else ".".join(map(str, name))
-
-
 def call(node: Any) -> tuple[str, list[Node]] | None:
-    """Operator and operands of a call, whether it is an expression or a term."""
+    """Operator, such as `count` or `data.admission.lib.time.left`, and operands of a call: an expression or a term."""
     if not isinstance(node, dict):
         return None
     terms = node.get("terms") if "terms" in node else node.get("value") if node.get("type") == "call" else None
-    name = operator(terms)
-    return None if name is None or not isinstance(terms, list) else (name, terms[1:])
+    if not isinstance(terms, list) or not terms:
+        return None
+    name = reference(terms[0])
+    return None if name is None else (".".join(map(str, name)), terms[1:])
 
 
 def key_of(term: Any) -> str:
-    """A form of a term that is equal for equal terms, wherever they stand."""
+    """A form of a term that is equal for equal terms, regardless of position."""
     return json.dumps(_bare(term), sort_keys=True)
 
 
@@ -213,7 +214,7 @@ def walk(node: Any) -> Iterator[Node]:
 def declared(rule: Rule) -> set[str]:
     """Variables that a definition declares: its arguments, `some`, `every`, and what `:=` assigns."""
     found = names_in(list(rule.arguments))
-    for node in walk([*rule.body, rule.value, rule.key, rule.otherwise]):
+    for node in rule.nodes():
         if "symbols" in node:
             for symbol in node["symbols"]:
                 called = call(symbol)
@@ -235,7 +236,7 @@ def _rule(tree: Node) -> Rule:
     ref = head.get("ref") or []
     return Rule(
         name=str(ref[0]["value"] if ref else head["name"]),
-        line=head["location"]["row"],
+        line=line_of(head, 1),
         arguments=tuple(head.get("args") or ()),
         value=head.get("value"),
         key=head.get("key"),

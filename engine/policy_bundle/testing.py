@@ -1,4 +1,4 @@
-"""Runs the tests beside the rules on exactly what is served, with the real values, and tells what none reaches."""
+"""Runs the tests beside the rules on the served policy and the real values, and reports uncovered lines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from engine.errors import Location, Problem
 from engine.opa.command import OpaCommand
-from engine.policy_bundle import builtins
 from engine.policy_bundle.archives import GENERATED
 from engine.policy_bundle.build import PolicyBundle
+from engine.policy_bundle.checks import allowed
 from engine.policy_bundle.parsing import opa_problems
 from engine.policy_bundle.sources import snapshot
 
@@ -32,19 +32,27 @@ class TestRun:
     problems: tuple[Problem, ...]
 
 
-def run_tests(bundle: PolicyBundle, opa: OpaCommand) -> TestRun:
-    """Run every `*_test.rego` of the sources the bundle was built from. Raises DecideError, PolicyError."""
-    tests = snapshot(bundle.sources).tests
+def run_tests(bundle: PolicyBundle, opa: OpaCommand, *, cases: bool = False) -> TestRun:
+    """Run the `*_test.rego` files beside the rules. Raises DecideError, PolicyError.
+
+    They are those of the recipe where it has rules or values of its own, else those of rego/, which are written for
+    the values of policy/. With `cases`, a recipe that has only cases needs no tests.
+    """
+    taken = snapshot(bundle.sources)
+    root = f"bundles/{bundle.name}/" if taken.own else "rego/"
+    tests = {name: data for name, data in taken.tests.items() if name.startswith(root)}
     if not tests:
-        remedy = "write `<topic>_test.rego` beside each topic"
-        return TestRun(0, 0, _placed(bundle, [Problem(Location("rego"), "there are no tests", remedy)]))
+        remedy = f"write `<topic>_test.rego` beside each topic{', or cases into cases/' if taken.own else ''}"
+        found = [] if cases and taken.own else [Problem(Location(root.rstrip("/")), "there are no tests", remedy)]
+        return TestRun(0, 0, bundle.sources.placed(found))
     with tempfile.TemporaryDirectory(prefix="admission-policy-") as scratch:
         folder = Path(scratch) / "served"
         bundle.unpack(folder)
         capabilities = Path(scratch) / "capabilities.json"
-        capabilities.write_text(json.dumps(builtins.allowed(opa.capabilities())), encoding="utf-8")
-        authored = dict(_authored(folder))
-        names = {_served(name): name for name in authored}
+        capabilities.write_text(json.dumps(allowed(opa.capabilities())), encoding="utf-8")
+        covered = taken.served if root == "rego/" else {name.replace("_test.rego", ".rego") for name in tests}
+        authored = {name: _lines(folder / _served(name)) for name in covered if name.startswith(root)}
+        names = {_served(name): name for name in taken.served}
         for name, data in tests.items():
             path = folder / _served(name)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,29 +61,23 @@ def run_tests(bundle: PolicyBundle, opa: OpaCommand) -> TestRun:
         finished = opa.test(folder, capabilities)
         results = finished.json() if finished.code in {0, 2} else None
         if not isinstance(results, list):
-            checked = opa.check(folder, capabilities)  # tells the lines that `opa test` tells as text only
+            checked = opa.check(folder, capabilities)  # reports the lines that `opa test` reports as text only
             found = opa_problems(finished if checked.code == 0 else checked, names, "rego")
-            return TestRun(0, 0, _placed(bundle, found))
+            return TestRun(0, 0, bundle.sources.placed(found))
         found = list(_failures(results, names))
         if not found:
             found = list(_uncovered(opa.test(folder, capabilities, coverage=True).json(), authored, names))
         passed = sum(not _failed(one) for one in results)
-        return TestRun(passed, len(authored), _placed(bundle, found))
+        return TestRun(passed, len(authored), bundle.sources.placed(found))
 
 
-def _authored(folder: Path) -> Iterator[tuple[str, int]]:
-    """Files whose every line a test must reach, by source name, and how many lines are their author's.
-
-    These are the rules of rego/; added rules answer to those who added them.
-    """
-    for kind in ("requirements", "limits", "lib"):
-        for path in sorted((folder / "admission" / kind).rglob("*.rego")):
-            own = path.read_text(encoding="utf-8").partition(GENERATED)[0]
-            yield f"rego/{path.relative_to(folder).as_posix()}", len(own.splitlines())
+def _lines(served: Path) -> int:
+    """How many lines of a served file are its author's."""
+    return len(served.read_text(encoding="utf-8").partition(GENERATED)[0].splitlines())
 
 
 def _served(name: str) -> str:
-    """The path at which a file stands among what is served, such as `admission/added/source/house_test.rego`."""
+    """The path of a file among the served files, such as `admission/added/source/house_test.rego`."""
     root, _, rest = name.partition("/")
     return rest if root == "rego" else f"admission/added/{rest.split('/rules/', 1)[1]}"
 
@@ -98,15 +100,11 @@ def _uncovered(report: Any, authored: dict[str, int], names: dict[str, str]) -> 
     """Lines that no test reaches. A file that the report leaves out has no line that could be reached."""
     files = report.get("files") if isinstance(report, dict) else None
     if not isinstance(files, dict):
-        yield Problem(Location("rego"), "OPA does not tell which lines the tests reach", "run the tests again")
+        yield Problem(Location("rego"), "OPA did not report which lines the tests cover", "run the tests again")
         return
     for file, lines in sorted(files.items()):
         name = names.get(file.removeprefix("./"), "")
         rows = {one["start"]["row"] for one in lines.get("not_covered", ()) if not one.get(_EXCUSED)}
         for row in sorted(rows):
             if row <= authored.get(name, 0):
-                yield Problem(Location(name, row), "no test reaches this line", "add a test beside the rule")
-
-
-def _placed(bundle: PolicyBundle, found: list[Problem]) -> tuple[Problem, ...]:
-    return tuple(Problem(bundle.sources.where(one.where), one.message, one.remedy) for one in found)
+                yield Problem(Location(name, row), "no test covers this line", "add a test beside the rule")

@@ -1,20 +1,25 @@
-"""`policy/*.yaml` to checked values: closed models, overrides, and the place of every row."""
+"""`policy/*.yaml` to checked values: what a recipe lays over them, overrides, closed models, the place of every row.
+
+A recipe's `values/<name>.yaml` is a JSON Merge Patch (RFC 7396) of `policy/<name>.yaml`: mappings are merged, any
+other value replaces what was there, and null removes it. Its `values/parameters.yaml` is a document of its own.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import Field, JsonValue, RootModel
 
-from engine.canonical import canonical
+from engine.documents.files import Document, load, printable
 from engine.errors import GatherError, Location, Problem
-from engine.files import Document, load, shown
 from engine.model import Model
+from engine.policy_bundle import explain
 from engine.policy_bundle.catalogue import quoted
-from engine.policy_bundle.explain import problems
+from engine.policy_bundle.checks import PARAMETERS
 from engine.settings import ReadLimits
 
 Row = tuple[str | int, ...]
@@ -24,94 +29,154 @@ OVERRIDES = "--values"
 _SEGMENT = re.compile(r'"([^"]*)"|([^."]+)')
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """What `data.policy` will be, and where each value stands."""
+class Parameters(RootModel[dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], JsonValue]]):
+    """Values that added rules define for themselves: any, by name."""
 
-    data: dict[str, Any]
-    places: dict[Row, Location]
+
+@dataclass(frozen=True, slots=True)
+class _Overlaid(Document):
+    """A document with another laid over it; `above` are the paths that the other one has."""
+
+    other: str
+    above: frozenset[Row]
+
+    def where(self, path: Row = ()) -> Location:
+        known = path
+        while known not in self.lines and known:
+            known = known[:-1]
+        name = ".".join(str(part) for part in path)
+        return Location(self.other if known in self.above else self.name, self.lines.get(known), name or None)
 
 
 def read(
     files: Mapping[str, bytes], overrides: tuple[str, ...], documents: Mapping[str, type[Model]], found: list[Problem]
-) -> Values | None:
-    """Every document read, overridden and checked; None with all reasons in `found` otherwise.
+) -> tuple[dict[str, Any], dict[Row, Location]] | None:
+    """The future `data.policy` and the location of each value; None with all problems in `found` otherwise.
 
-    A value that is null is left out of `data`, as a fact would be: `null < 5` is true in Rego.
+    A null value is left out of `data`, like a null fact: `null < 5` is true in Rego.
     """
     before = len(found)
-    names = {f"policy/{document}.yaml": document for document in documents}
-    for name in sorted(files.keys() - names):
-        known = quoted(f"{one}.yaml" for one in documents)
-        found.append(Problem(Location(name), "there are no values of this name", f"use one of {known}"))
-    remedy = "write it; rules that read it hold for nothing without it"
-    found.extend(Problem(Location(name), "the file is missing", remedy) for name in sorted(names.keys() - files))
-    loaded = {names[name]: _load(name, files[name], found) for name in sorted(names.keys() & files)}
-    ready = {name: document for name, document in loaded.items() if document is not None}
+    ready = _documents(files, documents, found)
     changed = {name: path for text in overrides for name, path in _override(text, ready, found)}
-    data = {name: _validated(document, documents[name], found) for name, document in ready.items()}
+    models = {
+        name: explain.validated(documents.get(name, Parameters), document, found) for name, document in ready.items()
+    }
     if len(found) > before:
         found[before:] = [_overridden(one, changed) for one in found[before:]]
         return None
+    data = {
+        name: model.model_dump(mode="json", exclude_none=True) for name, model in models.items() if model is not None
+    }
     places = {(name, *path): document.where(path) for name, document in ready.items() for path in document.lines}
     for text, path in changed.items():
         places = {row: place for row, place in places.items() if row[: len(path)] != path}
-        places[path] = Location(OVERRIDES, None, shown(text))
-    return Values(data, places)
+        places[path] = Location(OVERRIDES, None, printable(text))
+    return data, places
 
 
-def _load(name: str, data: bytes, found: list[Problem]) -> Document | None:
-    try:
-        return load(data, name, ReadLimits())
-    except GatherError as error:
-        found.append(Problem(error.where or Location(name), error.message, error.remedy))
-        return None
+def _documents(
+    files: Mapping[str, bytes], documents: Mapping[str, type[Model]], found: list[Problem]
+) -> dict[str, Document]:
+    """The documents by name, each with what the recipe lays over it."""
+    names = {f"policy/{document}.yaml" for document in documents}
+    remedy = "write it; without it, rules that read it never hold"
+    found.extend(Problem(Location(name), "the file is missing", remedy) for name in sorted(names - files.keys()))
+    ready: dict[str, Document] = {}
+    for name in sorted(files, key=lambda one: (one not in names, one)):  # what is laid over them comes last
+        stem = PurePosixPath(name).stem
+        if name not in names and (name.startswith("policy/") or stem not in {*documents, PARAMETERS}):
+            known = [*documents, *([] if name.startswith("policy/") else [PARAMETERS])]
+            remedy = f"use one of {quoted(f'{one}.yaml' for one in known)}"
+            found.append(Problem(Location(name), "there are no values of this name", remedy))
+        elif (document := explain.read(files[name], name, found)) is not None:
+            below = ready.get(stem)
+            ready[stem] = document if below is None else _overlaid(below, document)
+    return ready
 
 
-def _validated(document: Document, model: type[Model], found: list[Problem]) -> Any:
-    try:
-        return model.model_validate_json(canonical(document.value)).model_dump(mode="json", exclude_none=True)
-    except ValidationError as error:
-        found.extend(problems(error, document))
-        return None
+def _overlaid(below: Document, over: Document) -> Document:
+    if over.value is None:
+        return below  # nothing but comments
+    lines = dict(below.lines)
+    value = _merged(below.value, over.value, (), lines)
+    return _Overlaid(below.name, value, lines | over.lines, over.name, frozenset(over.lines))
+
+
+def _merged(below: Any, over: Any, path: Row, lines: dict[Row, int]) -> Any:
+    """RFC 7396; takes the lines of what is replaced out of `lines`."""
+    if not isinstance(over, dict):
+        for row in [row for row in lines if row[: len(path)] == path]:
+            del lines[row]
+        return over
+    merged = dict(below) if isinstance(below, dict) else {}
+    for key, value in over.items():
+        new = _merged(merged.get(key), value, (*path, key), lines)
+        if new is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = new
+    return merged
+
+
+def parameters(files: Mapping[str, bytes], found: list[Problem]) -> Document | None:
+    """The parameters of the recipe's rules; None where it has none, or with the reason added to `found`."""
+    name = next((name for name in files if PurePosixPath(name).stem == PARAMETERS), None)
+    return None if name is None or name.startswith("policy/") else explain.read(files[name], name, found)
+
+
+def schema_of(value: Any) -> dict[str, Any]:
+    """The JSON Schema that fits this value: a name that it does not have is never defined."""
+    match value:
+        case dict():
+            properties = {str(key): schema_of(one) for key, one in value.items() if one is not None}
+            return {"type": "object", "properties": properties, "additionalProperties": False}
+        case list():
+            return {"type": "array", "items": {"anyOf": [schema_of(one) for one in value]} if value else {}}
+        case bool():
+            return {"type": "boolean"}
+        case str():
+            return {"type": "string"}
+        case _:
+            return {"type": "number"}
 
 
 def _overridden(problem: Problem, changed: Mapping[str, Row]) -> Problem:
     """The same problem at the override that brought it, where one did."""
     for text, path in changed.items():
-        name, field = f"policy/{path[0]}.yaml", ".".join(map(str, path[1:]))
-        if problem.where.file == name and f"{problem.where.field}.".startswith(f"{field}."):
-            return Problem(Location(OVERRIDES, None, shown(text)), problem.message, problem.remedy)
+        name, field = PurePosixPath(problem.where.file).stem, ".".join(map(str, path[1:]))
+        if name == path[0] and f"{problem.where.field}.".startswith(f"{field}."):
+            return Problem(Location(OVERRIDES, None, printable(text)), problem.message, problem.remedy)
     return problem
 
 
 def _override(text: str, documents: Mapping[str, Document], found: list[Problem]) -> Iterator[tuple[str, Row]]:
     """Apply one `key=value` to the documents; yields its key and path when it could be applied."""
     key, equals, written = text.partition("=")
-    where = Location(OVERRIDES, None, shown(text))
+    where = Location(OVERRIDES, None, printable(text))
     segments = [quoted or plain for quoted, plain in _SEGMENT.findall(key)]
     if not equals or not segments or _SEGMENT.sub("", key).strip("."):
-        found.append(Problem(where, "this is no `key=value`", "write it like `licenses.licenses.MIT.decision=refuse`"))
+        found.append(Problem(where, "this is not PATH=VALUE", "write it like `licenses.licenses.MIT.decision=refuse`"))
         return
     try:
         value = load(written.encode("utf-8", "surrogateescape"), OVERRIDES, ReadLimits()).value
     except GatherError as error:
-        found.append(Problem(where, f"the value {re.sub('^`[^`]*` ', '', error.message)}", error.remedy))
+        message = re.sub("^`[^`]*` ", "", error.message)
+        found.append(Problem(where, f"the value cannot be read: {message}", error.remedy))
         return
     if segments[0] not in documents:
-        message = f"there are no values `{shown(segments[0])}`"
+        message = f"there are no values `{printable(segments[0])}`"
         found.append(Problem(where, message, f"use one of {quoted(documents)}"))
         return
     path = _set(documents[segments[0]].value, segments[1:], value)
     if path is None:
         remedy = 'name a value that is there, or one new key below it; quote a key with dots: licenses."GPL-9.0"'
-        found.append(Problem(where, f"`{shown(key)}` has a parent that is not there", remedy))
+        found.append(Problem(where, f"`{printable(key)}` has a parent that does not exist", remedy))
         return
     yield text, (segments[0], *path)
 
 
 def _set(value: Any, segments: list[str], new: Any) -> Row | None:
-    """Put `new` where the segments lead; keys may have dots, the longest key that is there wins."""
+    """Set `new` at the path of the segments; keys may contain dots, the longest existing key wins."""
     path: list[str | int] = []
     while segments:
         step = _step(value, segments)

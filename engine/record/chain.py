@@ -1,7 +1,7 @@
-"""A line: how it is written and how it is read back strictly. No I/O.
+"""Encodes and strictly parses one line of the record. No I/O.
 
 A line is `{"seq":N,"prev":"…",` followed by the canonical JSON of its body. `prev` is the SHA-256 of the
-exact bytes of the line before, newline excluded, so a line vouches for all lines before it, in its own segment
+exact bytes of the line before, newline excluded, so a line covers all lines before it, in its own segment
 and in those before.
 """
 
@@ -19,7 +19,7 @@ from engine.record.model import BODIES, Body, encode_body
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The end of a record: `seq` lines in all, of which the last `lines` with `size` bytes stand in this segment.
+    """The end of a record: `seq` lines in all, of which the last `lines` with `size` bytes are in this segment.
 
     `hash` is of the last line, or the genesis digest.
     """
@@ -36,25 +36,26 @@ class Position:
         return segment_file(self.segment)
 
     def after(self, *, lines: int, size: int, hash: str) -> Position:  # noqa: A002 (the field's name)
-        """The end when so many lines of so many bytes, newlines included, have been added."""
+        """The end after adding this many lines and bytes, newlines included."""
         return Position(self.segment, self.lines + lines, self.size + size, self.seq + lines, hash)
 
     def next_segment(self) -> Position:
-        """The beginning of the segment that follows."""
+        """The start of the following segment."""
         return Position(self.segment + 1, 0, 0, self.seq, self.hash)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line, read strictly."""
+    """One line, read strictly, and the number of its chain."""
 
     seq: int
     prev: str
     body: Body
+    chain: int = 1
 
 
 class LineError(Exception):
-    """Why a line is none of ours; `found` is a few words, never content."""
+    """A line that is not ours; `found` is the reason in a few words, never content."""
 
     def __init__(self, kind: BreakKind, found: str) -> None:
         super().__init__(found)
@@ -63,41 +64,38 @@ class LineError(Exception):
 
 
 def encode(seq: int, prev: str, body: Body) -> bytes:
-    """The exact bytes of a line without its newline.
-
-    Raises ValueError, TypeError or RecursionError on what has no JSON form.
-    """
+    """A line without its newline. Raises ValueError, TypeError or RecursionError for a body without a JSON form."""
     return head(seq, prev) + encode_body(body)[1:]
 
 
-def parse(line: bytes) -> Entry:
-    """Read one line strictly: our form, our keys, our types. Raises LineError, whatever the bytes are."""
+def parse(line: bytes, chain: int = 1) -> Entry:
+    """Read one line of a chain strictly: our form, our keys, our types. Raises only LineError."""
     try:
         value = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
         raise LineError(BreakKind.BAD_JSON, "no JSON") from None
     if not isinstance(value, dict):
-        raise LineError(BreakKind.BAD_JSON, "no JSON object")
+        raise LineError(BreakKind.BAD_JSON, "not a JSON object")
     seq, prev, kind = value.pop("seq", None), value.pop("prev", None), value.get("kind")
     if type(seq) is not int or not isinstance(prev, str) or not isinstance(kind, str) or kind not in BODIES:
-        raise LineError(BreakKind.BAD_KEYS, "no seq, prev or kind of ours")
+        raise LineError(BreakKind.BAD_KEYS, "no valid seq, prev or kind")
     model = BODIES[kind]
     if value.keys() != model.model_fields.keys():
-        raise LineError(BreakKind.BAD_KEYS, "a key too many or too few")
+        raise LineError(BreakKind.BAD_KEYS, "a missing or unknown key")
     try:
         body = model.model_validate(value, strict=False)  # JSON has no tuples; comparing the bytes is stricter
         if encode(seq, prev, body) != line:
-            raise LineError(BreakKind.BAD_JSON, "JSON in another form")
+            raise LineError(BreakKind.BAD_JSON, "JSON in non-canonical form")
     except ValidationError as error:
         field = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"][:1])
-        raise LineError(BreakKind.BAD_KEYS, f"a value of another type in `{field}`") from None
+        raise LineError(BreakKind.BAD_KEYS, f"a value of the wrong type in `{field}`") from None
     except (ValueError, RecursionError):
-        raise LineError(BreakKind.BAD_JSON, "JSON that has no canonical form") from None
-    return Entry(seq, prev, body)
+        raise LineError(BreakKind.BAD_JSON, "JSON without a canonical form") from None
+    return Entry(seq, prev, body, chain)
 
 
 def head(seq: int, prev: str) -> bytes:
-    """How a line begins; a body without its opening brace follows."""
+    """The start of a line; a body without its opening brace follows."""
     return b'{"seq":%d,"prev":"%b",' % (seq, prev.encode())
 
 

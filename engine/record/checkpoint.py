@@ -1,36 +1,35 @@
-"""Signed statements outside the record: how far it is vouched for, and behind what it starts.
+"""Signed statements about the record: the checkpoint up to which it is verified, and the anchor where it starts.
 
-A chain alone finds no missing tail and no full rewrite. The checkpoint does, as long as whoever changed the
-record has not this key; copy checkpoint files to another host to find more than that. The anchor is written when
-retention removes segments: what remains is checked from there, and only what it names may be gone.
+A chain alone detects neither a missing tail nor a full rewrite. The checkpoint does, unless the attacker also
+has this key; copy checkpoint files to another host to detect that too. The anchor is written when
+retention removes segments: the rest is verified from there, and only what it names may be missing.
 """
 
 from __future__ import annotations
 
 import hmac
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
 from engine.model import Model, Sha256
 from engine.record.chain import Position
-from engine.record.layout import ANCHOR, CHECKPOINT, INSTALLATION, KEY, Break, BreakKind, BrokenError, segment_file
+from engine.record.layout import ANCHOR, CHECKPOINT, INSTALLATION, KEY, BreakKind, broken_file
 from engine.record.model import Count, Time
-from engine.record.storage import Storage, read_file, write_file
+from engine.record.storage import SMALL_BYTES, Storage, read_file, write_file
 
 FORMAT = 1
 """Version of the whole layout; part of the genesis digest."""
 
-_SMALL = 1 << 16  # bytes; none of these files has more than a few hundred
 _KEY_BYTES = 32
 
 
 class Installation(Model):
-    """Content of installation.json: the format this record is written in, and a random id."""
+    """Content of installation.json: the format of this record, and a random id."""
 
     format: Literal[1]
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
@@ -53,10 +52,7 @@ class _Signed(Model):
 
 
 class Checkpoint(_Signed):
-    """The end of the record: `seq` lines, of which the last `lines`, with `size` bytes, stand in segment `segment`.
-
-    `hash` is of the last line.
-    """
+    """The end of the record, as in Position, and of the source events."""
 
     segment: Annotated[int, Field(ge=1)]
     lines: Count
@@ -67,20 +63,15 @@ class Checkpoint(_Signed):
 
     @property
     def position(self) -> Position:
-        """The end of the record that this vouches for."""
+        """The end of the record that this checkpoint covers."""
         return Position(self.segment, self.lines, self.size, self.seq, self.hash)
-
-    @property
-    def file(self) -> str:
-        """The path of the segment."""
-        return segment_file(self.segment)
 
 
 class Anchor(_Signed):
     """What retention has removed: everything before segment `segment`, `seq` lines; `hash` is of the last of them.
 
     `source_events` and `events_sha256` (of all these bytes) are of the events that the removed lines covered,
-    which stay. `retained_by` is the seq of the line that tells of the removal.
+    which stay. `retained_by` is the seq of the line that records the removal.
     """
 
     segment: Annotated[int, Field(ge=2)]
@@ -92,30 +83,30 @@ class Anchor(_Signed):
 
     @property
     def position(self) -> Position:
-        """Where what remains begins."""
+        """The start of the remaining lines."""
         return Position(self.segment, 0, 0, self.seq, self.hash)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who writes this record: the installation's id and the key that signs its checkpoints."""
+    """The writer of this record: the installation's id and the key that signs its checkpoints."""
 
     installation: str
     key: bytes
 
     @property
     def genesis(self) -> str:
-        """What the first line has for `prev`: no two installations share it."""
+        """`prev` of the first line: unique to the installation."""
         return sha256(f"admission-engine record {FORMAT}\n{self.installation}".encode()).hexdigest()
 
     @property
     def start(self) -> Position:
-        """Where a record begins."""
+        """The start of a record."""
         return Position(1, 0, 0, 0, self.genesis)
 
     @property
     def key_id(self) -> str:
-        """Names the key without giving it away."""
+        """Names the key without revealing it."""
         return sha256(self.key).hexdigest()[:16]
 
     def sign(self, fields: dict[str, Any]) -> str:
@@ -124,62 +115,51 @@ class Identity:
 
 
 def read_identity(storage: Storage) -> Identity | None:
-    """None before first use has finished. Raises BrokenError when one of the two files does not hold."""
-    written = read_file(storage, INSTALLATION, _SMALL)
+    """None before first use has finished. Raises BrokenError if one of the two files is invalid."""
+    written = read_file(storage, INSTALLATION)
     if written is None:
         return None
     try:
         installation = Installation.model_validate_json(written)
     except ValidationError:
-        raise _broken(INSTALLATION, BreakKind.INSTALLATION_MISSING, f"format {FORMAT}", "another content") from None
-    key = read_file(storage, KEY, _SMALL)
+        raise broken_file(INSTALLATION, BreakKind.INSTALLATION_MISSING, f"format {FORMAT}", "another content") from None
+    key = read_file(storage, KEY)
     if key is None or len(key) != _KEY_BYTES:
         found = "none" if key is None else f"{len(key)} bytes"
-        raise _broken(KEY, BreakKind.BAD_SIGNATURE, f"{_KEY_BYTES} bytes", found)
+        raise broken_file(KEY, BreakKind.BAD_SIGNATURE, f"{_KEY_BYTES} bytes", found)
     return Identity(installation.id, key)
 
 
 def new_identity(storage: Storage) -> Identity:
-    """A fresh id and key. What an unfinished first use left behind may not be durable, so nothing of it is kept."""
+    """A fresh id and key. Files of an unfinished first use may not be durable and are not reused."""
     key = os.urandom(_KEY_BYTES)
     write_file(storage, KEY, key)
     return Identity(os.urandom(16).hex(), key)
 
 
 def write_installation(storage: Storage, identity: Identity) -> None:
-    """Say for good that this record is in use."""
+    """Mark this record as in use, permanently."""
     write_file(storage, INSTALLATION, canonical({"format": FORMAT, "id": identity.installation}))
 
 
 def read_checkpoint(storage: Storage, identity: Identity | None) -> Checkpoint | None:
-    """The last checkpoint; None where there is none. Raises BrokenError unless it is signed by `identity`.
-
-    Without an identity the signature is not looked at.
-    """
+    """The last checkpoint, or None. Raises BrokenError unless it is signed by `identity`; None checks no signature."""
     return _read(storage, CHECKPOINT, Checkpoint, identity)
 
 
-def parse_checkpoint(written: bytes, identity: Identity) -> Checkpoint:
-    """A checkpoint that was kept elsewhere. Raises BrokenError unless it is signed by `identity`."""
-    return _parsed(written[:_SMALL], "--against", Checkpoint, identity)
+def parse_checkpoint(written: bytes, identity: Identity | None) -> Checkpoint:
+    """An exported checkpoint. Raises BrokenError unless it is signed by `identity`; None checks no signature."""
+    return _parsed(written[:SMALL_BYTES], "--against", Checkpoint, identity)
 
 
 def read_anchor(storage: Storage, identity: Identity | None) -> Anchor | None:
-    """The anchor; None where nothing was ever removed. Raises BrokenError unless it is signed by `identity`."""
+    """The anchor; None if nothing was ever removed. Raises BrokenError unless it is signed by `identity`."""
     return _read(storage, ANCHOR, Anchor, identity)
 
 
 def write_checkpoint(storage: Storage, identity: Identity, position: Position, events: Events, time: str) -> None:
-    """Replace the checkpoint; after a crash either the old or the new one is there."""
-    fields = {
-        "segment": position.segment,
-        "lines": position.lines,
-        "size": position.size,
-        "seq": position.seq,
-        "hash": position.hash,
-        "source_events": events.model_dump(mode="json"),
-    }
-    _write(storage, CHECKPOINT, fields, identity, time)
+    """Replace the checkpoint atomically, also in a crash."""
+    _write(storage, CHECKPOINT, asdict(position), events, identity, time)
 
 
 def write_anchor(
@@ -191,23 +171,22 @@ def write_anchor(
     retained_by: int,
     time: str,
 ) -> None:
-    """Replace the anchor; after a crash either the old or the new one is there."""
+    """Replace the anchor atomically, also in a crash."""
     fields = {
         "segment": position.segment,
         "seq": position.seq,
         "hash": position.hash,
-        "source_events": events.model_dump(mode="json"),
         "events_sha256": events_sha256,
         "retained_by": retained_by,
     }
-    _write(storage, ANCHOR, fields, identity, time)
+    _write(storage, ANCHOR, fields, events, identity, time)
 
 
 _SignedT = TypeVar("_SignedT", bound=_Signed)
 
 
 def _read(storage: Storage, path: str, model: type[_SignedT], identity: Identity | None) -> _SignedT | None:
-    written = read_file(storage, path, _SMALL)
+    written = read_file(storage, path)
     return None if written is None else _parsed(written, path, model, identity)
 
 
@@ -217,16 +196,12 @@ def _parsed(written: bytes, path: str, model: type[_SignedT], identity: Identity
         fields = signed.model_dump(mode="json", exclude={"mac"})
         same_bytes = canonical({**fields, "mac": signed.mac}) == written
     except (ValidationError, ValueError):
-        raise _broken(path, BreakKind.BAD_SIGNATURE, "a signed statement", "another content") from None
+        raise broken_file(path, BreakKind.BAD_SIGNATURE, "a signed statement", "another content") from None
     if identity is not None and not (same_bytes and hmac.compare_digest(identity.sign(fields), signed.mac)):
-        raise _broken(path, BreakKind.BAD_SIGNATURE, f"key {identity.key_id}", "another signature")
+        raise broken_file(path, BreakKind.BAD_SIGNATURE, f"key {identity.key_id}", "another signature")
     return signed
 
 
-def _write(storage: Storage, path: str, fields: dict[str, Any], identity: Identity, time: str) -> None:
-    fields = fields | {"time": time, "key": identity.key_id}
+def _write(storage: Storage, path: str, fields: dict[str, Any], events: Events, identity: Identity, time: str) -> None:
+    fields = {**fields, "source_events": events.model_dump(mode="json"), "time": time, "key": identity.key_id}
     write_file(storage, path, canonical({**fields, "mac": identity.sign(fields)}))
-
-
-def _broken(file: str, kind: BreakKind, expected: str, found: str) -> BrokenError:
-    return BrokenError(Break(file, 1, 0, None, kind, expected, found))

@@ -1,11 +1,11 @@
-"""Group commit: whoever waits while a batch is being synced goes into the next one.
+"""Group commit: requests that arrive while a batch is being synced join the next batch.
 
-A line gets its number and its place in the chain as it joins the queue, so that a batch is ready when its
-turn comes. One of those who wait leads: it writes everything queued, tells the others, and hands on. A single
-thread therefore leads its own line and pays for no other thread. Callers on an event loop never lead: one
+A line gets its number and its place in the chain when it joins the queue, so that a batch is ready when its
+turn comes. One of the waiting threads leads: it writes everything queued, notifies the others, and passes the lead
+on. A single thread therefore writes its own line without switching threads. Callers on an event loop never lead: one
 worker thread does it for them and is nearly always in `write` or `fdatasync`.
 
-A failed batch fails all who wait, and everybody after them, for ever.
+A failed batch fails all waiting requests and all later ones.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ BATCH_RECORDS = 1_024
 """Lines of one batch: with more, the first waits noticeably longer for the last."""
 
 BATCH_BYTES = 64 << 20
-"""Bytes of one batch, except of a single line: one `write` takes no more than 2 GiB, and memory holds it twice."""
+"""Maximum bytes of a batch, except for a single line: a `write` accepts at most 2 GiB, and memory has it twice."""
 
 Write = Callable[[bytes, int, str, bytes], None]
 """Makes lines durable: their bytes, how many, the digest of the last one, the events that they claim."""
 
 Failure = Callable[[BaseException | None], RecordError]
-"""What to say of a failure; of an earlier one where None is given."""
+"""Creates the error for a failure; None means an earlier failure."""
 
 
 @dataclass(slots=True, eq=False)
 class _Ticket:
-    """One line on its way, or an action that must not meet a line being written.
+    """One queued line, or an action that must not run while a line is written.
 
-    Its waiter is a thread held by `held`, or a future of a loop; none where it leads, or left. `batch` is what
-    the ticket leads and has not told yet.
+    Its waiter is a thread blocked on `held`, or a future of a loop; none if it leads or has left. `batch` is what
+    the ticket leads and has not notified the others yet.
     """
 
     line: bytes = b""
@@ -66,7 +66,7 @@ class GroupCommit:
     """A queue of lines before one `write`. Threads and event loops may use it at once."""
 
     def __init__(self, seq: int, last: str, write: Write, stop: Callable[[], None], failure: Failure) -> None:
-        """`stop` is called after a failure, before anybody is told of it."""
+        """`stop` is called after a failure, before any caller is notified."""
         self._seq = seq
         self._hash = last
         self._write = write
@@ -85,32 +85,32 @@ class GroupCommit:
 
     @property
     def open(self) -> bool:
-        """False for ever after a failure or `close`."""
+        """False after a failure or `close`, permanently."""
         return self._open
 
     def commit(self, body: bytes, events: bytes) -> int:
-        """Wait until a line with this body is durable; its seq. Raises RecordError."""
+        """Wait until a line with this body is durable; returns its seq. Raises RecordError."""
         return self._wait(_Ticket(body, events))
 
     def commit_many(self, lines: Sequence[tuple[bytes, bytes]]) -> list[int | RecordError]:
-        """`commit` for many lines in as few batches as they fit; the seq or the failure of each."""
+        """`commit` for many lines in few batches; returns the seq or the failure of each."""
         tickets = [_Ticket(body, events) for body, events in lines]
         if tickets:
             with suppress(RecordError):
                 self._wait(tickets[-1], tickets[:-1])
-        return [one.seq if one.error is None else one.error for one in tickets]
+        return [ticket.seq if ticket.error is None else ticket.error for ticket in tickets]
 
     def run(self, action: Callable[[], None]) -> None:
         """Run `action` between two batches; an OSError from it closes the log, a RecordError is only raised here."""
         self._wait(_Ticket(action=action))
 
     def _wait(self, ticket: _Ticket, before: Sequence[_Ticket] = ()) -> int:
-        """Wait for a line; those `before` it have no waiter of their own and are told by it."""
+        """Wait for a line; the tickets `before` it have no waiter of their own and share its outcome."""
         try:
             self._join(ticket, before)
-            held = ticket.held
-            if held is not None:
-                held.acquire()
+            turn = ticket.held
+            if turn is not None:
+                turn.acquire()
             self._lead(ticket)
         except BaseException as error:
             self._interrupted(ticket, error)
@@ -118,12 +118,12 @@ class GroupCommit:
         return ticket.outcome()
 
     async def commit_async(self, body: bytes, events: bytes) -> int:
-        """`commit` from an event loop. A caller that is cancelled leaves its line to be written all the same."""
+        """`commit` from an event loop. If the caller is cancelled, its line is still written."""
         ticket = _Ticket(body, events, future=asyncio.get_running_loop().create_future())
         try:
             self._join(ticket)
         except OSError as error:
-            self._fail(ticket, error)  # which tells the future
+            self._fail(ticket, error)  # which resolves the future
         except BaseException as error:
             self._interrupted(ticket, error)
             raise
@@ -150,14 +150,14 @@ class GroupCommit:
         with self._guard:
             if not self._open:
                 error = self._failure(None)
-                for one in (*before, ticket):
-                    one.error = error
+                for queued in (*before, ticket):
+                    queued.error = error
                 raise error
             ticket.joining = True
-            for one in (*before, ticket):
-                if one.action is None:
-                    self._chain(one)
-                self._queue.append(one)
+            for queued in (*before, ticket):
+                if queued.action is None:
+                    self._chain(queued)
+                self._queue.append(queued)
             if self._leader is None:
                 self._lead_with(ticket if ticket.future is None else self._worker)
             elif ticket.future is None:
@@ -172,7 +172,7 @@ class GroupCommit:
         ticket.line, ticket.seq, self._seq = line, seq, seq
 
     def _lead_with(self, ticket: _Ticket) -> None:
-        """Raises OSError where the worker is needed and cannot start; whoever led before then still does."""
+        """Raises OSError if the worker is needed and cannot start; the leader then stays the same."""
         if ticket is self._worker and self._thread is None:
             self._thread = self._started()
         self._leader = ticket  # before the worker looks whether it is that
@@ -191,7 +191,7 @@ class GroupCommit:
         while (ticket := self._calls.get()) is not None:
             try:
                 self._lead(ticket)
-            except BaseException as error:  # noqa: BLE001 (nobody else would tell those who wait)
+            except BaseException as error:  # noqa: BLE001 (nothing else would notify the waiting callers)
                 self._interrupted(ticket, error)
 
     def _lead(self, ticket: _Ticket) -> None:
@@ -201,13 +201,13 @@ class GroupCommit:
             try:
                 self._do(batch)
                 with self._guard:
-                    for one in batch:
-                        one.done = True
+                    for finished in batch:
+                        finished.done = True
                     self._hand_on(ticket)
             except OSError as error:
                 self._fail(ticket, error)
                 return
-            _tell(batch)
+            _notify(batch)
             ticket.batch = []
 
     def _next_batch(self, ticket: _Ticket) -> list[_Ticket]:
@@ -224,8 +224,8 @@ class GroupCommit:
     def _do(self, batch: list[_Ticket]) -> None:
         action = batch[0].action
         if action is None:
-            lines = b"\n".join([*[one.line for one in batch], b""])
-            self._write(lines, len(batch), batch[-1].hash, b"".join([one.events for one in batch]))
+            lines = b"\n".join([*[ticket.line for ticket in batch], b""])
+            self._write(lines, len(batch), batch[-1].hash, b"".join([ticket.events for ticket in batch]))
             return
         try:
             action()
@@ -233,7 +233,7 @@ class GroupCommit:
             batch[0].error = error
 
     def _hand_on(self, ticket: _Ticket) -> None:
-        """Decide who leads the next batch; the worker goes on until nobody waits, a thread only for itself."""
+        """Choose the leader of the next batch; the worker leads until none waits, a thread only for its own line."""
         if not self._queue:
             self._leader = None
             if self.failed:  # while this batch was on its way
@@ -242,22 +242,22 @@ class GroupCommit:
             return
         if not ticket.done:  # the worker never is
             return
-        following = next((one for one in self._queue if one.held is not None), None)
+        following = next((ticket for ticket in self._queue if ticket.held is not None), None)
         if following is None or following.held is None:
             self._lead_with(self._worker)
         else:
-            held, following.held = following.held, None
+            turn, following.held = following.held, None
             self._leader = following
-            held.release()
+            turn.release()
 
     def _interrupted(self, ticket: _Ticket, error: BaseException) -> None:
-        """A thread that is interrupted while it waits leaves; in the middle of anything else, nobody may go on."""
+        """A thread that is interrupted while it waits leaves the queue; interrupted elsewhere, it stops the log."""
         with self._guard:
             waits = not ticket.joining and self._leader is not ticket
             if waits:
                 ticket.held = None
         if waits:
-            _tell(ticket.batch)  # led, handed on, and interrupted while telling
+            _notify(ticket.batch)  # led, handed on, and interrupted while notifying
         else:
             self._fail(ticket, error)
 
@@ -266,16 +266,16 @@ class GroupCommit:
             self._open = False
             self.failed = True
             self.reason = self.reason or self._failure(error)
-            waiting = list({id(one): one for one in (*ticket.batch, *self._queue)}.values())
+            waiting = list({id(other): other for other in (*ticket.batch, *self._queue)}.values())
             self._queue.clear()
-            for one in waiting:
-                if not one.done:
-                    one.error = self._failure(error)
+            for other in waiting:
+                if not other.done:
+                    other.error = self._failure(error)
             if self._leader is None or self._leader is ticket:  # else its batch is on its way, and files are in use
                 self._leader = None
                 self._stop()
                 self._release_idle()
-        _tell(waiting)
+        _notify(waiting)
 
     def _release_idle(self) -> None:
         if self._idle is not None:
@@ -283,25 +283,25 @@ class GroupCommit:
             self._idle = None
 
 
-def _tell(batch: list[_Ticket]) -> None:
+def _notify(batch: list[_Ticket]) -> None:
     loops: dict[asyncio.AbstractEventLoop, list[_Ticket]] = {}
-    for one in batch:
-        held, future = one.held, one.future
-        if held is not None:
-            with suppress(RuntimeError):  # told before
-                held.release()
+    for ticket in batch:
+        turn, future = ticket.held, ticket.future
+        if turn is not None:
+            with suppress(RuntimeError):  # notified before
+                turn.release()
         elif future is not None:
-            loops.setdefault(future.get_loop(), []).append(one)
+            loops.setdefault(future.get_loop(), []).append(ticket)
     for loop, waiting in loops.items():
-        with suppress(RuntimeError):  # the loop is closed; nobody waits there any more
+        with suppress(RuntimeError):  # the loop is closed; no caller waits there any more
             loop.call_soon_threadsafe(_settle, waiting)
 
 
 def _settle(waiting: list[_Ticket]) -> None:
-    for one in waiting:
-        if one.future is None or one.future.done():  # cancelled
+    for ticket in waiting:
+        if ticket.future is None or ticket.future.done():  # cancelled
             continue
-        if one.error is None:
-            one.future.set_result(one.seq)
+        if ticket.error is None:
+            ticket.future.set_result(ticket.seq)
         else:
-            one.future.set_exception(one.error)
+            ticket.future.set_exception(ticket.error)

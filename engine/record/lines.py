@@ -1,67 +1,93 @@
-"""Reads lines of segments, block by block, so that memory does not grow with the record."""
+"""Reads lines, digests and the last line of a file block by block, in constant memory."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import sha256
 from typing import BinaryIO
 
 from engine.record.chain import LineError
 from engine.record.layout import LINE_BYTES, BreakKind
 
 _CHUNK = 1 << 20
+_BACK = 1 << 16
+"""Bytes read at a time, forwards and backwards: from the end only a few lines are wanted."""
 
 
 class Lines:
-    """Lines of a file without their newlines; what follows the last newline is `rest`."""
+    """Lines of a file without their newlines; `rest` is the text after the last newline."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.rest = b""
 
     def blocks(self) -> Iterator[list[bytes]]:
-        """About a MiB of whole lines at a time. Raises LineError at a line that is too long to be ours."""
-        held: list[bytes] = []
+        """About a MiB of whole lines at a time. Raises LineError at a line that is too long."""
+        pieces: list[bytes] = []
         length = 0
         while chunk := self._file.read(_CHUNK):
             lines = chunk.split(b"\n")
             length += len(lines[0])
             if length > LINE_BYTES:
                 raise LineError(BreakKind.BAD_JSON, f"more than {LINE_BYTES} bytes without a newline")
-            held.append(lines[0])
+            pieces.append(lines[0])
             if len(lines) > 1:
                 last = lines.pop()
-                lines[0] = b"".join(held)
+                lines[0] = b"".join(pieces)
                 yield lines
-                held, length = [last], len(last)
-        self.rest = b"".join(held)
+                pieces, length = [last], len(last)
+        self.rest = b"".join(pieces)
 
     def __iter__(self) -> Iterator[bytes]:
         for block in self.blocks():
             yield from block
 
 
-def backwards(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file from the last to the first, without newlines; what follows the last newline is no line.
+def backwards(file: BinaryIO, end: int | None = None) -> Iterator[bytes]:
+    """The lines of a file up to `end` from the last to the first, without newlines.
 
-    Raises LineError at a line that is too long to be ours.
+    Text after the last newline is no line. Raises LineError at a line that is too long.
     """
-    end, ended = file.seek(0, os.SEEK_END), False
-    held: list[bytes] = []
+    end, terminated = file.seek(0, os.SEEK_END) if end is None else end, False
+    pieces: list[bytes] = []
     length = 0
     while end:
-        begin = max(0, end - _CHUNK)
+        begin = max(0, end - _BACK)
         file.seek(begin)
         lines = file.read(end - begin).split(b"\n")
         end = begin
-        held.append(lines.pop())
-        length += len(held[-1])
+        pieces.append(lines.pop())
+        length += len(pieces[-1])
         if length > LINE_BYTES:
             raise LineError(BreakKind.BAD_JSON, f"more than {LINE_BYTES} bytes without a newline")
         if lines:
-            if ended:
-                yield b"".join(reversed(held))
+            if terminated:
+                yield b"".join(reversed(pieces))
             yield from reversed(lines[1:])
-            held, length, ended = [lines[0]], len(lines[0]), True
-    if ended:
-        yield b"".join(reversed(held))
+            pieces, length, terminated = [lines[0]], len(lines[0]), True
+    if terminated:
+        yield b"".join(reversed(pieces))
+
+
+def last_line(file: BinaryIO, size: int, genesis: str) -> tuple[int, str]:
+    """Where the line that ends at `size` starts, and its SHA-256; `genesis` at 0, and of nothing where no line ends."""
+    if size == 0:
+        return 0, genesis
+    file.seek(size - 1)
+    line = None
+    if file.read(1) == b"\n":
+        with suppress(LineError):
+            line = next(backwards(file, size), None)
+    return size if line is None else size - len(line) - 1, sha256(line or b"").hexdigest()
+
+
+def measured(file: BinaryIO, size: int | None = None) -> tuple[int, int, str]:
+    """Bytes, newlines and SHA-256 of the rest of a file, or of at most its next `size` bytes."""
+    digest, length, lines = sha256(), 0, 0
+    while chunk := file.read(_CHUNK if size is None else min(_CHUNK, size - length)):
+        digest.update(chunk)
+        length += len(chunk)
+        lines += chunk.count(b"\n")
+    return length, lines, digest.hexdigest()

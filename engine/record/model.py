@@ -1,6 +1,6 @@
-"""What one line of the record says: of a decision, its work, an answer given again, or of the record itself.
+"""The models of record lines: decisions, results of work, replayed answers, and changes of the record itself.
 
-Words of findings (titles, remedies) are not here: they live in the catalogue of the policy bundle.
+Texts of findings (titles, remedies) are not here: they are in the catalogue of the policy bundle.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
 from engine.model import Decision, Digest, Level, Mode, Model, Outcome, Revisions, Sha256
-from engine.record import prefilter
-from engine.record.redaction import redact
+from engine.secrets import prefilter
+from engine.secrets.redaction import redact
 
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$"
 Time = Annotated[str, Field(pattern=_TIME)]
@@ -34,12 +34,12 @@ def utc_now() -> datetime:
 
 
 def timestamp(moment: datetime) -> str:
-    """The one form of time in the record. `moment` must be aware of its time zone."""
+    """The only format of times in the record. `moment` must be aware of its time zone."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 class RecordedFinding(Model):
-    """A finding without its words."""
+    """A finding without its texts."""
 
     code: str
     level: Level
@@ -47,21 +47,21 @@ class RecordedFinding(Model):
 
 
 class Versions(Model):
-    """Versions of the engine and of the OPA that took part; `opa` is null where none was reached."""
+    """Versions of the engine and of OPA; `opa` is null if none was reached."""
 
     engine: Version
     opa: Version | None
 
 
 class Durations(Model):
-    """How long two verbs took, in microseconds; null for a verb that was not reached."""
+    """Durations of two verbs in microseconds; null for a verb that was not reached."""
 
     gather: Count | None
     decide: Count | None
 
 
 class CoveredEvents(Model):
-    """The lines of source_events.jsonl that a decision wrote: how many, and the digest of their exact bytes."""
+    """The lines of source_events.jsonl that a decision wrote: their number, and the digest of their exact bytes."""
 
     bytes: Count
     count: Count
@@ -69,7 +69,7 @@ class CoveredEvents(Model):
 
 
 class _Redacted(Model):
-    """A body that is redacted as it is made: whoever leaves out `redactions` gets it done."""
+    """A body that is redacted at creation, unless `redactions` is passed."""
 
     redactions: tuple[str, ...] = ()
 
@@ -81,7 +81,7 @@ class _Redacted(Model):
         paths: list[str] = []
         clean = dict(data)
         if "findings" in data:
-            clean["findings"] = [dict(finding) for finding in data["findings"]]  # a model gives its fields too
+            clean["findings"] = [dict(finding) for finding in data["findings"]]  # a model has its fields too
         for name in _FREE & data.keys():
             clean[name], found = redact(clean[name])
             paths += (f"{name}.{path}" if path else name for path in found)
@@ -96,11 +96,11 @@ _FREE = {
 
 
 class DecisionRecord(_Redacted):
-    """One decision and everything needed to decide it again.
+    """One decision and everything needed to replay it.
 
-    `input` is the redacted input, null where none could be gathered; `input_digest` is the decision's.
+    `input` is the redacted input, null if none could be gathered; `input_digest` is the decision's.
     `redactions` names the fields of this record that were replaced, such as `input.bundle.id`. `approval`
-    is the id of the approval that was used or asked for. The log fills `source_events`.
+    is the id of the approval that was used or requested. The log fills `source_events`.
     """
 
     kind: Literal["decision"] = "decision"
@@ -167,13 +167,13 @@ class DecisionRecord(_Redacted):
             "versions": _versions(versions["engine"], versions.get("opa")),
             "durations": Durations(gather=durations.get("gather"), decide=durations.get("decide")),
         }
-        if _closed(time, trace) and _harmless(free):
+        if _WHEN.match(time) and (trace is None or _WHERE.match(trace)) and _harmless(free):
             return _made(cls, {"kind": "decision", **fields, "redactions": (), "source_events": None})
         return cls.model_validate(fields)
 
 
 class ResultRecord(_Redacted):
-    """What approved work did; `duration` in microseconds, `facts` without content."""
+    """The result of approved work; `duration` in microseconds, `facts` without content."""
 
     kind: Literal["result"] = "result"
     time: Time
@@ -187,9 +187,9 @@ class ResultRecord(_Redacted):
 
 
 class ReplayRecord(_Redacted):
-    """An answer that was given before and was given again, so many `times`.
+    """An answer that was replayed, this many `times`.
 
-    Its caller repeated the idempotency key; or callers that were not identified got one deny for all of them.
+    Its caller repeated the idempotency key; or unidentified callers got one deny for all of them.
     """
 
     kind: Literal["replay"] = "replay"
@@ -202,7 +202,7 @@ class ReplayRecord(_Redacted):
 
 
 class RecoveryRecord(Model):
-    """An unfinished write that was cut from the end of a file; the cut bytes are in `kept`, beside the log."""
+    """An unfinished write that was cut from the end of a file; `kept` is the file with the cut bytes."""
 
     kind: Literal["recovery"] = "recovery"
     time: Time
@@ -214,11 +214,11 @@ class RecoveryRecord(Model):
 
 
 class RetentionRecord(_Redacted):
-    """Whole segments removed for their age, by whom and why; written before the first of them goes.
+    """Whole segments removed for their age, with principal and reason; written before the first removal.
 
     `decision_id` is the decision that allowed it. Every line of the segments `first_segment` to `last_segment`
-    was from before `before`; `last_seq` and `last_hash` are of the last of these lines, so that what remains
-    goes on from there.
+    was older than `before`; `last_seq` and `last_hash` are of the last of these lines, so that the remaining chain
+    continues from there.
     """
 
     kind: Literal["retention"] = "retention"
@@ -235,10 +235,10 @@ class RetentionRecord(_Redacted):
 
 
 class PolicyRecord(_Redacted):
-    """A change of the policy in force, by whom and why: `activated`, written before the switch, or `refused`.
+    """A change of the active policy, with principal and reason: `activated`, written before the switch, or `refused`.
 
-    `previous` was served before, `revisions` are those of the new policy; null where there was none, or it did
-    not build. `code` is that of the error behind a refusal.
+    `previous` was served before, `revisions` are those of the new policy; null if there was none, or it did
+    not build. `code` is the code of the error that caused a refusal.
     """
 
     kind: Literal["policy"] = "policy"
@@ -255,18 +255,11 @@ class PolicyRecord(_Redacted):
 
 Body = DecisionRecord | ResultRecord | ReplayRecord | RecoveryRecord | RetentionRecord | PolicyRecord
 
-BODIES: dict[str, type[Body]] = {
-    "decision": DecisionRecord,
-    "result": ResultRecord,
-    "replay": ReplayRecord,
-    "recovery": RecoveryRecord,
-    "retention": RetentionRecord,
-    "policy": PolicyRecord,
-}
+BODIES: dict[str, type[Body]] = {model.model_fields["kind"].default: model for model in get_args(Body)}
 
 
 def encode_body(body: Body) -> bytes:
-    """The canonical JSON of a body. Raises ValueError, TypeError or RecursionError on what has no such form."""
+    """The canonical JSON of a body. Raises ValueError, TypeError or RecursionError for a body without such a form."""
     return _decision_json(body) if type(body) is DecisionRecord else canonical(body.model_dump())
 
 
@@ -310,7 +303,7 @@ def _json(value: Any) -> bytes:
 
 
 def _harmless(free: dict[str, Any]) -> bool:
-    """Whether these fields are of their types and redaction would leave them as they are."""
+    """Whether these fields have the right types and redaction would not change them."""
     try:
         texts = [_json(_of(free[name], str)) for name in ("decision_id", "principal", "run", "request_id", "approval")]
         objects = [_json(_of(free[name], dict)) for name in ("input", "limits")]
@@ -321,7 +314,7 @@ def _harmless(free: dict[str, Any]) -> bool:
 
 
 def _made(model: type[DecisionRecord], fields: dict[str, Any]) -> DecisionRecord:
-    """What `model_construct` does, in a tenth of its time: all fields are there and of their types."""
+    """Like `model_construct`, in a tenth of its time: all fields are present and have the right types."""
     record = model.__new__(model)
     for name, value in (
         ("__dict__", fields),
@@ -337,10 +330,6 @@ def _of(value: Any, kind: type) -> Any:
     if value is not None and type(value) is not kind:
         raise TypeError
     return value
-
-
-def _closed(time: str, trace: str | None) -> bool:
-    return _WHEN.match(time) is not None and (trace is None or _WHERE.match(trace) is not None)
 
 
 _WHEN, _WHERE = re.compile(_TIME[:-1] + r"\Z"), re.compile(r"[0-9a-f]{32}\Z")

@@ -1,30 +1,41 @@
-"""Reads the record for people and exports, segment by segment, without checking the chain."""
+"""Reads the record for display and export, segment by segment, without verifying the chains.
+
+Chains are merged by time, a line of each in memory.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from heapq import merge
+from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
 from engine.errors import Location, RecordError
 from engine.record.chain import Entry, LineError, parse
+from engine.record.chains import chain_folders, chain_path
 from engine.record.layout import RECORDS, segment_file, segment_numbers
 from engine.record.lines import Lines, backwards
+from engine.record.storage import readable
+
+T = TypeVar("T")
 
 _TIME = b'"time":"'
 _TIME_WITHIN = 512
 _TIME_LENGTH = 27
+_EQUAL = ("point", "outcome", "mode", "principal", "trace", "request_id")
+"""Fields of a filter that a matching line has with the same value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What to show; None shows all. `decision_id` may be its first characters.
+    """Selects entries; None selects all. `decision_id` may be its first characters.
 
-    A line that has no such field does not fit. `since` is a time as in the record, the first that fits;
-    `code` is the code of any finding.
+    A line without such a field does not match. `since` and `until` are times as in the record: the first that
+    matches, and the first after it that does not; `code` is the code of any finding.
     """
 
     decision_id: str | None = None
@@ -32,27 +43,29 @@ class Filter:
     outcome: str | None = None
     mode: str | None = None
     since: str | None = None
+    until: str | None = None
     code: str | None = None
     principal: str | None = None
     trace: str | None = None
     request_id: str | None = None
 
     def admits(self, entry: Entry) -> bool:
-        """Whether to show this entry."""
+        """Whether the entry matches."""
         body = entry.body
         if self.since is not None and body.time < self.since:
             return False
+        if self.until is not None and body.time >= self.until:
+            return False
         if self.decision_id is not None and not getattr(body, "decision_id", "").startswith(self.decision_id):
             return False
-        if self.code is not None and self.code not in {one.code for one in getattr(body, "findings", ())}:
+        if self.code is not None and self.code not in {finding.code for finding in getattr(body, "findings", ())}:
             return False
-        names = ("point", "outcome", "mode", "principal", "trace", "request_id")
-        return all(getattr(self, name) in (None, getattr(body, name, None)) for name in names)
+        return all(getattr(self, name) in (None, getattr(body, name, None)) for name in _EQUAL)
 
     def hints(self) -> tuple[bytes, ...]:
-        """What a line that fits has in it: reading JSON costs ten times as much as searching it."""
-        whole = {name: getattr(self, name) for name in ("point", "outcome", "mode", "principal", "trace", "request_id")}
-        hints = [b'"%b":%b' % (name.encode(), _json(value)) for name, value in whole.items() if value is not None]
+        """Bytes that a matching line contains: parsing JSON costs ten times as much as searching it."""
+        stated = {name: value for name in _EQUAL if (value := getattr(self, name)) is not None}
+        hints = [b'"%b":%b' % (name.encode(), _json(value)) for name, value in stated.items()]
         if self.decision_id is not None:
             hints.append(b'"decision_id":' + _json(self.decision_id)[:-1])
         if self.code is not None:
@@ -60,7 +73,7 @@ class Filter:
         return tuple(hints)
 
     def may_fit(self, line: bytes, hints: tuple[bytes, ...]) -> bool:
-        """Whether the line is worth reading."""
+        """Whether the line may match."""
         for hint in hints:
             if hint not in line:
                 return False
@@ -68,7 +81,7 @@ class Filter:
 
 
 def line_time(line: bytes) -> str | None:
-    """The time of a line of the record without reading its JSON; None where it has none.
+    """The time of a line of the record without parsing its JSON; None if it has none.
 
     After `time` come at most a trace id and versions, which have a closed form.
     """
@@ -79,20 +92,21 @@ def line_time(line: bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The last entries that fit, oldest first; how many fit in all; the lines that are no records."""
+    """The last matching entries, oldest first; the number of all matching ones; the invalid lines."""
 
     entries: tuple[Entry, ...]
-    fitting: int
+    matching: int
     unreadable: tuple[Location, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a segment and where it stands."""
+    """One line of a segment, its position and the number of its chain."""
 
     data: bytes
     file: str
     number: int
+    chain: int
 
     @property
     def where(self) -> Location:
@@ -100,62 +114,99 @@ class Line:
         return Location(self.file, self.number)
 
 
-def select(state: Path, wanted: Filter, limit: int) -> Selection:
-    """The last `limit` entries that fit. Raises RecordError where a file cannot be read."""
-    if wanted == Filter():
-        return _last(state, limit)
-    last: deque[Entry] = deque(maxlen=limit)
-    unreadable: deque[Location] = deque(maxlen=100)
-    fitting = 0
-    for found in entries(state, wanted):
+def select(state: Path, filter_: Filter, limit: int) -> Selection:
+    """The last `limit` matching entries. Raises RecordError if a file cannot be read."""
+    everything = filter_ == Filter()  # then only the last lines are parsed
+    last: deque[Line | Entry] = deque(maxlen=limit)
+    unreadable: deque[Location] = deque(maxlen=None if everything else 100)
+    count = 0
+    for found in lines(state) if everything else entries(state, filter_):
         if isinstance(found, Location):
             unreadable.append(found)
         else:
-            fitting += 1
+            count += 1
             last.append(found)
-    return Selection(tuple(last), fitting, tuple(unreadable))
+    read = [_read(item) if isinstance(item, Line) else item for item in last]
+    unreadable += [item for item in read if isinstance(item, Location)]
+    there = tuple(item for item in read if isinstance(item, Entry))
+    return Selection(there, count - len(read) + len(there), tuple(unreadable))
 
 
-def entries(state: Path, wanted: Filter) -> Iterator[Entry | Location]:
-    """Every entry that fits, oldest first, and the place of every line looked at that is no record."""
-    hints = wanted.hints()
-    for line in lines(state):
-        if isinstance(line, Location):
-            yield line
-        elif wanted.may_fit(line.data, hints):
-            found = _read(line)
-            if isinstance(found, Location) or wanted.admits(found):
-                yield found
+def entries(state: Path, filter_: Filter) -> Iterator[Entry | Location]:
+    """Every matching entry, oldest first, and the location of every invalid line."""
+    hints = filter_.hints()
+
+    def matching(chain: int, folder: Path) -> Iterator[Entry | Location]:
+        for line in _lines(chain, folder):
+            if isinstance(line, Location):
+                yield line
+            elif filter_.may_fit(line.data, hints):
+                found = _read(line)
+                if isinstance(found, Location) or filter_.admits(found):
+                    yield found
+
+    return _merged(matching(*chain) for chain in chain_folders(state).items())
 
 
-def newest(state: Path, wanted: Filter) -> Iterator[Entry]:
-    """Every entry that fits, newest first, as far as lines can be read. Raises RecordError."""
-    hints = wanted.hints()
-    with _readable(state):
-        for file in reversed(_segments(state)):
-            with (state / file).open("rb") as opened:
-                try:
-                    for data in backwards(opened):
-                        found = _read(Line(data, file, 0)) if wanted.may_fit(data, hints) else None
-                        if isinstance(found, Entry) and wanted.admits(found):
-                            yield found
-                except LineError as error:
-                    raise RecordError(
-                        f"the record cannot be read: {error}", remedy="run `engine record verify`", where=Location(file)
-                    ) from error
+def newest(state: Path, filter_: Filter) -> Iterator[Entry]:
+    """Every matching entry, newest first, as far as lines can be read. Raises RecordError."""
+    hints = filter_.hints()
+    chains = chain_folders(state).items()
+    for line in _merged((_backwards(*chain) for chain in chains), newest_first=True):
+        found = _read(line) if filter_.may_fit(line.data, hints) else None
+        if isinstance(found, Entry) and filter_.admits(found):
+            yield found
 
 
 def lines(state: Path) -> Iterator[Line | Location]:
-    """Every line of the record as it is; the place of what is too long to be one."""
-    with _readable(state):
-        for file in _segments(state):
-            number = 0
-            with (state / file).open("rb") as opened:
+    """Every raw line of the record, oldest first; the location of one that is too long."""
+    return _merged(_lines(*chain) for chain in chain_folders(state).items())
+
+
+def _lines(chain: int, folder: Path) -> Iterator[Line | Location]:
+    with readable(folder):
+        for file in _segments(folder):
+            number, name = 0, chain_path(chain) + file
+            with (folder / file).open("rb") as opened:
                 try:
                     for number, data in enumerate(Lines(opened), start=1):
-                        yield Line(data, file, number)
+                        yield Line(data, name, number, chain)
                 except LineError:
-                    yield Location(file, number + 1)
+                    yield Location(name, number + 1)
+
+
+def _backwards(chain: int, folder: Path) -> Iterator[Line]:
+    with readable(folder):
+        for file in reversed(_segments(folder)):
+            name = chain_path(chain) + file
+            with (folder / file).open("rb") as opened:
+                try:
+                    for data in backwards(opened):
+                        yield Line(data, name, 0, chain)
+                except LineError as error:
+                    raise RecordError(
+                        f"the record cannot be read: {error}", remedy="run `engine record verify`", where=Location(name)
+                    ) from error
+
+
+def _merged(chains: Iterable[Iterator[T]], *, newest_first: bool = False) -> Iterator[T]:
+    """What the chains have, in order of time; what has no time comes with its neighbor in the chain."""
+    first, *others = chains
+    if not others:
+        return first
+    further, start = (min, "~") if newest_first else (max, "")
+    timed = [_timed(chain, further, start) for chain in (first, *others)]
+    return map(itemgetter(1), merge(*timed, key=itemgetter(0), reverse=newest_first))
+
+
+def _timed(chain: Iterator[T], further: Callable[[str, str], str], time: str) -> Iterator[tuple[str, T]]:
+    """Each item with a time that never goes back, even if the clock did."""
+    for item in chain:
+        if isinstance(item, Line):
+            time = further(time, line_time(item.data) or time)
+        elif isinstance(item, Entry):
+            time = further(time, item.body.time)
+        yield time, item
 
 
 def _segments(state: Path) -> list[str]:
@@ -164,38 +215,9 @@ def _segments(state: Path) -> list[str]:
     return [segment_file(segment) for segment in segment_numbers(names)]
 
 
-@contextmanager
-def _readable(state: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = (error.strerror or "it cannot be read").lower()
-        raise RecordError(
-            f"the record cannot be read: {reason}",
-            remedy="check the state folder and its permissions",
-            where=Location(str(error.filename or state)),
-        ) from error
-
-
-def _last(state: Path, limit: int) -> Selection:
-    last: deque[Line] = deque(maxlen=limit)
-    unreadable: list[Location] = []
-    count = 0
-    for line in lines(state):
-        if isinstance(line, Location):
-            unreadable.append(line)
-        else:
-            count += 1
-            last.append(line)
-    found = [_read(line) for line in last]
-    unreadable += [one for one in found if isinstance(one, Location)]
-    there = tuple(one for one in found if isinstance(one, Entry))
-    return Selection(there, count - len(found) + len(there), tuple(unreadable))
-
-
 def _read(line: Line) -> Entry | Location:
     try:
-        return parse(line.data)
+        return parse(line.data, line.chain)
     except LineError:
         return line.where
 

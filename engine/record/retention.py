@@ -1,24 +1,23 @@
-"""Removes whole old segments, and leaves behind what proves that it was this and no tampering.
+"""Retention: removes whole old segments and leaves a signed proof that this was not tampering.
 
-In order, each step durable before the next: a retention line in the record, a checkpoint that vouches for it,
+In order, each step durable before the next: a retention line in the record, a checkpoint that covers it,
 the signed anchor from which the rest is checked, then the files are removed. A crash before the anchor leaves
-everything, and a line that tells of a removal that was not done; a crash behind it leaves files that the next
+everything, and a line about a removal that was not done; a crash after it leaves files that the next
 start removes. Nothing is removed from a record that does not verify: that would remove the evidence.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from hashlib import sha256
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 
 from engine.errors import Location, RecordError
 from engine.model import Mode, Revisions
 from engine.record.checkpoint import Events, write_anchor
-from engine.record.events_file import last_line
 from engine.record.layout import EVENTS, segment_file
-from engine.record.lines import Lines
+from engine.record.lines import Lines, last_line, measured
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, RetentionRecord, timestamp
 from engine.record.reader import Filter, line_time, newest
@@ -27,15 +26,13 @@ from engine.record.storage import Storage
 from engine.record.verify import SegmentEnd, verify_storage
 from engine.record.writer import Writer
 
-_CHUNK = 1 << 20
-
 RETENTION_POINT = "record"
-"""The decision point that is asked how long a record is kept."""
+"""The decision point that decides how long a record is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """What was removed: the numbers of the first and last segment, how many lines, and how many bytes."""
+    """The removed segments: the first and last number, the lines and the bytes."""
 
     first: int
     last: int
@@ -43,8 +40,24 @@ class Retained:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class RetentionOrder:
+    """What a decision on retention allows, as of `time` in seconds since 1970 UTC."""
+
+    decision_id: str
+    keep_days: int
+    time: int
+    principal: str | None
+    reason: str | None
+
+    def carry_out(self, log: RecordLog) -> Retained | None:
+        """`retain` on one chain."""
+        now = datetime.fromtimestamp(self.time, UTC)
+        return retain(log, self.keep_days, self.decision_id, now, self.principal, self.reason)
+
+
 def last_policy(state: Path) -> Revisions | None:
-    """The policy of the last enforced decision, but for those on retention itself; None where there is none."""
+    """The policy of the last enforced decision, except those on retention itself; None if there is none."""
     for entry in newest(state, Filter(mode=Mode.ENFORCE)):
         body = entry.body
         if isinstance(body, DecisionRecord) and body.point != RETENTION_POINT and body.policy is not None:
@@ -53,17 +66,17 @@ def last_policy(state: Path) -> Revisions | None:
 
 
 def begin(log: RecordLog, keep_days: int, now: datetime) -> None:
-    """End a segment that holds old lines, so that the decision to remove them does not stand in it."""
+    """End a segment with old lines, so that the decision to remove them is not in it."""
     log.between_batches(lambda writer: _close_old_segment(writer, _before(keep_days, now)))
 
 
 def retain(
     log: RecordLog, keep_days: int, decision_id: str, now: datetime, principal: str | None, reason: str | None
 ) -> Retained | None:
-    """Remove segments in which every line is older than `keep_days`; None where there is none.
+    """Remove segments in which every line is older than `keep_days`; None if there are none.
 
-    Others may append to the record all the while. `decision_id` is the decision that allowed it, `principal`
-    who removes and `reason` why. Raises RecordError: `engine.record_broken` where the record does not verify.
+    Other callers may append to the record meanwhile. `decision_id` is the decision that allowed it, `principal`
+    and `reason` are recorded. Raises RecordError: `engine.record_broken` if the record does not verify.
     """
     with log.retaining:
         before = _before(keep_days, now)
@@ -77,11 +90,7 @@ def retain(
                 where=Location(found.breaks[0].file, found.breaks[0].line),
                 code="engine.record_broken",
             )
-        old: list[SegmentEnd] = []
-        for end in found.ends:
-            if not _all_before(storage, end.end.segment, before):
-                break
-            old.append(end)
+        old = list(takewhile(lambda end: _all_before(storage, end.end.segment, before), found.ends))
         if not old:
             return None
         first, last = old[0].end.segment, old[-1].end
@@ -98,8 +107,8 @@ def retain(
             principal=principal,
             reason=reason,
         )
-        told = log.append(line)
-        log.between_batches(lambda writer: _remove(writer, old, told, timestamp(now)))
+        logged = log.append(line)
+        log.between_batches(lambda writer: _remove(writer, old, logged, timestamp(now)))
         return Retained(first, last.segment, last.seq - found.removed, size)
 
 
@@ -108,7 +117,7 @@ def _before(keep_days: int, now: datetime) -> str:
 
 
 def _close_old_segment(writer: Writer, before: str) -> None:
-    """A record to which little is written ends its segment here, or it would keep the first line for ever."""
+    """A record with little traffic ends its segment here; otherwise it would keep its first line forever."""
     with writer.storage.open(writer.opened.end.file) as file:
         first = line_time(next(iter(Lines(file)), b""))
     if first is not None and first < before:
@@ -120,16 +129,13 @@ def _all_before(storage: Storage, segment: int, before: str) -> bool:
         return all((line_time(line) or before) < before for line in Lines(file))
 
 
-def _remove(writer: Writer, old: list[SegmentEnd], told: int, now: str) -> None:
+def _remove(writer: Writer, old: list[SegmentEnd], logged: int, now: str) -> None:
     writer.checkpoint()
     opened, storage, last = writer.opened, writer.storage, old[-1]
     with storage.open(EVENTS) as file:
-        digest, left = sha256(), last.events_size
-        while left and (chunk := file.read(min(left, _CHUNK))):
-            digest.update(chunk)
-            left -= len(chunk)
+        digest = measured(file, last.events_size)[-1]
         end = last_line(file, last.events_size, opened.identity.genesis)[1]
     events = Events(size=last.events_size, lines=last.events_lines, hash=end)
-    write_anchor(storage, opened.identity, last.end.next_segment(), events, digest.hexdigest(), told, now)
-    remove_segments(storage, [one.end.segment for one in old])
+    write_anchor(storage, opened.identity, last.end.next_segment(), events, digest, logged, now)
+    remove_segments(storage, [segment_end.end.segment for segment_end in old])
     writer.watch()

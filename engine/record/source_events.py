@@ -1,7 +1,7 @@
-"""source_events.jsonl: seven facts about a source and the event's name, and nothing else (row A27).
+"""The lines of source_events.jsonl: seven facts about a source and the name of the event, nothing else (row A27).
 
-No time and no decision id, so that the same fixture gives the same bytes on every run (row A26).
-Values that are no plain label or code (text, URLs, hosts, secrets) are replaced by a digest (row A28).
+No time and no decision id, so that the same fixture produces the same bytes in every run (row A26).
+Values other than plain labels and codes (text, URLs, hosts, secrets) are replaced by a digest (row A28).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
 from engine.model import Model, Outcome, Sha256
 from engine.record.model import CoveredEvents
-from engine.record.redaction import redact, redacted
+from engine.secrets.redaction import redact, redacted
 
 _LABEL = re.compile(r"[A-Za-z0-9#][A-Za-z0-9._#-]{0,127}")
 _HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}\.?|[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
@@ -26,7 +26,7 @@ _REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
 
 
 class EventName(StrEnum):
-    """A dry run looked at the source, or it was let into an environment, or kept out."""
+    """The source was checked in a dry run, admitted to an environment, or refused."""
 
     SOURCE_CHECKED = "source_checked"
     ADMITTED = "environment_source_admitted"
@@ -54,21 +54,21 @@ Label = Annotated[str, AfterValidator(_label)]
 """An id of at most 128 letters, digits and `._#-`; anything else is redacted."""
 
 Alias = Annotated[str, AfterValidator(_alias)]
-"""A label that is not a host name or address: an alias says nothing more exact about the origin."""
+"""A label that is not a host name or address: an alias must not identify the origin."""
 
 Code = Annotated[str, AfterValidator(_code)]
 """A code in lower case, perhaps under `engine.`."""
 
 
 class Hashes(Model):
-    """SHA-256 as declared by the bundle and as computed by the engine; null where there is none."""
+    """SHA-256 as declared by the bundle and as computed by the engine; null if there is none."""
 
     declared: Sha256 | None
     computed: Sha256 | None
 
 
 class SourceEvent(Model):
-    """What data governance may see of one source; null where the bundle says nothing.
+    """The facts about one source that data governance may see; null where the bundle states nothing.
 
     `rejection_causes` are codes, sorted, each once.
     """
@@ -89,7 +89,7 @@ def line(event: SourceEvent) -> bytes:
 
 
 def block(events: Iterable[SourceEvent]) -> tuple[bytes, CoveredEvents | None]:
-    """The bytes of a decision's events and what its record says of them; None when there are none."""
+    """The bytes of a decision's events and the record's summary of them; None without events."""
     lines = [line(event) for event in events]
     data = b"".join(lines)
     if not lines:

@@ -1,9 +1,10 @@
-"""The record of a running engine: opened again after a fault, and vouched for every second.
+"""The record of a running engine: reopened after a fault, with a new checkpoint every second.
 
-A log that has failed is never written to again. A thread of its own opens another one on the same files once
-the fault has passed: what was answered must be there, what was written and never answered is cut off, kept
-aside and recorded. Until then every append fails at once with the reason. The same thread writes the
-checkpoints that time asks for, and has the engine's state remember them.
+A log that has failed is never written to again. A separate thread opens another one on the same files once
+the fault has passed: everything answered must be there; what was written and never answered is cut, saved
+and recorded. Until then, every append fails at once with the reason. The same thread writes the
+periodic checkpoints, stores them in the engine's state, and performs orders that it finds there for this
+chain. After a chain was open, no other one is used.
 """
 
 from __future__ import annotations
@@ -15,34 +16,26 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from engine.errors import EngineError, RecordError
 from engine.record.chain import Position
+from engine.record.chains import claim
+from engine.record.heads import Heads
 from engine.record.layout import LOCK, RECORDS
 from engine.record.log import RecordLog
 from engine.record.model import Body, RecoveryRecord
 from engine.record.recovery import Answered
+from engine.record.retain_chains import retain_chains
+from engine.record.retention import Retained, RetentionOrder
 from engine.record.source_events import SourceEvent
-from engine.record.storage import ChangedError, DiskStorage
+from engine.record.storage import ChangedError, Storage
 
 _TICK_SECONDS = 1.0
 """Between two looks at the record: how long lines stay without a checkpoint, and a fault that has passed lasts."""
 
 _REST = 10
-"""Times as long as a failed attempt took, until the next one: what is tried in vain costs a tenth of a core at most."""
-
-
-class Heads(Protocol):
-    """Where the ends of records are remembered outside of them. Every method may raise EngineError."""
-
-    def known(self) -> Mapping[str, Position]:
-        """The last end of each record, by installation."""
-        ...
-
-    def remember(self, installation: str, end: Position) -> None:
-        """Keep the end of a record; an earlier one than is known changes nothing."""
-        ...
+"""The pause after a failed attempt, in multiples of its duration: retries cost a tenth of a core at most."""
 
 
 class StandingLog:
@@ -53,25 +46,27 @@ class StandingLog:
         state: Path,
         heads: Heads,
         *,
-        lock_seconds: float,
         clock: Callable[[], datetime],
         on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,
     ) -> None:
-        """`clock` gives aware times, for checkpoints and recoveries; `on_event` is told of faults and their end."""
-        self._state = state
+        """`clock` returns aware times, for checkpoints and recoveries; `on_event` receives faults and their end."""
         self._heads = heads
         self._clock = clock
         self._on_event = on_event
         self._owner = os.getpid()
-        self._storage = DiskStorage(state)
+        self._state = state
+        self.chain = 1
+        """The number of the chain that was claimed last; it stays the same once it was open."""
+        self._storage: Storage | None = None
         self._log: RecordLog | None = None
         self._fault: RecordError | None = None
         self._answered: Answered | None = None
         self._compared = False
         self._remembered = -1
+        self._failed_orders: set[str] = set()
         self._not_before = 0.0
         self._stop = threading.Event()
-        self._open(lock_seconds)
+        self._open()
         self._thread = threading.Thread(target=self._keep, name="record-keeper", daemon=True)
         try:
             self._thread.start()
@@ -87,14 +82,14 @@ class StandingLog:
 
     @property
     def usable(self) -> bool:
-        """Whether lines can be written now, as far as is known."""
+        """Whether lines can be written now, as far as known."""
         log = self._log
         return log is not None and log.usable
 
     @property
     def recovered(self) -> tuple[RecoveryRecord, ...]:
-        """What the last opening had to cut off."""
-        return () if self._log is None else self._log.recovered
+        """The unfinished writes that the last opening cut off."""
+        return () if self._log is None else self._log.opened.recovered
 
     def append(self, body: Body, events: Sequence[SourceEvent] = ()) -> int:
         """`RecordLog.append`."""
@@ -108,10 +103,15 @@ class StandingLog:
         """`RecordLog.append_async`."""
         return await self.usable_log().append_async(body, events)
 
-    def close(self) -> None:
-        """Write a last checkpoint, have it remembered, let go of the lock; nothing in a forked process.
+    def retain(self, order: RetentionOrder) -> dict[int, Retained | None]:
+        """Carry out an order on this chain, then `retain_chains`. Raises EngineError."""
+        own = order.carry_out(self.usable_log())
+        return {self.chain: own, **retain_chains(self._state, self.chain, order, self._heads)}
 
-        Raises RecordError; every line is durable all the same.
+    def close(self) -> None:
+        """Write a last checkpoint, store it in the state, release the lock; no effect in a forked process.
+
+        Raises RecordError; every line is durable even then.
         """
         if os.getpid() != self._owner:
             return
@@ -124,10 +124,10 @@ class StandingLog:
                 log.close()
                 self._remember(log)
         finally:
-            self._storage.close()
+            self._release()
 
     def usable_log(self) -> RecordLog:
-        """The log that is written now. Raises RecordError where there is none."""
+        """The open log. Raises RecordError if there is none."""
         log = self._log
         if log is None:
             raise self._fault or RecordError("the record is closed", remedy="open another engine")
@@ -144,6 +144,7 @@ class StandingLog:
         log = self._log
         if log is not None and log.usable:
             self._vouch(log)
+            self._carry_out_orders(log)
         elif time.monotonic() >= self._not_before:
             self._open_again(log)
 
@@ -154,15 +155,30 @@ class StandingLog:
         except RecordError as error:
             self._failed(error)
 
+    def _carry_out_orders(self, log: RecordLog) -> None:
+        """Perform removal orders from the state; one that fails on a usable record is left to the next engine."""
+        with suppress(EngineError):
+            for order in self._heads.orders(self.chain):
+                if order.decision_id in self._failed_orders:
+                    continue
+                try:
+                    removed = order.carry_out(log)
+                except (RecordError, OSError) as error:
+                    if log.usable:
+                        self._failed_orders.add(order.decision_id)
+                    self._say("retention_failed", decision_id=order.decision_id, detail=str(error))
+                else:
+                    self._heads.carried_out(self.chain, order.decision_id, removed)
+
     def _remember(self, log: RecordLog) -> None:
-        """Have the state remember the last checkpoint; a state that fails is asked again a second later."""
-        end = log.vouched
+        """Store the last checkpoint in the state; retried a second later if that fails."""
+        end = log.opened.vouched
         if self._compared and end.seq == self._remembered:
             return
         try:
             if not self._compared:
-                self._compare(log, self._heads.known())
-            self._heads.remember(log.installation, end)
+                self._compare(log, self._heads.known().get(self.chain, {}))
+            self._heads.remember(self.chain, log.opened.identity.installation, end)
         except RecordError:
             raise
         except (EngineError, OSError):
@@ -170,8 +186,8 @@ class StandingLog:
         self._remembered = end.seq
 
     def _compare(self, log: RecordLog, known: Mapping[str, Position]) -> None:
-        """Compare with what could not be read when the log was opened. Raises RecordError, and the log is closed."""
-        end = known.get(log.installation)
+        """Compare with heads that were unreadable when the log was opened. Raises RecordError and closes the log."""
+        end = known.get(log.opened.identity.installation)
         if known and (end is None or not log.contains(end)):
 
             def stop(_: object) -> None:
@@ -186,34 +202,43 @@ class StandingLog:
             self._answered = failed.leave()
             self._log = None
         answered = self._answered
-        if answered is not None and answered.alone and not self._storage.holds(LOCK):
+        if answered is not None and answered.alone and not (self._storage and self._storage.holds(LOCK)):
             self._answered = Answered(answered.installation, answered.end, alone=False)
-        self._open(0.0)
+        self._open()
 
-    def _open(self, lock_seconds: float) -> None:
+    def _open(self) -> None:
         began = time.monotonic()
         try:
-            self._log = RecordLog.on(
+            if self._storage is None:
+                self.chain, self._storage = claim(self._state)
+            self._log = RecordLog.open(
                 self._storage,
-                lock_seconds=lock_seconds,
+                lock_seconds=0.0,
                 clock=self._clock,
-                place=str(self._state),
                 heads=self._known,
                 answered=self._answered,
             )
         except RecordError as error:
             self._failed(error)
-        except Exception as error:  # noqa: BLE001  (nothing is allowed, whatever the reason, and it is tried again)
+        except Exception as error:  # noqa: BLE001  (nothing is allowed meanwhile, and it is tried again)
             self._failed(_unexpected(error))
         else:
             if self._fault is not None:
                 self._say("record_recovered", lines=self._log.seq)
             self._fault = self._answered = None
+        finally:
+            if self._log is None and self._answered is None:
+                self._release()  # nothing was answered from this chain: the next try may claim another one
         self._not_before = time.monotonic() + _REST * (time.monotonic() - began)
+
+    def _release(self) -> None:
+        storage, self._storage = self._storage, None
+        if storage is not None:
+            storage.close()
 
     def _known(self) -> Mapping[str, Position]:
         try:
-            known = self._heads.known()
+            known = self._heads.known().get(self.chain, {})
         except EngineError:
             self._compared = False
             return {}
@@ -221,10 +246,10 @@ class StandingLog:
         return known
 
     def _failed(self, error: RecordError) -> None:
-        """Keep the reason: of a log that was open its code stays, whatever stands in the way of another one."""
+        """Store the error; for a log that was open, its code stays until a new log is open."""
         if self._answered is not None and error.code != RecordError.code:
             error = RecordError(
-                f"the record cannot be opened again: {error.message}", remedy=error.remedy, where=error.where
+                f"the record cannot be reopened: {error.message}", remedy=error.remedy, where=error.where
             )
         if self._fault is None or self._fault.one_line() != error.one_line():
             self._say("record_failed", code=error.code, detail=error.one_line())
@@ -238,5 +263,5 @@ class StandingLog:
 def _unexpected(error: Exception) -> RecordError:
     return RecordError(
         f"the record cannot be used: an unexpected {type(error).__name__}",
-        remedy="this is a fault of the engine: report it",
+        remedy="this is an engine fault: report it",
     )

@@ -1,6 +1,4 @@
-"""The only file of the record that touches a disk: a small interface, so that crashes can be simulated behind it."""
-
-# ruff: noqa: D102 - what the methods of DiskStorage do stands in the interface
+"""All disk access of the record, in one class that tests replace to simulate crashes."""
 
 from __future__ import annotations
 
@@ -8,16 +6,22 @@ import errno
 import fcntl
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
+
+from engine.errors import Location, RecordError
+
+SMALL_BYTES = 1 << 16
+"""The most that is read of a small file; those of the record have a few hundred bytes."""
 
 _POLL_SECONDS = 0.01
 """Between two tries for the lock; short beside the time an engine needs to start."""
 
 
 class LockHeldError(Exception):
-    """Another process holds the lock and did not let go in time."""
+    """Another process has the lock and did not release it in time."""
 
 
 class ChangedError(OSError):
@@ -27,99 +31,16 @@ class ChangedError(OSError):
         super().__init__(errno.ESTALE, f"`{path}` was removed, renamed, replaced or changed")
 
 
-class Storage(Protocol):
+class Storage:
     """Files below one state folder, named by relative paths with `/`. Every method may raise OSError.
 
-    Nothing is durable before `sync` of the file, and no name before `sync_folder` of its folder.
+    Nothing is durable before `sync` of the file, and no name before `sync_folder` of its folder. The lock is one of
+    `flock`, since any close of the file drops POSIX locks.
     """
 
-    def lock(self, path: str, seconds: float) -> None:
-        """Take the exclusive lock, waiting up to `seconds`. Raises LockHeldError."""
-
-    def locked(self, path: str) -> bool:
-        """Whether an engine holds the lock now."""
-
-    def holds(self, path: str) -> bool:
-        """Whether the lock taken here is still held, on the file of that name."""
-
-    def size(self, path: str) -> int | None:
-        """Bytes of a regular file; None where there is nothing of that name."""
-
-    def open(self, path: str) -> BinaryIO:
-        """Open for reading."""
-
-    def names(self, folder: str) -> list[str]:
-        """Sorted names in a folder; empty where there is no folder."""
-
-    def make_folder(self, path: str) -> None:
-        """Create a folder (0700), and those above it, unless they are there."""
-
-    def create(self, path: str) -> None:
-        """Create an empty file (0600); FileExistsError when the name is taken."""
-
-    def append(self, path: str, data: bytes) -> None:
-        """Write all of `data` at the end; a short write is an OSError."""
-
-    def rewrite(self, path: str, offset: int, data: bytes) -> None:
-        """Write over what is there."""
-
-    def truncate(self, path: str, size: int) -> None:
-        """Cut a file to `size` bytes."""
-
-    def sync(self, path: str) -> None:
-        """Make the content of a file durable."""
-
-    def rename(self, old: str, new: str) -> None:
-        """Give a file another name, replacing what has it."""
-
-    def remove(self, path: str) -> None:
-        """Remove a file; nothing happens where there is none."""
-
-    def sync_folder(self, path: str) -> None:
-        """Make the names in a folder durable."""
-
-    def watch(self, path: str) -> None:
-        """Remember which file has this name now, and its content."""
-
-    def unchanged(self, path: str, size: int | None = None) -> None:
-        """Raise ChangedError unless the name still leads to the watched file.
-
-        The file has `size` bytes; without `size` it was not written to since.
-        """
-
-    def release(self, path: str) -> None:
-        """Let go of a file that will not be written to again."""
-
-    def release_all(self) -> None:
-        """Let go of every file, and keep the lock."""
-
-    def close(self) -> None:
-        """Let go of every descriptor and of the lock."""
-
-
-def write_file(storage: Storage, path: str, data: bytes) -> None:
-    """Replace a whole file so that after a crash either the old or the new content is there."""
-    temporary = f"{path}.new"
-    storage.remove(temporary)
-    storage.create(temporary)
-    storage.append(temporary, data)
-    storage.sync(temporary)
-    storage.rename(temporary, path)
-    storage.sync_folder(path.rpartition("/")[0])
-
-
-def read_file(storage: Storage, path: str, limit: int) -> bytes | None:
-    """At most `limit` bytes of a file; None where there is none."""
-    if storage.size(path) is None:
-        return None
-    with storage.open(path) as file:
-        return file.read(limit)
-
-
-class DiskStorage:
-    """Storage on a POSIX file system; `flock` rather than POSIX locks, which any close of the file drops."""
-
     def __init__(self, root: Path) -> None:
+        self.place = str(root)
+        """Names these files in errors."""
         self._root = root
         self._owner = os.getpid()
         self._handles: dict[str, int] = {}
@@ -127,6 +48,7 @@ class DiskStorage:
         self._watched: dict[str, tuple[str, _Signature]] = {}
 
     def lock(self, path: str, seconds: float) -> None:
+        """Take the exclusive lock, waiting up to `seconds`. Raises LockHeldError."""
         if self.holds(path):
             return
         deadline = time.monotonic() + seconds
@@ -135,6 +57,7 @@ class DiskStorage:
             self._take_lock(path, deadline)
 
     def holds(self, path: str) -> bool:
+        """Whether this process still has the lock, on the file with this name."""
         if self._lock is None:
             return False
         try:
@@ -164,6 +87,7 @@ class DiskStorage:
                 return
 
     def locked(self, path: str) -> bool:
+        """Whether an engine has the lock now."""
         try:
             handle = self._open(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -177,12 +101,14 @@ class DiskStorage:
         return False
 
     def size(self, path: str) -> int | None:
+        """Bytes of a regular file; None if there is none."""
         try:
             return os.lstat(self._root / path).st_size
         except FileNotFoundError:
             return None
 
     def open(self, path: str) -> BinaryIO:
+        """Open for reading."""
         handle = self._open(path, os.O_RDONLY)
         try:
             return os.fdopen(handle, "rb")
@@ -191,29 +117,34 @@ class DiskStorage:
             raise
 
     def names(self, folder: str) -> list[str]:
+        """Sorted names in a folder; empty if there is no folder."""
         try:
             return sorted(path.name for path in (self._root / folder).iterdir())
         except FileNotFoundError:
             return []
 
     def make_folder(self, path: str) -> None:
+        """Create a folder (0700) and missing parents."""
         folder = self._root / path
         missing = [folder, *folder.parents]
         while missing and missing[-1].is_dir():
             missing.pop()
         for parent in reversed(missing):  # from the outermost: each name durable before anything is put below it
             parent.mkdir(mode=0o700, exist_ok=True)
-            _sync_folder(parent.parent)
+            sync_folder(parent.parent)
 
     def create(self, path: str) -> None:
+        """Create an empty file (0600); raises FileExistsError if the name exists."""
         os.close(self._open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
     def append(self, path: str, data: bytes) -> None:
+        """Write all of `data` at the end; a short write raises OSError."""
         written = os.write(self._handle(path), data)
         if written != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def rewrite(self, path: str, offset: int, data: bytes) -> None:
+        """Overwrite bytes in place."""
         handle = self._open(path, os.O_WRONLY)
         try:
             if os.pwrite(handle, data, offset) != len(data):
@@ -222,44 +153,53 @@ class DiskStorage:
             os.close(handle)
 
     def truncate(self, path: str, size: int) -> None:
+        """Cut a file to `size` bytes."""
         os.ftruncate(self._handle(path), size)
 
     def sync(self, path: str) -> None:
+        """Make the content of a file durable."""
         os.fdatasync(self._handle(path))
 
     def rename(self, old: str, new: str) -> None:
-        self._drop(old)
+        """Rename a file, replacing the target."""
+        self.release(old)
         (self._root / old).rename(self._root / new)
 
     def remove(self, path: str) -> None:
-        self._drop(path)
+        """Remove a file if it exists."""
+        self.release(path)
         (self._root / path).unlink(missing_ok=True)
 
     def sync_folder(self, path: str) -> None:
-        _sync_folder(self._root / path)
+        """Make the entries of a folder durable."""
+        sync_folder(self._root / path)
 
     def watch(self, path: str) -> None:
+        """Remember the identity and content of the file with this name."""
         place = str(self._root / path)
         self._watched[path] = place, _signature(os.lstat(place))
 
     def unchanged(self, path: str, size: int | None = None) -> None:
-        place, seen = self._watched[path]
+        """Raise ChangedError unless the name still leads to the watched file.
+
+        With `size`, the file must have this size; without it, it must be unchanged since.
+        """
+        place, signature = self._watched[path]
         try:
             found = _signature(os.lstat(place))  # two microseconds, once a file and group of lines
         except OSError as error:
             raise ChangedError(path) from error
-        if found[:2] != seen[:2] or (found != seen if size is None else found[2] != size):
+        if found[:2] != signature[:2] or (found != signature if size is None else found[2] != size):
             raise ChangedError(path)
 
-    def release(self, path: str) -> None:
-        self._drop(path)
-
     def release_all(self) -> None:
+        """Close every file, and keep the lock."""
         handles, self._handles = self._handles, {}
         for handle in handles.values():
             _close(handle)
 
     def close(self) -> None:
+        """Close every descriptor and release the lock."""
         self.release_all()
         if self._lock is not None:
             lock, self._lock = self._lock, None
@@ -269,7 +209,7 @@ class DiskStorage:
             _close(lock)
 
     def _open(self, path: str, flags: int) -> int:
-        # O_NONBLOCK: a pipe put in the place of a file must not hold us for ever
+        # O_NONBLOCK: a pipe in place of a file must not block forever
         return os.open(self._root / path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
     def _handle(self, path: str) -> int:
@@ -277,10 +217,44 @@ class DiskStorage:
             self._handles[path] = self._open(path, os.O_WRONLY | os.O_APPEND)
         return self._handles[path]
 
-    def _drop(self, path: str) -> None:
+    def release(self, path: str) -> None:
+        """Close a file that will not be written to again."""
         handle = self._handles.pop(path, None)
         if handle is not None:
             os.close(handle)
+
+
+def write_file(storage: Storage, path: str, data: bytes) -> None:
+    """Replace a whole file atomically, also in a crash."""
+    temporary = f"{path}.new"
+    storage.remove(temporary)
+    storage.create(temporary)
+    storage.append(temporary, data)
+    storage.sync(temporary)
+    storage.rename(temporary, path)
+    storage.sync_folder(path.rpartition("/")[0])
+
+
+def read_file(storage: Storage, path: str) -> bytes | None:
+    """A whole small file, at most `SMALL_BYTES` of it; None if there is none."""
+    if storage.size(path) is None:
+        return None
+    with storage.open(path) as file:
+        return file.read(SMALL_BYTES)
+
+
+@contextmanager
+def readable(state: Path) -> Iterator[None]:
+    """Turn an OSError of the block into the RecordError for a record that cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or "it cannot be read").lower()
+        raise RecordError(
+            f"the record cannot be read: {reason}",
+            remedy="check the state folder and its permissions",
+            where=Location(str(error.filename or state)),
+        ) from error
 
 
 _Signature = tuple[int, int, int, int]
@@ -296,7 +270,8 @@ def _close(handle: int) -> None:
         os.close(handle)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the entries of a folder durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

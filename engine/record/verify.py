@@ -1,14 +1,12 @@
-"""Checks a whole record: chain, segments, checkpoint, anchor, source events. Reads only; streams; needs no lock."""
+"""Verifies one chain: lines, segments, checkpoint, anchor, source events. Read-only, streaming, without a lock."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from hashlib import sha256
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from engine.errors import Location, RecordError
 from engine.record.chain import Entry, Position
 from engine.record.checkpoint import (
     Anchor,
@@ -20,7 +18,6 @@ from engine.record.checkpoint import (
     read_checkpoint,
     read_identity,
 )
-from engine.record.events_file import EventsWalk, last_line
 from engine.record.layout import (
     ANCHOR,
     CHECKPOINT,
@@ -31,38 +28,37 @@ from engine.record.layout import (
     Break,
     BreakKind,
     BrokenError,
+    broken_file,
     segment_file,
     segment_numbers,
 )
+from engine.record.lines import last_line, measured
 from engine.record.model import RetentionRecord
-from engine.record.segments import Segments, find_segments, left_break, open_segments
-from engine.record.storage import DiskStorage, Storage
-from engine.record.walk import walk
-
-_CHUNK = 1 << 20
+from engine.record.storage import Storage, read_file, readable
+from engine.record.walk import EventsWalk, walk
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentEnd:
-    """Where a segment that another one follows ends, and the bytes and lines of source events up to there."""
+    """The end of a closed segment, and the bytes and lines of source events up to there."""
 
     end: Position
     events_size: int
     events_lines: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Verification:
-    """What a check of the whole record found; at most one break a file, the first of each.
+    """The result of verifying a whole record; at most one break per file, the first of each.
 
-    `records`, `source_events` and `size` count what holds before the first break, `removed` the lines that
-    retention has removed before them; `head` is the SHA-256 of the last line, null where there is none or
+    `records`, `source_events` and `size` count the intact part before the first break, `removed` the lines that
+    retention has removed before them; `head` is the SHA-256 of the last line, null if there is none or
     something before it is broken. `contained` are the seqs of ends known from elsewhere that the record has.
-    `ends` are of all segments but the last. `writing` says that an engine holds the lock, so an unfinished end
+    `ends` are of all segments but the last. `writing` means that an engine is writing, so an unfinished end
     is no break.
     """
 
-    breaks: tuple[Break, ...]
+    breaks: tuple[Break, ...] = ()
     records: int = 0
     source_events: int = 0
     size: int = 0
@@ -76,88 +72,88 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether everything holds."""
+        """Whether the record is intact."""
         return not self.breaks
 
     @property
     def removed(self) -> int:
-        """How many lines retention has removed from the beginning."""
+        """The number of lines that retention has removed."""
         return 0 if self.anchor is None else self.anchor.seq
 
     @property
+    def passing(self) -> bool:
+        """Whether an engine that has ended meanwhile may have been writing what looks broken."""
+        return self.repairable or any(broken.kind is BreakKind.INSTALLATION_MISSING for broken in self.breaks)
+
+    @property
     def repairable(self) -> bool:
-        """Whether all there is to say is that a crash left an unfinished end, which the next start cuts."""
+        """Whether the only break is an unfinished end after a crash, which the next start cuts."""
         return not self.ok and all(broken.repairable for broken in self.breaks)
 
 
 def verify(state: Path, heads: Heads | None = None, against: bytes | None = None) -> Verification:
-    """Check the record below the state folder. Raises RecordError where it cannot be read at all.
+    """Verify the chain below this folder. Raises RecordError if it cannot be read at all.
 
-    The record has to contain the `heads` that the state remembers, by installation, and the checkpoint
-    `against`: the content of a copy that was kept elsewhere.
+    The chain has to contain the `heads` that the state remembers, by installation, and the checkpoint
+    `against`, the content of an exported copy.
     """
-    storage = DiskStorage(state)
-    try:
+    storage = Storage(state)
+    before: tuple[Break, ...] = ()
+    with readable(state):
         while True:
-            anchor = _anchor(storage)
+            anchor = read_file(storage, ANCHOR)
             try:
-                found = verify_storage(storage, heads or {}, against)
+                found = verify_storage(storage, heads, against)
             except OSError:
-                found = None
-                if _anchor(storage) == anchor:
+                if read_file(storage, ANCHOR) == anchor:
                     raise
-            if found is not None and (found.ok or _anchor(storage) == anchor):
-                return found  # else old segments were removed meanwhile
-    except OSError as error:
-        reason = (error.strerror or "it cannot be read").lower()
-        raise RecordError(
-            f"the record cannot be read: {reason}",
-            remedy="check the state folder and its permissions",
-            where=Location(str(error.filename or state)),
-        ) from error
-
-
-def _anchor(storage: Storage) -> bytes | None:
-    if storage.size(ANCHOR) is None:
-        return None
-    with storage.open(ANCHOR) as file:
-        return file.read()
+                continue  # old segments were removed meanwhile
+            if found.ok or (read_file(storage, ANCHOR) == anchor and (found.breaks == before or not found.passing)):
+                return found
+            before = found.breaks
 
 
 def verify_storage(storage: Storage, heads: Heads | None = None, against: bytes | None = None) -> Verification:
-    """`verify` behind the storage interface. May raise OSError."""
-    known = heads or {}
+    """`verify` on any storage. May raise OSError."""
+    found = Verification()
     try:
-        identity = read_identity(storage)
-        require_known(known, identity)
+        identity, ends = _expected(storage, heads or {}, against)
         if identity is None:
-            require_unused(storage)
-            none = Break(INSTALLATION, 1, 0, None, BreakKind.ROLLED_BACK, "a record", "none")
-            return Verification(() if against is None else (none,))
-        ends = [known[identity.installation]] if known else []
-        if against is not None:
-            ends.append(parse_checkpoint(against, identity).position)
+            return found
+        found.anchor = read_anchor(storage, identity)  # else it is not known where the record starts
     except BrokenError as problem:
-        return Verification((problem.broken,))
-    found = _Found()
-    try:
-        found.anchor = read_anchor(storage, identity)
-    except BrokenError as problem:  # where the record starts is not known
         return Verification((problem.broken,))
     try:
         found.checkpoint = require_checkpoint(storage, identity, found.anchor)
     except BrokenError as problem:
-        found.breaks.append(problem.broken)
+        found.breaks += (problem.broken,)
     try:
-        segments = find_segments(storage, found.anchor, found.checkpoint)
-        found.breaks += [left_break(number) for number in segments.left]
-        _walk(storage, identity, segments, found)
+        last, unremoved = find_segments(storage, found.anchor, found.checkpoint)
+        left = [broken_file(segment_file(n), BreakKind.LEFT_SEGMENT, "no such file", "a file") for n in unremoved]
+        found.breaks += tuple(problem.broken for problem in left)
+        _walk(storage, identity, last, found)
         for end in ends:
             require_contained(storage, identity, found.anchor, end)
-            found.contained.append(end.seq)
+            found.contained += (end.seq,)
     except BrokenError as problem:
-        found.breaks.append(problem.broken)
-    return _concluded(storage, found)
+        found.breaks += (problem.broken,)
+    found.writing = storage.locked(LOCK)
+    if found.writing and found.repairable:
+        found.breaks = ()  # a write is under way; its end is the writer's business
+    return found
+
+
+def _expected(storage: Storage, heads: Heads, against: bytes | None) -> tuple[Identity | None, list[Position]]:
+    """The owner of the record, None if there is none, and the ends that it must contain. Raises BrokenError."""
+    identity = read_identity(storage)
+    require_known(heads, identity)
+    if identity is None:
+        require_unused(storage)
+        if against is not None:
+            raise broken_file(INSTALLATION, BreakKind.ROLLED_BACK, "a record", "none")
+        return None, []
+    ends = [heads[identity.installation]] if heads else []
+    return identity, ends if against is None else [*ends, parse_checkpoint(against, identity).position]
 
 
 Heads = Mapping[str, Position]
@@ -165,10 +161,10 @@ Heads = Mapping[str, Position]
 
 
 def require_known(heads: Heads, identity: Identity | None) -> None:
-    """Raise BrokenError where ends of records are remembered, and none is of this installation."""
+    """Raise BrokenError if record heads are remembered, but none of this installation."""
     if heads and (identity is None or identity.installation not in heads):
         expected, found = " or ".join(sorted(heads)), "none" if identity is None else identity.installation
-        raise BrokenError(Break(INSTALLATION, 1, 0, None, BreakKind.ROLLED_BACK, expected, found))
+        raise broken_file(INSTALLATION, BreakKind.ROLLED_BACK, expected, found)
 
 
 def require_unused(storage: Storage) -> None:
@@ -177,31 +173,29 @@ def require_unused(storage: Storage) -> None:
     segments = [segment_file(number) for number in segment_numbers(storage.names(RECORDS))]
     written = any(storage.size(path) for path in (*segments, EVENTS)) or storage.size(ANCHOR) is not None
     if written or (checkpoint is not None and checkpoint.seq > 0):
-        raise BrokenError(
-            Break(INSTALLATION, 1, 0, None, BreakKind.INSTALLATION_MISSING, "the id of this record", "none")
-        )
+        raise broken_file(INSTALLATION, BreakKind.INSTALLATION_MISSING, "the id of this record", "none")
 
 
 def require_checkpoint(storage: Storage, identity: Identity, anchor: Anchor | None) -> Checkpoint:
-    """The signed checkpoint. Raises BrokenError: where there is a record there is one, from before its first line.
+    """The signed checkpoint. Raises BrokenError if it is missing: it is written before the first line.
 
-    It is not older than the retention that the anchor tells of.
+    It is not older than the retention that the anchor records.
     """
     checkpoint = read_checkpoint(storage, identity)
     if checkpoint is None:
-        raise BrokenError(Break(CHECKPOINT, 1, 0, None, BreakKind.CHECKPOINT_MISSING, "a checkpoint", "none"))
+        raise broken_file(CHECKPOINT, BreakKind.CHECKPOINT_MISSING, "a checkpoint", "none")
     if anchor is not None and checkpoint.seq < anchor.retained_by:
-        wanted, there = f"line {anchor.retained_by} or later", f"line {checkpoint.seq}"
-        raise BrokenError(Break(CHECKPOINT, 1, 0, None, BreakKind.CHECKPOINT_MISMATCH, wanted, there))
+        expected, there = f"line {anchor.retained_by} or later", f"line {checkpoint.seq}"
+        raise broken_file(CHECKPOINT, BreakKind.CHECKPOINT_MISMATCH, expected, there)
     return checkpoint
 
 
 def require_contained(storage: Storage, identity: Identity, anchor: Anchor | None, position: Position) -> None:
-    """Raise BrokenError unless the record has the line that ended at `position`, or retention removed it."""
+    """Raise BrokenError unless the record contains `position`, or retention removed it."""
     if anchor is not None and position.seq <= anchor.seq:
         return
     path, end = position.file, position.size
-    if end == 0 and position.segment > 1:  # nothing stands in it yet: the line before ends another segment
+    if end == 0 and position.segment > 1:  # it is still empty: the previous line ends another segment
         path = segment_file(position.segment - 1)
         end = storage.size(path) or 0
     size = storage.size(path)
@@ -215,96 +209,75 @@ def require_contained(storage: Storage, identity: Identity, anchor: Anchor | Non
         raise BrokenError(Break(path, line, offset, position.seq, BreakKind.ROLLED_BACK, expected, found))
 
 
-@dataclass(slots=True)
-class _Found:
-    breaks: list[Break] = field(default_factory=list)
-    records: int = 0
-    size: int = 0
-    head: str | None = None
-    events: int = 0
-    segments: int = 0
-    ends: list[SegmentEnd] = field(default_factory=list)
-    contained: list[int] = field(default_factory=list)
-    checkpoint: Checkpoint | None = None
-    anchor: Anchor | None = None
+class _Watch(EventsWalk):
+    """Compares the walked lines with the events, the checkpoint and the anchor."""
 
-
-class _Watch:
-    """Compares what a walk comes past with the events, the checkpoint and the anchor."""
-
-    def __init__(self, file: BinaryIO, genesis: str, found: _Found) -> None:
+    def __init__(self, file: BinaryIO, genesis: str, found: Verification) -> None:
         anchor = found.anchor
-        self._file = file
+        super().__init__(file, Events(size=0, lines=0, hash=genesis) if anchor is None else anchor.source_events)
         self._genesis = genesis
         self._found = found
         self.wanted = None if anchor is None else anchor.retained_by
-        self.told = anchor is None
-        self.claims = EventsWalk(
-            file, Events(size=0, lines=0, hash=genesis) if anchor is None else anchor.source_events
-        )
+        self.recorded_retention = anchor is None
         self.broken = None if anchor is None else _changed_before(file, anchor)
-        file.seek(self.claims.size)
+        file.seek(self.size)
 
     def events(self, size: int, count: int, sha: str, seq: int) -> None:
-        """Compare a decision's events, up to the first break: after it nothing lies where it should."""
+        """Compare a decision's events, up to the first break: after it all offsets are wrong."""
         if self.broken is None:
             try:
-                self.claims.claim(size, count, sha, seq)
+                super().events(size, count, sha, seq)
             except BrokenError as problem:
                 self.broken = problem.broken
 
     def vouched(self) -> None:
-        """Compare the end of the events with what the checkpoint vouches for."""
+        """Compare the end of the events with the checkpoint."""
         if self._found.checkpoint is None or self.broken is not None:
             return
-        end, vouched = self.claims.end(self._genesis), self._found.checkpoint.source_events
-        self._file.seek(self.claims.size)
+        end, vouched = self.end(self._genesis), self._found.checkpoint.source_events
+        self._file.seek(self.size)
         if end != vouched:
             kind, line = BreakKind.CHECKPOINT_MISMATCH, max(end.lines, 1)
             self.broken = Break(EVENTS, line, end.size, None, kind, vouched.hash, end.hash)
 
     def segment(self, end: Position) -> None:
-        """Remember where it ends, and its events."""
-        self._found.ends.append(SegmentEnd(end, self.claims.size, self.claims.lines))
+        """Remember the end of the segment, and its events."""
+        self._found.ends += (SegmentEnd(end, self.size, self.lines),)
 
     def line(self, entry: Entry) -> None:
-        """Compare the line that tells of the last removal with the anchor."""
+        """Compare the line about the last removal with the anchor."""
         anchor, body = self._found.anchor, entry.body
         if anchor is not None and isinstance(body, RetentionRecord):
-            self.told = (body.last_segment + 1, body.last_seq, body.last_hash) == (
-                anchor.segment,
-                anchor.seq,
-                anchor.hash,
-            )
+            removed = body.last_segment + 1, body.last_seq, body.last_hash
+            self.recorded_retention = removed == (anchor.segment, anchor.seq, anchor.hash)
 
 
-def _walk(storage: Storage, identity: Identity, segments: Segments, found: _Found) -> None:
+def _walk(storage: Storage, identity: Identity, last: int, found: Verification) -> None:
     checkpoint, anchor = found.checkpoint, found.anchor
     start = identity.start if anchor is None else anchor.position
-    found.segments = segments.last - segments.first + 1
+    found.segments = last - start.segment + 1
     with storage.open(EVENTS) as events:
         watch = _Watch(events, identity.genesis, found)
         vouched = None if checkpoint is None else checkpoint.position
         try:
-            walked = walk(open_segments(storage, start, segments.last), start, vouched, watch)
+            end, rest = walk(open_segments(storage, start, last), start, vouched, watch)
         except BrokenError as problem:
             seq = problem.broken.seq or 0
             if watch.broken is not None and (watch.broken.seq or seq) >= seq:
-                watch.broken = None  # what a changed line says of its events is no news about them
+                watch.broken = None  # what a changed line states about its events proves nothing
             found.records = max(seq - 1 - start.seq, 0)
-            found.size = _size(storage, segments.first, problem.broken.file) + problem.broken.offset
+            found.size = _size(storage, start.segment, problem.broken.file) + problem.broken.offset
             raise
         finally:
-            found.events = watch.claims.lines
+            found.source_events = watch.lines
             if watch.broken is not None:
-                found.breaks.append(watch.broken)
-        end = walked.end
+                found.breaks += (watch.broken,)
         found.records, found.head = end.seq - start.seq, end.hash
-        found.size = _size(storage, segments.first, end.file) + end.size
-        if not watch.told:
-            kind, wanted = BreakKind.RETENTION_MISMATCH, f"line {watch.wanted} to tell of it"
-            found.breaks.append(Break(ANCHOR, 1, 0, watch.wanted, kind, wanted, "another line or none"))
-        found.breaks += unfinished(storage, end, len(walked.rest), None if watch.broken else watch.claims)
+        found.size = _size(storage, start.segment, end.file) + end.size
+        if not watch.recorded_retention:
+            kind, expected = BreakKind.RETENTION_MISMATCH, f"line {watch.wanted} to record it"
+            found.breaks += (Break(ANCHOR, 1, 0, watch.wanted, kind, expected, "another line or none"),)
+        found.breaks += tuple(unfinished(storage, end, rest, None if watch.broken else watch))
 
 
 def _size(storage: Storage, first: int, until: str) -> int:
@@ -317,20 +290,16 @@ def _size(storage: Storage, first: int, until: str) -> int:
 
 
 def _changed_before(file: BinaryIO, anchor: Anchor) -> Break | None:
-    """Whether the events of removed lines are still those that they vouched for."""
-    digest, left = sha256(), anchor.source_events.size
+    """Whether the events of removed lines are unchanged."""
     file.seek(0)
-    while left and (chunk := file.read(min(left, _CHUNK))):
-        digest.update(chunk)
-        left -= len(chunk)
-    found = digest.hexdigest()
+    found = measured(file, anchor.source_events.size)[-1]
     if found == anchor.events_sha256:
         return None
     return Break(EVENTS, 1, 0, anchor.seq, BreakKind.EVENTS_MISMATCH, anchor.events_sha256, found)
 
 
 def unfinished(storage: Storage, end: Position, rest: int, claims: EventsWalk | None) -> list[Break]:
-    """What a crash left behind the last whole record and behind the last events that a decision claims."""
+    """The bytes after the last whole record and after the last claimed events, left by a crash."""
     breaks: list[Break] = []
     if rest:
         seq = end.seq + 1
@@ -343,21 +312,34 @@ def unfinished(storage: Storage, end: Position, rest: int, claims: EventsWalk | 
     return breaks
 
 
-def _concluded(storage: Storage, found: _Found) -> Verification:
-    breaks = tuple(found.breaks)
-    writing = storage.locked(LOCK)
-    if writing and all(broken.repairable for broken in breaks):
-        breaks = ()  # a write is under way; its end is the writer's business
-    return Verification(
-        breaks,
-        records=found.records,
-        source_events=found.events,
-        size=found.size,
-        head=found.head,
-        checkpoint=found.checkpoint,
-        anchor=found.anchor,
-        segments=found.segments,
-        ends=tuple(found.ends),
-        writing=writing,
-        contained=tuple(found.contained),
-    )
+def find_segments(storage: Storage, anchor: Anchor | None, checkpoint: Checkpoint | None) -> tuple[int, list[int]]:
+    """The last segment, and those that retention was about to remove.
+
+    Raises BrokenError unless exactly the files of this record are present.
+    From the anchor to the checkpoint, every segment must exist; after the checkpoint there may be one more,
+    because a checkpoint is written before every new segment.
+    """
+    names = storage.names(RECORDS)
+    numbers = segment_numbers(names)
+    first = 1 if anchor is None else anchor.segment
+    there = {number for number in numbers if number >= first}
+    needed = max(there, default=first) if checkpoint is None else checkpoint.segment
+    for number in range(first, needed + 1):
+        if number not in there:
+            raise broken_file(segment_file(number), BreakKind.MISSING_SEGMENT, "a file", "none")
+    if EVENTS.rpartition("/")[2] not in names:
+        raise broken_file(EVENTS, BreakKind.MISSING_SEGMENT, "a file", "none")
+    expected_files = {EVENTS, *(segment_file(number) for number in numbers if number <= needed + 1)}
+    for name in names:
+        if name.endswith(".jsonl") and f"{RECORDS}/{name}" not in expected_files:
+            raise broken_file(f"{RECORDS}/{name}", BreakKind.UNKNOWN_SEGMENT, "no such file", "a file")
+    return max(there), [number for number in numbers if number < first]
+
+
+def open_segments(storage: Storage, start: Position, last: int) -> Iterator[tuple[int, BinaryIO]]:
+    """Each segment by its number from that of `start`, the first one standing at `start`."""
+    for number in range(start.segment, last + 1):
+        with storage.open(segment_file(number)) as file:
+            if number == start.segment:
+                file.seek(start.size)
+            yield number, file

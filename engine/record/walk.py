@@ -1,22 +1,25 @@
-"""Checks the lines of segments one after the other, from a known position to the end.
+"""Verifies the lines of segments in order, from a known position to the end, and the source events that they claim.
 
 Because the head of every line is known before it is read, lines up to a signed checkpoint are proven by their
-digests alone, a block at a time; lines after it are also read strictly. A block that does not hold is gone
-through again line by line, so that the break is named where it is.
+digests alone, a block at a time; lines after it are also read strictly. A block that does not match
+is read again line by line to locate the break.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
+from engine.record import source_events
 from engine.record.chain import Entry, LineError, Position, head, parse
-from engine.record.layout import Break, BreakKind, BrokenError
-from engine.record.lines import Lines
+from engine.record.checkpoint import Events
+from engine.record.layout import EVENTS, Break, BreakKind, BrokenError
+from engine.record.lines import Lines, last_line, measured
 
+_EVENT_BYTES = 1 << 16  # of a line that is looked at; one of ours has a few hundred
 _EVENTS_MARK = b',"source_events":{'
 _EVENTS_WITHIN = 512
 """Only time, trace and versions, all short, follow the source events of a decision."""
@@ -26,37 +29,64 @@ _EVENTS = re.compile(
 )
 
 
-class Watcher(Protocol):
-    """Told what a walk comes past; may raise BrokenError."""
+class EventsWalk:
+    """Verifies the file of source events as decisions claim its bytes, from the end of `start` on."""
 
-    @property
-    def wanted(self) -> int | None:
-        """The seq of a line to be shown as it is; None for none."""
+    wanted: int | None = None
+    """The seq of a line that `line` must receive; None for none."""
+
+    def __init__(self, file: BinaryIO, start: Events) -> None:
+        self._file = file
+        self._file.seek(start.size)
+        self.size = start.size
+        self.lines = start.lines
 
     def events(self, size: int, count: int, sha: str, seq: int) -> None:
-        """Decision `seq` has source events: their bytes, their count, their SHA-256."""
+        """Read the next `size` bytes. Raises BrokenError unless decision `seq` wrote exactly these."""
+        length, lines, digest = measured(self._file, size)
+        if length != size:
+            raise self._broken(seq, self.lines + 1, f"{size} bytes", f"{length} bytes")
+        if digest != sha or lines != count:
+            raise self._broken(seq, self._first_odd_line(count), sha, digest)
+        self.size += size
+        self.lines += count
+
+    def end(self, genesis: str) -> Events:
+        """The end of the claimed bytes."""
+        return Events(size=self.size, lines=self.lines, hash=last_line(self._file, self.size, genesis)[1])
 
     def vouched(self) -> None:
-        """The end that the checkpoint vouches for is reached, and is the one it says."""
+        """The walk has reached the end that the checkpoint covers, and it matches. May raise BrokenError."""
 
     def line(self, entry: Entry) -> None:
-        """The line of the wanted seq."""
+        """Called with the line of the wanted seq."""
 
     def segment(self, end: Position) -> None:
-        """A segment that another one follows ends here."""
+        """Called at the end of a closed segment."""
+
+    def _first_odd_line(self, count: int) -> int:
+        """The first line of the block that the engine cannot have written, else the block's first line."""
+        self._file.seek(self.size)
+        for index in range(count):
+            line = self._file.readline(_EVENT_BYTES)
+            try:
+                if source_events.line(source_events.SourceEvent.model_validate_json(line)) == line:
+                    continue
+            except ValueError:
+                pass
+            return self.lines + 1 + index
+        return self.lines + 1
+
+    def _broken(self, seq: int, line: int, expected: str, found: str) -> BrokenError:
+        return BrokenError(Break(EVENTS, line, self.size, seq, BreakKind.EVENTS_MISMATCH, expected, found))
 
 
-@dataclass(frozen=True, slots=True)
-class Walked:
-    """What a walk saw: where the good lines end, and the bytes of an unfinished line after them."""
+def walk(
+    files: Iterable[tuple[int, BinaryIO]], start: Position, vouched: Position | None, watcher: EventsWalk
+) -> tuple[Position, int]:
+    """Verify every line from `start` to the end of the last file. Raises BrokenError at the first break.
 
-    end: Position
-    rest: bytes
-
-
-def walk(files: Iterable[tuple[int, BinaryIO]], start: Position, vouched: Position | None, watcher: Watcher) -> Walked:
-    """Check every line from `start` to the end of the last file. Raises BrokenError at the first break.
-
+    Returns the end of the intact lines, and the bytes of an unfinished line after them.
     `files` are the segments by number from that of `start`, the first one standing at `start`. Without
     `vouched` every line is read strictly.
     """
@@ -64,7 +94,7 @@ def walk(files: Iterable[tuple[int, BinaryIO]], start: Position, vouched: Positi
 
 
 class _Walk:
-    def __init__(self, start: Position, vouched: Position | None, watcher: Watcher) -> None:
+    def __init__(self, start: Position, vouched: Position | None, watcher: EventsWalk) -> None:
         self._at = start
         self._vouched = vouched
         self._watcher = watcher
@@ -72,7 +102,7 @@ class _Walk:
         self._rest = b""
         self._blocks: Iterator[list[bytes]] = iter(())
 
-    def run(self, files: Iterable[tuple[int, BinaryIO]]) -> Walked:
+    def run(self, files: Iterable[tuple[int, BinaryIO]]) -> tuple[Position, int]:
         self._blocks = self._read(files)
         if self._at == self._vouched:
             self._watcher.vouched()
@@ -86,7 +116,7 @@ class _Walk:
                 self._strictly(block, proven)
         except LineError as fault:
             raise self._break(fault.kind, "a line", fault.found) from None
-        return Walked(self._at, self._rest)
+        return self._at, len(self._rest)
 
     def _read(self, files: Iterable[tuple[int, BinaryIO]]) -> Iterator[list[bytes]]:
         for number, file in files:
@@ -113,7 +143,7 @@ class _Walk:
         self._watcher.segment(self._at)
 
     def _proven(self, block: list[bytes]) -> int:
-        """How many lines of the block the checkpoint vouches for."""
+        """How many lines of the block the checkpoint covers."""
         vouched = self._vouched
         if vouched is None or self._at.segment > vouched.segment:
             return 0
@@ -127,7 +157,7 @@ class _Walk:
         return len(block)
 
     def _hold_together(self, block: list[bytes]) -> bool:
-        """Whether each line's digest stands in the next one's head; goes on behind them if so."""
+        """Whether each line's digest is in the head of the next line; if so, moves past them."""
         seq = self._at.seq
         if len(str(seq + 1)) != len(str(seq + len(block))):
             return False
@@ -137,8 +167,8 @@ class _Walk:
         length = len(expected) // len(block)
         if b"".join([line[:length] for line in block]) != expected:
             return False
-        wanted = self._watcher.wanted
-        if wanted is not None and seq < wanted <= seq + len(block):
+        wanted_line = self._watcher.wanted
+        if wanted_line is not None and seq < wanted_line <= seq + len(block):
             return False  # one by one comes past it
         for index in [index for index, line in enumerate(block) if line.find(_EVENTS_MARK, -_EVENTS_WITHIN) >= 0]:
             self._events(block[index], seq + 1 + index)
@@ -193,7 +223,7 @@ class _Walk:
             raise self._break(fault.kind, "a record", fault.found) from None
 
     def _diagnosed(self, line: bytes, following: list[bytes]) -> BrokenError:
-        """Which of two neighbors was changed when the second does not vouch for the first."""
+        """Which of two neighbors was changed when the hash in the second does not match the first."""
         before = self._before
         if before is not None:
             try:
@@ -220,7 +250,7 @@ class _Walk:
         except (LineError, BrokenError):
             return False
         finally:
-            self._at = here  # the next block may stand in the next segment
+            self._at = here  # the next block may be in the next segment
         return f',"prev":"{digest}",'.encode() in after[0][:128]
 
     def _short(self, vouched: Position) -> BrokenError:

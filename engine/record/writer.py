@@ -1,4 +1,4 @@
-"""Puts batches of lines on disk in the order that a crash at any moment allows for. One thread at a time.
+"""Writes batches of lines in an order that survives a crash at any moment. One thread at a time.
 
 Order of a batch: a checkpoint if one is due, a new segment if the last one is full, the source events of all
 its decisions and their sync, then its lines and their sync. Last, every file must still have its name: lines
@@ -33,22 +33,22 @@ CHECKPOINT_BYTES = 16 << 20
 """Bytes between two checkpoints: lines of a large source bundle have several MiB."""
 
 _FIXED = (LOCK, INSTALLATION, KEY, CHECKPOINT)
-"""Without these the next start could not tell the record from another one; only the writer changes them."""
+"""Without these, the next start could not distinguish the record from another one; only the writer changes them."""
 
 
 class Writer:
-    """The end of an open record. Every method may raise OSError; nothing may be written after that."""
+    """Writes at the end of an open record. Every method may raise OSError; nothing may be written after that."""
 
     def __init__(self, storage: Storage, opened: Opened, segment_bytes: int, clock: Callable[[], str]) -> None:
         self.storage = storage
         self.opened = opened
         self._segment_bytes = segment_bytes
         self._clock = clock
-        self._whole: list[str] = []
+        self._closed_segments: list[str] = []
         self.watch()
 
     def write(self, lines: bytes, count: int, last: str, events: bytes) -> None:
-        """Make `count` whole lines durable, the last one having the digest `last`, and the events they claim."""
+        """Make `count` whole lines and their events durable; `last` is the digest of the last line."""
         if self._checkpoint_due():
             self.checkpoint()
         if self.opened.end.size >= self._segment_bytes:
@@ -65,18 +65,18 @@ class Writer:
         self.opened.end, self.opened.events = end, claimed
 
     def vouch(self) -> None:
-        """See that every file is in its place, and vouch for the lines so far."""
+        """Check that every file is in its place, and write a checkpoint for the lines so far."""
         self._demand_in_place(self.opened.end.size, self.opened.events.size)
         self.checkpoint()
 
     def watch(self) -> None:
-        """Remember all files as they are now, after some were added or removed here."""
+        """Remember the present state of all files, after adding or removing some."""
         storage, last = self.storage, self.opened.end.segment
         numbers = segment_numbers(storage.names(RECORDS))
-        self._whole = [segment_file(number) for number in numbers if number < last]
+        self._closed_segments = [segment_file(number) for number in numbers if number < last]
         if storage.size(ANCHOR) is not None:
-            self._whole.append(ANCHOR)
-        for path in (*_FIXED, *self._whole, self.opened.end.file, EVENTS):
+            self._closed_segments.append(ANCHOR)
+        for path in (*_FIXED, *self._closed_segments, self.opened.end.file, EVENTS):
             storage.watch(path)
 
     def _demand_in_place(self, size: int, events: int) -> None:
@@ -87,23 +87,23 @@ class Writer:
         storage.unchanged(EVENTS, events)
 
     def rotate(self) -> None:
-        """Open the next segment; the one before is vouched for to its end first, and never written to again."""
+        """Write a checkpoint at the end of the segment, close it for good and open the next one."""
         self.checkpoint()
         before, after = self.opened.end, self.opened.end.next_segment()
         self.storage.create(after.file)
         self.storage.sync_folder(RECORDS)
         self.storage.release(before.file)
         self.opened.end = after
-        self._whole.append(before.file)
+        self._closed_segments.append(before.file)
         self.storage.watch(before.file)
         self.storage.watch(after.file)
 
     def checkpoint(self) -> None:
-        """Vouch for every line so far, unless that is done."""
+        """Write a checkpoint for the lines so far, unless there is one."""
         opened = self.opened
         if opened.vouched.seq == opened.end.seq:
             return
-        for path in self._whole:
+        for path in self._closed_segments:
             self.storage.unchanged(path)
         write_checkpoint(self.storage, opened.identity, opened.end, opened.events, self._clock())
         opened.vouched = opened.end

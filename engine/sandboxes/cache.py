@@ -1,10 +1,10 @@
-"""Results of probes in the state folder, each signed with a key of this installation and bound to this machine.
+"""Cached probe results in the state folder, signed with a key of this installation and bound to this machine.
 
 state/
 ├── keys/sandbox.key       32 random bytes, made at first use
 └── sandbox/<backend>.json what the probe of a backend saw, on what, when
 
-What was edited, belongs to somebody else, was signed with another key or does not say what its name says is no
+A file that was edited, belongs to another user, was signed with another key or has another name inside is no
 result, and the backend is tried again.
 """
 
@@ -14,15 +14,14 @@ import hmac
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from adapters.sandbox.probe import Row
-from engine.canonical import canonical
+from admission_adapters.sandbox.probe.rows import Row
+from engine.documents.canonical import canonical
 from engine.model import Digest, Model
 
 _KEY_BYTES = 32
@@ -32,7 +31,7 @@ _DOMAIN = b"admission-engine sandbox 1\n"
 
 
 class Result(Model):
-    """What the probe of `backend` saw at `probed_at` (seconds since 1970 UTC) on the machine `subject`."""
+    """The result of a probe of `backend` at `probed_at` (seconds since 1970 UTC) on the machine `subject`."""
 
     format: Literal[1] = 1
     backend: str
@@ -42,7 +41,7 @@ class Result(Model):
 
     @property
     def whole(self) -> bool:
-        """Whether every boundary is held by somebody."""
+        """Whether every boundary is enforced."""
         return bool(self.rows) and all(row.enforced for row in self.rows)
 
 
@@ -51,35 +50,28 @@ class _Signed(Model):
     mac: str
 
 
-_SIGNED = TypeAdapter(_Signed)
-
-
 def read(state: Path, backend: str) -> Result | None:
-    """The result as this installation wrote it; None where there is none, or none to believe."""
+    """The stored result of this installation; None if there is none, or it is not authentic."""
     key = _private(state / "keys" / "sandbox.key", _KEY_BYTES)
     text = _private(_place(state, backend), _LARGEST)
     if key is None or text is None or len(key) != _KEY_BYTES:
         return None
     try:
-        signed = _SIGNED.validate_json(text)
-    except (ValidationError, ValueError):
+        signed = _Signed.model_validate_json(text)
+    except ValueError:
         return None
     same = hmac.compare_digest(_mac(key, signed.result), signed.mac)
     return signed.result if same and signed.result.backend == backend else None
 
 
 def write(state: Path, result: Result) -> bool:
-    """Keep a result; False where that is not possible, which costs a probe at the next start and nothing else."""
+    """Store a result; False if that fails, which only costs a probe at the next start."""
     try:
         key = _key(state / "keys" / "sandbox.key")
-        signed = {"result": result.model_dump(mode="json"), "mac": _mac(key, result)}
+        signed = _Signed(result=result, mac=_mac(key, result)).model_dump(mode="json")
         place = _place(state, result.backend)
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = _aside(place, canonical(signed))
-        try:
+        with _aside(place, canonical(signed)) as aside:
             aside.replace(place)
-        finally:
-            aside.unlink(missing_ok=True)
     except OSError:
         return False
     return True
@@ -95,39 +87,39 @@ def _mac(key: bytes, result: Result) -> str:
 
 
 def _key(path: Path) -> bytes:
-    """The key, made at first use: the first one stays, whoever else was making one. Raises OSError."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """The key, created at first use; with several concurrent ones, the first is kept. Raises OSError."""
     if _private(path, _KEY_BYTES) is None:
-        aside = _aside(path, os.urandom(_KEY_BYTES))
-        try:
-            with suppress(FileExistsError):
-                path.hardlink_to(aside)
-        finally:
-            aside.unlink(missing_ok=True)
+        with _aside(path, os.urandom(_KEY_BYTES)) as aside, suppress(FileExistsError):
+            path.hardlink_to(aside)
     key = _private(path, _KEY_BYTES)
     if key is None or len(key) != _KEY_BYTES:
         raise PermissionError
     return key
 
 
-def _aside(path: Path, data: bytes) -> Path:
-    """A whole, synced file (0600) beside the one it is going to be."""
+@contextmanager
+def _aside(path: Path, data: bytes) -> Iterator[Path]:
+    """A complete, synced file (0600) beside its final name, removed at the end."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(aside, flags, 0o600), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    return aside
+    try:
+        yield aside
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _private(path: Path, most: int) -> bytes | None:
-    """The bytes of a regular file that is ours alone; None for anything else."""
+    """The bytes of a regular file that only we can access; None for anything else."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             found = os.fstat(file.fileno())
-            ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
-            data = file.read(most + 1) if ours else b""
+            private = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
+            data = file.read(most + 1) if private else b""
     except OSError:
         return None
-    return data if ours and len(data) <= most else None
+    return data if private and len(data) <= most else None

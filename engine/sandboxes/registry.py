@@ -1,7 +1,7 @@
-"""The backends that can run generated code, and how each is tried: one entry each (A94).
+"""The registry of sandbox backends and their probes: one entry each (A94).
 
-A backend without a probe claims nothing: whatever is not registered here is nothing that a policy can admit.
-A plain subprocess is no backend. It is a separate subprocess boundary (best-effort, not a security sandbox),
+A backend without a probe claims nothing: a policy cannot admit a backend that is not registered here.
+A plain subprocess is not a backend. It is a separate subprocess boundary (best-effort, not a security sandbox),
 and serves as the positive control of probes only.
 """
 
@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.gvisor import Gvisor
-from adapters.sandbox.gvisor_probe import probe_gvisor
-from adapters.sandbox.model import Backend
-from adapters.sandbox.pool import Pooled
-from adapters.sandbox.probe import Row, probe_bubblewrap
-from adapters.sandbox.wasm import Wasmtime
-from adapters.sandbox.wasm_probe import probe_wasmtime
+from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
+from admission_adapters.sandbox.bubblewrap.probe import probe_bubblewrap
+from admission_adapters.sandbox.gvisor.backend import Gvisor
+from admission_adapters.sandbox.gvisor.probe import probe_gvisor
+from admission_adapters.sandbox.model import Backend
+from admission_adapters.sandbox.probe.rows import Row
+from admission_adapters.sandbox.run.pool import Pooled
+from admission_adapters.sandbox.wasm.backend import Wasmtime
+from admission_adapters.sandbox.wasm.probe import probe_wasmtime
 from engine.settings import Settings
 
 
@@ -33,7 +34,7 @@ class Registered:
     backend: Backend
     probe: Callable[[], tuple[Row, ...]]
     close: Callable[[], None] = lambda: None
-    """End whatever the backend keeps ready."""
+    """End all sandboxes that the backend keeps ready."""
 
 
 def registered(cache: Path | None = None, warm: int = 0) -> Mapping[str, Registered]:
@@ -44,7 +45,7 @@ def registered(cache: Path | None = None, warm: int = 0) -> Mapping[str, Registe
     binaries = (Settings().cache if cache is None else cache) / "sandbox"
     baseline = Registered(Bubblewrap(), probe_bubblewrap)
     if warm:
-        pool = Pooled(Bubblewrap(), warm)
+        pool = Pooled(warm)
         baseline = Registered(pool, probe_bubblewrap, pool.close)
     entries = [
         baseline,

@@ -1,74 +1,69 @@
-"""Approvals: requested, then granted or refused; granted, then used by one decision, which may give it back.
+"""Approvals: requested, then granted or refused. One decision may use a granted approval, or release it unused.
 
-Rows that somebody decided on are evidence and stay for ever; those that nobody decided on go some time
+Resolved rows are evidence and stay for ever; unresolved ones are removed some time
 after they expired.
 """
 
-# ruff: noqa: A002, D102 - the names and words of the interface
+# ruff: noqa: A002 - the names of the interface
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from typing import Any, Literal
 
-from engine.files import shown
-from engine.state.part import Part, encodable, names, text, whole
-from engine.state.store import (
-    ApprovalClosedError,
-    ApprovalRow,
-    ApprovalState,
-    ApprovalUnknownError,
-    Binding,
-    Claim,
-    NewApproval,
-)
+from engine.documents.files import printable
+from engine.state.part import Part, columns, encodable, find, insert, names, text, whole
+from engine.state.rows import ApprovalClosedError, ApprovalRow, ApprovalState, ApprovalUnknownError, Binding
 
-_COLUMNS = (
-    'id, point, input_digest, rules, "values", requester, codes, state, created_at, expires_at,'
-    " approver, reason, resolved_at, decision_id, used_at, requester_via"
-)
+_ALL = f"SELECT {columns(ApprovalRow)} FROM approvals"  # noqa: S608
 _BOUND = 'input_digest = ? AND point = ? AND rules = ? AND "values" = ? AND requester IS ?'
 _OPEN = (
-    f"SELECT {_COLUMNS} FROM approvals WHERE {_BOUND}"  # noqa: S608
-    " AND codes = ? AND state IN ('requested', 'granted') AND expires_at > ? ORDER BY number DESC LIMIT 1"
+    f"{_ALL} WHERE {_BOUND} AND codes = ? AND state IN ('requested', 'granted') AND expires_at > ?"
+    " ORDER BY number DESC LIMIT 1"
 )
 _CLAIM = (
     "UPDATE approvals SET state = 'used', decision_id = ?, used_at = ?"  # noqa: S608
     f" WHERE id = ? AND state = 'granted' AND {_BOUND}"
 )
-_ONE = f"SELECT {_COLUMNS} FROM approvals WHERE id = ?"  # noqa: S608
-_NEWEST = f"SELECT {_COLUMNS} FROM approvals ORDER BY number DESC LIMIT ?"  # noqa: S608
-_NEWEST_IN = f"SELECT {_COLUMNS} FROM approvals WHERE state = ? ORDER BY number DESC LIMIT ?"  # noqa: S608
 _LONGEST_REASON = 4_000  # characters; a person's sentence or two
 
 
 class Approvals(Part):
-    """The part of the store that remembers what people decided."""
+    """The part of the store for approvals."""
 
-    def request_approval(self, new: NewApproval) -> ApprovalRow:
+    def request_approval(self, new: ApprovalRow) -> ApprovalRow:
+        """The unexpired row with the same binding that is requested or granted, else the new one."""
         _check(new)
 
         def operation(connection: sqlite3.Connection) -> ApprovalRow:
             _sweep(connection, new.created_at - self._limits.unanswered_seconds, self._limits.sweep)
             found = connection.execute(_OPEN, (*_bound(new), json.dumps(new.codes), new.created_at)).fetchone()
-            return _insert(connection, new) if found is None else _row(found)
+            if found is not None:
+                return _row(*found)
+            insert(connection, "approvals", new)
+            return new
 
         return self._database.write(operation)
 
     def approval(self, id: str) -> ApprovalRow | None:
+        """The approval with this id, in any state and of any age."""
         return self._database.read(lambda connection: _find(connection, id))
 
     def approvals(self, state: ApprovalState | None, limit: int) -> tuple[ApprovalRow, ...]:
+        """The newest approvals, of one state or of all; at most `limit`."""
         whole("limit", limit)
-        query, values = (_NEWEST, (limit,)) if state is None else (_NEWEST_IN, (state, limit))
-        return self._database.read(lambda connection: tuple(map(_row, connection.execute(query, values))))
+        if state is None:
+            return self._rows(_row, f"{_ALL} ORDER BY number DESC LIMIT ?", limit)
+        return self._rows(_row, f"{_ALL} WHERE state = ? ORDER BY number DESC LIMIT ?", state, limit)
 
     def resolve(
         self, id: str, state: Literal["granted", "refused"], approver: str, reason: str | None, now: int
     ) -> ApprovalRow:
+        """Resolve a requested, unexpired approval. Raises ApprovalUnknownError or ApprovalClosedError."""
         if state not in {"granted", "refused"}:
-            raise ValueError("an approval is resolved as granted or refused")
+            raise ValueError("an approval can only be granted or refused")
         text("approver", approver)
         if reason is not None and len(encodable("reason", reason)) > _LONGEST_REASON:
             raise ValueError(f"a reason has at most {_LONGEST_REASON} characters")
@@ -78,47 +73,51 @@ class Approvals(Part):
             found = _find(connection, id)
             if found is None:
                 raise ApprovalUnknownError(
-                    f"there is no approval `{shown(id, 40)}`", remedy="see `engine approvals list` for the ids"
+                    f"there is no approval `{printable(id, 40)}`", remedy="see `engine approvals list` for the ids"
                 )
             _check_open(found, now)
             connection.execute(
                 "UPDATE approvals SET state = ?, approver = ?, reason = ?, resolved_at = ? WHERE id = ?",
                 (state, approver, reason, now, id),
             )
-            return _known(connection, id)
+            return replace(found, state=state, approver=approver, reason=reason, resolved_at=now)
 
         return self._database.write(operation)
 
     def withdraw_approval(self, id: str) -> None:
-        self._database.write(
-            lambda connection: connection.execute("DELETE FROM approvals WHERE id = ? AND state = 'requested'", (id,))
-        )
+        """Remove an unresolved request for approval; no effect for all others."""
+        self._change("DELETE FROM approvals WHERE id = ? AND state = 'requested'", id)
 
-    def claim(self, id: str, decision_id: str, binding: Binding, now: int) -> Claim:
+    def claim(self, id: str, decision_id: str, binding: Binding, now: int) -> tuple[ApprovalRow | None, bool]:
+        """Use a granted approval with exactly this binding; only one caller succeeds.
+
+        Returns the approval as it was before, None if it is unknown, and whether this claim has used it.
+        A request with another binding changes nothing. The expiry is not checked: whether the row counts
+        is for the policy to decide.
+        """
         text("decision_id", decision_id)
         whole("now", now)
 
-        def operation(connection: sqlite3.Connection) -> Claim:
+        def operation(connection: sqlite3.Connection) -> tuple[ApprovalRow | None, bool]:
             before = _find(connection, id)
             if before is None:
-                return Claim(None, taken=False)
+                return None, False
             changed = connection.execute(_CLAIM, (decision_id, now, id, *_bound(binding))).rowcount
-            return Claim(before, taken=changed == 1)
+            return before, changed == 1
 
         return self._database.write(operation)
 
     def unclaim(self, id: str, decision_id: str) -> None:
-        def operation(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "UPDATE approvals SET state = 'granted', decision_id = NULL, used_at = NULL"
-                " WHERE id = ? AND state = 'used' AND decision_id = ?",
-                (id, decision_id),
-            )
+        """Return an approval that this decision used to the state `granted`; no effect for all others."""
+        self._change(
+            "UPDATE approvals SET state = 'granted', decision_id = NULL, used_at = NULL"
+            " WHERE id = ? AND state = 'used' AND decision_id = ?",
+            id,
+            decision_id,
+        )
 
-        self._database.write(operation)
 
-
-def _check(new: NewApproval) -> None:
+def _check(new: ApprovalRow) -> None:
     for name in ("point", "input_digest", "rules", "values"):
         text(name, getattr(new, name))
     for name in ("requester", "requester_via"):
@@ -128,6 +127,8 @@ def _check(new: NewApproval) -> None:
         text("code", code)
     if whole("created_at", new.created_at) >= whole("expires_at", new.expires_at):
         raise ValueError("an approval expires after it is requested")
+    if new.state != "requested":
+        raise ValueError("a new approval must be in state requested")
 
 
 def _bound(binding: Binding) -> tuple[str | None, ...]:
@@ -138,25 +139,14 @@ def _bound(binding: Binding) -> tuple[str | None, ...]:
 def _check_open(found: ApprovalRow, now: int) -> None:
     if found.state != "requested":
         raise ApprovalClosedError(
-            f"the approval `{found.id}` was {found.state} before",
-            remedy="see `engine approvals show`; whoever needs another one asks again",
+            f"the approval `{found.id}` is already {found.state}",
+            remedy="see `engine approvals show`; the requester can request another approval",
         )
     if now >= found.expires_at:
         raise ApprovalClosedError(
-            f"the approval `{found.id}` has expired", remedy="let whoever needs it ask again, and decide in time"
+            f"the approval `{found.id}` has expired",
+            remedy="have the requester request it again, and resolve it in time",
         )
-
-
-def _insert(connection: sqlite3.Connection, new: NewApproval) -> ApprovalRow:
-    connection.execute(
-        'INSERT INTO approvals (id, point, input_digest, rules, "values", requester, codes, state, created_at,'
-        " expires_at, requester_via) VALUES (?, ?, ?, ?, ?, ?, ?, 'requested', ?, ?, ?)",
-        (
-            *(new.id, new.point, new.input_digest, new.rules, new.values, new.requester),
-            *(json.dumps(new.codes), new.created_at, new.expires_at, new.requester_via),
-        ),
-    )
-    return _known(connection, new.id)
 
 
 def _sweep(connection: sqlite3.Connection, before: int, limit: int) -> None:
@@ -168,17 +158,10 @@ def _sweep(connection: sqlite3.Connection, before: int, limit: int) -> None:
 
 
 def _find(connection: sqlite3.Connection, id_: str) -> ApprovalRow | None:
-    if not id_.isascii():
-        return None  # no id of ours, and perhaps without a UTF-8 form
-    found = connection.execute(_ONE, (id_,)).fetchone()
-    return None if found is None else _row(found)
+    return find(connection, _row, f"{_ALL} WHERE id = ?", id_)
 
 
-def _known(connection: sqlite3.Connection, id_: str) -> ApprovalRow:
-    return _row(connection.execute(_ONE, (id_,)).fetchone())
-
-
-def _row(values: tuple[Any, ...]) -> ApprovalRow:
-    fields = [*values]
-    fields[6] = names(fields[6])  # codes
-    return ApprovalRow(*fields)
+def _row(*values: Any) -> ApprovalRow:
+    found = [*values]
+    found[5] = names(found[5])  # codes
+    return ApprovalRow(*found)

@@ -1,20 +1,20 @@
-"""Attempts: which programs were tried for a task, and how each try ended (C63).
+"""What generated code was tried and checked: attempts at a task (C63), checks of artifacts (A01, A02).
 
-What has ended is evidence and stays for ever: the same program must not be tried twice.
+What has ended is evidence and stays for ever: the same program must not be tried twice. So do the checks, which the
+engine itself performed.
 """
 
-# ruff: noqa: A002, D102 - the names and words of the interface
+# ruff: noqa: A002 - the names of the interface
 
 from __future__ import annotations
 
-import sqlite3
-from typing import Literal
+from typing import Any, Literal
 
-from engine.state.part import Part, sha256_text, text, uuid_text, whole
-from engine.state.store import AttemptRow, NewAttempt
+from engine.state.part import Part, columns, insert, sha256_text, text, uuid_text, whole
+from engine.state.rows import ArtifactCheckRow, AttemptRow, CheckName
 
 _EARLIER = (
-    "SELECT id, code_sha256, state, created_at, ended_at FROM attempts WHERE principal = ?1 AND task = ?2"
+    f"SELECT {columns(AttemptRow)} FROM attempts WHERE principal = ?1 AND task = ?2"  # noqa: S608
     " AND number < ifnull((SELECT number FROM attempts WHERE id = ?3 AND principal = ?1 AND task = ?2), ?4)"
     " ORDER BY number DESC LIMIT ?5"
 )
@@ -22,46 +22,62 @@ _ANY = 2**62
 
 
 class Attempts(Part):
-    """The part of the store that knows what was tried for a task."""
+    """The part of the store for attempts."""
 
-    def begin_attempt(self, new: NewAttempt) -> None:
+    def begin_attempt(self, new: AttemptRow) -> None:
+        """Store an attempt at a task before its decision. Idempotent."""
         uuid_text("id", new.id)
         text("principal", new.principal, empty=True)
         text("task", new.task)
         sha256_text("code_sha256", new.code_sha256)
         whole("created_at", new.created_at)
-        self._database.write(
-            lambda connection: connection.execute(
-                "INSERT INTO attempts (id, principal, task, code_sha256, state, created_at)"
-                " VALUES (?, ?, ?, ?, 'begun', ?) ON CONFLICT (id) DO NOTHING",
-                (new.id, new.principal, new.task, new.code_sha256, new.created_at),
-            )
-        )
+        if new.state != "begun":
+            raise ValueError("a new attempt must be in progress")
+        self._database.write(lambda connection: insert(connection, "attempts", new, " ON CONFLICT (id) DO NOTHING"))
 
     def end_attempt(self, id: str, state: Literal["ok", "failed"], now: int) -> None:
+        """Store the result of an attempt; the first one is final."""
         uuid_text("id", id)
         whole("now", now)
         if state not in {"ok", "failed"}:
-            raise ValueError("an attempt ends in one of the states ok, failed")
-        self._database.write(
-            lambda connection: connection.execute(
-                "UPDATE attempts SET state = ?, ended_at = ? WHERE id = ? AND state = 'begun'", (state, now, id)
-            )
-        )
+            raise ValueError("an attempt must end as ok or failed")
+        self._change("UPDATE attempts SET state = ?, ended_at = ? WHERE id = ? AND state = 'begun'", state, now, id)
 
     def withdraw_attempt(self, id: str) -> None:
-        uuid_text("id", id)
-        self._database.write(
-            lambda connection: connection.execute("DELETE FROM attempts WHERE id = ? AND state = 'begun'", (id,))
-        )
+        """Remove an attempt without effect; one that has ended stays."""
+        self._change("DELETE FROM attempts WHERE id = ? AND state = 'begun'", uuid_text("id", id))
 
     def attempts(self, principal: str, task: str, before: str | None, limit: int) -> tuple[AttemptRow, ...]:
+        """The newest attempts of a principal at a task; if `before` is one of them, only earlier ones."""
         text("principal", principal, empty=True)
-        text("task", task)
-        whole("limit", limit)
+        values = principal, text("task", task), before, _ANY, whole("limit", limit)
+        return self._rows(AttemptRow, _EARLIER, *values)
 
-        def operation(connection: sqlite3.Connection) -> tuple[AttemptRow, ...]:
-            found = connection.execute(_EARLIER, (principal, task, before, _ANY, limit))
-            return tuple(AttemptRow(*row) for row in found)
 
-        return self._database.read(operation)
+_NAMES = ("sandbox", "validation")
+_NEWEST = (
+    f"SELECT {columns(ArtifactCheckRow)} FROM artifact_checks WHERE sha256 = ?"  # noqa: S608
+    " ORDER BY number DESC LIMIT ?"
+)
+
+
+class ArtifactChecks(Part):
+    """The part of the store for checks of artifacts."""
+
+    def add_artifact_check(self, new: ArtifactCheckRow) -> None:
+        """Store the result of a check of an artifact."""
+        sha256_text("sha256", new.sha256)
+        if new.name not in _NAMES or type(new.passed) is not bool:
+            raise ValueError(f"a check is one of {', '.join(_NAMES)}, and passed or not")
+        text("ran_in", new.ran_in)
+        text("decision_id", new.decision_id)
+        whole("made_at", new.made_at)
+        self._database.write(lambda connection: insert(connection, "artifact_checks", new))
+
+    def artifact_checks(self, sha256: str, limit: int) -> tuple[ArtifactCheckRow, ...]:
+        """The newest checks of an artifact."""
+        return self._rows(_row, _NEWEST, sha256_text("sha256", sha256), whole("limit", limit))
+
+
+def _row(sha256: str, name: CheckName, passed: int, *rest: Any) -> ArtifactCheckRow:
+    return ArtifactCheckRow(sha256, name, passed == 1, *rest)

@@ -1,33 +1,35 @@
-"""Budgets: reserve before deciding, settle or release after; a crash in between leaves things counted.
+"""Budgets: reserved before the decision, settled or released after it; a crash in between counts as used.
 
-Totals stand in `budgets`, one row a counter and window; `holds` remembers what may still be given back.
+Totals are in `budgets`, one row per counter and window; `holds` has the reservations that may still be released.
 """
-
-# ruff: noqa: D102 - what the methods do stands in the interface
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
 
+from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
 from engine.state.part import Part, text, whole
-from engine.state.store import LARGEST, Counter, StateLimits
+from engine.state.rows import Counter, StateLimits
 
 
 class Budgets(Part):
-    """The part of the store that counts."""
+    """The part of the store for budgets."""
 
     def used(self, counter: Counter, now: int) -> int:
+        """How much of a budget is used or reserved in the window of `now`."""
         _check((counter,), now)
-        start = _start(counter, now)
-
-        def operation(connection: sqlite3.Connection) -> int:
-            return _used(connection, counter, start)
-
-        return self._database.read(operation)
+        return self._database.read(lambda connection: _used(connection, counter, _start(counter, now)))
 
     def reserve(self, hold: str, counters: Sequence[Counter], now: int) -> tuple[int, ...]:
+        """Reserve the amounts of all counters at once; returns, for each, what was used or reserved before.
+
+        The policy decides whether that is within the budget; an unused reservation is returned with
+        `release`. A known hold returns its first result and reserves nothing; for how long it is known is stated
+        in StateLimits. Raises StateError if a total would exceed 2^53. A hold that is never settled or released
+        stays counted until its window ends.
+        """
         counters = tuple(counters)
         text("hold", hold)
         _check(counters, now)
@@ -35,9 +37,8 @@ class Budgets(Part):
             return ()
 
         def operation(connection: sqlite3.Connection) -> tuple[int, ...]:
-            known = _known(connection, hold)
-            if known:
-                return _first_answer(known, counters)
+            if known := _known(connection, hold, counters):
+                return known
             _sweep(connection, now, self._limits)
             return tuple(
                 _reserve(connection, hold, position, counter, now) for position, counter in enumerate(counters)
@@ -46,6 +47,10 @@ class Budgets(Part):
         return self._database.write(operation)
 
     def settle(self, hold: str, amounts: Mapping[str, int]) -> None:
+        """Replace the reserved by the used amounts, by name of counter; others are unchanged.
+
+        Counts in the window of the reservation. No effect for a hold that is unknown or settled.
+        """
         amounts = {text("counter", name): whole("amount", amount) for name, amount in amounts.items()}
 
         def operation(connection: sqlite3.Connection) -> None:
@@ -55,7 +60,7 @@ class Budgets(Part):
                 (hold,),
             ).fetchall()
             if rows and amounts.keys() - {name for _, name, _ in rows}:
-                raise ValueError("a hold is settled by the names of its counters")
+                raise ValueError("a reservation must be settled by the names of its counters")
             for budget, name, amount in rows:
                 _add(connection, budget, amounts.get(name, amount) - amount)
             connection.execute("UPDATE holds SET settled = 1 WHERE hold = ?", (hold,))
@@ -63,6 +68,8 @@ class Budgets(Part):
         self._database.write(operation)
 
     def release(self, hold: str) -> None:
+        """Release everything that a hold reserved. No effect for a hold that is unknown or settled."""
+
         def operation(connection: sqlite3.Connection) -> None:
             rows = connection.execute("SELECT budget, amount FROM holds WHERE hold = ? AND settled = 0", (hold,))
             for budget, amount in rows.fetchall():
@@ -80,7 +87,7 @@ def _check(counters: tuple[Counter, ...], now: int) -> None:
         whole("window", counter.window)
         whole("amount", counter.amount)
     if len({(counter.name, counter.key, counter.window) for counter in counters}) != len(counters):
-        raise ValueError("a counter is reserved once in a hold")
+        raise ValueError("a reservation counts each counter once")
 
 
 def _start(counter: Counter, now: int) -> int:
@@ -95,26 +102,25 @@ def _used(connection: sqlite3.Connection, counter: Counter, start: int) -> int:
     return 0 if row is None else int(row[0])
 
 
-def _known(connection: sqlite3.Connection, hold: str) -> list[tuple[Counter, int]]:
+def _known(connection: sqlite3.Connection, hold: str, counters: tuple[Counter, ...]) -> tuple[int, ...]:
+    """The first answer to a hold; empty if it is unknown. Raises ValueError if it was made for other counters."""
     rows = connection.execute(
         "SELECT name, key, window, amount, before FROM holds JOIN budgets ON budgets.id = holds.budget"
         " WHERE hold = ? ORDER BY position",
         (hold,),
-    )
-    return [(Counter(name, key, window, amount), before) for name, key, window, amount, before in rows]
-
-
-def _first_answer(known: list[tuple[Counter, int]], counters: tuple[Counter, ...]) -> tuple[int, ...]:
-    if tuple(counter for counter, _ in known) != counters:
-        raise ValueError("a hold is for the counters it was made for")
-    return tuple(before for _, before in known)
+    ).fetchall()
+    if rows and tuple(Counter(*row[:4]) for row in rows) != counters:
+        raise ValueError("a reservation can only be settled for its own counters")
+    return tuple(row[4] for row in rows)
 
 
 def _reserve(connection: sqlite3.Connection, hold: str, position: int, counter: Counter, now: int) -> int:
     start = _start(counter, now)
     before = _used(connection, counter, start)
-    if before + counter.amount > LARGEST:
-        raise StateError("a budget cannot count any further", remedy="ask for smaller amounts, or for another window")
+    if before + counter.amount > MAX_SAFE_INTEGER:
+        raise StateError(
+            "the counter of a budget has reached its maximum", remedy="request smaller amounts, or another window"
+        )
     budget = connection.execute(
         "INSERT INTO budgets (name, key, window, start, used) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET used = used + excluded.used RETURNING id",
@@ -129,13 +135,15 @@ def _reserve(connection: sqlite3.Connection, hold: str, position: int, counter: 
 
 def _add(connection: sqlite3.Connection, budget: int, difference: int) -> None:
     # Saturated, because what was really used has to be counted somehow.
-    connection.execute("UPDATE budgets SET used = min(used + ?, ?) WHERE id = ?", (difference, LARGEST, budget))
+    connection.execute(
+        "UPDATE budgets SET used = min(used + ?, ?) WHERE id = ?", (difference, MAX_SAFE_INTEGER, budget)
+    )
 
 
 def _sweep(connection: sqlite3.Connection, now: int, limits: StateLimits) -> None:
-    """Forget a few holds that are too old to be settled, and totals of windows that none of them counts in.
+    """Remove a few holds that are too old to be settled, and totals of windows without holds.
 
-    A total outlives its window as long as a hold does, so that a clock set back by less counts on in it.
+    A total outlives its window as long as a hold does, so that it is still found if the clock is set back a little.
     """
     for settled, seconds in ((0, limits.open_hold_seconds), (1, limits.settled_hold_seconds)):
         connection.execute(

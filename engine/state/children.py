@@ -1,46 +1,47 @@
-"""Children: the conversations of subagents, whose they are, and how they ended.
+"""Children: the conversations of subagents, with owner and final state.
 
-Rows are evidence and stay for ever: whose child it is, is asked for as long as somebody can name it.
+Rows are evidence and stay for ever: the parent of a child must be known as long as requests can name the child.
 """
 
-# ruff: noqa: A002, D102 - the names and words of the interface
+# ruff: noqa: A002 - the names of the interface
 
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 
-from engine.state.part import Part, text, uuid_text, whole
-from engine.state.store import ChildRow, ChildState, NewChild
+from engine.state.part import Part, columns, find, insert, text, uuid_text, whole
+from engine.state.rows import ChildRow, ChildState
 
 _ENDS = ("ended", "cancelled", "killed")
-_COLUMNS = "id, parent, state, created_at, ended_at"
-_ONE = f"SELECT {_COLUMNS} FROM children WHERE id = ?"  # noqa: S608
-_NEWEST = f"SELECT {_COLUMNS} FROM children ORDER BY number DESC LIMIT ?"  # noqa: S608
-_NEWEST_OF = f"SELECT {_COLUMNS} FROM children WHERE parent = ? ORDER BY number DESC LIMIT ?"  # noqa: S608
+_ALL = f"SELECT {columns(ChildRow)} FROM children"  # noqa: S608
 
 
 class Children(Part):
-    """The part of the store that knows whose child a conversation is."""
+    """The part of the store for children."""
 
-    def add_child(self, new: NewChild) -> ChildRow:
+    def add_child(self, new: ChildRow) -> ChildRow:
+        """Store a new, running child; for a known id, return the present row, of any parent."""
         uuid_text("id", new.id)
         text("parent", new.parent)
         whole("created_at", new.created_at)
+        if new.state != "running":
+            raise ValueError("a new child must be in state running")
 
         def operation(connection: sqlite3.Connection) -> ChildRow:
-            connection.execute(
-                "INSERT INTO children (id, parent, state, created_at) VALUES (?, ?, 'running', ?)"
-                " ON CONFLICT (id) DO NOTHING",
-                (new.id, new.parent, new.created_at),
-            )
-            return ChildRow(*connection.execute(_ONE, (new.id,)).fetchone())
+            present = _find(connection, new.id)
+            if present is None:
+                insert(connection, "children", new)
+            return present or new
 
         return self._database.write(operation)
 
     def child(self, id: str) -> ChildRow | None:
+        """The child with this id, in any state."""
         return self._database.read(lambda connection: _find(connection, id))
 
     def end_child(self, id: str, state: ChildState, now: int) -> ChildRow | None:
+        """Store the end of a running child and return its row, None if it is unknown. The first end is final."""
         if state not in _ENDS:
             raise ValueError(f"a child ends in one of the states {', '.join(_ENDS)}")
         whole("now", now)
@@ -50,18 +51,19 @@ class Children(Part):
             if found is None or found.state != "running":
                 return found
             connection.execute("UPDATE children SET state = ?, ended_at = ? WHERE id = ?", (state, now, found.id))
-            return ChildRow(found.id, found.parent, state, found.created_at, now)
+            return replace(found, state=state, ended_at=now)
 
         return self._database.write(operation)
 
     def children(self, parent: str | None, limit: int) -> tuple[ChildRow, ...]:
+        """The newest children of a conversation, or of all; at most `limit`."""
         whole("limit", limit)
-        query, values = (_NEWEST, (limit,)) if parent is None else (_NEWEST_OF, (text("parent", parent), limit))
-        return self._database.read(
-            lambda connection: tuple(ChildRow(*found) for found in connection.execute(query, values))
+        if parent is None:
+            return self._rows(ChildRow, f"{_ALL} ORDER BY number DESC LIMIT ?", limit)
+        return self._rows(
+            ChildRow, f"{_ALL} WHERE parent = ? ORDER BY number DESC LIMIT ?", text("parent", parent), limit
         )
 
 
 def _find(connection: sqlite3.Connection, id_: str) -> ChildRow | None:
-    found = connection.execute(_ONE, (id_.encode("utf-8", "replace").decode(),)).fetchone()
-    return None if found is None else ChildRow(*found)
+    return find(connection, ChildRow, f"{_ALL} WHERE id = ?", id_)

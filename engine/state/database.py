@@ -1,7 +1,7 @@
-"""The state file as an open database: one connection that writes, one that reads, all of SQLite's errors.
+"""The open state file: one writing and one reading connection; translates all SQLite errors.
 
-Writers share commits. Each hands in an operation and waits; one thread runs all operations that have gathered
-in one transaction and syncs once. While it syncs, the next ones gather.
+Writers share commits. Each submits an operation and waits; one thread runs all submitted operations
+in one transaction and syncs once. Meanwhile, the next ones queue up.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 from engine.errors import Location, StateError
 from engine.state.location import identity, locate
+from engine.state.rows import StateLimits
 from engine.state.schema import APPLICATION, VERSION, statements
-from engine.state.store import StateLimits
 
 T = TypeVar("T")
 Operation = Callable[[sqlite3.Connection], T]
@@ -30,7 +30,7 @@ _POLL_SECONDS = 0.001
 loses against a process that commits without a pause."""
 
 _WAL_BYTES = 16 << 20
-"""What the write-ahead log is cut to when it starts over: a burst does not keep its disk space."""
+"""Size to which the write-ahead log is truncated when it restarts, so that a burst does not keep disk space."""
 
 _FINAL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """Errors after which nothing more is tried: a sync that failed once may succeed with the data lost (fsync(2))."""
@@ -47,10 +47,10 @@ _REASONS = {
 
 
 _OWN_FAULTS = (sqlite3.DataError, sqlite3.IntegrityError)
-"""Errors of one statement's values; every other one ends the transaction, whoever else takes part in it."""
+"""Errors of one statement's values; every other error ends the transaction for all its participants."""
 
 _PRAGMAS = (
-    "synchronous = FULL",  # a commit is on disk before anybody is told
+    "synchronous = FULL",  # a commit is on disk before its caller continues
     "foreign_keys = ON",
     "trusted_schema = OFF",
     "cell_size_check = ON",
@@ -60,7 +60,7 @@ _CLOSED = ("it is closed", "open it again")
 
 
 class _Job:
-    """An operation, what became of it, and the lock that its caller waits for."""
+    """An operation, its outcome, and the lock that its caller waits for."""
 
     __slots__ = ("done", "error", "operation", "result")
 
@@ -113,7 +113,7 @@ class Database:
                 raise self._wrapped(error) from error
 
     def write(self, operation: Operation[T]) -> T:
-        """Run an operation in a transaction; what it gives is durable. What it raises undoes only its own writes."""
+        """Run an operation in a transaction; its result is durable. An error undoes only its own writes."""
         self._check()
         job = _Job(operation)
         with self._handing_in:
@@ -132,9 +132,9 @@ class Database:
         return self._failure is not None
 
     def close(self) -> None:
-        """Finish what was handed in and close both connections.
+        """Finish submitted operations and close both connections.
 
-        Nothing in a forked process, which would drop what is the parent's.
+        Does nothing in a forked process, which would drop the parent's locks.
         """
         if os.getpid() != self._owner:
             return
@@ -146,7 +146,7 @@ class Database:
             self._let_go()
 
     def _commit_all(self) -> None:
-        """What the committing thread does until the store is closed."""
+        """The loop of the committing thread, until the store is closed."""
         while (job := self._waiting.get()) is not None:
             jobs = [job]
             with suppress(Empty):
@@ -165,7 +165,7 @@ class Database:
                 self._run(job)
             self._writer.execute("COMMIT")
             self._demand_in_place()
-        except Exception as error:  # noqa: BLE001  (each of those that wait is told)
+        except Exception as error:  # noqa: BLE001  (every waiting caller gets it)
             with suppress(sqlite3.Error):
                 self._writer.rollback()
             for job in jobs:
@@ -216,7 +216,7 @@ class Database:
         return connection
 
     def _prepare(self) -> None:
-        """See that the file is one of ours and whole, before anything in it is believed."""
+        """Check that the file is one of ours and intact, before its content is used."""
         self._writer.execute("PRAGMA busy_timeout = 0")  # `_begin` waits
         if self._version(self._reader) < VERSION:
             self._upgrade()
@@ -241,7 +241,7 @@ class Database:
             raise self._unusable(*_REASONS[sqlite3.SQLITE_BUSY])
 
     def _upgrade(self) -> None:
-        """Give a file of an earlier version what it lacks, all of it or nothing; its rows stay as they are."""
+        """Upgrade a file of an earlier version in one transaction; its rows stay unchanged."""
         self._begin()
         try:
             version = self._version(self._writer)  # another process may have been first: then nothing is lacking
@@ -255,14 +255,14 @@ class Database:
             raise
 
     def _demand_whole(self, connection: sqlite3.Connection, version: int) -> None:
-        with sqlite3.connect(":memory:") as wanted:
-            wanted.executescript(";".join(statements(0, version)))
-            whole = _schema(wanted) == _schema(connection) and _pragma(connection, "journal_mode") == "wal"
-        wanted.close()
+        with sqlite3.connect(":memory:") as reference:
+            reference.executescript(";".join(statements(0, version)))
+            intact = _schema(reference) == _schema(connection) and _pragma(connection, "journal_mode") == "wal"
+        reference.close()
         size = _pragma(connection, "page_count") * _pragma(connection, "page_size")
-        if whole and size <= self._limits.checked_bytes:
-            whole = _pragma(connection, "quick_check(1)") == "ok"
-        if not whole:
+        if intact and size <= self._limits.checked_bytes:
+            intact = _pragma(connection, "quick_check(1)") == "ok"
+        if not intact:
             raise self._unusable(*_REASONS[sqlite3.SQLITE_CORRUPT])
 
     def _check(self) -> None:
@@ -275,7 +275,7 @@ class Database:
         self._demand_in_place()
 
     def _demand_in_place(self) -> None:
-        """See that the file and its write-ahead log have their names: what is committed elsewhere is lost."""
+        """Check that the file and its write-ahead log still have their names: commits to a removed file are lost."""
         if (identity(self._path), identity(self._wal)) != self._identity:
             raise self._unusable("the file was moved or replaced", "put it back, or start the engine again")
 
@@ -298,7 +298,7 @@ class Database:
 
 
 def _create(path: Path) -> None:
-    """Make a whole, empty state file at this path. Raises sqlite3.Error."""
+    """Create an empty state file at this path. Raises sqlite3.Error."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -312,7 +312,7 @@ def _create(path: Path) -> None:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """The primary result code of SQLite; 0 for what Python's module itself refused."""
+    """The primary result code of SQLite; 0 for an error of Python's module."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 

@@ -1,10 +1,8 @@
-"""Idempotency keys: the first request runs, its repetitions get its answer, nothing runs twice.
+"""Idempotency keys: the first request runs, repetitions get its answer, nothing runs twice.
 
 A request whose engine ended in between may have had its effect. So its key stays `pending` and refuses
 repetitions until it expires; it is never quietly run again.
 """
-
-# ruff: noqa: D102 - what the methods do stands in the interface
 
 from __future__ import annotations
 
@@ -14,11 +12,11 @@ import sqlite3
 from engine.errors import StateError
 from engine.state.database import Database
 from engine.state.part import Part, encodable, text, whole
-from engine.state.store import Begun, StateLimits
+from engine.state.rows import Begun, StateLimits
 
 
 class Idempotency(Part):
-    """The part of the store that knows requests again."""
+    """The part of the store for idempotency keys."""
 
     def __init__(self, database: Database, limits: StateLimits) -> None:
         super().__init__(database, limits)
@@ -26,6 +24,7 @@ class Idempotency(Part):
         """Who began a request: only this open store may finish or abandon it."""
 
     def begin(self, scope: str, key: str, body: str, now: int) -> Begun:
+        """Take an idempotency key within a scope, for a body with this digest."""
         for name, value in (("scope", scope), ("key", key), ("body", body)):
             text(name, value)
         whole("now", now)
@@ -53,6 +52,7 @@ class Idempotency(Part):
         return self._database.write(operation)
 
     def finish(self, scope: str, key: str, answer: str, rules: str, values: str) -> None:
+        """Store the answer to a request that this store began, and its policy revisions."""
         encodable("answer", answer)
         text("rules", rules)
         text("values", values)
@@ -65,20 +65,20 @@ class Idempotency(Part):
             )
             if done.rowcount != 1:
                 raise StateError(
-                    "the request that is to be finished is not one that was begun here",
+                    "the request was not started under this idempotency key",
                     remedy="send it again with another idempotency key",
                 )
 
         self._database.write(operation)
 
     def abandon(self, scope: str, key: str) -> None:
-        def operation(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "DELETE FROM idempotency WHERE scope = ? AND key = ? AND owner = ? AND answer IS NULL",
-                (scope, key, self._self),
-            )
-
-        self._database.write(operation)
+        """Free the key of a request that this store began and that has had no effect."""
+        self._change(
+            "DELETE FROM idempotency WHERE scope = ? AND key = ? AND owner = ? AND answer IS NULL",
+            scope,
+            key,
+            self._self,
+        )
 
 
 def _sweep(connection: sqlite3.Connection, before: int, limit: int) -> None:

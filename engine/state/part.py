@@ -1,14 +1,20 @@
-"""What the parts of the SQLite store share: the open database, and the arguments that no caller gives."""
+"""The base of the SQLite store's parts: the open database and checks of arguments."""
 
 from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar
 
+from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
 from engine.state.database import Database
-from engine.state.store import LARGEST, LONGEST_TEXT, StateLimits
+from engine.state.rows import LONGEST_TEXT, StateLimits
 
+RowT = TypeVar("RowT")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -20,23 +26,52 @@ class Part:
         self._database = database
         self._limits = limits
 
+    def _change(self, statement: str, *values: object) -> None:
+        """Run one statement in a transaction."""
+        self._database.write(lambda connection: connection.execute(statement, values))
+
+    def _rows(self, make: Callable[..., RowT], query: str, *values: object) -> tuple[RowT, ...]:
+        """The result of `make` for the columns of each found row."""
+        return self._database.read(lambda connection: tuple(make(*row) for row in connection.execute(query, values)))
+
+
+def columns(row: type[Any]) -> str:
+    """The columns of a row in the order of its fields, for a query."""
+    return ", ".join(f'"{field.name}"' for field in fields(row))
+
+
+def find(connection: sqlite3.Connection, make: Callable[..., RowT], query: str, id_: str) -> RowT | None:
+    """The row with this id, which may be any text; None if there is none."""
+    found = connection.execute(query, (id_.encode("utf-8", "replace").decode(),)).fetchone()
+    return None if found is None else make(*found)
+
+
+def insert(connection: sqlite3.Connection, table: str, row: Any, conflict: str = "") -> None:
+    """Insert a row under the names of its fields; a tuple is stored as a JSON list."""
+    found = [getattr(row, field.name) for field in fields(row)]
+    marks = ", ".join("?" * len(found))
+    connection.execute(
+        f"INSERT INTO {table} ({columns(type(row))}) VALUES ({marks}){conflict}",  # noqa: S608
+        [json.dumps(value) if isinstance(value, tuple) else value for value in found],
+    )
+
 
 def whole(name: str, value: object) -> int:
     """An amount or a time: an integer, no bool, from 0 to 2^53. Raises ValueError."""
-    if type(value) is not int or not 0 <= value <= LARGEST:
+    if type(value) is not int or not 0 <= value <= MAX_SAFE_INTEGER:
         raise ValueError(f"{name} is an integer from 0 to 2^53")
     return value
 
 
 def text(name: str, value: object, *, empty: bool = False) -> str:
-    """A name, key or id: not long, with a UTF-8 form. Raises ValueError."""
+    """A name, key or id: of limited length, with a UTF-8 form. Raises ValueError."""
     if type(value) is not str or not (0 if empty else 1) <= len(value) <= LONGEST_TEXT:
         raise ValueError(f"{name} is text of at most {LONGEST_TEXT} characters")
     return encodable(name, value)
 
 
 def uuid_text(name: str, value: object) -> str:
-    """A UUID in its one form, lower case with hyphens (RFC 9562). Raises ValueError."""
+    """A UUID in canonical form, lower case with hyphens (RFC 9562). Raises ValueError."""
     if type(value) is not str or _UUID.fullmatch(value) is None:
         raise ValueError(f"{name} is a UUID in lower case")
     return value
@@ -57,7 +92,7 @@ def encodable(name: str, value: object) -> str:
 
 
 def names(stored: str) -> tuple[str, ...]:
-    """Names as they were kept, a JSON list. Raises StateError for anything else: no engine wrote it."""
+    """Stored names, a JSON list. Raises StateError for anything else: no engine wrote it."""
     try:
         found = json.loads(stored)
     except ValueError:

@@ -1,82 +1,64 @@
-"""Approved prefixes: commands that a principal may run in one folder without being asked again.
+"""Approved command prefixes: commands that a principal may run in one folder without another approval.
 
-Whether one counts, being neither revoked nor expired, is for policy to say. Rows are evidence and stay for ever.
+The policy decides whether one counts, being neither revoked nor expired. Rows are evidence and stay for ever.
 """
 
-# ruff: noqa: A002, D102 - the names and words of the interface
+# ruff: noqa: A002 - the names of the interface
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import uuid
 from typing import Any
 
-from engine.state.part import Part, names, text, whole
-from engine.state.store import MOST_WORDS, IdTakenError, NewPrefix, PrefixRow
+from engine.state.part import Part, columns, find, insert, names, text, whole
+from engine.state.rows import MOST_WORDS, IdTakenError, PrefixRow
 
-_COLUMNS = "id, principal, cwd, tool, words, approver, created_at, expires_at, revoked_at"
-_ONE = f"SELECT {_COLUMNS} FROM prefixes WHERE id = ?"  # noqa: S608
-_NEWEST = (
-    f"SELECT {_COLUMNS} FROM prefixes WHERE (?1 IS NULL OR principal = ?1) AND (?2 IS NULL OR cwd = ?2)"  # noqa: S608
-    " ORDER BY number DESC LIMIT ?3"
-)
-_BOUND = (
-    f"SELECT {_COLUMNS} FROM prefixes WHERE principal = ? AND cwd = ?"  # noqa: S608
-    " ORDER BY number DESC LIMIT ?"
-)
+_ALL = f"SELECT {columns(PrefixRow)} FROM prefixes"  # noqa: S608
+_NEWEST = " WHERE (?1 IS NULL OR principal = ?1) AND (?2 IS NULL OR cwd = ?2) ORDER BY number DESC LIMIT ?3"
+_BOUND = " WHERE principal = ? AND cwd = ? ORDER BY number DESC LIMIT ?"
 
 
 class Prefixes(Part):
-    """The part of the store that remembers which commands were approved for good."""
+    """The part of the store for approved command prefixes."""
 
-    def approve_prefix(self, new: NewPrefix, id: str | None = None) -> PrefixRow:
+    def approve_prefix(self, new: PrefixRow) -> PrefixRow:
+        """Store an approved prefix; an equal one of another id is another row. Raises IdTakenError."""
         _check(new)
 
         def operation(connection: sqlite3.Connection) -> PrefixRow:
-            id_ = id or uuid.uuid4().hex
-            if connection.execute(_ONE, (id_,)).fetchone() is not None:
-                raise IdTakenError("there is an approved prefix of this id already", remedy="use a new id")
-            connection.execute(
-                "INSERT INTO prefixes (id, principal, cwd, tool, words, approver, created_at, expires_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    *(id_, new.principal, new.cwd, new.tool, json.dumps(new.words)),
-                    *(new.approver, new.created_at, new.expires_at),
-                ),
-            )
-            return _row(connection.execute(_ONE, (id_,)).fetchone())
+            if _find(connection, new.id) is not None:
+                raise IdTakenError("an approved prefix with this id already exists", remedy="use a new id")
+            insert(connection, "prefixes", new)
+            return new
 
         return self._database.write(operation)
 
     def prefixes(self, principal: str | None, cwd: str | None, limit: int) -> tuple[PrefixRow, ...]:
+        """The newest prefixes of a principal and a folder (None: any), including revoked and expired ones."""
         whole("limit", limit)
         for name, value in (("principal", principal), ("cwd", cwd)):
             if value is not None:
                 text(name, value)
         query = _NEWEST if principal is None or cwd is None else _BOUND  # the second one has an index
-        return self._database.read(
-            lambda connection: tuple(map(_row, connection.execute(query, (principal, cwd, limit))))
-        )
+        return self._rows(_row, _ALL + query, principal, cwd, limit)
 
     def prefix(self, id: str) -> PrefixRow | None:
-        known = id.encode("utf-8", "replace").decode()
-        found = self._database.read(lambda connection: connection.execute(_ONE, (known,)).fetchone())
-        return None if found is None else _row(found)
+        """The approved prefix with this id, in any state."""
+        return self._database.read(lambda connection: _find(connection, id))
 
     def revoke_prefix(self, id: str, now: int) -> PrefixRow | None:
+        """Revoke an approved prefix and return its row, None if it is unknown. Idempotent."""
         whole("now", now)
 
         def operation(connection: sqlite3.Connection) -> PrefixRow | None:
             known = id.encode("utf-8", "replace").decode()
             connection.execute("UPDATE prefixes SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", (now, known))
-            found = connection.execute(_ONE, (known,)).fetchone()
-            return None if found is None else _row(found)
+            return _find(connection, id)
 
         return self._database.write(operation)
 
 
-def _check(new: NewPrefix) -> None:
+def _check(new: PrefixRow) -> None:
     for name in ("principal", "cwd", "tool", "approver"):
         text(name, getattr(new, name))
     if type(new.words) is not tuple or not 1 <= len(new.words) <= MOST_WORDS:
@@ -87,6 +69,9 @@ def _check(new: NewPrefix) -> None:
         raise ValueError("a prefix expires after it is approved")
 
 
-def _row(values: tuple[Any, ...]) -> PrefixRow:
-    id_, principal, cwd, tool, words, *rest = values
-    return PrefixRow(id_, principal, cwd, tool, names(words), *rest)
+def _row(principal: str, cwd: str, tool: str, words: str, *rest: Any) -> PrefixRow:
+    return PrefixRow(principal, cwd, tool, names(words), *rest)
+
+
+def _find(connection: sqlite3.Connection, id_: str) -> PrefixRow | None:
+    return find(connection, _row, f"{_ALL} WHERE id = ?", id_)

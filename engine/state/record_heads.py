@@ -1,32 +1,32 @@
-"""Where the record ended when it was last vouched for, so that an older copy of it is noticed."""
-
-# ruff: noqa: D102 - what the methods do stands in the interface
+"""The last verified head of each chain of the record, to detect that a chain was removed or an older copy restored."""
 
 from __future__ import annotations
 
-import sqlite3
-
+from engine.record.chain import Position
 from engine.state.part import Part, sha256_text, text, whole
-from engine.state.store import RecordHead
 
 
 class RecordHeads(Part):
-    """The part of the store that remembers the ends of records, one for each installation."""
+    """The part of the store for the heads of the record's chains, one for each installation of a chain."""
 
-    def record_heads(self) -> tuple[RecordHead, ...]:
-        query = "SELECT installation, segment, lines, size, seq, hash FROM record_heads ORDER BY installation"
-        return self._database.read(lambda connection: tuple(RecordHead(*row) for row in connection.execute(query)))
+    def record_heads(self) -> dict[int, dict[str, Position]]:
+        """The remembered heads by the number of their chain, then by installation."""
+        query = "SELECT chain, installation, segment, lines, size, seq, hash FROM record_heads"
+        found: dict[int, dict[str, Position]] = {}
+        rows = self._rows(lambda chain, installation, *head: (chain, installation, Position(*head)), query)
+        for chain, installation, head in rows:
+            found.setdefault(chain, {})[installation] = head
+        return found
 
-    def remember_head(self, head: RecordHead) -> None:
-        counts = [whole(name, getattr(head, name)) for name in ("segment", "lines", "size", "seq")]
-        values = (text("installation", head.installation), *counts, sha256_text("hash", head.hash))
-
-        def operation(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT INTO record_heads (installation, segment, lines, size, seq, hash) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET segment = excluded.segment, lines = excluded.lines, size = excluded.size,"
-                " seq = excluded.seq, hash = excluded.hash WHERE excluded.seq > record_heads.seq",
-                values,
-            )
-
-        self._database.write(operation)
+    def remember_head(self, chain: int, installation: str, head: Position) -> None:
+        """Remember the head of a chain; no effect if it is not later than the remembered one."""
+        self._change(
+            "INSERT INTO record_heads (chain, installation, segment, lines, size, seq, hash)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET segment = excluded.segment, lines = excluded.lines, size = excluded.size,"
+            " seq = excluded.seq, hash = excluded.hash WHERE excluded.seq > record_heads.seq",
+            whole("chain", chain),
+            text("installation", installation),
+            *(whole(name, getattr(head, name)) for name in ("segment", "lines", "size", "seq")),
+            sha256_text("hash", head.hash),
+        )

@@ -1,4 +1,4 @@
-"""The tables of the state file, and how a file of an earlier version gets what it lacks."""
+"""The tables of the state file, and the upgrades from earlier versions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ VERSION = 4
 """`user_version` of the file. One of a later version is refused, never guessed at; an earlier one is upgraded."""
 
 APPLICATION = 0x41454E47
-"""`application_id` of the file: what tells it from the database of another program."""
+"""`application_id` of the file: distinguishes it from the database of another program."""
 
 _FIRST = """
 CREATE TABLE budgets (
@@ -136,13 +136,29 @@ CREATE INDEX artifact_checks_by_sha256 ON artifact_checks (sha256, number);
 
 _FOURTH = """
 CREATE TABLE record_heads (
-    installation TEXT PRIMARY KEY,
+    chain INTEGER NOT NULL,
+    installation TEXT NOT NULL,
     segment INTEGER NOT NULL,
     lines INTEGER NOT NULL,
     size INTEGER NOT NULL,
     seq INTEGER NOT NULL,
-    hash TEXT NOT NULL
+    hash TEXT NOT NULL,
+    PRIMARY KEY (chain, installation)
 ) STRICT;
+CREATE TABLE retention_orders (
+    chain INTEGER NOT NULL,
+    decision_id TEXT NOT NULL,
+    keep_days INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    principal TEXT,
+    reason TEXT,
+    done INTEGER NOT NULL DEFAULT 0 CHECK (done IN (0, 1)),
+    first INTEGER,
+    last INTEGER,
+    lines INTEGER,
+    size INTEGER,
+    PRIMARY KEY (chain, decision_id)
+) STRICT, WITHOUT ROWID;
 ALTER TABLE approvals ADD COLUMN requester_via TEXT;
 ALTER TABLE tokens ADD COLUMN approves TEXT NOT NULL DEFAULT '[]';
 """
@@ -154,4 +170,6 @@ _STEPS = (_FIRST, _SECOND, _THIRD, _FOURTH)
 def statements(after: int, version: int = VERSION) -> tuple[str, ...]:
     """The statements that bring a file of the version `after` to another one; 0 is an empty file."""
     added = ";".join(_STEPS[after:version])
-    return tuple(one for one in map(str.strip, added.split(";")) if one)  # no statement has a semicolon inside
+    return tuple(
+        statement for statement in map(str.strip, added.split(";")) if statement
+    )  # no statement has a semicolon inside

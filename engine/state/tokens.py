@@ -1,11 +1,11 @@
-"""Scoped tokens: `aet_<id>_<secret>`. Only the SHA-256 of the whole text is kept.
+"""Scoped tokens: `aet_<id>_<secret>`. Only the SHA-256 of the whole text is stored.
 
-Looking one up takes the same path for every text: hash, one row by id, one comparison of digests in constant
-time, then its times. A row once read is kept until anything in the state file changes, by whatever process,
-so that a revocation bites at once.
+A lookup does the same work for every text: hash, one row by id, one comparison of digests in constant
+time, then its times. A row is cached until anything in the state file changes, by any process,
+so that a revocation takes effect at once.
 """
 
-# ruff: noqa: A002, D102 - the names and words of the interface
+# ruff: noqa: A002 - the names of the interface
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from hashlib import sha256
 from typing import Any
 
 from engine.state.database import Database
-from engine.state.part import Part, names, text, whole
-from engine.state.store import IdTakenError, IssuedToken, StateLimits, TokenRow
+from engine.state.part import Part, columns, find, names, text, whole
+from engine.state.rows import IdTakenError, IssuedToken, StateLimits, TokenRow
 
 _PREFIX = "aet_"
 _ID_BYTES = 4
 _SECRET_BYTES = 32
 _ID = slice(len(_PREFIX), len(_PREFIX) + 2 * _ID_BYTES)
 _LONGEST = 128
-"""Characters of a presented text that are looked at; a token has 56, and a longer text is none anyway."""
+"""Maximum length of a presented text that is checked; a token has 56 characters, and longer text is never a token."""
 
 _NO_DIGEST = bytes(32)
 """What unknown ids are compared with: no text is known to have this SHA-256."""
 
-_COLUMNS = "id, principal, points, created_at, expires_at, revoked_at, approves"
-_Kept = tuple[bytes, TokenRow]
+_COLUMNS = columns(TokenRow)
+_Cached = tuple[bytes, TokenRow]
 
 
 class Tokens(Part):
-    """The part of the store that knows callers."""
+    """The part of the store for tokens."""
 
     def __init__(self, database: Database, limits: StateLimits) -> None:
         super().__init__(database, limits)
-        self._kept: dict[str, _Kept] = {}
-        self._kept_at: int | None = None
+        self._cache: dict[str, _Cached] = {}
+        self._cached_at: int | None = None
 
     def issue(
         self,
@@ -53,10 +53,14 @@ class Tokens(Part):
         approves: Sequence[str] = (),
         id: str | None = None,
     ) -> IssuedToken:
+        """Create a token for decisions at some points and approvals at others; only its digest is kept.
+
+        `id` comes from `new_token_id`; by default a new one. Raises IdTakenError.
+        """
         text("principal", principal)
         asks, resolves = (json.dumps(sorted({text("point", point) for point in some})) for some in (points, approves))
         if isinstance(points, str) or isinstance(approves, str) or not (points or approves):
-            raise ValueError("a token is for at least one point")
+            raise ValueError("a token needs at least one decision point")
         if whole("expires_at", expires_at) <= whole("now", now):
             raise ValueError("a token expires after it is issued")
 
@@ -64,7 +68,7 @@ class Tokens(Part):
             issued = _new(id or new_token_id())
             while _row_of(connection, issued.id) is not None:
                 if id is not None:
-                    raise IdTakenError("there is a token of this id already", remedy="use a new id")
+                    raise IdTakenError("a token with this id already exists", remedy="use a new id")
                 issued = _new(new_token_id())
             connection.execute(
                 "INSERT INTO tokens (id, digest, principal, points, created_at, expires_at, approves)"
@@ -75,11 +79,16 @@ class Tokens(Part):
 
         return self._database.write(operation)
 
+    def any_issued(self) -> bool:
+        """Whether any token was ever issued."""
+        return self._database.read(lambda connection: connection.execute("SELECT 1 FROM tokens").fetchone() is not None)
+
     def tokens(self) -> tuple[TokenRow, ...]:
-        query = f"SELECT {_COLUMNS} FROM tokens ORDER BY number DESC"  # noqa: S608
-        return self._database.read(lambda connection: tuple(map(_row, connection.execute(query))))
+        """Every token ever issued, newest first."""
+        return self._rows(_row, f"SELECT {_COLUMNS} FROM tokens ORDER BY number DESC")  # noqa: S608
 
     def revoke(self, id: str, now: int) -> TokenRow | None:
+        """Revoke a token and return its row, None if it is unknown. Idempotent."""
         whole("now", now)
 
         def operation(connection: sqlite3.Connection) -> TokenRow | None:
@@ -90,23 +99,24 @@ class Tokens(Part):
         return self._database.write(operation)
 
     def token(self, presented: str, now: int) -> TokenRow | None:
-        seen = presented[:_LONGEST].encode("utf-8", "surrogatepass")
-        digest = sha256(seen).digest()
+        """The valid token with this text, else None; does the same work for unknown, expired and revoked ones."""
+        presented_bytes = presented[:_LONGEST].encode("utf-8", "surrogatepass")
+        digest = sha256(presented_bytes).digest()
         known, row = self._database.read(lambda connection: self._look_up(connection, presented[_ID]))
         matches = hmac.compare_digest(digest, known)
         return row if matches and row is not None and _holds(row, whole("now", now)) else None
 
     def _look_up(self, connection: sqlite3.Connection, id_: str) -> tuple[bytes, TokenRow | None]:
-        """The digest and row of an id. Called by one thread at a time: `Database.read` sees to it."""
+        """The digest and row of an id. Called by one thread at a time: `Database.read` ensures it."""
         version = connection.execute("PRAGMA data_version").fetchone()[0]
-        if version != self._kept_at:
-            self._kept, self._kept_at = {}, version
-        found = self._kept.get(id_)
+        if version != self._cached_at:
+            self._cache, self._cached_at = {}, version
+        found = self._cache.get(id_)
         if found is None:
-            found = _row_of(connection, id_.encode("utf-8", "replace").decode())
+            found = _row_of(connection, id_)
             if found is None:
                 return _NO_DIGEST, None
-            self._kept[id_] = found
+            self._cache[id_] = found
         return found
 
 
@@ -120,13 +130,12 @@ def _new(id_: str) -> IssuedToken:
     return IssuedToken(id_, f"{_PREFIX}{id_}_{secret}")
 
 
-def _row_of(connection: sqlite3.Connection, id_: str) -> _Kept | None:
+def _row_of(connection: sqlite3.Connection, id_: str) -> _Cached | None:
     query = f"SELECT digest, {_COLUMNS} FROM tokens WHERE id = ?"  # noqa: S608
-    found = connection.execute(query, (id_,)).fetchone()
-    return None if found is None else (found[0], _row(found[1:]))
+    return find(connection, lambda digest, *row: (digest, _row(*row)), query, id_)
 
 
-def _row(values: tuple[Any, ...]) -> TokenRow:
+def _row(*values: Any) -> TokenRow:
     fields = [*values]
     fields[2], fields[-1] = names(fields[2]), names(fields[-1])
     return TokenRow(*fields)

@@ -10,20 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.model import Model
-from engine.values.addresses import Addresses
-from engine.values.administration import Administration
+from engine.values.agents import Media, Proposals, Skills, Subagents
 from engine.values.code import Code
 from engine.values.licenses import Licenses
-from engine.values.mcp import Mcp
-from engine.values.media import Media
-from engine.values.operations import Approvals, Budgets, Callers, Levels, Operations
-from engine.values.proposals import Proposals
-from engine.values.runners import Runners
+from engine.values.operations import Administration, Approvals, Budgets, Callers, Levels, Operations
+from engine.values.runners import Mcp, Runners
 from engine.values.sandbox import Sandbox
 from engine.values.secrets import Secrets
-from engine.values.skills import Skills
-from engine.values.sources import Networks, Sources
-from engine.values.subagents import Subagents
+from engine.values.sources import Addresses, Networks, Sources
 from engine.values.tool_lookup import tool_lookup
 from engine.values.tools import Tools
 
@@ -56,5 +50,5 @@ DERIVED = frozenset({"tool_lookup"})
 
 
 def derived(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that follow from the checked documents, by name; nobody edits them."""
+    """The values computed from the checked documents, by name."""
     return {"tool_lookup": tool_lookup(data["tools"])}

@@ -2,108 +2,279 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic import Field, StringConstraints
 from pydantic_core import InitErrorDetails
 
+from engine.documents.strict_json import MAX_SAFE_INTEGER
+from engine.facts.code.answers import NAMED, Places
 from engine.model import Model
-from engine.values.code_output import Contract
-from engine.values.code_output import errors as output_errors
-from engine.values.code_scan import Scan
-from engine.values.fields import Items, Text, Word, value_error
+from engine.values.fields import Checked, Items, Text, Word, value_error
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
+Bound = Annotated[float, Field(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)] | Literal["any"]
+
+SAID_OF_A_RUN = ("exec_ms", "stdout_bytes", "stderr_bytes", "backend", "isolation")
+"""Fields about the run itself that an answer may use: milliseconds, bytes of output, the sandbox and its type."""
+
+
+class Percent(Model):
+    """A rate that is also shown as a percentage."""
+
+    name: Name = Field(description="Name of the percentage in the answer.")
+    decimals: Places = Field(description="Number of decimal places.")
+
+
+class _Named(Model):
+    name: Name = Field(description="Name of the field.")
+
+
+class _Bounded(_Named):
+    minimum: Bound = Field(description="Lowest allowed value, or `any`.")
+    maximum: Bound = Field(description="Highest allowed value, or `any`.")
+
+
+class NumberField(_Bounded):
+    """A number."""
+
+    type: Literal["number"] = Field(description="The output must be a JSON number.")
+    decimals: Places = Field(description="Number of decimal places in the answer.")
+    percent: Percent | None = Field(default=None, description="Also repeats the value in the answer as a percentage.")
+
+
+class IntegerField(_Bounded):
+    """A whole number, written without point and exponent."""
+
+    type: Literal["integer"] = Field(description="The output must be a whole number.")
+
+
+class ConvertibleField(_Bounded):
+    """A number, or text that is one; it is rounded before anything else is done with it."""
+
+    type: Literal["convertible"] = Field(description="The output must be a number, or text that contains one.")
+    decimals: Places = Field(description="Number of decimal places. The value is rounded before it is checked.")
+
+
+class ChoiceField(_Named):
+    """One of a few texts."""
+
+    type: Literal["choice"] = Field(description="The output must be one of the listed texts.")
+    one_of: Annotated[Items[Text], Field(min_length=1)] = Field(description="Allowed texts.")
+
+
+class FlagField(_Named):
+    """True or false."""
+
+    type: Literal["flag"] = Field(description="The output must be a boolean.")
+    must_be: bool = Field(description="Required value.")
+
+
+class RequestField(_Named):
+    """Equal to the request's field of this name, which must be echoed."""
+
+    type: Literal["request"] = Field(
+        description="The output must equal the request's field of the same name, which must be listed in `echoed`."
+    )
+
+
+OutputField = Annotated[
+    NumberField | IntegerField | ConvertibleField | ChoiceField | FlagField | RequestField, Field(discriminator="type")
+]
+
+
+class Echoed(_Named):
+    """A field of the request that the answer repeats."""
+
+    case: Literal["as_is", "upper"] = Field(
+        description="`upper` repeats the field in upper case, and compares output in upper case; `as_is` changes "
+        "nothing."
+    )
+
+
+class Contract(Model):
+    """The required output of a program, and the answer made from it."""
+
+    fields: Annotated[Items[OutputField], Field(min_length=1)] = Field(
+        description="Fields of the output, in the order in which they are checked. The first failure is reported."
+    )
+    echoed: Items[Echoed] = Field(description="Fields of the request that the answer repeats.")
+    answer: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(
+        description="Template of the answer, with field names in braces."
+    )
+
+
+def _contract_errors(name: str, contract: Contract) -> Iterator[InitErrorDetails]:
+    """Every mistake of one contract, at the path of its field."""
+    at = ("contracts", name)
+    fields = [field.name for field in contract.fields]
+    echoed = [field.name for field in contract.echoed]
+    percents = [
+        field.percent.name for field in contract.fields if isinstance(field, NumberField) and field.percent is not None
+    ]
+    yield from _doubled((*at, "fields"), fields)
+    yield from _doubled((*at, "echoed"), echoed)
+    yield from _doubled((*at, "fields"), [*set(fields), *percents], what="percentage")
+    for index, field in enumerate(contract.fields):
+        yield from _field_errors((*at, "fields", index), field, echoed)
+    for one in sorted((set(echoed) | set(SAID_OF_A_RUN)) & set(_computed(contract, percents))):
+        yield value_error(f"`{one}` is ambiguous in the answer", (*at, "echoed"), one)
+    yield from _answer_errors((*at, "answer"), contract.answer, {*fields, *percents, *echoed, *SAID_OF_A_RUN})
+
+
+def _computed(contract: Contract, percents: Iterable[str]) -> Iterator[str]:
+    yield from percents
+    yield from (field.name for field in contract.fields if not isinstance(field, RequestField))
+
+
+def _field_errors(path: tuple[str | int, ...], field: OutputField, echoed: list[str]) -> Iterator[InitErrorDetails]:
+    if isinstance(field, RequestField) and field.name not in echoed:
+        yield value_error(
+            f"`{field.name}` is a request field and must be listed in `echoed`", (*path, "name"), field.name
+        )
+    if isinstance(field, _Bounded):
+        low, high = field.minimum, field.maximum
+        if isinstance(low, float) and isinstance(high, float) and low > high:
+            yield value_error("the minimum is above the maximum", (*path, "minimum"), low)
+    if isinstance(field, NumberField) and field.percent is not None and "any" in {field.minimum, field.maximum}:
+        yield value_error("a percentage needs a minimum and a maximum", (*path, "percent"), field.percent.name)
+
+
+def _doubled(path: tuple[str | int, ...], names: list[str], what: str = "field") -> Iterator[InitErrorDetails]:
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield value_error(f"the {what} `{name}` occurs twice", path, name)
+
+
+def _answer_errors(path: tuple[str | int, ...], answer: str, known: set[str]) -> Iterator[InitErrorDetails]:
+    for name in sorted(set(NAMED.findall(answer)) - known):
+        yield value_error(f"there is no field `{name}`: use one of {', '.join(sorted(known))}", path, answer)
+    if set("{}") & set(NAMED.sub("", answer)):
+        yield value_error("unmatched brace: write `{name}`", path, answer)
+
 
 Seconds = Annotated[float, Field(gt=0, le=3_600)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Entrypoint = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+\.[a-z0-9]+$", max_length=64)]
 
+CodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_$][A-Za-z0-9_$]*$", max_length=64)]
+"""A name in a program, as written."""
+
+CodeKind = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
+"""A kind of text or construct, or an encoding, by its name in the scan."""
+
+
+class Scan(Model):
+    """What code of one language may contain: lists of what is allowed, and three lists of denied names."""
+
+    modules: Mapping[CodeName, Items[CodeName]] = Field(
+        description="Modules that may be imported, with the members that may be used. A module without a row is "
+        "refused."
+    )
+    builtins: Items[CodeName] = Field(description="Built-in names that may be used. All others are refused.")
+    literals: Items[CodeKind] = Field(
+        description="Kinds of text that code may contain: `path`, `url`, `format`, `dunder`, `reflection`."
+    )
+    computed: Items[CodeKind] = Field(
+        description="What code may build at run time: `format` (format strings that are not literals), "
+        "`member_built`, `member_variable`, `scope`."
+    )
+    encodings: Items[CodeKind] = Field(description="Source encodings that code may declare, in lower case.")
+    denied_calls: Items[CodeName] = Field(description="Names that must not be called.")
+    denied_names: Items[CodeName] = Field(description="Names that must not be used at all, called or not.")
+    denied_attributes: Items[CodeName] = Field(description="Attributes that must not be used on any object.")
+    input_reads: Annotated[int, Field(ge=0, le=100)] = Field(description="Maximum number of reads of the input.")
+
 
 class WholeHint(Model):
-    """A whole number that a hint may state: what holds without one, and within what it is kept."""
+    """A whole number that a hint may set, with its default and bounds."""
 
-    default: Count = Field(description="What holds where no hint can be read.")
-    minimum: Count = Field(description="A hint below becomes this.")
-    maximum: Count = Field(description="A hint above becomes this.")
+    default: Count = Field(description="Value without a readable hint.")
+    minimum: Count = Field(description="Lowest value. A lower hint is raised to it.")
+    maximum: Count = Field(description="Highest value. A higher hint is lowered to it.")
 
 
 class SecondsHint(Model):
-    """A time that a hint may state, in seconds."""
+    """A time in seconds that a hint may set, with its default and bounds."""
 
-    default: Seconds = Field(description="What holds where no hint can be read.")
-    minimum: Seconds = Field(description="A hint below becomes this.")
-    maximum: Seconds = Field(description="A hint above becomes this.")
+    default: Seconds = Field(description="Seconds without a readable hint.")
+    minimum: Seconds = Field(description="Lowest number of seconds. A lower hint is raised to it.")
+    maximum: Seconds = Field(description="Highest number of seconds. A higher hint is lowered to it.")
 
 
 class Hints(Model):
-    """What the hints of a request may set. They only narrow what policy allows."""
+    """What the hints of a request may set. They can only narrow what the policy allows."""
 
-    network_access: Items[Word] = Field(description="Words of a hint that mean: no network. Any other is refused.")
-    max_code_chars: WholeHint = Field(description="Characters of the code.")
-    exec_timeout_seconds: SecondsHint = Field(description="How long one execution may take.")
+    network_access: Items[Word] = Field(
+        description="Words that mean no network. A hint with any other word is refused."
+    )
+    max_code_chars: WholeHint = Field(description="Maximum length of the code, in characters. Longer code is refused.")
+    exec_timeout_seconds: SecondsHint = Field(
+        description="Timeout of one execution, in seconds. The program is then killed."
+    )
 
 
 class Outputs(Model):
-    """Which contract holds for the output of a program, by its role in a run."""
+    """The contract for the output of a program, by its role in a run."""
 
-    solution: Word = Field(description="The contract of a program whose run names none itself.")
-    verifier: Word = Field(description="The contract of a program that verifies another one's output.")
+    solution: Word = Field(description="Contract of programs for which the run names no contract.")
+    verifier: Word = Field(description="Contract of programs that verify another program's output.")
 
 
-class Code(Model):
+class Code(Checked):
     """policy/code.yaml: what a code action may be, how it may run, and what its output must be."""
 
     languages: Items[Word] = Field(description="Languages in which an action may be proposed.")
     execution: Mapping[Word, Word] = Field(
-        description="Languages that may be executed, and the profile of policy/sandbox.yaml in which each runs."
+        description="Languages that may be executed, each with its profile in policy/sandbox.yaml."
     )
-    entrypoints: Items[Entrypoint] = Field(description="Entry points that an action may name.")
-    max_seconds: Seconds = Field(description="The time budget of a whole run.")
-    stdout_bytes: Count = Field(description="The most bytes of standard output.")
-    stderr_bytes: Count = Field(description="The most bytes of standard error.")
-    attempts: Annotated[int, Field(ge=1, le=100)] = Field(description="Tries at one task, repairs included.")
+    entrypoints: Items[Entrypoint] = Field(description="File names that an action may use as entry point.")
+    max_seconds: Seconds = Field(
+        description="Time budget of a whole run, in seconds. A run that exceeds it is stopped."
+    )
+    stdout_bytes: Count = Field(description="Maximum size of standard output, in bytes. More is refused.")
+    stderr_bytes: Count = Field(description="Maximum size of standard error, in bytes. More is refused.")
+    attempts: Annotated[int, Field(ge=1, le=100)] = Field(
+        description="Maximum number of attempts at one task, repairs included."
+    )
     retention_days: Annotated[int, Field(ge=1, le=36_500)] = Field(
-        description="How long code, results and failure logs are kept."
+        description="Days for which code, results and failure logs are kept."
     )
     environment: Mapping[Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")], Text] = Field(
-        description="Variables that a program finds in its environment. There are no others but PATH, HOME, LANG."
+        description="Environment variables of a program. Besides these it gets only PATH, HOME, LANG and "
+        "PYTHONHASHSEED."
     )
-    hints: Hints = Field(description="What the hints of a request may set.")
-    scan: Mapping[Word, Scan] = Field(description="What the text of code may hold, for each language.")
-    contracts: Mapping[Word, Contract] = Field(description="What output must be, by name.")
-    outputs: Outputs = Field(description="The contract of the output of each role of a program.")
+    hints: Hints = Field(description="Values that a request may influence by hints, with their bounds.")
+    scan: Mapping[Word, Scan] = Field(description="What source code may contain, by language.")
+    contracts: Mapping[Word, Contract] = Field(description="Output contracts by name.")
+    outputs: Outputs = Field(description="Output contract for each role of a program.")
 
-    @model_validator(mode="after")
-    def _values_fit(self) -> Code:
-        if found := list(_errors(self)):
-            raise ValidationError.from_exception_data("Code", found)
-        return self
-
-
-def _errors(code: Code) -> Iterator[InitErrorDetails]:
-    for language in code.execution:
-        if language not in code.languages:
+    def _mistakes(self) -> Iterator[InitErrorDetails]:
+        for language in self.execution:
+            if language not in self.languages:
+                yield value_error(
+                    f"`{language}` is not in `languages`: add it there, or remove it here",
+                    ("execution", language),
+                    language,
+                )
+        for name, hint in (
+            ("max_code_chars", self.hints.max_code_chars),
+            ("exec_timeout_seconds", self.hints.exec_timeout_seconds),
+        ):
+            if not hint.minimum <= hint.default <= hint.maximum:
+                yield value_error(
+                    "the default is not between minimum and maximum", ("hints", name, "default"), hint.default
+                )
+        if self.hints.exec_timeout_seconds.maximum > self.max_seconds:
             yield value_error(
-                f"`{language}` is in no proposal: add it to `languages`, or remove it",
-                ("execution", language),
-                language,
+                "one execution may not take longer than a whole run (`max_seconds`)",
+                ("hints", "exec_timeout_seconds", "maximum"),
+                self.hints.exec_timeout_seconds.maximum,
             )
-    for name, hint in (
-        ("max_code_chars", code.hints.max_code_chars),
-        ("exec_timeout_seconds", code.hints.exec_timeout_seconds),
-    ):
-        if not hint.minimum <= hint.default <= hint.maximum:
-            yield value_error(
-                "the default is not between minimum and maximum", ("hints", name, "default"), hint.default
-            )
-    if code.hints.exec_timeout_seconds.maximum > code.max_seconds:
-        yield value_error(
-            "one execution would outlast the whole run: at most `max_seconds`",
-            ("hints", "exec_timeout_seconds", "maximum"),
-            code.hints.exec_timeout_seconds.maximum,
-        )
-    for role, name in (("solution", code.outputs.solution), ("verifier", code.outputs.verifier)):
-        if name not in code.contracts:
-            yield value_error(f"there is no contract `{name}`", ("outputs", role), name)
-    for name, contract in code.contracts.items():
-        yield from output_errors(name, contract)
+        for role, name in (("solution", self.outputs.solution), ("verifier", self.outputs.verifier)):
+            if name not in self.contracts:
+                yield value_error(f"there is no contract `{name}`", ("outputs", role), name)
+        for name, contract in self.contracts.items():
+            yield from _contract_errors(name, contract)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
-from typing import Annotated, TypeVar
+from typing import Annotated, Self, TypeVar
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, StringConstraints, ValidationError, model_validator
 from pydantic.types import Strict
 from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from engine.model import Model
 
 T = TypeVar("T")
 
@@ -38,3 +41,17 @@ def value_error(message: str, path: tuple[str | int, ...], value: object) -> Ini
     # Braces would be read as placeholders by pydantic.
     error = PydanticCustomError("policy_value", "{message}", {"message": message})
     return InitErrorDetails(type=error, loc=path, input=value)
+
+
+class Checked(Model):
+    """A document whose values must also fit each other."""
+
+    def _mistakes(self) -> Iterable[InitErrorDetails]:
+        """Every mistake that no single field shows, at the path of its field."""
+        return ()
+
+    @model_validator(mode="after")
+    def _values_fit(self) -> Self:
+        if found := list(self._mistakes()):
+            raise ValidationError.from_exception_data(type(self).__name__, found)
+        return self

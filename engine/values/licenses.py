@@ -5,55 +5,62 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field
 from pydantic_core import InitErrorDetails
 
-from engine.facts.licenses import canonical_key
+from engine.facts.licenses import alias_key, canonical_key
 from engine.model import Model
-from engine.values.fields import Items, Text, Word, value_error
+from engine.values.fields import Checked, Items, Text, Word, value_error
 
 Verdict = Literal["admit", "review", "refuse"]
 
 
 class Category(Model):
-    """What the licenses of one kind allow for each use; the stricter of row and category wins."""
+    """Decisions on one kind of licenses for each use; the stricter of row and category wins."""
 
-    title: Text = Field(description="What these licenses have in common, for people.")
-    train: Verdict = Field(description="Training a model on the material.")
-    eval: Verdict = Field(description="Measuring a model or agent with the material, inside the organization.")
-    tool: Verdict = Field(description="Making the material a part of a tool that agents call.")
-    environment: Verdict = Field(description="Building an environment from the material that agents act in.")
+    title: Text = Field(description="Short name for people.")
+    train: Verdict = Field(description="Decision on training a model with the material.")
+    eval: Verdict = Field(
+        description="Decision on evaluating a model or agent with the material, inside the organization."
+    )
+    tool: Verdict = Field(description="Decision on making the material part of a tool that agents call.")
+    environment: Verdict = Field(description="Decision on building an environment for agents from the material.")
     export: Literal["admit", "review", "refuse", "listed"] = Field(
-        description="Giving the result to others. `listed`: only under the licenses in the row's `export_under`."
+        description="Decision on sharing results with others. `listed`: only under the licenses in the row's "
+        "`export_under`."
     )
 
 
 class License(Model):
     """The decision on one license."""
 
-    category: Word = Field(description="The kind of license: a name under `categories`.")
-    decision: Verdict = Field(description="The organization's decision on this license, whatever the use.")
+    category: Word = Field(description="Category of the license: a name under `categories`.")
+    decision: Verdict = Field(
+        description="Decision on this license for every use. The stricter of this and the category's decision applies."
+    )
     export_under: Items[str] = Field(
         default=(),
-        description="SPDX ids under which a result may be given to others; where the category exports `listed`.",
+        description="SPDX ids of licenses under which results may be shared. Only for categories that export `listed`.",
     )
-    note: Text | None = Field(default=None, description="Why, or what to keep in mind, for people.")
+    note: Text | None = Field(default=None, description="Reason or remark, for people.")
 
 
-class Licenses(Model):
+class Licenses(Checked):
     """policy/licenses.yaml: which licenses are admitted, for which use, and for which export."""
 
-    categories: Mapping[Word, Category] = Field(description="Kinds of licenses and what each allows.")
+    categories: Mapping[Word, Category] = Field(description="Categories of licenses, with the decision on each use.")
     licenses: Mapping[str, License] = Field(
-        description="Decisions by SPDX id, `LicenseRef-…`, or `<id> WITH <exception>`. No row: not admitted."
+        description="Decisions by SPDX id, `LicenseRef-…`, or `<id> WITH <exception>`. A license without a row is "
+        "refused."
     )
 
-    @model_validator(mode="after")
-    def _rows_fit(self) -> Licenses:
-        errors = [error for key, row in self.licenses.items() for error in self._row_errors(key, row)]
-        if errors:
-            raise ValidationError.from_exception_data("Licenses", errors)
-        return self
+    aliases: Mapping[str, str] = Field(
+        description="SPDX ids by other spellings: in lower case, URLs without `https://` and trailing slash."
+    )
+
+    def _mistakes(self) -> Iterable[InitErrorDetails]:
+        rows = [error for key, row in self.licenses.items() for error in self._row_errors(key, row)]
+        return rows + [error for name, key in self.aliases.items() for error in _alias_errors(name, key)]
 
     def _row_errors(self, key: str, row: License) -> Iterable[InitErrorDetails]:
         yield from _id_errors(key, ("licenses", key))
@@ -79,11 +86,19 @@ class Licenses(Model):
             )
 
 
+def _alias_errors(name: str, key: str) -> Iterable[InitErrorDetails]:
+    yield from _id_errors(key, ("aliases", name))
+    if name != alias_key(name) or not name:
+        yield value_error(f"`{name}` is never matched: write it as `{alias_key(name)}`", ("aliases", name), name)
+    elif canonical_key(name) is not None:
+        yield value_error(f"`{name}` is an SPDX id itself: remove the alias", ("aliases", name), name)
+
+
 def _id_errors(text: str, path: tuple[str | int, ...]) -> Iterable[InitErrorDetails]:
     key = canonical_key(text)
     if key is None:
         yield value_error(
-            f"`{text}` names no license: use one SPDX id, alone or WITH an SPDX exception, or `LicenseRef-…`",
+            f"`{text}` is not a license: use one SPDX id, alone or WITH an SPDX exception, or `LicenseRef-…`",
             path,
             text,
         )

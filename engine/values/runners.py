@@ -1,4 +1,4 @@
-"""policy/runners.yaml."""
+"""policy/runners.yaml and policy/mcp.yaml: where agent runs take place, and the MCP servers that they may use."""
 
 from __future__ import annotations
 
@@ -7,52 +7,53 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from engine.model import Model
+from engine.model import Digest, Model
 from engine.values.fields import Items, Word
 
 Held = Items[Literal["kernel", "supervised", "bounded"]]
-"""Who may hold a boundary."""
+"""Mechanisms that may enforce a boundary."""
 
 Origin = Annotated[str, StringConstraints(pattern=r"^https?://[a-z0-9.:\[\]-]+$", max_length=300)]
-"""Scheme and host, and the port where it is not the usual one; no path."""
+"""Scheme and host, and the port unless it is the default; no path."""
 
 
 class Backend(Model):
-    """A place where runs take place."""
+    """A place where runs are executed."""
 
     host: Literal["runner", "remote"] = Field(
-        description="`runner`: on the machine of the runner itself, which has no network control of one run alone."
+        description="Where the backend runs: `runner`, on the runner's own machine, which cannot restrict the "
+        "network of a single run; `remote`, in a sandbox elsewhere."
     )
 
 
 class Harness(Model):
     """An agent program that runs are made with."""
 
-    custom_tools: Literal["native", "mcp"] = Field(description="How the tools of a run get to it.")
+    custom_tools: Literal["native", "mcp"] = Field(description="How the harness receives custom tools.")
 
 
 class ProvenBoundary(Model):
-    """What has to be shown before a declared boundary counts."""
+    """The proof that a declared boundary needs."""
 
-    boundary: Word = Field(description="The boundary as a backend's proof names it.")
-    held_by: Held = Field(description="Who may hold it.")
+    boundary: Word = Field(description="Name of the boundary in the backend's proof.")
+    enforced_by: Held = Field(description="Mechanisms that may enforce it.")
 
 
 class ToolKind(Model):
-    """Tools whose calls all go the same way."""
+    """Tools whose calls run in the same place."""
 
-    runs_on: Literal["runner", "sandbox", "client"] = Field(description="Where calls of these tools are carried out.")
+    runs_on: Literal["runner", "sandbox", "client"] = Field(description="Where calls of these tools run.")
 
 
 class Listeners(Model):
-    """Where a listener may be bound, and what has to guard it."""
+    """Where a listener may be bound, and which guard it needs."""
 
     addresses: Items[Literal["loopback", "unspecified", "private", "shared", "link_local", "name", "global"]] = Field(
-        description="Addresses that may be bound at all, by who can reach them; `name` is any host name."
+        description="Classes of addresses that a listener may bind to. `name`: any host name."
     )
-    unguarded: Items[Literal["loopback"]] = Field(description="Addresses that may be bound without any guard.")
+    unguarded: Items[Literal["loopback"]] = Field(description="Classes of addresses that need no guard.")
     guards: Items[Literal["shared_token", "tokens", "mutual_tls"]] = Field(
-        description="What counts as a guard of the other addresses."
+        description="Guards that are accepted for all other addresses."
     )
 
 
@@ -60,38 +61,81 @@ class RunnerUri(Model):
     """Which runners may be used."""
 
     default: Annotated[str, StringConstraints(pattern=r"^https?://[^?#@\s]+$", max_length=2_048)] = Field(
-        description="The address of the runner that is used when no other one is asked for."
+        description="URL of the runner for requests that name none."
     )
-    unencrypted: Items[Literal["loopback"]] = Field(description="Where a run may go over plain HTTP.")
-    allowlist: Items[Origin] = Field(description="Origins of the runners that may be asked for.")
+    unencrypted: Items[Literal["loopback"]] = Field(description="Classes of addresses to which plain HTTP is allowed.")
+    allowlist: Items[Origin] = Field(description="Origins of runners that a request may name.")
 
 
 class Runners(Model):
-    """policy/runners.yaml: where agent runs may take place, with what, and how runners are reached."""
+    """policy/runners.yaml: where agent runs may take place, what they may use, and how runners are reached."""
 
-    backends: Mapping[Word, Backend] = Field(description="Places where runs may take place. No row: refused.")
-    default_backend: Word = Field(description="The backend of a run that names none.")
-    harnesses: Mapping[Word, Harness] = Field(description="Harnesses that runs may be made with. No row: refused.")
+    backends: Mapping[Word, Backend] = Field(
+        description="Backends that may be used. A backend without a row is refused."
+    )
+    default_backend: Word = Field(description="Backend of runs that name none.")
+    harnesses: Mapping[Word, Harness] = Field(
+        description="Harnesses that may be used. A harness without a row is refused."
+    )
     tool_delivery: Items[Literal["native", "mcp"]] = Field(
-        description="Ways by which the runner can get custom tools to a harness."
+        description="Ways in which the runner passes custom tools to a harness."
     )
     mcp_transports: Items[Literal["http"]] = Field(
-        description="Transports of MCP servers that may be used; none starts a command."
+        description="Admitted transports of MCP servers. None of them starts a command."
     )
     tools: Mapping[Literal["gateway", "callback", "client"], ToolKind] = Field(
-        description="Kinds of custom tools that may be used. No row: refused. Code tools cannot have one."
+        description="Admitted kinds of custom tools. A kind without a row is refused. Code tools cannot have a row."
     )
     enforcements: Items[Literal["strict", "best_effort"]] = Field(
-        description="How boundaries may be declared to be held. Neither word stands in for a proof."
+        description="Enforcement modes that a run may declare. A mode does not replace a proof."
     )
     runner_host_tools: Items[Literal["best_effort", "undeclared"]] = Field(
-        description="Enforcement under which a run on a remote backend may have tools on the runner's own machine."
+        description="Enforcement modes under which a run on a remote backend may use tools on the runner's machine."
     )
-    permission_policies: Items[Word] = Field(description="Ways of permitting tool calls that a run may ask for.")
-    default_permission_policy: Word = Field(description="The way of a run that states none; it may carry no tools.")
+    permission_policies: Items[Word] = Field(
+        description="Permission policies that a run may request for its tool calls."
+    )
+    default_permission_policy: Word = Field(
+        description="Permission policy of runs that state none. Such runs may have no tools."
+    )
     boundaries: Mapping[Literal["network", "filesystem"], ProvenBoundary] = Field(
-        description="What has to be shown of a backend before a run may declare the boundary."
+        description="Proof that a backend needs before a run may declare the boundary."
     )
-    endpoints: Items[Origin] = Field(description="Origins that a runner may post to during a run, with its tokens.")
-    uri: RunnerUri = Field(description="Addresses of runners.")
-    listeners: Listeners = Field(description="Listeners of a runner.")
+    endpoints: Items[Origin] = Field(
+        description="Origins to which a runner may post during a run, with the run's tokens."
+    )
+    uri: RunnerUri = Field(description="Runners that a request may name.")
+    listeners: Listeners = Field(description="Addresses that a runner may listen on.")
+
+
+ServerId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9-]|_[A-Za-z0-9-]){0,63}$")]
+RemoteName = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
+SecretName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+
+
+class McpTool(Model):
+    """A tool of a server."""
+
+    definition: Digest = Field(
+        description="Digest of the reviewed definition. With any other definition the tool is refused."
+    )
+
+
+class McpServer(Model):
+    """A server that may be used."""
+
+    transport: Literal["http"] = Field(
+        description="Transport of the server. A server started by a command would run outside every sandbox."
+    )
+    origin: Origin = Field(description="Scheme, host, and port unless it is the default port.")
+    secrets: Items[SecretName] = Field(description="Names of secrets that may be sent to the server as headers.")
+    tools: Mapping[RemoteName, McpTool] = Field(
+        description="Tools by their names on the server. Each also needs a row `mcp_<server>__<tool>` in "
+        "policy/tools.yaml."
+    )
+
+
+class Mcp(Model):
+    """policy/mcp.yaml: the MCP servers that runs may use."""
+
+    servers: Mapping[ServerId, McpServer] = Field(description="MCP servers by id. A server without a row is refused.")

@@ -1,20 +1,20 @@
-"""policy/sandbox.yaml: what sandboxes there are, what each must be shown to hold, and the floor under all."""
+"""policy/sandbox.yaml: sandboxes, the boundaries that each must be shown to enforce, and the floor for all."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic import Field, StringConstraints
 from pydantic_core import InitErrorDetails
 
-from engine.facts.boundaries import BOUND_NAMES, BOUNDARIES, BoundaryName, Bounds, Isolation, Kind
+from engine.facts.code.boundaries import BOUND_NAMES, BOUNDARIES, BoundaryName, Bounds, Isolation, Kind
 from engine.model import Model
-from engine.values.fields import Items, Word, value_error
+from engine.values.fields import Checked, Items, Word, value_error
 
 BackendName = Literal["bubblewrap", "gvisor", "wasmtime"]
-"""The backends that can be shown to hold something. A plain subprocess holds nothing and cannot be named."""
+"""The backends that can be probed. A plain subprocess enforces nothing and cannot be named."""
 
 Executable = Annotated[
     str, StringConstraints(pattern=r"^/usr/(?:[A-Za-z0-9_+-][A-Za-z0-9_.+-]*/)*[A-Za-z0-9_+-][A-Za-z0-9_.+-]*$")
@@ -25,72 +25,87 @@ SHELLS = frozenset(
     {"ash", "bash", "busybox", "csh", "dash", "env", "fish", "ksh", "ksh93", "mksh", "nsenter", "rbash", "rksh"}
     | {"setpriv", "setsid", "sh", "su", "sudo", "tcsh", "toybox", "unshare", "xargs", "zsh"}
 )
-"""Programs that take a command as text, or start another one; B11 is about neither."""
+"""Programs that accept a command as text, or start another program; B11 excludes both."""
 
+Confined = Literal["restricted_process", "container"]
 Held = Annotated[Items[Kind], Field(min_length=1)]
 
 
 class Backend(Model):
     """A kind of sandbox."""
 
-    isolation: Isolation = Field(description="What it is; `restricted_process` and `container` count for A02.")
+    isolation: Isolation = Field(
+        description="Type of isolation. Solutions and verifiers need `restricted_process` or `container`."
+    )
 
 
 class Floor(Model):
-    """What no profile may go below."""
+    """The minimum for all profiles."""
 
-    boundaries: Mapping[BoundaryName, Held] = Field(description="Every boundary, and who may hold it.")
-    most: Bounds = Field(description="The most that a profile may allow.")
+    boundaries: Mapping[BoundaryName, Held] = Field(
+        description="Every boundary, with the mechanisms that may enforce it."
+    )
+    limits: Bounds = Field(description="Highest limits that a profile may set.")
 
 
 class Profile(Model):
-    """A named set: where a program runs, who holds its boundaries, and what it may use."""
+    """A named set of settings: where a program runs, who must enforce its boundaries, and its limits."""
 
-    backend: BackendName = Field(description="The kind of sandbox.")
+    backend: BackendName = Field(description="Kind of sandbox.")
     boundaries: Mapping[BoundaryName, Held] = Field(
-        description="Every boundary, and who may hold it here; nobody whom the floor does not name."
+        description="Every boundary, with the mechanisms that may enforce it here: a subset of those in `floor`."
     )
-    limits: Bounds = Field(description="What a program may use.")
-    verifier: Bounds = Field(description="What a program that verifies another one may use.")
-    instead: Items[Word] = Field(description="Profiles that a request may ask for in the place of this one.")
+    limits: Bounds = Field(description="Limits of a program.")
+    verifier: Bounds = Field(description="Limits of a program that verifies another one.")
+    alternatives: Items[Word] = Field(description="Profiles that a request may choose in place of this one.")
 
 
-class Sandbox(Model):
-    """policy/sandbox.yaml: sandboxes of generated code, and what a source bundle must at least ask for."""
+class ArtifactIsolation(Model):
+    """Where generated code of each kind must have run before it may be used; A02 limits `solution` and `verifier`."""
+
+    code: Items[Isolation] = Field(description="Types of isolation for all other code.")
+    tool: Items[Isolation] = Field(description="Types of isolation for tools.")
+    environment_logic: Items[Isolation] = Field(description="Types of isolation for the logic of an environment.")
+    solution: Items[Confined] = Field(description="Types of isolation for solutions.")
+    verifier: Items[Confined] = Field(description="Types of isolation for verifiers.")
+
+
+class Sandbox(Checked):
+    """policy/sandbox.yaml: sandboxes of generated code, and what a source bundle must state about them."""
 
     generated_code: Items[Literal["disabled", "sandboxed"]] = Field(
-        description="What a source bundle may say about running generated code."
+        description="Admitted statements of a source bundle about running generated code."
     )
     filesystem: Mapping[Word, Items[Kind]] = Field(
-        description="File system boundaries that are admitted, and who must be shown to hold each on this machine."
+        description="Admitted file system boundaries of a source bundle, with the mechanisms that must enforce each "
+        "on this machine."
     )
-    redaction: Literal[True] = Field(description="Secret redaction; it cannot be switched off.")
-    network: Items[Word] = Field(description="Networks that the sandbox of a source bundle may have.")
-    backends: Mapping[BackendName, Backend] = Field(description="The kinds of sandboxes that profiles may name.")
+    redaction: Literal[True] = Field(description="Redaction of secrets. It cannot be turned off.")
+    network: Items[Word] = Field(description="Admitted networks of a source bundle's sandbox.")
+    backends: Mapping[BackendName, Backend] = Field(description="Kinds of sandboxes that profiles may use.")
     probe_max_age_seconds: Annotated[int, Field(ge=1, le=31_536_000)] = Field(
-        description="For how long it counts what a sandbox was shown to hold."
+        description="Maximum age of a sandbox probe on this machine, in seconds. An older probe does not count."
     )
-    floor: Floor = Field(description="Who may hold each boundary at all, and the most that any profile may allow.")
-    profiles: Mapping[Word, Profile] = Field(description="The profiles by name.")
+    probe_clock_skew_seconds: Annotated[int, Field(ge=0, le=3_600)] = Field(
+        description="Maximum time by which a probe may be ahead of the clock, in seconds. A later probe does not count."
+    )
+    artifact_isolation: ArtifactIsolation = Field(
+        description="Types of isolation in which generated code must have run before use, by kind of code."
+    )
+    floor: Floor = Field(description="Minimum for all profiles: who may enforce each boundary, and the highest limits.")
+    profiles: Mapping[Word, Profile] = Field(description="Profiles by name.")
     executables: Mapping[Command, Executable] = Field(
-        description="Programs that may be run by name, and where each is. No shells, and nothing that starts others."
+        description="Paths of programs that may be run by name. Shells, and programs that start others, are refused."
     )
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if found := list(_errors(self)):
-            raise ValidationError.from_exception_data("policy/sandbox.yaml", found)
-        return self
-
-
-def _errors(sandbox: Sandbox) -> Iterator[InitErrorDetails]:
-    yield from _every(sandbox.floor.boundaries, ("floor", "boundaries"))
-    for name, profile in sandbox.profiles.items():
-        yield from _profile(sandbox, profile, ("profiles", name))
-    for name, path in sandbox.executables.items():
-        if SHELLS & {name, PurePosixPath(path).name}:
-            message = "is a shell, or starts other programs; a command here is one program and its arguments"
-            yield value_error(message, ("executables", name), path)
+    def _mistakes(self) -> Iterator[InitErrorDetails]:
+        yield from _every(self.floor.boundaries, ("floor", "boundaries"))
+        for name, profile in self.profiles.items():
+            yield from _profile(self, profile, ("profiles", name))
+        for name, path in self.executables.items():
+            if SHELLS & {name, PurePosixPath(path).name}:
+                message = "is a shell, or starts other programs; list programs that run no other programs"
+                yield value_error(message, ("executables", name), path)
 
 
 def _profile(sandbox: Sandbox, profile: Profile, at: tuple[str, ...]) -> Iterator[InitErrorDetails]:
@@ -100,23 +115,23 @@ def _profile(sandbox: Sandbox, profile: Profile, at: tuple[str, ...]) -> Iterato
     for name, kinds in profile.boundaries.items():
         for index, kind in enumerate(kinds):
             if kind not in sandbox.floor.boundaries.get(name, ()):
-                message = f"the floor does not let `{name}` be held so: a profile may only be stricter"
+                message = f"the floor does not allow this for `{name}`: a profile may only be stricter"
                 yield value_error(message, (*at, "boundaries", name, index), kind)
     for role in ("limits", "verifier"):
-        yield from _within(getattr(profile, role), sandbox.floor.most, (*at, role))
-    for index, other in enumerate(profile.instead):
+        yield from _within(getattr(profile, role), sandbox.floor.limits, (*at, role))
+    for index, other in enumerate(profile.alternatives):
         if other not in sandbox.profiles:
-            yield value_error("is no profile", (*at, "instead", index), other)
+            yield value_error("is not a profile", (*at, "alternatives", index), other)
 
 
 def _every(held: Mapping[BoundaryName, Any], at: tuple[str, ...]) -> Iterator[InitErrorDetails]:
     for name in BOUNDARIES:
         if name not in held:
-            yield value_error(f"has no `{name}`: every boundary has to be held by somebody", at, dict(held))
+            yield value_error(f"has no `{name}`: every boundary must be enforced", at, dict(held))
 
 
 def _within(bounds: Bounds, most: Bounds, at: tuple[str, ...]) -> Iterator[InitErrorDetails]:
     for name in BOUND_NAMES:
         value, ceiling = getattr(bounds, name), getattr(most, name)
         if value > ceiling:
-            yield value_error(f"is beyond the floor, which admits at most {ceiling}", (*at, name), value)
+            yield value_error(f"is above the floor's limit of {ceiling}", (*at, name), value)

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from engine.model import Model
-from engine.secret_forms import Form, least_length
+from engine.secrets.forms import Form, least_length
 from engine.values.fields import Items, Word
 
 
@@ -24,25 +24,26 @@ Option = Annotated[str, StringConstraints(pattern=r"^-[A-Za-z-]{1,30}[ =]?(\*|[A
 
 
 class SecretForm(Model):
-    """How the secrets of one kind look."""
+    """The format of one kind of secrets."""
 
-    starts: Annotated[Items[Start], Field(min_length=1)] = Field(description="The words that one begins with.")
-    rest: Rest = Field(description="What follows: characters and classes, each with a count.")
-    digit: bool = Field(default=False, description="At least one digit stands in it.")
-    within: bool = Field(default=False, description="It may begin in the middle of a word.")
+    prefixes: Annotated[Items[Start], Field(min_length=1)] = Field(description="Prefixes of the secret.")
+    rest: Rest = Field(description="What follows the prefix: characters and classes, each with a count.")
+    digit: bool = Field(default=False, description="Whether the secret contains at least one digit.")
+    inside_words: bool = Field(default=False, description="Whether the prefix may be preceded by a letter or digit.")
 
     @model_validator(mode="after")
     def _long_enough(self) -> SecretForm:
-        _ = Form(self.starts, self.rest).least
+        _ = Form(self.prefixes, self.rest).least
         return self
 
 
 class Secrets(Model):
-    """policy/secrets.yaml: what a secret looks like that a vendor issued."""
+    """policy/secrets.yaml: the formats of secrets that vendors issue."""
 
     forms: Annotated[Mapping[Word, SecretForm], Field(min_length=1)] = Field(
-        description="The forms by name. Adding one refuses more, deleting one admits MORE."
+        description="Formats of secrets by name. Adding one refuses more; deleting one admits MORE."
     )
     options: Mapping[Program, Items[Option]] = Field(
-        description="Options of programs that hand over a secret, which stands for `*`. Deleting one admits MORE."
+        description="Command-line options that pass a secret, by program; `*` marks the secret. Deleting one admits "
+        "MORE."
     )

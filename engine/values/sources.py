@@ -1,16 +1,15 @@
-"""policy/sources.yaml and policy/networks.yaml: what a source bundle may be and where its material may come from."""
+"""Sources, networks and addresses: what a source bundle may be and where its material may come from."""
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network, ip_network
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, StringConstraints
+from pydantic import AfterValidator, Field, StrictInt, StringConstraints, model_validator
 
+from engine.facts.archives.source_bundle import Purpose
 from engine.model import Model
-from engine.values.fields import Host, Items, Word
-
-Purpose = Literal["train", "eval", "tool", "environment"]
-
+from engine.values.fields import Day, Host, Items, Text, Word
 
 Member = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*/?$", max_length=200)]
 """A path below the folder of `bundle.yaml`."""
@@ -21,20 +20,71 @@ class Sources(Model):
 
     purposes: Items[Purpose] = Field(description="Uses for which source bundles are admitted.")
     kinds: Items[Literal["fixture", "external", "synthetic", "transformed"]] = Field(
-        description="Kinds of records that are admitted."
+        description="Admitted kinds of records."
     )
     kind_without_origin: Literal["fixture", "external", "synthetic", "transformed"] = Field(
-        description="The kind of a record that states neither kind nor origin."
+        description="Kind of a record that states neither kind nor origin."
     )
-    retention_bases: Items[Word] = Field(description="Grounds on which a record may be kept.")
-    beside_content: Items[Member] = Field(
-        description="Files, and folders with a `/` at the end, that a source bundle may hold without a record."
+    retention_bases: Items[Word] = Field(description="Legal bases on which a record may be kept.")
+    extra_files: Items[Member] = Field(
+        description="Files, and folders with a trailing `/`, that a source bundle may contain without a record."
     )
 
 
 class Networks(Model):
-    """policy/networks.yaml: how an address on the network must look."""
+    """policy/networks.yaml: the required form of network addresses."""
 
-    hosts: Items[Host] = Field(description="Exact hosts from which material may come; a subdomain is another host.")
-    schemes: Items[Word] = Field(description="URL schemes from which material may come.")
-    ports: Items[Annotated[StrictInt, Field(ge=1, le=65535)]] = Field(description="Ports that may be asked.")
+    hosts: Items[Host] = Field(
+        description="Hosts from which material may come: exact names, a subdomain is another host."
+    )
+    schemes: Items[Word] = Field(description="URL schemes over which material may come.")
+    ports: Items[Annotated[StrictInt, Field(ge=1, le=65535)]] = Field(
+        description="TCP ports from which material may come."
+    )
+
+
+def _plain(text: str) -> str:
+    try:
+        plain = str(ip_network(text))
+    except ValueError:
+        plain = ""
+    if plain != text:
+        raise ValueError("not an address range in canonical form, such as `10.0.0.0/8`")
+    return text
+
+
+Range = Annotated[str, AfterValidator(_plain)]
+"""A range of addresses in CIDR notation, without host bits."""
+
+
+class PublicRange(Model):
+    """A range of public internet addresses."""
+
+    family: Literal["ipv4", "ipv6"] = Field(description="Address family of the range.")
+    cidr: Range = Field(description="Range in CIDR notation.")
+
+    @model_validator(mode="after")
+    def _of_its_family(self) -> PublicRange:
+        if isinstance(ip_network(self.cidr), IPv4Network) != (self.family == "ipv4"):
+            raise ValueError("the range belongs to the other address family")
+        return self
+
+
+class RefusedRange(Model):
+    """A range inside of them that is always refused."""
+
+    cidr: Range = Field(description="Range in CIDR notation.")
+    reason: Text = Field(description="Use of the range, and so the reason to refuse it.")
+    source: Text = Field(description="Registry or document that states this use.")
+    date: Day = Field(description="Date of that source, such as 2025-10-09.")
+
+
+class Addresses(Model):
+    """policy/addresses.yaml: the network addresses that may be reached."""
+
+    public: Annotated[Items[PublicRange], Field(min_length=1)] = Field(
+        description="Ranges in which every address of a host must be. Deleting one admits less."
+    )
+    refused: Annotated[Items[RefusedRange], Field(min_length=1)] = Field(
+        description="Ranges in which no address of a host may be. Adding one admits less; deleting one admits MORE."
+    )

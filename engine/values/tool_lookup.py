@@ -1,20 +1,20 @@
-"""`data.policy.tool_lookup`: what policy/tools.yaml says, by tool and by what a rule covers.
+"""`data.policy.tool_lookup`: the rules of policy/tools.yaml, indexed by tool and by what they cover.
 
-OPA looks up what a call holds instead of trying rule after rule, so that a thousand rules cost what ten do.
-A rule stands under each of its selectors as it was written (`*` once, not for every tool), and every tool
-knows the selectors that mean it; so the size grows with the rules and not with rules times tools.
+OPA looks up the parts of a call instead of trying each rule, so that a thousand rules cost as much as ten.
+A rule is listed under each of its selectors as written (`*` once, not for every tool), and every tool
+lists the selectors that include it; so the size grows with the rules and not with rules times tools.
 
-    tools.<tool>.selectors            those selectors that rules and profiles use and that mean the tool
+    tools.<tool>.selectors            the selectors of rules and profiles that include the tool
     profiles.<profile>.<selector>     true
     words_without_hosts.<which>       aspects of commands, each true
-    policies.<policy>.<section>       its `size`, the `names` of its rules in the order in which they are asked, and
-                                      `selectors` with, for each, an aspect of a call to rules by number
+    policies.<policy>.<section>       its `size`, the `names` of its rules in the order in which they are tried, and
+                                      `selectors`, each with a map from aspects of a call to numbers of rules
 
-An aspect is what one rule may cover of a call: `any host`, `host <origin>`, `any path`, `/<path>`,
-`{cwd}/<path>`, `any command`, `command <count> <words>`. For what rules say of a call that holds nothing,
-or of a tool by its name alone, there are `always` and `by name`.
-Deny and confirm need only the first rule of an aspect; allow has all of them, with how many there are, and by
-number what each rule `covers`, because one rule has to cover all of a call.
+An aspect is a part of a call that a rule may cover: `any host`, `host <origin>`, `any path`, `/<path>`,
+`{cwd}/<path>`, `any command`, `command <count> <words>`. For rules about a call without such parts,
+or about a tool by its name alone, there are `always` and `by name`.
+Deny and confirm need only the first rule of an aspect; allow has all of them, with their number, and by
+number what each rule `covers`, because one rule must cover the whole call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from engine.values.tool_checks import FOLDER, GROUP
+from engine.values.tools import FOLDER, GROUP
 
 _ALWAYS, _BY_NAME, _CWD_UNKNOWN = "always", "by name", "any path without cwd"
 _WORDS = {"hosts": "host", "paths": "path", "commands": "command"}
@@ -67,7 +67,7 @@ def _policy(policy: Mapping[str, Any], rulesets: Mapping[str, Any]) -> dict[str,
 
 
 def _numbered(policy: Mapping[str, Any], rulesets: Mapping[str, Any], section: str) -> list[tuple[str, Any]]:
-    """The rules of one section of all rulesets of a policy with their names, in the order they are asked."""
+    """The rules of one section of all rulesets of a policy with their names, in the order in which they are tried."""
     return [(f"{name}/{rule['id']}", rule) for name in policy["rulesets"] for rule in rulesets[name][section]]
 
 
@@ -107,19 +107,15 @@ def _allowing(rules: list[tuple[str, Any]]) -> dict[str, Any]:
         aspects = _covered(rule)
         covers.append(dict.fromkeys(aspects, True))
         for selector in dict.fromkeys(rule["tools"]):
-            tried = selectors.setdefault(selector, {_ALWAYS: _tried(number)})
+            tried = selectors.setdefault(selector, {_ALWAYS: {"rules": [number]}})
             for aspect in dict.fromkeys(aspects):
-                tried.setdefault(aspect, _tried())["rules"].append(number)
+                tried.setdefault(aspect, {"rules": []})["rules"].append(number)
             if not aspects:
-                tried.setdefault(_BY_NAME, _tried(number))
+                tried.setdefault(_BY_NAME, {"rules": [number]})
     for tried in selectors.values():
         for one in tried.values():
             one["size"] = len(one["rules"])
     return {"size": len(rules), "names": [name for name, _ in rules], "covers": covers, "selectors": selectors}
-
-
-def _tried(*numbers: int) -> dict[str, Any]:
-    return {"rules": [*numbers]}
 
 
 def _covered(rule: Mapping[str, Any]) -> list[str]:

@@ -1,148 +1,295 @@
-"""policy/tools.yaml: the tools there are, and which of them may be seen and called, by whom, on what.
+"""policy/tools.yaml: tools, and the policies that grant them, with all checks of the values.
 
-What the rules read of it is looked up by tool, not searched: `engine.values.tool_lookup`.
+Rules read them through an index by tool: `engine.values.tool_lookup`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictInt, StringConstraints, ValidationError, model_validator
+from pydantic import Field, StrictInt, StringConstraints
+from pydantic_core import InitErrorDetails
 
+from engine.documents.files import printable
+from engine.facts.net.urls import origin_facts
+from engine.facts.tools.argument_facts import ArgumentType
+from engine.facts.tools.commands import MOST_WORDS, argv_facts
 from engine.model import Digest, Model
-from engine.values.fields import Items, Text, Word
-from engine.values.tool_checks import errors
+from engine.values.fields import Checked, Items, Text, Word, value_error
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 
 Selector = Annotated[
     str, StringConstraints(pattern=r"^(\*|group:[a-z][a-z0-9_]*|[A-Za-z0-9_.-]{1,128}\*?)$", max_length=129)
 ]
-"""The name of a tool, `group:name`, `*` for every tool, or the beginning of names with one `*` at its end."""
+"""The name of a tool, `group:name`, `*` for every tool, or a name prefix that ends with `*`."""
 
-ArgumentType = Literal["text", "data", "url", "host", "path", "command"]
 Positive = Annotated[StrictInt, Field(ge=1, le=1 << 31)]
 
 
 class Tool(Model):
     """One tool. A tool without an entry is hidden and refused everywhere."""
 
-    title: Text = Field(description="What it does, in words that a person who is asked to approve understands.")
+    title: Text = Field(description="Purpose of the tool, in words that an approver understands.")
     side_effects: Annotated[
         Items[Literal["none", "read", "write", "network", "execute", "destructive"]], Field(min_length=1)
-    ] = Field(
-        description="What calling it may do to the world; `destructive` needs a way back, `execute` runs commands."
-    )
+    ] = Field(description="Side effects of a call. `destructive` needs a `reversal`; `execute` runs commands.")
     reversal: Items[Literal["environment_reset", "checkpoint_restore"]] = Field(
-        description="What can undo its destructive effects, where the environment of the call offers it."
+        description="Ways to undo destructive effects. The environment of the call must offer one of them."
     )
     arguments: Mapping[Annotated[str, StringConstraints(min_length=1, max_length=128)], ArgumentType] = Field(
-        description="Every argument and how it is read; a call with an argument that is not here is refused. `text`: "
-        "only secrets are looked for. `data`: URLs, hosts, paths, commands and secrets are. The others: exactly that."
+        description="Every argument with its type; a call with any other argument is refused. `text` is searched "
+        "for secrets only. `data` is searched for URLs, hosts, paths, commands and secrets. An argument "
+        "of any other type must be exactly that."
     )
-    secrets: bool = Field(description="Whether arguments may hold what looks like a password, token or key.")
+    secrets: bool = Field(description="Whether arguments may contain passwords, tokens or keys.")
     paths_on: Literal["this_machine", "elsewhere"] = Field(
-        description="Where its paths lead. On `this_machine` they are looked at: a path over a link is refused, and a "
-        "word of a command counts as what a link leads to too."
+        description="Machine that paths refer to. On `this_machine` they are looked up: a path through a link is "
+        "refused, and a word of a command also counts as the target of a link."
     )
-    environments: Items[Word] = Field(description="The environments in which it may be registered.")
+    environments: Items[Word] = Field(description="Environments in which the tool may be registered.")
     curated: Items[Digest] = Field(description="Digests of the implementations that may be registered.")
     definition: Literal["none", "any"] | Digest = Field(
-        description="The digest of the only definition it may be listed and called with. `any`: some definition has to "
-        "be brought, and arguments have to fit it. `none`: none is asked for, and none is looked at."
+        description="Digest of the only definition with which the tool may be listed and called. `any`: a "
+        "definition is required, and arguments must match it. `none`: no definition is required or "
+        "read."
     )
 
 
 class Rule(Model):
     """One rule of a ruleset. A condition that is left out covers nothing."""
 
-    id: Word = Field(description="Its name; decisions and records say `<ruleset>/<id>`.")
+    id: Word = Field(description="Name of the rule; decisions and records show it as `<ruleset>/<id>`.")
     tools: Annotated[Items[Selector], Field(min_length=1)] = Field(
-        description="The tools it speaks of: names, `group:name`, `*`, or the beginning of names with `*` at its end."
+        description="Tools that the rule applies to: names, `group:name`, `*`, or a name prefix that ends with `*`."
     )
     hosts: Literal["any"] | Annotated[Items[str], Field(min_length=1)] | None = Field(
         default=None, description="Exact origins that it covers, such as https://docs.example.com, or `any`."
     )
     paths: Literal["any"] | Annotated[Items[str], Field(min_length=1)] | None = Field(
         default=None,
-        description="Absolute files, or folders with `/` at their end, that it covers; `{cwd}/` begins one below the "
-        "working folder of the call. Or `any`.",
+        description="Absolute files, or folders with a trailing `/`, that it covers; `{cwd}/` is the working folder "
+        "of the call. Or `any`.",
     )
     commands: Literal["any"] | Annotated[Items[Items[str]], Field(min_length=1)] | None = Field(
-        default=None, description="The first words of commands that it covers, such as [git, status], or `any`."
+        default=None, description="Command prefixes that it covers, such as [git, status], or `any`."
     )
 
 
 class Ruleset(Model):
-    """Rules in three sections; deny is asked first, then confirm, then allow, and the first match decides."""
+    """Rules in three sections; deny is tried first, then confirm, then allow; the first match decides."""
 
     deny: Items[Rule] = Field(
-        description="Refused: the tool by its name alone, or a call with some host, path or command that is covered."
+        description="Rules that refuse: without conditions, every call of the tool; with conditions, a call with "
+        "any covered host, path or command."
     )
-    confirm: Items[Rule] = Field(description="Asks a person; matches as `deny` does.")
-    allow: Items[Rule] = Field(description="Allowed, when every host, path and command of the call is covered.")
+    confirm: Items[Rule] = Field(description="Rules that require a person's approval. They match like `deny` rules.")
+    allow: Items[Rule] = Field(
+        description="Rules that allow a call if they cover all of its hosts, paths and commands."
+    )
 
 
 class Policy(Model):
     """A tool policy that calls may name."""
 
     base: Literal["deny_all", "confirm_all", "deny_all_visible"] = Field(
-        description="What holds where no rule matches. `deny_all`: hidden and denied. `confirm_all`: shown, and a "
-        "person is asked. `deny_all_visible`: shown and denied."
+        description="Decision if no rule matches. `deny_all`: hidden and denied. `confirm_all`: visible, and a "
+        "person must approve. `deny_all_visible`: visible and denied."
     )
-    rulesets: Items[Word] = Field(description="The rulesets laid over it, in this order.")
-    principals: Literal["any"] | Items[Text] = Field(description="Who may ask under it: names of principals, or `any`.")
+    rulesets: Items[Word] = Field(description="Rulesets of the policy, in order.")
+    principals: Literal["any"] | Items[Text] = Field(description="Principals that may use the policy, or `any`.")
 
 
 class WordsWithoutHosts(Model):
-    """Beginnings of commands of which words that may be a host or something else are no hosts."""
+    """Command prefixes after which words that look like hosts are not hosts."""
 
-    all: Items[Items[str]] = Field(description="None of the words that follow is a host.")
+    all: Items[Items[str]] = Field(description="Command prefixes after which no word is a host.")
     plain: Items[Items[str]] = Field(
-        description="None that follow is one unless it has a colon or an `@`, or stands in a word with blanks."
+        description="Command prefixes after which no word is a host, unless it contains a colon, an `@` or a space."
     )
-    next: Items[Items[str]] = Field(description="The word that follows is none; the ones behind it may be hosts.")
+    next: Items[Items[str]] = Field(
+        description="Command prefixes after which the next word is not a host; later words are judged as usual."
+    )
 
 
 class Arguments(Model):
-    """How large the arguments of one call may be."""
+    """Limits of the arguments of one call."""
 
-    bytes: Positive = Field(description="Bytes of all arguments as JSON.")
-    depth: Positive = Field(description="Levels of lists and mappings, JSON inside texts included.")
-    values: Positive = Field(description="Values, counted at every level.")
+    bytes: Positive = Field(
+        description="Maximum size of all arguments as JSON, in bytes. Larger arguments are refused."
+    )
+    depth: Positive = Field(
+        description="Maximum nesting of lists and mappings, JSON inside text included. Deeper arguments are refused."
+    )
+    values: Positive = Field(description="Maximum number of values, counted at every level. More are refused.")
 
 
 class ToolLimits(Model):
-    """What one call may use."""
+    """Limits of one call."""
 
-    seconds: Annotated[StrictInt, Field(ge=1, le=3_600)] = Field(description="How long a call may run.")
-    result_bytes: Positive = Field(description="Bytes of a result; more is cut and marked as truncated.")
-    prompt_bytes: Positive = Field(
-        description="Bytes of all results in one prompt; older ones are pruned from its view."
+    seconds: Annotated[StrictInt, Field(ge=1, le=3_600)] = Field(description="Timeout of a call, in seconds.")
+    result_bytes: Positive = Field(
+        description="Maximum size of a result, in bytes. A larger result is cut and marked as truncated."
     )
-    arguments: Arguments = Field(description="How large its arguments may be.")
+    prompt_bytes: Positive = Field(
+        description="Maximum size of all results in one prompt, in bytes. Older results are removed from the prompt "
+        "beyond it."
+    )
+    arguments: Arguments = Field(description="Maximum size of the arguments of a call.")
 
 
-class Tools(Model):
+Row = tuple[str | int, ...]
+GROUP = "group:"
+LONGEST, PARTS = 1_024, 32
+"""Characters and parts of a path in a rule; rules look at no more folders of a path."""
+
+FOLDER = "{cwd}/"
+"""Prefix of a path below the working folder of a call."""
+
+_PATH = re.compile(r"[ -~]+")  # letter case is compared, so ASCII only
+_WORD = re.compile(r"[!-~]+")
+
+
+class Tools(Checked):
     """policy/tools.yaml: what an agent may see and call."""
 
-    tools: Mapping[ToolName, Tool] = Field(description="Every tool by its name. No row: hidden and refused.")
+    tools: Mapping[ToolName, Tool] = Field(description="Tools by name. A tool without a row is hidden and refused.")
     groups: Mapping[Word, Annotated[Items[Selector], Field(min_length=1)]] = Field(
-        description="Names for several tools; a group may hold groups."
+        description="Names for several tools. A group may contain groups."
     )
     profiles: Mapping[Word, Items[Selector]] = Field(
-        description="What an agent with this profile may see and call, of what its policy grants. Empty: nothing."
+        description="Tools that each kind of agent may use, within what the policy of the call grants. An empty "
+        "list grants none."
     )
-    rulesets: Mapping[Word, Ruleset] = Field(description="Rules by the name under which policies use them.")
-    policies: Mapping[Word, Policy] = Field(description="The tool policies that calls may name. No row: deny_all.")
+    rulesets: Mapping[Word, Ruleset] = Field(description="Rulesets by the name under which policies include them.")
+    policies: Mapping[Word, Policy] = Field(
+        description="Tool policies that calls may name. Any other name is decided as `deny_all`."
+    )
     words_without_hosts: WordsWithoutHosts = Field(
-        description="Commands whose words are no hosts where they might be. All other words count as both."
+        description="Command prefixes after which words that look like hosts are not hosts. All other words count "
+        "as both."
     )
-    limits: ToolLimits = Field(description="Ceilings for every call.")
+    limits: ToolLimits = Field(description="Limits of each call.")
 
-    @model_validator(mode="after")
-    def _names_and_values_fit(self) -> Tools:
-        if found := list(errors(self)):
-            raise ValidationError.from_exception_data("Tools", found)
-        return self
+    def _mistakes(self) -> Iterator[InitErrorDetails]:
+        lists: list[tuple[Row, Sequence[str]]] = [(("groups", name), held) for name, held in self.groups.items()]
+        lists += [(("profiles", name), held) for name, held in self.profiles.items()]
+        lists += [((*path, "tools"), rule.tools) for path, rule in rules(self)]
+        for path, selectors in lists:
+            yield from _unknown_tools(self, path, selectors)
+        yield from _cycles(self)
+        for name, policy in self.policies.items():
+            for index, ruleset in enumerate(policy.rulesets):
+                yield from _known("ruleset", ruleset, self.rulesets, ("policies", name, "rulesets", index))
+        yield from _doubled(self)
+        for path, rule in rules(self):
+            yield from _conditions(path, rule)
+        for which, beginnings in self.words_without_hosts:
+            for index, words in enumerate(beginnings):
+                if (told := _command_problem(words)) is not None:
+                    yield value_error(told, ("words_without_hosts", which, index), words)
+
+
+def rules(tools: Tools) -> Iterator[tuple[Row, Rule]]:
+    """Every rule with its path."""
+    for name, ruleset in tools.rulesets.items():
+        for section in type(ruleset).model_fields:
+            for index, rule in enumerate(getattr(ruleset, section)):
+                yield ("rulesets", name, section, index), rule
+
+
+def _unknown_tools(tools: Tools, path: Row, selectors: Sequence[str]) -> Iterator[InitErrorDetails]:
+    for index, selector in enumerate(selectors):
+        if selector.startswith(GROUP):
+            yield from _known("group", selector.removeprefix(GROUP), tools.groups, (*path, index))
+        elif not selector.endswith("*"):
+            yield from _known("tool", selector, tools.tools, (*path, index))
+
+
+def _known(what: str, name: str, known: Iterable[str], path: Row) -> Iterator[InitErrorDetails]:
+    if name not in known:
+        names = ", ".join(f"`{one}`" for one in known) or "none are defined"
+        yield value_error(f"no {what} `{printable(name)}`: use one of {names}", path, name)
+
+
+def _cycles(tools: Tools) -> Iterator[InitErrorDetails]:
+    for name, held in tools.groups.items():
+        for index, selector in enumerate(held):
+            if selector.startswith(GROUP) and name in _below(tools, selector.removeprefix(GROUP)):
+                message = f"group `{name}` contains itself through `{selector}`: remove it from one of them"
+                yield value_error(message, ("groups", name, index), selector)
+
+
+def _below(tools: Tools, name: str) -> set[str]:
+    """A group and all groups that it contains, at any depth."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        if (one := waiting.pop()) not in found:
+            found.add(one)
+            held = tools.groups.get(one, ())
+            waiting += [selector.removeprefix(GROUP) for selector in held if selector.startswith(GROUP)]
+    return found
+
+
+def _doubled(tools: Tools) -> Iterator[InitErrorDetails]:
+    seen: set[tuple[str | int, str]] = set()
+    for path, rule in rules(tools):
+        if (path[1], rule.id) in seen:
+            yield value_error(f"`{rule.id}` is already the id of another rule in this ruleset", (*path, "id"), rule.id)
+        seen.add((path[1], rule.id))
+
+
+def _conditions(path: Row, rule: Rule) -> Iterator[InitErrorDetails]:
+    if path[2] != "allow" and [rule.hosts, rule.paths, rule.commands].count(None) == 1:
+        message = (
+            "use one of `hosts`, `paths` and `commands`, all three, or none: with two, removing one would admit more"
+        )
+        yield value_error(message, path, rule.id)
+    for condition, problem in _PROBLEMS.items():
+        if isinstance(covered := getattr(rule, condition), tuple):
+            for index, one in enumerate(covered):
+                if (told := problem(one)) is not None:
+                    yield value_error(told, (*path, condition, index), one)
+
+
+def _host_problem(host: str) -> str | None:
+    if origin_facts(f"{host}/").origin == host:
+        return None
+    return (
+        f"`{printable(host)}` is not an exact origin: write scheme, host in lower case, and the port unless it is "
+        "the default, such as https://docs.example.com; http only to 127.0.0.1, [::1] or localhost"
+    )
+
+
+def _path_problem(path: str) -> str | None:
+    rest = path.removeprefix(FOLDER)
+    rooted = rest != path or path.startswith("/")
+    segments = (rest if rest != path else path[1:]).split("/")
+    plain = len(path) <= LONGEST and _PATH.fullmatch(path) is not None and not set(rest) & set("\\%~{}*?[]")
+    if rooted and plain and all(segments[:-1]) and len(segments) <= PARTS and not {".", ".."} & set(segments):
+        return None
+    return (
+        f"`{printable(path)}` is not an absolute path in canonical form: start with `/` or `{FOLDER}`, end folders "
+        f"with `/`, at most {PARTS} parts, none empty, `.` or `..`, no `\\`, `%`, `~`, braces or letters beyond ASCII; "
+        "there are no patterns such as `*`, `?` or `[a]`: a folder covers everything in it"
+    )
+
+
+def _command_problem(words: Sequence[str]) -> str | None:
+    plain = 1 <= len(words) <= MOST_WORDS and all(_WORD.fullmatch(word) for word in words) and "*" not in words
+    if plain and argv_facts(words).canonical:
+        return None
+    return (
+        f"a command is 1 to {MOST_WORDS} words without blanks and without `;`, `&`, `|`, `<`, `>`, `$` or backticks, "
+        "such as [git, status]; it covers all longer commands, so `*` is not needed"
+    )
+
+
+_PROBLEMS: dict[str, Callable[[Any], str | None]] = {
+    "hosts": _host_problem,
+    "paths": _path_problem,
+    "commands": _command_problem,
+}

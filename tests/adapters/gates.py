@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
-from adapters.tool_registry import UncuratedToolRegistry
+from admission_adapters.tools.registry import UncuratedToolRegistry
 from engine.flow import Context
 from engine.model import Caller, Via
 from engine.settings import Settings
@@ -69,3 +69,12 @@ def results(settings: Settings, point: str = "tool_call") -> list[dict[str, Any]
 def last(settings: Settings, point: str = "tool_call") -> dict[str, Any]:
     """The newest decision at this point."""
     return [line for line in lines(settings.state) if line["kind"] == "decision" and line["point"] == point][-1]
+
+
+def raising(error: BaseException) -> Callable[[], NoReturn]:
+    """A tool that does nothing else."""
+
+    def tool() -> NoReturn:
+        raise error
+
+    return tool

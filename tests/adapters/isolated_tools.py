@@ -11,7 +11,7 @@ import time
 from contextvars import copy_context
 from typing import Any, NoReturn
 
-from adapters.tools import ToolValidationError, record_side_effect
+from admission_adapters.tools.gate import ToolValidationError, record_side_effect
 
 
 def environment(name: str) -> dict[str, Any]:

@@ -6,14 +6,15 @@ import errno
 import hashlib
 import os
 import stat
-import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from adapters import artifact_store
-from adapters.artifact_store import ArtifactStore
+from admission_adapters.files import artifact_store
+from admission_adapters.files.artifact_store import ArtifactStore
 from engine.errors import WorkError
+from tests.threads import at_once
 
 NOW = 1_800_000_000
 DAY = 86_400
@@ -86,7 +87,7 @@ def test_what_was_changed_is_not_given(root: Path, store: ArtifactStore) -> None
     (file,) = [path for path in root.rglob("*") if path.is_file()]
     file.chmod(0o600)
     file.write_bytes(b"other")
-    with pytest.raises(WorkError, match="not what was put there"):
+    with pytest.raises(WorkError, match="changed after it was stored"):
         store.get(kept)
 
 
@@ -112,7 +113,7 @@ def test_a_link_in_the_way_is_not_followed(root: Path, store: ArtifactStore, tmp
 def test_what_is_too_large_or_has_no_time_is_refused(
     root: Path, store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(WorkError, match="how long"):
+    with pytest.raises(WorkError, match="retention"):
         store.put(b"code", NOW, 0)
     monkeypatch.setattr(artifact_store, "OBJECT_BYTES", 10)
     with pytest.raises(WorkError, match="larger than 10 bytes"):
@@ -161,10 +162,6 @@ def test_what_a_dead_engine_left_half_done_goes_and_is_no_object(root: Path, sto
 
 
 def test_many_at_once_keep_the_same_object_once(root: Path, store: ArtifactStore) -> None:
-    threads = [threading.Thread(target=store.put, args=(b"code", NOW, number + 1)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(partial(store.put, b"code", NOW, number + 1) for number in range(8))
     (file,) = [path for path in root.rglob("*") if path.is_file()]
     assert int(file.stat().st_mtime) == NOW + 8 * DAY

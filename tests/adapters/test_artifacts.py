@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import io
 import os
-import resource
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -15,10 +14,12 @@ from typing import BinaryIO
 
 import pytest
 
-from adapters.artifact_probe import HELD, probe
-from adapters.artifacts import ArtifactDirectory
+from admission_adapters.files.artifacts import HELD, ArtifactDirectory, probe
 from engine.errors import GatherError, WorkError
 from engine.model import Digest, Limits, Model, Permit, Result, Sha256
+from tests.expect import refused
+from tests.processes import descriptors_left
+from tests.threads import at_once
 
 CONTENTS = {"contacts-1": b"a,b\n1,2\n", "tickets-1": b"{}\n" * 100_000, "empty-1": b""}
 FOLDER = "ab" * 32
@@ -104,7 +105,7 @@ def test_links_are_not_followed_and_files_not_replaced(tmp_path: Path) -> None:
     (root / "dangling").symlink_to(outside / "new")
     (root / "taken").write_bytes(b"kept")
     for path in ("folder/x", "file", "dangling", "taken", "taken/x"):
-        with pytest.raises(WorkError, match="is there already, or passes a link"):
+        with pytest.raises(WorkError, match="already exists, or its path passes through a link"):
             ArtifactDirectory(root).write(path, [b"x"], most=1)
     assert files(outside) == {"kept": b"kept"}
     assert (root / "taken").read_bytes() == b"kept"
@@ -133,19 +134,6 @@ def test_the_cap_is_exact_and_nothing_stays_beyond_it(tmp_path: Path) -> None:
     with pytest.raises(WorkError, match="no space left on device"):
         artifacts.write("failed", failing(), most=9)
     assert files(tmp_path) == {"whole": b"abcdef"}
-
-
-@contextmanager
-def descriptors_left(number: int) -> Iterator[None]:
-    """Only so many more files can be opened."""
-    lowest = os.open("/", os.O_RDONLY)
-    os.close(lowest)
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + number, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_a_folder_that_cannot_be_opened_is_not_told_to_be_taken(tmp_path: Path) -> None:
@@ -251,9 +239,8 @@ def test_a_permit_is_demanded_for_this_point_input_and_type(tmp_path: Path) -> N
         (permit(OtherLimits(seconds=1)), StagingLimits, INPUT),
         (unsealed, StagingLimits, INPUT),
     ):
-        with pytest.raises(WorkError) as refused:
+        with refused(WorkError, "engine.permit_missing"):
             ArtifactDirectory(tmp_path / "root").stage_source(each, digest, wanted, opener(CONTENTS))
-        assert refused.value.code == "engine.permit_missing"
     assert not (tmp_path / "root").exists()
 
 
@@ -272,9 +259,8 @@ def test_a_permit_is_demanded_for_this_point_input_and_type(tmp_path: Path) -> N
     ids=["other_limits", "one_id_twice", "id_that_escapes", "folder_that_escapes"],
 )
 def test_limits_that_cannot_be_staged_are_refused(granted: Limits, tmp_path: Path) -> None:
-    with pytest.raises(WorkError) as refused:
+    with refused(WorkError, "engine.limit_unenforceable"):
         ArtifactDirectory(tmp_path / "root").stage_source(permit(granted), INPUT, type(granted), opener(CONTENTS))
-    assert refused.value.code == "engine.limit_unenforceable"
     assert files(tmp_path) == {}
 
 
@@ -341,9 +327,8 @@ TAMPERED: dict[str, Callable[[Path], object]] = {
 def test_a_folder_that_holds_something_else_is_not_used(tamper: str, tmp_path: Path) -> None:
     stage(tmp_path, CONTENTS)
     TAMPERED[tamper](tmp_path / FOLDER)
-    with pytest.raises(WorkError) as refused:
+    with refused(WorkError, "engine.artifacts_changed"):
         stage(tmp_path, CONTENTS)
-    assert refused.value.code == "engine.artifacts_changed"
 
 
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_fills_is_not(tmp_path: Path) -> None:
@@ -376,9 +361,8 @@ def test_whoever_is_second_takes_the_folder_of_the_first_if_it_is_the_same(tmp_p
     same, other, file = (tmp_path / name for name in ("same", "other", "file"))
     assert staged(same, lambda: stage(same, CONTENTS)).facts == stage(same, CONTENTS)
     assert files(same) == {f"{FOLDER}/{name}": data for name, data in CONTENTS.items()}
-    with pytest.raises(WorkError) as refused:
+    with refused(WorkError, "engine.artifacts_changed"):
         staged(other, lambda: stage(other, {"more": b"x"}, {"more": b"x"}))
-    assert refused.value.code == "engine.artifacts_changed"
     with pytest.raises(WorkError, match="cannot be written: not a directory"):
         staged(file, lambda: (file / FOLDER).write_bytes(b""))
     for root in (same, other, file):
@@ -386,18 +370,14 @@ def test_whoever_is_second_takes_the_folder_of_the_first_if_it_is_the_same(tmp_p
 
 
 def test_two_at_once_stage_the_same_folder(tmp_path: Path) -> None:
-    ready, facts = threading.Barrier(4), []
+    ready = threading.Barrier(4)
     contents = {f"record-{index}": b"x" * index for index in range(50)}
 
-    def run() -> None:
+    def run() -> dict[str, object]:
         ready.wait()
-        facts.append(stage(tmp_path, contents, contents))
+        return stage(tmp_path, contents, contents)
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    facts = at_once([run] * 4)
     assert facts == [facts[0]] * 4
     assert {path.name for path in tmp_path.iterdir()} == {FOLDER}
     assert files(tmp_path / FOLDER) == contents

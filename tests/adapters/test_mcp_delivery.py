@@ -7,19 +7,18 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from adapters.mcp_delivery import Delivered, deliver
-from adapters.mcp_server import McpServerProcess
-from adapters.runner_errors import McpUnsupportedError, raise_unsupported
-from engine.cases import Runner
+from admission_adapters.runner.errors import McpUnsupportedError, raise_unsupported
+from admission_adapters.runner.mcp_delivery import Delivered, McpServerProcess, deliver
+from engine.cases.run import Runner
 from engine.engine import Engine
 from engine.errors import WorkError
-from engine.facts.mcp_request import McpRequest
 from engine.facts.run_request import McpServer, RunRequest
 from engine.flow import Answer
 from engine.model import Outcome, Permit, Result
-from engine.points.mcp import McpLimits
+from engine.points.mcp import McpLimits, McpRequest
 from engine.work import Job
 from tests.conftest import CASES
+from tests.expect import refused, there
 
 URL = "https://mcp.example.com/v1"
 DOCS = {"transport": "http", "origin": "https://mcp.example.com", "secrets": ["API_KEY", "TEAM"], "tools": {}}
@@ -101,8 +100,7 @@ def test_a_mixed_list_skips_only_what_cannot_be_delivered(runner: Runner) -> Non
     answer, harness, _ = asked(runner, EMPTY, HTTP, NOWHERE, OPEN)
     assert [one.name for one in harness.delivered] == ["docs", "open"]
     assert len(harness.lines) == 2
-    assert answer.result is not None
-    assert answer.result.facts == {"servers": ["docs", "open"], "skipped": ["empty", "nowhere"]}
+    assert there(answer.result).facts == {"servers": ["docs", "open"], "skipped": ["empty", "nowhere"]}
 
 
 # covers: D12.1 D13 D35
@@ -110,7 +108,7 @@ def test_a_stdio_server_is_refused_at_delivery(runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, STDIO)
     finding = answer.decision.findings[0]
     assert (finding.code, finding.subject) == ("MCP_UNSUPPORTED_MESSAGE", "servers/local")
-    assert finding.message == "No MCP server is started by a command"
+    assert finding.requirement == "No MCP server is started by a command"
     with pytest.raises(McpUnsupportedError, match=r"^MCP servers are not supported by the sidecar\.$"):
         raise_unsupported(answer.decision)
     assert harness.delivered == ()
@@ -140,31 +138,27 @@ def test_a_stdio_server_that_reaches_delivery_with_a_permit_is_refused_there(run
 def test_another_server_than_was_decided_on_is_refused(other: dict[str, Any], runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, to=Harness(other))
     assert answer.decision.outcome is Outcome.ALLOW
-    assert isinstance(answer.fault, WorkError)
-    assert answer.fault.code == "engine.mcp_server_changed"
+    assert there(answer.fault).code == "engine.mcp_server_changed"
     assert harness.delivered == ()
 
 
 @pytest.mark.parametrize("more", [EMPTY, NOWHERE, OPEN], ids=["stdio", "nowhere", "http"])
 def test_a_server_that_is_added_after_the_decision_is_refused(more: dict[str, Any], runner: Runner) -> None:
     answer, harness, _ = asked(runner, HTTP, to=Harness(HTTP, more))
-    assert isinstance(answer.fault, WorkError)
-    assert answer.fault.code == "engine.mcp_server_changed"
-    assert f"`{more['name']}`" in answer.fault.message
+    assert there(answer.fault).code == "engine.mcp_server_changed"
+    assert f"`{more['name']}`" in there(answer.fault).message
     assert (harness.delivered, harness.lines) == ((), [])
 
 
 def test_a_server_that_is_left_out_after_the_decision_is_missed(runner: Runner) -> None:
     answer, _, _ = asked(runner, HTTP, OPEN, to=Harness(HTTP))
-    assert isinstance(answer.fault, WorkError)
-    assert answer.fault.code == "engine.mcp_server_changed"
+    assert there(answer.fault).code == "engine.mcp_server_changed"
 
 
 @pytest.mark.parametrize("value", ["a\r\nX: b", "a\n", "", " a", "ä", "a\x00b"])
 def test_a_secret_that_no_header_can_hold_is_refused(value: str, runner: Runner) -> None:
     answer, harness, _ = asked(runner, {**HTTP, "env": {"API_KEY": value}})
-    assert isinstance(answer.fault, WorkError)
-    assert answer.fault.code == "engine.mcp_secret_unusable"
+    assert there(answer.fault).code == "engine.mcp_secret_unusable"
     assert harness.delivered == ()
 
 
@@ -178,17 +172,15 @@ def test_a_name_that_no_header_can_have_is_refused(name: str, runner: Runner) ->
     sealed = Permit.seal(
         decision_id="d", point="mcp", input_digest=digest, limits=granted.model_copy(update={"servers": (one,)})
     )
-    with pytest.raises(WorkError) as caught:
+    with refused(WorkError, "engine.mcp_secret_unusable"):
         deliver(sealed, digest, McpLimits, servers, list[str]().append)
-    assert caught.value.code == "engine.mcp_secret_unusable"
 
 
 def test_a_permit_for_another_moment_delivers_nothing(runner: Runner) -> None:
     harness = Harness(HTTP)
     answer = runner.engine(VALUES).decide("mcp", {"phase": "plan", "servers": [HTTP]}, harness.take)
     assert answer.decision.outcome is Outcome.ALLOW
-    assert isinstance(answer.fault, WorkError)
-    assert answer.fault.code == "engine.permit_missing"
+    assert there(answer.fault).code == "engine.permit_missing"
     forged = Permit("d", "mcp", "sha256:" + "0" * 64, answer.decision.limits, b"")  # type: ignore[arg-type]
     with pytest.raises(WorkError, match="no permit"):
         deliver(forged, forged.input_digest, McpLimits, harness.servers, harness.lines.append)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from adapters.tool_registry import UncuratedToolRegistry
-from adapters.tools import ToolGate
-from engine.cases import Runner
-from engine.facts.mcp_names import local_name
-from tests.adapters.gates import AGENT, shapes
+from admission_adapters.tools.gate import ToolGate
+from admission_adapters.tools.registry import UncuratedToolRegistry
+from engine.cases.run import Runner
+from engine.facts.tools.mcp_names import local_name
+from tests.adapters.gates import AGENT, raising, shapes
 
 SEARCH = local_name("docs", "search")
 ENTRY: dict[str, Any] = {
@@ -47,13 +47,6 @@ class Session:
         if self._fails:
             return str(self._fails.pop()())
         return f"found {query}"
-
-
-def raising(error: BaseException) -> Callable[[], Any]:
-    def fail() -> Any:
-        raise error
-
-    return fail
 
 
 FAILURES = {

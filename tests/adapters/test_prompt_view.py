@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.prompt_view import PromptView, prompt_view
+from admission_adapters.tools.prompt_view import PromptView, prompt_view
 
 
 def openai(text: str) -> dict[str, Any]:

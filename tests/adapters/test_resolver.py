@@ -6,13 +6,16 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
-from adapters.resolver import LookupLimits, Resolver
+from admission_adapters.runner.resolver import LookupLimits, Resolver
 from engine.engine import Engine
 from engine.settings import Settings
+from tests.expect import there
+from tests.threads import at_once
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
 
@@ -47,8 +50,7 @@ def waiting() -> Iterator[Waiting]:
 
 
 def test_the_system_is_asked() -> None:
-    found = Resolver(LookupLimits(seconds=20)).addresses("localhost")
-    assert found is not None
+    found = there(Resolver(LookupLimits(seconds=20)).addresses("localhost"))
     assert set(found) <= {"127.0.0.1", "::1"}
 
 
@@ -73,9 +75,7 @@ def test_no_answer_another_family_or_too_many_are_none() -> None:
     assert answers() is None
     assert answers(row(V4, "8.8.8.8", 0), row(socket.AF_UNIX, "/x")) is None
     assert answers(*(row(V4, f"8.8.8.{index}", 0) for index in range(65))) is None
-    most = answers(*(row(V4, f"8.8.8.{index}", 0) for index in range(64)))
-    assert most is not None
-    assert len(most) == 64
+    assert len(there(answers(*(row(V4, f"8.8.8.{index}", 0) for index in range(64))))) == 64
 
 
 @pytest.mark.parametrize("error", [socket.gaierror(-2, "not known"), UnicodeError("too long"), OSError(24, "no files")])
@@ -99,7 +99,7 @@ def test_lookups_that_nobody_waits_for_keep_their_places_until_they_end(waiting:
     resolver = Resolver(LookupLimits(seconds=0.05, threads=2), waiting)
     before = set(threading.enumerate())
     assert [resolver.addresses("a.example.org") for _ in range(4)] == [None] * 4
-    assert len(set(threading.enumerate()) - before) == 2
+    assert [thread.name for thread in set(threading.enumerate()) - before].count("lookup") == 2
     waiting.go.set()
     for _ in range(100):  # a place is free as soon as one of them has ended
         if (found := resolver.addresses("a.example.org")) is not None:
@@ -109,13 +109,8 @@ def test_lookups_that_nobody_waits_for_keep_their_places_until_they_end(waiting:
 
 def test_many_at_once_wait_for_a_place() -> None:
     resolver = Resolver(LookupLimits(seconds=20, threads=2), lambda host: [row(V4, host, 0)])
-    found: list[tuple[str, ...] | None] = []
-    threads = [threading.Thread(target=lambda n=n: found.append(resolver.addresses(f"8.8.8.{n}"))) for n in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(filter(None, found)) == sorted((f"8.8.8.{n}",) for n in range(20))
+    found = at_once(partial(resolver.addresses, f"8.8.8.{n}") for n in range(20))
+    assert found == [(f"8.8.8.{n}",) for n in range(20)]
 
 
 def test_without_a_thread_there_is_no_answer_and_the_place_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +132,6 @@ def test_once_closed_nothing_is_looked_up() -> None:
 
 def test_the_engine_looks_up_by_it_and_closes_it(settings: Settings) -> None:
     with Engine(settings) as engine:
-        assert engine.parts is not None
-        look = engine.parts.world.addresses
+        look = there(engine.services).gather_context.addresses
         assert look("localhost")
     assert look("localhost") is None

@@ -1,4 +1,4 @@
-"""The hand of a run: one place, one body, one answer, and nothing without two permits. Real sockets."""
+"""The executor of a run: one place, one body, one answer, and nothing without two permits. Real sockets."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from adapters.runner import ForwardLimits, Grant, Runner
-from adapters.runner_answer import ERROR_CHARACTERS, RunAnswer, clean, run_result, secrets_of
+from admission_adapters.runner.answer import ERROR_CHARACTERS, RunAnswer, clean, run_result, secrets_of
+from admission_adapters.runner.run import ForwardLimits, Grant, Runner
 from engine.errors import WorkError
 from engine.model import Limits, Permit, Result
+from tests.expect import refused
 from tests.runners import OUTPUT, Behavior, LoopbackRunner, answering, dripping, flooding, holding, raw, running
 
 RUN, ADDRESS = "sha256:" + "ab" * 32, "sha256:" + "cd" * 32
@@ -114,9 +115,8 @@ def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(run
     )
     pairs = [(run, to) for run in wrong_runs] + [(good, address) for address in wrong_addresses]
     for run, address in pairs:
-        with pytest.raises(WorkError) as refused:
+        with refused(WorkError, "engine.permit_missing"):
             Runner().forward(run, address, BODY)
-        assert refused.value.code == "engine.permit_missing"
     assert runner.received == []
     Runner().forward(good, to, BODY)  # the control: with both it is sent
     assert len(runner.received) == 1
@@ -124,9 +124,8 @@ def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(run
 
 def test_limits_without_an_address_are_not_enforced_somehow() -> None:
     other = Grant(sealed("runner_uri", ADDRESS, OtherLimits(seconds=1)), ADDRESS, OtherLimits)
-    with pytest.raises(WorkError) as refused:
+    with refused(WorkError, "engine.limit_unenforceable"):
         Runner().forward(run_grant(), other, BODY)
-    assert refused.value.code == "engine.limit_unenforceable"
 
 
 @pytest.mark.parametrize(
@@ -201,9 +200,9 @@ def test_no_proxy_of_the_environment_is_used(runner: LoopbackRunner, monkeypatch
 
 def test_no_cookie_comes_back(runner: LoopbackRunner) -> None:
     runner.behavior = answering(OUTPUT, Set_Cookie="session=1; Path=/")
-    hand = Runner()
+    executor = Runner()
     for _ in range(2):
-        hand.forward(run_grant(), address_grant(runner.address), BODY)
+        executor.forward(run_grant(), address_grant(runner.address), BODY)
     assert [name for one in runner.received for name, _ in one.headers if name.lower() == "cookie"] == []
     assert len(runner.received) == 2
 
@@ -222,6 +221,7 @@ SLOW: dict[str, Behavior] = {
 }
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", SLOW)
 def test_the_deadline_is_one_for_the_whole_answer(runner: LoopbackRunner, name: str) -> None:
     runner.behavior = SLOW[name]

@@ -8,25 +8,26 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters import skills
-from adapters.skills import SkillFile, read_skill_file, read_skill_file_async
+from admission_adapters.files import skills
+from admission_adapters.files.skills import SkillFile, read_skill_file, read_skill_file_async
 from engine.engine import AsyncEngine, Engine
 from engine.model import Limits, Permit
 from engine.settings import Settings
 from tests.conftest import lowered
+from tests.processes import leaks
 
 TEXT = "Grüße from the canary\n"
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Engine]:
-    settings = Settings(state=tmp_path_factory.mktemp("state"), cache=cache)
-    with Engine(settings, values=("skills.max_bytes=100",)) as running:
+def engine(module_settings: Settings) -> Iterator[Engine]:
+    with Engine(module_settings, values=("skills.max_bytes=100",)) as running:
         yield running
 
 
@@ -49,10 +50,10 @@ class Meddling:
     def __init__(self, engine: Engine, meddle: Callable[[], object]) -> None:
         self._engine, self._meddle = engine, meddle
 
-    def decide(self, point: str, request: Any, hand: Any) -> Any:
+    def decide(self, point: str, request: Any, executor: Any) -> Any:
         def late(permit: Permit, job: Any) -> Any:
             self._meddle()
-            return hand(permit, job)
+            return executor(permit, job)
 
         return self._engine.decide(point, request, late)
 
@@ -231,17 +232,17 @@ class OtherLimits(Limits):
 
 def test_the_permit_is_demanded_for_this_point_and_input(skill: Path) -> None:
     class Answering:
-        """Runs the hand with whatever permit it was given."""
+        """Runs the executor with whatever permit it was given."""
 
         def __init__(self, permit: Permit) -> None:
             self._permit = permit
 
-        def decide(self, _point: str, _request: Any, hand: Any) -> Any:
+        def decide(self, _point: str, _request: Any, executor: Any) -> Any:
             class Job:
                 input_digest = "sha256:" + "0" * 64
                 opened = None
 
-            return hand(self._permit, Job())
+            return executor(self._permit, Job())
 
     same = "sha256:" + "0" * 64
     for permit, code in (
@@ -258,8 +259,5 @@ def sealed(point: str, digest: str) -> Permit:
 
 
 def test_no_descriptor_stays_open(engine: Engine, skill: Path) -> None:
-    read(engine, skill)
-    before = sum(1 for _ in Path("/proc/self/fd").iterdir())
     for path in ("scripts/run.sh", "scripts/none", "../x", "scripts"):
-        read(engine, skill, path)
-    assert sum(1 for _ in Path("/proc/self/fd").iterdir()) == before
+        assert not leaks(partial(read, engine, skill, path))

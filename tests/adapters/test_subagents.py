@@ -20,23 +20,22 @@ from typing import Any, NoReturn
 
 import pytest
 
-from adapters.subagent_process import Program, SubagentProcess
-from adapters.subagent_words import Ask, Reply
-from adapters.subagents import Subagents
-from adapters.transcript import KeptLimits
+from admission_adapters.subagents.family import Reply, Requester, Subagents
+from admission_adapters.subagents.process import HistoryLimits, Program, SubagentProcess
 from engine.engine import Engine
 from engine.errors import EngineError, StateError
 from engine.flow import Context
 from engine.model import Caller, Outcome, Permit, Via
 from engine.points.subagent import SubagentLimits
 from engine.settings import Settings
-from engine.state import ChildState
+from engine.state.rows import ChildState
 from engine.subagents import subagents
 from tests.command import lines
+from tests.expect import there
 from tests.processes import alive, gone
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-ASK = Ask("chat-7", "lee", "acme", policy="orchestrator", profile="coding")
+ASK = Requester("chat-7", "lee", "acme", policy="orchestrator", profile="coding")
 CONTEXT = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"), run="r-1")
 SOON = 30.0
 """Seconds; far more than anything here takes."""
@@ -85,9 +84,7 @@ class Home:
         return [record for record in lines(self.state) if record["kind"] == "result"]
 
     def row(self, child: str) -> tuple[str, str]:
-        assert self.engine.parts is not None
-        row = self.engine.parts.store().child(child)
-        assert row is not None
+        row = there(there(self.engine.services).store().child(child))
         return row.parent, row.state
 
 
@@ -112,8 +109,7 @@ def at_home(settings: Settings, *values: str, text: str = CHILD) -> Iterator[Hom
 
 def child_of(reply: Reply) -> str:
     assert reply.fault is None, reply.fault
-    assert reply.result is not None
-    child: str = reply.result.facts["child"]
+    child: str = there(reply.result).facts["child"]
     return child
 
 
@@ -198,6 +194,7 @@ def test_cancelling_asks_with_a_line_and_a_signal(home: Home, how: str, left: li
 
 
 # covers: B25.2-3
+@pytest.mark.full
 def test_cancelling_says_when_it_had_no_effect_and_killing_always_has_one(home: Home) -> None:
     child = child_of(home.own.spawn(ASK, "stubborn wait"))
     pid = said(home, child, "pid")
@@ -215,6 +212,7 @@ def test_cancelling_says_when_it_had_no_effect_and_killing_always_has_one(home: 
 
 
 # covers: B25.3
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("how", ["kill", "end", "close"])
 def test_nobody_of_its_group_outlives_a_subagent(home: Home, how: str) -> None:
     child = child_of(home.own.spawn(ASK, "brood wait"))
@@ -244,6 +242,7 @@ def test_a_subagent_is_ended_when_its_lifetime_is_over(settings: Settings) -> No
 
 
 # covers: B25
+@pytest.mark.full
 def test_a_subagent_that_does_not_take_its_task_in_time_is_killed(settings: Settings) -> None:
     with at_home(settings, text="import time; print('here', flush=True); time.sleep(600)") as home:
         reply = home.own.spawn(ASK, "x" * 1_000_000, timeout_seconds=1)
@@ -284,8 +283,7 @@ def test_polling_waits_for_the_first_turn_only(settings: Settings) -> None:
     with at_home(settings, text="import sys, time; sys.stdin.readline(); time.sleep(600)") as home:
         child = child_of(home.own.spawn(ASK, "silence"))
         reply = home.own.poll(ASK, child, timeout_seconds=1)
-        assert reply.result is not None
-        assert (reply.result.status, reply.turns) == ("late", ())
+        assert (there(reply.result).status, reply.turns) == ("late", ())
 
 
 # covers: B25.4
@@ -295,14 +293,13 @@ def test_a_repeated_call_with_the_same_key_has_no_second_effect(home: Home) -> N
     again = home.own.spawn(keyed, "say=1 wait")
     assert again == first
     child = child_of(first)
-    assert home.engine.parts is not None
-    assert len(home.engine.parts.store().children("chat-7", 9)) == 1
+    assert len(home.engine.store().children("chat-7", 9)) == 1
     killed = home.own.kill(replace(ASK, key="k-2"), child)
     assert home.own.kill(replace(ASK, key="k-2"), child) == killed
     polled = home.own.poll(replace(ASK, key="k-3"), child)
     assert home.own.poll(replace(ASK, key="k-3"), child) == polled
     assert home.own.run(replace(ASK, key="k-4"), "say=1") == home.own.run(replace(ASK, key="k-4"), "say=1")
-    assert len(home.engine.parts.store().children("chat-7", 9)) == 2
+    assert len(home.engine.store().children("chat-7", 9)) == 2
     assert Tally(record["facts"]["operation"] for record in home.results()) == {
         "spawn": 1,
         "kill": 1,
@@ -321,8 +318,7 @@ def test_of_calls_with_one_key_at_once_one_has_an_effect(home: Home) -> None:
     children = {child_of(reply) for reply in replies if reply.decision.outcome is Outcome.ALLOW}
     assert len(children) == 1
     assert {code for reply in replies for code in codes(reply)} <= {"engine.idempotency_pending"}
-    assert home.engine.parts is not None
-    assert len(home.engine.parts.store().children(None, 9)) == 1
+    assert len(home.engine.store().children(None, 9)) == 1
 
 
 def test_what_a_key_gave_is_known_by_the_process_that_gave_it(home: Home, settings: Settings) -> None:
@@ -333,8 +329,7 @@ def test_what_a_key_gave_is_known_by_the_process_that_gave_it(home: Home, settin
     ) as other:
         again = other.run(keyed, "say=1")
     assert again.decision.outcome is Outcome.ALLOW
-    assert again.fault is not None
-    assert again.fault.code == "engine.subagent_forgotten"
+    assert there(again.fault).code == "engine.subagent_forgotten"
     assert len(home.results()) == 1
     assert settings.state == home.state
 
@@ -371,8 +366,7 @@ def test_of_two_that_want_the_last_of_a_quota_exactly_one_starts(settings: Setti
         with ThreadPoolExecutor(2) as pool:
             replies = list(pool.map(start, range(2)))
         assert Tally(tuple(codes(reply)) for reply in replies) == {(): 1, ("spawn_quota:conversation",): 1}
-        assert home.engine.parts is not None
-        assert len(home.engine.parts.store().children(None, 9)) == 1
+        assert len(home.engine.store().children(None, 9)) == 1
 
 
 def test_what_is_refused_starts_nothing(home: Home, tmp_path: Path) -> None:
@@ -393,11 +387,9 @@ def test_a_confirmed_operation_is_carried_out_once_it_is_approved(home: Home) ->
     asked = home.own.run(ask, "say=1").decision
     assert (asked.outcome, asked.approval is not None) == (Outcome.CONFIRM, True)
     assert asked.approval is not None
-    assert home.engine.parts is not None
-    home.engine.parts.store().resolve(asked.approval.id, "granted", "user:ana", None, int(NOW.timestamp()))
+    home.engine.store().resolve(asked.approval.id, "granted", "user:ana", None, int(NOW.timestamp()))
     reply = home.own.run(replace(ask, approval=asked.approval.id), "say=1")
-    assert reply.result is not None
-    assert reply.result.facts["state"] == "ended"
+    assert there(reply.result).facts["state"] == "ended"
 
 
 @pytest.mark.parametrize(
@@ -412,10 +404,8 @@ def test_a_confirmed_operation_is_carried_out_once_it_is_approved(home: Home) ->
 def test_a_program_that_cannot_be_started_is_told_and_its_child_has_ended(home: Home, broken: Program) -> None:
     with subagents(home.engine, broken) as own:
         reply = own.spawn(ASK, "go")
-    assert reply.fault is not None
-    assert reply.fault.code == "engine.subagent_start"
-    assert home.engine.parts is not None
-    assert [row.state for row in home.engine.parts.store().children(None, 9)] == ["ended"]
+    assert there(reply.fault).code == "engine.subagent_start"
+    assert [row.state for row in home.engine.store().children(None, 9)] == ["ended"]
     assert [record["status"] for record in home.results()] == ["engine.subagent_start"]
 
 
@@ -436,7 +426,7 @@ def test_what_cannot_be_attended_to_does_not_run(home: Home, monkeypatch: pytest
         patch.setattr(subprocess, "Popen", counted)
         patch.setattr(threading.Thread, "start", no_thread)
         with pytest.raises(RuntimeError):
-            SubagentProcess(program("import time; time.sleep(600)"), SOON, KeptLimits(), lambda _: None)
+            SubagentProcess(program("import time; time.sleep(600)"), SOON, HistoryLimits(), lambda _: None)
     assert gone(started[0])
     assert set(Path("/proc/self/fd").iterdir()) <= before
     assert home.own.run(ASK, "say=1").fault is None  # the control
@@ -445,10 +435,8 @@ def test_what_cannot_be_attended_to_does_not_run(home: Home, monkeypatch: pytest
 def test_nothing_is_started_once_they_are_closed(home: Home) -> None:
     home.own.close()
     reply = home.own.spawn(ASK, "wait")
-    assert reply.fault is not None
-    assert reply.fault.code == "engine.subagent_start"
-    assert home.engine.parts is not None
-    assert [row.state for row in home.engine.parts.store().children(None, 9)] == ["ended"]
+    assert there(reply.fault).code == "engine.subagent_start"
+    assert [row.state for row in home.engine.store().children(None, 9)] == ["ended"]
 
 
 @dataclass
@@ -465,8 +453,8 @@ class _NoFamily:
 def test_a_child_that_cannot_be_known_is_not_started(home: Home, tmp_path: Path) -> None:
     marker, family = tmp_path / "started", _NoFamily()
 
-    def decide(request: Any, hand: Any, key: Any, approval: Any) -> Any:
-        return home.engine.decide("subagent", request, hand, Context(idempotency_key=key, approval=approval))
+    def decide(request: Any, executor: Any, key: Any, approval: Any) -> Any:
+        return home.engine.decide("subagent", request, executor, Context(idempotency_key=key, approval=approval))
 
     with Subagents(decide, family, program(f"open({str(marker)!r}, 'w')"), SubagentLimits) as own:
         reply = own.run(ASK, "go")
@@ -479,15 +467,14 @@ def test_a_child_that_cannot_be_known_is_not_started(home: Home, tmp_path: Path)
 def test_a_child_of_another_process_is_out_of_reach(home: Home, operation: str) -> None:
     child = child_of(home.own.spawn(ASK, "wait"))
     with subagents(home.engine, program()) as other:
-        call: Callable[[Ask, str], Reply] = getattr(other, operation)
+        call: Callable[[Requester, str], Reply] = getattr(other, operation)
         reply = call(ASK, child)
-    assert reply.fault is not None
-    assert reply.fault.code == "engine.subagent_unknown"
+    assert there(reply.fault).code == "engine.subagent_unknown"
     assert home.row(child) == ("chat-7", "running")
 
 
 def test_only_so_many_that_ended_can_still_be_looked_at(home: Home) -> None:
-    own = Subagents(home.own._decide, home.own._family, program(), SubagentLimits, kept=KeptLimits(ended=2))
+    own = Subagents(home.own._decide, home.own._family, program(), SubagentLimits, history=HistoryLimits(subagents=2))
     with own:
         children = [child_of(own.run(ASK, f"say={number}")) for number in range(3)]
         assert own.poll(ASK, children[0]).fault is not None
@@ -496,14 +483,13 @@ def test_only_so_many_that_ended_can_still_be_looked_at(home: Home) -> None:
 
 
 def test_only_so_many_that_a_key_gave_are_known(home: Home) -> None:
-    own = Subagents(home.own._decide, home.own._family, program(), SubagentLimits, kept=KeptLimits(ended=2))
+    own = Subagents(home.own._decide, home.own._family, program(), SubagentLimits, history=HistoryLimits(subagents=2))
     asks = [replace(ASK, key=f"k-{number}") for number in range(3)]
     with own:
         gave = [own.run(ask, "say=1") for ask in asks]
         forgotten, *known = [own.run(ask, "say=1") for ask in asks]
     assert known == gave[1:]
-    assert forgotten.fault is not None
-    assert forgotten.fault.code == "engine.subagent_forgotten"
+    assert there(forgotten.fault).code == "engine.subagent_forgotten"
 
 
 def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
@@ -511,8 +497,8 @@ def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
     one, two = (child_of(home.own.spawn(ASK, "wait")) for _ in range(2))
 
     def swapped(changes: dict[str, Any]) -> Subagents:
-        def decide(request: Any, hand: Any, key: Any, approval: Any) -> Any:
-            return home.own._decide({**request, **changes}, hand, key, approval)
+        def decide(request: Any, executor: Any, key: Any, approval: Any) -> Any:
+            return home.own._decide({**request, **changes}, executor, key, approval)
 
         own = Subagents(decide, home.own._family, program(), SubagentLimits)
         own._running = home.own._running
@@ -520,8 +506,7 @@ def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
 
     for changes in ({"operation": "poll"}, {"child_conversation_id": two}):
         reply = swapped(changes).kill(ASK, one)
-        assert reply.fault is not None
-        assert reply.fault.code == "engine.limit_unenforceable"
+        assert there(reply.fault).code == "engine.limit_unenforceable"
     for child in (one, two):
         assert home.row(child)[1] == "running"
 
@@ -538,31 +523,30 @@ def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
 def test_nothing_is_done_without_the_permit_of_exactly_this(home: Home, change: Callable[[Permit], Permit]) -> None:
     child = child_of(home.own.spawn(ASK, "wait"))
 
-    def decide(request: Any, hand: Any, key: Any, approval: Any) -> Any:
-        return home.own._decide(request, lambda own, job: hand(change(own), job), key, approval)
+    def decide(request: Any, executor: Any, key: Any, approval: Any) -> Any:
+        return home.own._decide(request, lambda own, job: executor(change(own), job), key, approval)
 
     other = Subagents(decide, home.own._family, program(), SubagentLimits)
     other._running = home.own._running
     reply = other.kill(ASK, child)
-    assert reply.fault is not None
-    assert (reply.fault.code, home.row(child)[1]) == ("engine.permit_missing", "running")
+    assert (there(reply.fault).code, home.row(child)[1]) == ("engine.permit_missing", "running")
 
 
 def test_a_process_that_closes_its_pipes_early_is_still_seen_to_its_end() -> None:
     ended: list[str] = []
     text = "import os, time; os.close(0); os.close(1); time.sleep(0.2)"
-    process = SubagentProcess(program(text), SOON, KeptLimits(), ended.append)
-    process.tell(b"x" * 1_000_000)
-    assert process.told.wait(SOON)
+    process = SubagentProcess(program(text), SOON, HistoryLimits(), ended.append)
+    process.send(b"x" * 1_000_000)
+    assert process.input_taken.wait(SOON)
     assert process.over.wait(SOON)
-    process.tell(b"too late")
+    process.send(b"too late")
     process.cancel(b"too late")
     process.kill()
     assert (process.state, ended) == ("ended", ["ended"])
 
 
 def test_whoever_has_the_number_of_a_process_that_ended_is_left_alone() -> None:
-    process = SubagentProcess(program("pass"), SOON, KeptLimits(), lambda _: None)
+    process = SubagentProcess(program("pass"), SOON, HistoryLimits(), lambda _: None)
     assert process.over.wait(SOON)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as other:
         process._process.pid = other.pid  # as the system may give it to another one

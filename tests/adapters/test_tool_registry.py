@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
-from adapters import implementations, tool_registry
-from adapters.implementations import implementation_digest
-from adapters.tool_registry import ToolRegistry, UncuratedToolRegistry
-from engine.cases import Runner
+from admission_adapters.tools import implementations
+from admission_adapters.tools import registry as tool_registry
+from admission_adapters.tools.implementations import implementation_digest
+from admission_adapters.tools.registry import ToolRegistry, UncuratedToolRegistry
+from engine.cases.run import Runner
 from engine.errors import WorkError
 from engine.model import Outcome, Permit
 from engine.points.tool_contract import ToolContractLimits
-from engine.work import Hand
+from engine.work import Executor
 from tests.adapters.implementations import Contacts, contacts_list
+from tests.expect import refused, there
 
 
 def read_file(path: str) -> str:
@@ -59,17 +61,15 @@ def test_a_tool_is_found_by_its_exact_name() -> None:
     assert registry.names() == ("a", "b")
     assert registry.get("b") is read_file
     for ask in (registry.get, registry.definition):
-        with pytest.raises(WorkError) as caught:
+        with refused(WorkError, "engine.tool_missing"):
             ask("B")
-        assert caught.value.code == "engine.tool_missing"
 
 
 def test_a_name_is_never_taken_over() -> None:
     registry = UncuratedToolRegistry()
     registry.add("a", read_file, definition())
-    with pytest.raises(WorkError) as caught:
+    with refused(WorkError, "engine.tool_not_registered"):
         registry.add("a", len, {})
-    assert caught.value.code == "engine.tool_not_registered"
     assert registry.get("a") is read_file
     assert registry.definition("a") == definition()
 
@@ -85,7 +85,7 @@ def test_a_name_that_no_tool_may_have_is_refused(name: Any) -> None:
 @pytest.mark.parametrize("given", [None, [], "{}", {"a": float("nan")}, {"a": {1}}, {"a": object()}])
 def test_a_definition_that_is_no_json_is_refused(given: Any) -> None:
     registry = UncuratedToolRegistry()
-    with pytest.raises(WorkError, match="no JSON object"):
+    with pytest.raises(WorkError, match="not a JSON object"):
         registry.add("a", read_file, given)
     with pytest.raises(WorkError, match="no callable"):
         registry.add("a", None, {})  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ def candidate(**changes: Any) -> dict[str, Any]:
     return {"tool": tool | changes}
 
 
-def admitting(registry: ToolRegistry, implementation: Any, definition: Any = DEFINITION) -> Hand:
+def admitting(registry: ToolRegistry, implementation: Any, definition: Any = DEFINITION) -> Executor:
     return lambda permit, job: registry.admit(permit, job.input_digest, ToolContractLimits, implementation, definition)
 
 
@@ -120,8 +120,7 @@ def test_a_curated_local_tool_enters_the_registry_by_its_permit(runner: Runner) 
     registry = ToolRegistry()
     answer = runner.engine(CURATE).decide("tool_contract", candidate(), admitting(registry, contacts_list))
     assert answer.decision.outcome is Outcome.ALLOW
-    assert answer.result is not None
-    assert answer.result.status == "registered"
+    assert there(answer.result).status == "registered"
     assert registry.names() == ("contacts_list",)
     assert registry.get("contacts_list") is contacts_list
     assert registry.definition("contacts_list") == DEFINITION
@@ -152,8 +151,7 @@ def test_an_accepted_proposal_registers_nothing(runner: Runner) -> None:
     asked = {"proposal": {"role": "tool_generation", "contract": contract}}
     answer = runner.engine({}).decide("tool_contract", asked, admitting(registry, contacts_list))
     assert answer.decision.outcome is Outcome.ALLOW
-    assert answer.fault is not None
-    assert answer.fault.code == "engine.permit_missing"
+    assert there(answer.fault).code == "engine.permit_missing"
     assert registry.names() == ()
 
 
@@ -173,11 +171,10 @@ def test_another_tool_than_the_permit_names_is_refused(
     implementation: Any, definition: Any, code: str, runner: Runner
 ) -> None:
     registry = ToolRegistry()
-    hand = admitting(registry, implementation, definition)
-    answer = runner.engine(CURATE).decide("tool_contract", candidate(), hand)
+    executor = admitting(registry, implementation, definition)
+    answer = runner.engine(CURATE).decide("tool_contract", candidate(), executor)
     assert answer.decision.outcome is Outcome.ALLOW  # the control: the tool that was asked about may enter
-    assert answer.fault is not None
-    assert answer.fault.code == code
+    assert there(answer.fault).code == code
     assert registry.names() == ()
 
 
@@ -187,9 +184,8 @@ def test_a_function_whose_code_was_replaced_is_not_what_its_file_says() -> None:
         return [search] * 2
 
     changed = FunctionType(other.__code__.replace(co_filename=contacts_list.__code__.co_filename), globals())
-    with pytest.raises(WorkError) as caught:
+    with refused(WorkError, "engine.tool_not_local"):
         implementation_digest(changed)
-    assert caught.value.code == "engine.tool_not_local"
     assert implementation_digest(Contacts().list) == CURATED  # the control: a method of that file is what it says
 
 
@@ -198,7 +194,7 @@ def test_a_source_file_is_as_large_as_it_may_be_and_no_larger(monkeypatch: pytes
     monkeypatch.setattr(implementations, "LARGEST", size)
     assert implementation_digest(contacts_list) == CURATED
     monkeypatch.setattr(implementations, "LARGEST", size - 1)
-    with pytest.raises(WorkError, match="is not what its source file says"):
+    with pytest.raises(WorkError, match="differs from its source file"):
         implementation_digest(contacts_list)
 
 
@@ -233,9 +229,8 @@ def test_a_registry_takes_no_tool_without_a_permit_unless_its_name_says_so() -> 
     assert not hasattr(registry, "add")
     forged = Permit("d", "tool_contract", "sha256:" + "0" * 64, ToolContractLimits(registers=False), b"")
     for one in (registry, UncuratedToolRegistry()):
-        with pytest.raises(WorkError) as caught:
+        with refused(WorkError, "engine.permit_missing"):
             one.admit(forged, forged.input_digest, ToolContractLimits, contacts_list, DEFINITION)
-        assert caught.value.code == "engine.permit_missing"
         assert one.names() == ()
 
 
@@ -244,6 +239,5 @@ def test_an_admitted_name_is_never_taken_over(runner: Runner) -> None:
     registry = UncuratedToolRegistry()
     registry.add("contacts_list", read_file, DEFINITION)
     answer = runner.engine(CURATE).decide("tool_contract", candidate(), admitting(registry, contacts_list))
-    assert answer.fault is not None
-    assert answer.fault.code == "engine.tool_not_registered"
+    assert there(answer.fault).code == "engine.tool_not_registered"
     assert registry.get("contacts_list") is read_file

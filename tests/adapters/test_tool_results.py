@@ -4,44 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from adapters.tool_gate.effects import digest_of
-from adapters.tools import ToolGate, ToolResult, ToolValidationError, record_side_effect
+from admission_adapters.tools.effects import digest_of
+from admission_adapters.tools.gate import ToolGate, ToolResult, ToolValidationError, record_side_effect
 from engine.engine import Engine
 from engine.record.verify import verify
 from engine.settings import Settings
-from tests.adapters.gates import AGENT, OPTIONS, READ, last, reading, registry, results
+from tests.adapters.gates import AGENT, OPTIONS, READ, last, raising, reading, registry, results
 from tests.command import lines
 from tests.conftest import lowered
-from tests.test_secrets import SHAPES
+from tests.secrets.test_secrets import SHAPES
 
 LIMIT = 300
 
 
 @pytest.fixture(scope="module")
-def own_settings(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Settings:
-    return Settings(state=tmp_path_factory.mktemp("state"), cache=cache)
-
-
-@pytest.fixture(scope="module")
-def engine(own_settings: Settings) -> Iterator[Engine]:
+def engine(module_settings: Settings) -> Iterator[Engine]:
     """An engine under which a result has few bytes."""
-    with Engine(own_settings, values=(f"tools.limits.result_bytes={LIMIT}",)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def impatient(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Engine]:
-    """An engine under which a tool has little time."""
-    settings = Settings(state=tmp_path_factory.mktemp("impatient"), cache=cache)
-    with Engine(settings, values=("tools.limits.seconds=1",)) as running:
+    with Engine(module_settings, values=(f"tools.limits.result_bytes={LIMIT}",)) as running:
         yield running
 
 
@@ -57,13 +42,6 @@ def give(engine: Engine, tool: Callable[[], Any], **options: Any) -> ToolResult:
     """What the gate gives for this tool."""
     own = ToolGate(engine, registry(**{READ: lambda search: tool() if search else None}), AGENT, **OPTIONS, **options)
     return own.call(reading())
-
-
-def raising(error: BaseException) -> Callable[[], NoReturn]:
-    def tool() -> NoReturn:
-        raise error
-
-    return tool
 
 
 def write_effect() -> NoReturn:
@@ -120,21 +98,21 @@ BAD: dict[str, tuple[Callable[[], Any], tuple[str, str | None]]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_whatever_a_tool_does_there_is_a_result(what: str, engine: Engine, own_settings: Settings) -> None:
+def test_whatever_a_tool_does_there_is_a_result(what: str, engine: Engine) -> None:
     tool, (status, code) = BAD[what]
     result = give(engine, tool)
     assert (result.status, result.code) == (status, code)
     assert len(result.content.encode()) <= LIMIT
     assert "Traceback" not in result.content
-    assert results(own_settings)[-1]["decision_id"] == result.decision_id
-    assert verify(own_settings.state).ok
+    assert results(engine.settings)[-1]["decision_id"] == result.decision_id
+    assert verify(engine.settings.state).ok
 
 
 # covers: A07.1 A99.1
-def test_every_side_effect_is_recorded_also_of_a_call_that_failed(engine: Engine, own_settings: Settings) -> None:
+def test_every_side_effect_is_recorded_also_of_a_call_that_failed(engine: Engine) -> None:
     result = give(engine, write_effect)
     assert (result.status, result.content) == ("error", "the tool failed with OSError")
-    decision, done = last(own_settings), results(own_settings)[-1]
+    decision, done = last(engine.settings), results(engine.settings)[-1]
     assert decision["limits"]["record_side_effect"] is True
     assert done["status"] == "failed"
     assert done["facts"] == {
@@ -146,15 +124,13 @@ def test_every_side_effect_is_recorded_also_of_a_call_that_failed(engine: Engine
             {"id": "second", "class": "read"},
         ],
     }
-    about = last(own_settings, "tool_result")
+    about = last(engine.settings, "tool_result")
     assert about["input"]["decision"] == result.decision_id
     assert [one["id"] for one in about["input"]["side_effects"]] == ["first", "second"]
 
 
 # covers: A07.1
-def test_a_side_effect_that_nobody_declared_is_recorded_and_its_result_withheld(
-    engine: Engine, own_settings: Settings
-) -> None:
+def test_a_side_effect_that_nobody_declared_is_recorded_and_its_result_withheld(engine: Engine) -> None:
     def tool() -> str:
         record_side_effect("destructive", id="table")
         return "all contacts"
@@ -162,22 +138,7 @@ def test_a_side_effect_that_nobody_declared_is_recorded_and_its_result_withheld(
     result = give(engine, tool)
     assert (result.status, result.code) == ("error", "side_effect_undeclared")
     assert "all contacts" not in result.content
-    assert results(own_settings)[-1]["facts"]["side_effects"] == [{"id": "table", "class": "destructive"}]
-
-
-def test_a_tool_that_hangs_gives_a_result_and_its_side_effects_are_recorded(impatient: Engine) -> None:
-    release = threading.Event()
-
-    def tool() -> None:
-        record_side_effect("read", id="begun")
-        release.wait(60)
-
-    result = give(impatient, tool)
-    release.set()
-    assert (result.status, result.code) == ("error", "tool_failed")
-    assert result.content == "the tool failed with ToolTimeoutError"
-    done = results(impatient.settings)[-1]
-    assert (done["status"], [one["id"] for one in done["facts"]["side_effects"]]) == ("timed_out", ["begun"])
+    assert results(engine.settings)[-1]["facts"]["side_effects"] == [{"id": "table", "class": "destructive"}]
 
 
 # covers: B30.2-3
@@ -288,18 +249,17 @@ def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, trusting:
 
 
 # covers: B27.2
-def test_the_record_has_a_short_preview_of_the_arguments(engine: Engine, own_settings: Settings) -> None:
+def test_the_record_has_a_short_preview_of_the_arguments(engine: Engine) -> None:
     own = ToolGate(engine, registry(**{READ: lambda search: search[:3]}), AGENT, **OPTIONS)
     long = "word " * 2_000
     assert own.call({"name": READ, "arguments": {"search": long}}).content == "wor"
-    facts = last(own_settings)["input"]["call"]
+    facts = last(engine.settings)["input"]["call"]
     assert (facts["summary_cut"], len(facts["summary"].encode()) <= 256) == (True, True)
     assert "word word" in facts["summary"]
-    assert long not in json.dumps(lines(own_settings.state))
+    assert long not in json.dumps(lines(engine.settings.state))
 
 
-def test_a_result_that_a_person_would_have_to_approve_is_withheld(own_settings: Settings, tmp_path: Path) -> None:
-    settings = replace(own_settings, state=tmp_path / "state")
+def test_a_result_that_a_person_would_have_to_approve_is_withheld(settings: Settings) -> None:
     with Engine(settings, values=(f"levels.levels.tool_result={{result_not_text: {lowered('confirm')}}}",)) as engine:
         result = give(engine, lambda: b"x")
     assert (result.status, result.code, result.approval) == ("error", "result_not_text", None)

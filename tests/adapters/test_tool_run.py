@@ -15,12 +15,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from adapters.tool_gate.effects import MOST_EFFECTS, Effects, ToolStoppedError, digest_of, record_side_effect
-from adapters.tool_gate.outcome import Failure, Given, Outcome, ToolValidationError, cut
-from adapters.tool_gate.process import _CHILD, _messages, in_process
-from adapters.tool_gate.thread import in_thread
+from admission_adapters.tools.effects import MOST_EFFECTS, Effects, ToolStoppedError, digest_of, record_side_effect
+from admission_adapters.tools.outcome import Failure, Outcome, ResultText, ToolValidationError, cut
+from admission_adapters.tools.process import _CHILD, _messages, in_process
+from admission_adapters.tools.thread import in_thread
 from engine.errors import WorkError
 from tests.adapters import isolated_tools
+from tests.adapters.gates import raising
+from tests.expect import refused, there
 from tests.processes import gone
 
 MOST = 1_000
@@ -53,13 +55,6 @@ class Hostile(str):
 class UnreadableError(Exception):
     def __str__(self) -> NoReturn:
         raise KeyboardInterrupt
-
-
-def raising(error: BaseException) -> Callable[[], NoReturn]:
-    def tool() -> NoReturn:
-        raise error
-
-    return tool
 
 
 def deep() -> Any:
@@ -102,7 +97,7 @@ def test_what_a_tool_raises_and_what_it_cannot_give_is_a_failure(what: str) -> N
     tool, class_ = ENDS[what]
     outcome, _ = call(tool)
     assert outcome.failure is not None
-    assert (outcome.given, outcome.failure.kind, outcome.failure.class_) == (None, "other", class_)
+    assert (outcome.result_text, outcome.failure.kind, outcome.failure.class_) == (None, "other", class_)
 
 
 GIVEN: dict[str, tuple[Any, str, str]] = {
@@ -123,15 +118,15 @@ GIVEN: dict[str, tuple[Any, str, str]] = {
 def test_what_a_tool_gives(what: str) -> None:
     value, media, text = GIVEN[what]
     outcome, _ = call(lambda: value)
-    assert outcome.given is not None
-    assert (outcome.given.media, outcome.given.text) == (media, text)
+    assert outcome.result_text is not None
+    assert (outcome.result_text.media, outcome.result_text.text) == (media, text)
 
 
 # covers: B28
 def test_a_hundred_megabytes_are_measured_and_cut() -> None:
     outcome, _ = call(lambda: "x" * 100_000_000)
-    assert outcome.given is not None
-    assert (outcome.given.bytes, len(outcome.given.text)) == (100_000_000, MOST)
+    assert outcome.result_text is not None
+    assert (outcome.result_text.bytes, len(outcome.result_text.text)) == (100_000_000, MOST)
 
 
 # covers: B28.3
@@ -144,13 +139,13 @@ def test_a_cut_leaves_whole_characters() -> None:
 
 def test_prints_do_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
     outcome, _ = call(isolated_tools.shout, text="hello")
-    assert (outcome.given and outcome.given.text) == "HELLO"
+    assert (outcome.result_text and outcome.result_text.text) == "HELLO"
     assert capsys.readouterr() == ("hello\n", "hello\n")
 
 
 def test_a_tool_that_closes_what_it_prints_to_does_no_harm() -> None:
     outcome, _ = apart(isolated_tools.shout, text="hello")
-    assert (outcome.given and outcome.given.text) == "HELLO"
+    assert (outcome.result_text and outcome.result_text.text) == "HELLO"
 
 
 # covers: B32
@@ -190,7 +185,7 @@ def test_arguments_that_do_not_fit_start_nothing(arguments: dict[str, Any]) -> N
 
 
 def test_built_ins_are_tools_too() -> None:
-    assert call(functools.partial(max, 3, 5))[0].given == Given.of(5, MOST)
+    assert call(functools.partial(max, 3, 5))[0].result_text == ResultText.of(5, MOST)
 
 
 def test_async_tools_run_and_are_cancelled_in_time() -> None:
@@ -209,7 +204,10 @@ def test_async_tools_run_and_are_cancelled_in_time() -> None:
             cancelled.set()
 
     outcome, effects = call(quick, text="hello")
-    assert (outcome.given and outcome.given.text, [one["id"] for one in effects]) == ("hello", ["one", "two"])
+    assert (outcome.result_text and outcome.result_text.text, [one["id"] for one in effects]) == (
+        "hello",
+        ["one", "two"],
+    )
     assert call(slow, seconds=0.1)[0].late
     assert cancelled.wait(10)
 
@@ -268,14 +266,12 @@ def test_nobody_has_more_side_effects_than_can_be_recorded() -> None:
 
     outcome, effects = call(tool)
     assert (len(effects), len(done)) == (MOST_EFFECTS, MOST_EFFECTS)
-    assert outcome.failure is not None
-    assert outcome.failure.class_ == "ToolStoppedError"
+    assert there(outcome.failure).class_ == "ToolStoppedError"
 
 
 def test_without_a_permit_there_is_no_side_effect() -> None:
-    with pytest.raises(WorkError) as caught:
+    with refused(WorkError, "engine.permit_missing"):
         record_side_effect("write", id="one")
-    assert caught.value.code == "engine.permit_missing"
 
 
 # In a process of its own
@@ -285,11 +281,12 @@ def test_a_process_has_its_own_group_and_environment(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("SECRET_OF_THE_HOST", "quokka")
     for name, value in (("KNOWN", '"yes"'), ("SECRET_OF_THE_HOST", "null")):
         outcome, _ = apart(isolated_tools.environment, name=name)
-        assert outcome.given is not None
-        assert f'"value": {value}' in outcome.given.text
-        assert f'"pid": {threading.get_native_id()}' not in outcome.given.text
+        assert outcome.result_text is not None
+        assert f'"value": {value}' in outcome.result_text.text
+        assert f'"pid": {threading.get_native_id()}' not in outcome.result_text.text
 
 
+@pytest.mark.full
 def test_a_process_that_hangs_is_killed_with_what_it_started() -> None:
     outcome, effects = apart(isolated_tools.hang, seconds=6.0, duration=60.0)
     assert (outcome.late, [one["class"] for one in effects]) == (True, ["execute", "execute"])
@@ -306,7 +303,10 @@ def test_the_end_of_a_process_is_told_however_it_comes() -> None:
     loud, _ = apart(isolated_tools.quit_loudly)
     assert (loud.failure and loud.failure.class_) == "SystemExit"
     big, _ = apart(isolated_tools.large, size=5_000_000)
-    assert (big.given and big.given.bytes, big.given and len(big.given.text)) == (5_000_000, MOST)
+    assert (big.result_text and big.result_text.bytes, big.result_text and len(big.result_text.text)) == (
+        5_000_000,
+        MOST,
+    )
     scribbled, _ = apart(isolated_tools.scribble)
     assert scribbled.failure is None or scribbled.failure.class_ == "ToolProcessError"
 
@@ -319,7 +319,7 @@ def test_a_process_without_any_time_is_late() -> None:
 def test_a_process_that_says_more_than_a_call_may_give_is_not_listened_to() -> None:
     outcome, _ = apart(isolated_tools.flood, size=2 << 20)
     assert (outcome.failure and outcome.failure.class_) == "ToolProcessError"
-    assert apart(isolated_tools.flood, size=1 << 10)[0].given == Given.of("done", MOST)  # the control
+    assert apart(isolated_tools.flood, size=1 << 10)[0].result_text == ResultText.of("done", MOST)  # the control
 
 
 def test_the_bound_on_what_a_process_says_is_exact() -> None:
@@ -337,44 +337,42 @@ def test_the_bound_on_what_a_process_says_is_exact() -> None:
 
 def test_the_script_of_a_process_runs_when_it_is_started_and_not_when_it_is_read() -> None:
     runpy.run_path(str(_CHILD), run_name="read")
-    assert apart(isolated_tools.shout, text="hello")[0].given == Given.of("HELLO", MOST)
+    assert apart(isolated_tools.shout, text="hello")[0].result_text == ResultText.of("HELLO", MOST)
 
 
 def test_an_end_is_one_of_the_two() -> None:
-    given, failure = Outcome(given=Given.of("text", 9)), Outcome.failed(OSError("no"))
+    given, failure = Outcome(result_text=ResultText.of("text", 9)), Outcome.failed(OSError("no"))
     for outcome in (given, failure, Outcome.too_late()):
         assert Outcome.read(outcome.plain()) == outcome
-    for both in ({**given.plain(), "failure": failure.plain()["failure"]}, {**given.plain(), "given": None}):
+    for both in ({**given.plain(), "failure": failure.plain()["failure"]}, {**given.plain(), "result_text": None}):
         with pytest.raises(ValueError, match="neither or both"):
             Outcome.read(both)
 
 
 def test_only_a_function_that_a_process_can_find_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for tool in (lambda: 1, functools.partial(isolated_tools.shout, "x")):
-        with pytest.raises(WorkError) as caught:
+        with refused(WorkError, "engine.tool_not_importable"):
             apart(tool)
-        assert caught.value.code == "engine.tool_not_importable"
 
     def own() -> None: ...
 
     own.__module__, own.__qualname__ = "__main__", "own"
     monkeypatch.setattr(sys.modules["__main__"], "own", own, raising=False)  # another program's main is another one
-    with pytest.raises(WorkError) as caught:
+    with refused(WorkError, "engine.tool_not_importable"):
         apart(own)
-    assert caught.value.code == "engine.tool_not_importable"
 
 
 def test_what_a_thread_reports_at_the_end_does_not_get_into_it() -> None:
     for _ in range(3):
         outcome = in_process(isolated_tools.leave_a_thread, {"size": 5_000_000}, 20.0, 5_000_000, Effects(), {})
-        assert (outcome.given and outcome.given.bytes) == 5_000_000
+        assert (outcome.result_text and outcome.result_text.bytes) == 5_000_000
 
 
 def test_the_end_of_the_program_waits_for_no_thread_that_a_tool_left() -> None:
     text = """
 import asyncio, threading, time
-from adapters.tool_gate.effects import Effects
-from adapters.tool_gate.thread import in_thread
+from admission_adapters.tools.effects import Effects
+from admission_adapters.tools.thread import in_thread
 
 async def tool():
     await asyncio.gather(*(asyncio.to_thread(time.sleep, 600) for _ in range(40)))
@@ -399,7 +397,7 @@ def test_threads_of_an_async_tool_give_raise_and_end() -> None:
         return list(numbers)
 
     outcome, _ = call(tool)
-    assert (outcome.given and outcome.given.text) == str(list(range(100)))
+    assert (outcome.result_text and outcome.result_text.text) == str(list(range(100)))
     for thread in threading.enumerate():
         if thread.name == "tool-thread":
             thread.join(20)

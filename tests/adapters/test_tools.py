@@ -7,20 +7,18 @@ import copy
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from adapters.tool_gate import hand as tool_hand
-from adapters.tool_gate.hand import Apart, CallHand, measured, result_request
-from adapters.tool_gate.outcome import Outcome as Ended
-from adapters.tool_gate.request import DEPTH, private_copy
-from adapters.tool_gate.result import not_run
-from adapters.tool_registry import UncuratedToolRegistry
-from adapters.tools import AsyncToolGate, ToolGate, ToolResult, ToolValidationError, record_side_effect
+from admission_adapters.tools.executor import CallExecutor, IsolatedTools, measured, result_request
+from admission_adapters.tools.gate import AsyncToolGate, ToolGate, ToolValidationError, record_side_effect
+from admission_adapters.tools.outcome import Outcome as Ended
+from admission_adapters.tools.registry import UncuratedToolRegistry
+from admission_adapters.tools.request import DEPTH, private_copy
+from admission_adapters.tools.result import not_run
 from engine.drive import SLOW_CALLS
 from engine.engine import AsyncEngine, Engine
 from engine.errors import EngineError, GatherError, WorkError
@@ -34,13 +32,8 @@ from tests.command import lines
 
 
 @pytest.fixture(scope="module")
-def own_settings(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Settings:
-    return Settings(state=tmp_path_factory.mktemp("state"), cache=cache)
-
-
-@pytest.fixture(scope="module")
-def engine(own_settings: Settings) -> Iterator[Engine]:
-    with Engine(own_settings) as running:
+def engine(module_settings: Settings) -> Iterator[Engine]:
+    with Engine(module_settings) as running:
         yield running
 
 
@@ -107,10 +100,10 @@ def test_a_call_is_decided_on_with_the_definition_of_its_tool(engine: Engine, to
     asked: list[Any] = []
 
     class Seeing:
-        def decide(self, point: str, request: Any, hand: Any, context: Any) -> Any:
+        def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Any:
             if point == "tool_call":
                 asked.append(request)
-            return engine.decide(point, request, hand, context)
+            return engine.decide(point, request, executor, context)
 
     own = ToolGate(Seeing(), tools.registry, AGENT, **OPTIONS)
     calls: list[dict[str, Any]] = [{"name": name, "arguments": {"search": "x"}} for name in (READ, "unknown", None)]
@@ -120,7 +113,7 @@ def test_a_call_is_decided_on_with_the_definition_of_its_tool(engine: Engine, to
 
 def test_a_call_that_is_allowed_and_not_made_is_refused(engine: Engine, tools: Tools) -> None:
     class Idle:
-        def decide(self, point: str, request: Any, _: Any, context: Any) -> Any:
+        def decide(self, point: str, request: Any, _: Any, context: Any = None) -> Any:
             return engine.decide(point, request, lambda *_: Result("done", {}), context)
 
     result = ToolGate(Idle(), tools.registry, AGENT, **OPTIONS).call(reading())
@@ -142,67 +135,57 @@ def test_nothing_is_shown_that_was_not_asked_about(engine: Engine, tools: Tools)
     assert names(own.visible()) == [READ]
 
 
-def test_what_undoes_a_call_counts_when_the_caller_states_it(
-    engine: Engine, tools: Tools, own_settings: Settings
-) -> None:
+def test_what_undoes_a_call_counts_when_the_caller_states_it(engine: Engine, tools: Tools) -> None:
     delete = {"name": "contacts_delete", "arguments": {"name": "jane"}}
     own = registry(contacts_delete=lambda name: name)
     none, reset = {"reset": False, "checkpoint": False}, {"reset": True, "checkpoint": False}
     for environment, missing in ((None, True), (none, True), (reset, False)):
         ToolGate(engine, own, AGENT, **OPTIONS, environment=environment).call(delete)
-        assert ("irreversible" in str(last(own_settings)["findings"])) is missing, environment
+        assert ("irreversible" in str(last(engine.settings)["findings"])) is missing, environment
     assert tools.calls == []
 
 
 @pytest.mark.parametrize("shape", ["own", "openai", "responses", "anthropic", "mcp"])
-def test_a_call_in_every_shape_runs_with_what_was_decided_on(
-    shape: str, engine: Engine, tools: Tools, own_settings: Settings
-) -> None:
+def test_a_call_in_every_shape_runs_with_what_was_decided_on(shape: str, engine: Engine, tools: Tools) -> None:
     result = gate(engine, tools).call(shapes(READ, {"search": "é"})[shape])
     assert (result.status, result.content, result.code) == ("ok", "found é", None)
     assert tools.calls == [{"search": "é"}]
-    assert results(own_settings)[-1]["status"] == "done"
+    assert results(engine.settings)[-1]["status"] == "done"
     own = gate(engine, tools).call(shapes(READ, {"search": "é"})["own"])
     digests = {
         line["input_digest"]
-        for line in lines(own_settings.state)
+        for line in lines(engine.settings.state)
         if line.get("decision_id") in {result.decision_id, own.decision_id} and line["kind"] == "decision"
     }
     assert len(digests) == 1  # one input, whatever the shape
 
 
 # covers: B02.1 B13
-def test_under_deny_all_nothing_runs_and_the_result_says_why(
-    engine: Engine, tools: Tools, own_settings: Settings
-) -> None:
+def test_under_deny_all_nothing_runs_and_the_result_says_why(engine: Engine, tools: Tools) -> None:
     for shape in shapes(READ, {"search": "jane"}).values():
         result = ToolGate(engine, tools.registry, AGENT, profile="coding").call(shape)
         assert (result.status, result.code, tools.calls) == ("refused", "denied_by_default", [])
         assert "denied_by_default" in result.content
-        assert (last(own_settings)["outcome"], last(own_settings)["decision_id"]) == ("deny", result.decision_id)
+        assert (last(engine.settings)["outcome"], last(engine.settings)["decision_id"]) == ("deny", result.decision_id)
 
 
 # covers: B16.1
-def test_a_tool_outside_the_profile_leaves_a_result_with_the_reason(
-    engine: Engine, tools: Tools, own_settings: Settings
-) -> None:
+def test_a_tool_outside_the_profile_leaves_a_result_with_the_reason(engine: Engine, tools: Tools) -> None:
     result = gate(engine, tools, profile="reading").call(adding())
     assert result.status == "refused"
     assert "tool_not_in_profile" in result.metadata["codes"]
     assert tools.calls == []
-    assert "tool_not_in_profile" in {finding["code"] for finding in last(own_settings)["findings"]}
+    assert "tool_not_in_profile" in {finding["code"] for finding in last(engine.settings)["findings"]}
 
 
 # covers: B04.1
-def test_a_call_that_no_rule_matches_waits_and_runs_once_approved(
-    engine: Engine, tools: Tools, own_settings: Settings
-) -> None:
+def test_a_call_that_no_rule_matches_waits_and_runs_once_approved(engine: Engine, tools: Tools) -> None:
     own = gate(engine, tools)
     first = own.call(adding("zoe"))
     assert (first.status, first.code) == ("awaiting_approval", "confirmation_by_default")
     assert own.call(adding("zoe"), first.approval).status == "refused"  # nobody has approved yet
     assert tools.calls == []
-    grant(own_settings, first.approval)
+    grant(engine.settings, first.approval)
     other = own.call(adding("mallory"), first.approval)
     assert (other.status, "approval_input_changed" in other.metadata["codes"]) == ("refused", True)
     assert tools.calls == []
@@ -213,31 +196,15 @@ def test_a_call_that_no_rule_matches_waits_and_runs_once_approved(
     assert (again.status, "approval_used" in again.metadata["codes"], len(tools.calls)) == ("refused", True, 1)
 
 
-def test_whoever_asks_cannot_approve(engine: Engine, tools: Tools, own_settings: Settings) -> None:
-    first = gate(engine, tools).call(adding("self"))
-    grant(own_settings, first.approval, by="agent")
-    result = gate(engine, tools).call(adding("self"), first.approval)
-    assert (result.status, "approval_by_requester" in result.metadata["codes"]) == ("refused", True)
+def deep(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
-def test_of_two_calls_with_one_approval_exactly_one_runs(engine: Engine, tools: Tools, own_settings: Settings) -> None:
-    own = gate(engine, tools)
-    for number in range(5):
-        tools.calls.clear()
-        call = adding(f"race-{number}")
-        first = own.call(call)
-        grant(own_settings, first.approval)
-        together = threading.Barrier(4)
-
-        def race(together: threading.Barrier, call: dict[str, Any], approval: str | None) -> ToolResult:
-            together.wait(30)
-            return own.call(call, approval)
-
-        with ThreadPoolExecutor(4) as pool:
-            running = [pool.submit(race, together, call, first.approval) for _ in range(4)]
-            done = [one.result() for one in running]
-        assert sorted(one.status for one in done) == ["ok", "refused", "refused", "refused"]
-        assert len(tools.calls) == 1
+WITHIN: list[Any] = []
+WITHIN.append(WITHIN)
 
 
 def function(text: str) -> dict[str, Any]:
@@ -264,6 +231,8 @@ NO_CALLS: dict[str, Any] = {
     "no JSON": function("not JSON"),
     "two names": {"name": READ, "function": {"name": ASK, "arguments": "{}"}},
     "ten megabytes": {"name": READ, "arguments": {"search": "x " * 5_000_000}},
+    "a thousand levels": {"name": READ, "arguments": {"search": deep(1_000)}},
+    "itself": {"name": READ, "arguments": {"search": WITHIN}},
     "an argument that nobody declared": {"name": READ, "arguments": {"search": "x", "surprise": "y"}},
     "a digit for a letter": {"name": "contacts_1ist", "arguments": {"search": "x"}},
     "a letter of another script": {"name": "contacts_l\u0456st", "arguments": {"search": "x"}},
@@ -271,13 +240,11 @@ NO_CALLS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", NO_CALLS)
-def test_what_is_no_call_is_refused_and_recorded(
-    what: str, engine: Engine, tools: Tools, own_settings: Settings
-) -> None:
+def test_what_is_no_call_is_refused_and_recorded(what: str, engine: Engine, tools: Tools) -> None:
     result = gate(engine, tools).call(NO_CALLS[what])
     assert (result.status, tools.calls) == ("refused", [])
     assert result.code is not None
-    assert last(own_settings)["decision_id"] == result.decision_id
+    assert last(engine.settings)["decision_id"] == result.decision_id
 
 
 @pytest.mark.parametrize("value", [None, True, False, 7, 1.5, "text", [], {}, {"a": [None, True, False, {"b": 1}]}])
@@ -310,31 +277,14 @@ NO_JSON: dict[str, Any] = {
 @pytest.mark.parametrize("what", NO_JSON)
 def test_what_only_looks_like_json_is_not_copied(what: str) -> None:
     for whole in (NO_JSON[what], [NO_JSON[what]], {"key": NO_JSON[what]}):
-        with pytest.raises(GatherError, match=r"(a key is no text|it holds something that has no JSON form)$"):
+        with pytest.raises(GatherError, match=r"(a key is not text|it contains a value that has no JSON form)$"):
             private_copy(whole)
 
 
 def test_the_levels_of_a_copy_are_bounded_exactly() -> None:
-    def nested(levels: int) -> Any:
-        value: Any = 1
-        for _ in range(levels):
-            value = [value]
-        return value
-
-    assert private_copy(nested(DEPTH)) == nested(DEPTH)
-    with pytest.raises(GatherError, match="nested too deep"):
-        private_copy(nested(DEPTH + 1))
-
-
-def test_a_call_of_a_thousand_levels_or_within_itself_is_refused(engine: Engine, tools: Tools) -> None:
-    deep: Any = "x"
-    for _ in range(1_000):
-        deep = [deep]
-    within: dict[str, Any] = {"name": READ, "arguments": {}}
-    within["arguments"]["search"] = within
-    for call in ({"name": READ, "arguments": {"search": deep}}, within):
-        assert gate(engine, tools).call(call).status == "refused"
-    assert tools.calls == []
+    assert private_copy(deep(DEPTH)) == deep(DEPTH)
+    with pytest.raises(GatherError, match="nested too deeply"):
+        private_copy(deep(DEPTH + 1))
 
 
 def test_nothing_that_changes_after_the_call_gets_into_it(engine: Engine, tools: Tools) -> None:
@@ -342,9 +292,9 @@ def test_nothing_that_changes_after_the_call_gets_into_it(engine: Engine, tools:
     call = reading("decided")
 
     class Meanwhile:
-        def decide(self, point: str, request: Any, hand: Any, context: Any) -> Any:
+        def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Any:
             call["arguments"]["search"] = "changed"
-            return engine.decide(point, request, hand, context)
+            return engine.decide(point, request, executor, context)
 
     def tool(search: list[str]) -> list[str]:
         tools.calls.append({"search": list(search)})
@@ -401,20 +351,20 @@ class Opened:
 
 @pytest.mark.parametrize("what", FORGED)
 def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: str, tools: Tools) -> None:
-    hand = CallHand(tools.registry, Apart(frozenset(), {}), READ)
+    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
     with pytest.raises(WorkError) as caught:
-        hand(FORGED[what], Job(DIGEST, Opened()))
-    assert (caught.value.code, tools.calls, hand.outcome) == ("engine.permit_missing", [], None)
-    assert hand(SEALED, Job(DIGEST, Opened())).status == "done"  # the control
+        executor(FORGED[what], Job(DIGEST, Opened()))
+    assert (caught.value.code, tools.calls, executor.outcome) == ("engine.permit_missing", [], None)
+    assert executor(SEALED, Job(DIGEST, Opened())).status == "done"  # the control
     assert tools.calls == [{"search": "x"}]
 
 
 @pytest.mark.parametrize("limits", [Other(), None])
 def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools: Tools) -> None:
-    hand = CallHand(tools.registry, Apart(frozenset(), {}), READ)
+    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
     sealed = Permit.seal(decision_id="d", point="tool_call", input_digest=DIGEST, limits=limits)
     with pytest.raises(WorkError) as caught:
-        hand(sealed, Job(DIGEST, Opened()))
+        executor(sealed, Job(DIGEST, Opened()))
     assert (caught.value.code, tools.calls) == ("engine.limit_unenforceable", [])
 
 
@@ -422,18 +372,18 @@ def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools
 def test_the_hand_calls_no_tool_but_the_one_decided_on_and_looked_up(
     granted: str, looked_up: str | None, tools: Tools
 ) -> None:
-    hand = CallHand(tools.registry, Apart(frozenset(), {}), looked_up)
+    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), looked_up)
     sealed = Permit.seal(decision_id="d", point="tool_call", input_digest=DIGEST, limits=Wide(tool=granted))
     with pytest.raises(WorkError) as caught:
-        hand(sealed, Job(DIGEST, Opened()))
+        executor(sealed, Job(DIGEST, Opened()))
     assert (caught.value.code, tools.calls) == ("engine.permit_missing", [])
 
 
 def test_a_permit_is_for_one_call(tools: Tools) -> None:
-    hand = CallHand(tools.registry, Apart(frozenset(), {}), READ)
-    hand(SEALED, Job(DIGEST, Opened()))
+    executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
+    executor(SEALED, Job(DIGEST, Opened()))
     with pytest.raises(WorkError) as caught:
-        hand(SEALED, Job(DIGEST, Opened()))
+        executor(SEALED, Job(DIGEST, Opened()))
     assert (caught.value.code, len(tools.calls)) == ("engine.permit_missing", 1)
 
 
@@ -458,7 +408,7 @@ def test_a_call_that_did_not_run_says_what_stood_in_its_way(
         mode=Mode.ENFORCE,
         outcome=outcome,
         findings=tuple(
-            Finding(code=f"code-{one}", level=kinds[one], message="must hold", subject=None, remedy="none")
+            Finding(code=f"code-{one}", level=kinds[one], requirement="must hold", subject=None, remedy="none")
             for one in levels
         ),
         limits=None,
@@ -485,12 +435,12 @@ def test_a_message_that_nobody_would_be_shown_is_not_asked_about(
     error: Exception, mode: str, sent: dict[str, str], tools: Tools
 ) -> None:
     outcome = Ended.failed(error)
-    request = result_request(CallHand(tools.registry, Apart(frozenset(), {}), READ), outcome, "d", mode)
+    request = result_request(CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ), outcome, "d", mode)
     assert request["error"] == measured(outcome)["error"] | sent
 
 
 class Between:
-    """An engine whose hand at one point gets another permit, or whose answer there gets a fault."""
+    """An engine whose executor at one point gets another permit, or whose answer there gets a fault."""
 
     def __init__(
         self,
@@ -501,10 +451,10 @@ class Between:
     ) -> None:
         self._engine, self._at, self._permit, self._fault = engine, at, permit, fault
 
-    def decide(self, point: str, request: Any, hand: Any, context: Any) -> Any:
+    def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Any:
         if point != self._at:
-            return self._engine.decide(point, request, hand, context)
-        answer = self._engine.decide(point, request, lambda own, job: hand(self._permit(own), job), context)
+            return self._engine.decide(point, request, executor, context)
+        answer = self._engine.decide(point, request, lambda own, job: executor(self._permit(own), job), context)
         return answer if self._fault is None else replace(answer, fault=self._fault)
 
 
@@ -547,9 +497,7 @@ def test_a_fault_of_the_visibility_shows_nothing(engine: Engine, tools: Tools) -
     assert ToolGate(Between(engine, "tool_visibility", fault=fault), tools.registry, AGENT, **OPTIONS).visible() == []
 
 
-def test_a_gate_whose_engine_fails_gives_results_all_the_same(
-    tools: Tools, own_settings: Settings, engine: Engine, tmp_path: Path
-) -> None:
+def test_a_gate_whose_engine_fails_gives_results_all_the_same(tools: Tools, engine: Engine, tmp_path: Path) -> None:
     class Broken:
         def __init__(self, error: Exception) -> None:
             self._error = error
@@ -563,42 +511,19 @@ def test_a_gate_whose_engine_fails_gives_results_all_the_same(
     ):
         own = ToolGate(Broken(error), tools.registry, AGENT, **OPTIONS)
         assert (own.call(reading()).code, own.call(reading()).status, own.visible()) == (code, "refused", [])
-    closed = ToolGate(Engine(own_settings), tools.registry, AGENT, **OPTIONS)
+    closed = ToolGate(Engine(engine.settings), tools.registry, AGENT, **OPTIONS)
     assert (closed.call(reading()).status, closed.visible()) == ("refused", [])
     (tmp_path / "records").write_text("a file where the folder should be")
-    with Engine(replace(own_settings, state=tmp_path)) as unrecorded:
+    with Engine(replace(engine.settings, state=tmp_path)) as unrecorded:
         own = gate(unrecorded, tools)
         assert (own.call(reading()).status, own.visible()) == ("refused", [])
     assert tools.calls == []
     assert gate(engine, tools).call(reading()).status == "ok"  # the control
 
 
-def test_what_cannot_be_recorded_after_the_call_is_withheld(engine: Engine, tools: Tools) -> None:
-    class Forgetful:
-        def decide(self, point: str, request: Any, hand: Any, context: Any) -> Any:
-            answer = engine.decide(point, request, hand, context)
-            return replace(answer, fault=EngineError("disk full", remedy="none", code="engine.record_unavailable"))
-
-    result = ToolGate(Forgetful(), tools.registry, AGENT, **OPTIONS).call(reading("secret text"))
-    assert (result.status, result.code, len(tools.calls)) == ("error", "engine.record_unavailable", 1)
-    assert "secret text" not in result.content
-
-
 def test_an_idempotency_key_of_the_caller_is_not_used_for_its_tools(engine: Engine, tools: Tools) -> None:
     own = ToolGate(engine, tools.registry, replace(AGENT, idempotency_key="key-1"), **OPTIONS)
     assert [own.call(reading(word)).content for word in ("a", "b", "a")] == ["found a", "found b", "found a"]
-
-
-def test_whoever_stops_waiting_gets_his_interrupt_after_the_call_is_recorded(
-    engine: Engine, tools: Tools, own_settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: Any) -> NoReturn:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tool_hand, "in_thread", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        gate(engine, tools).call(reading())
-    assert results(own_settings)[-1]["status"] == "failed"
 
 
 class _Stop(BaseException):
@@ -607,7 +532,7 @@ class _Stop(BaseException):
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, _Stop])
 def test_whatever_stops_the_wait_the_side_effects_so_far_are_recorded(
-    stop: type[BaseException], engine: Engine, own_settings: Settings
+    stop: type[BaseException], engine: Engine
 ) -> None:
     release = threading.Event()
 
@@ -626,10 +551,11 @@ def test_whatever_stops_the_wait_the_side_effects_so_far_are_recorded(
     finally:
         signal.signal(signal.SIGUSR1, before)
         release.set()
-    assert results(own_settings)[-1]["facts"]["side_effects"] == [{"id": "begun", "class": "read"}]
+    told = results(engine.settings)[-1]
+    assert (told["status"], told["facts"]["side_effects"]) == ("failed", [{"id": "begun", "class": "read"}])
 
 
-def test_a_registry_that_fails_gives_a_result_that_is_recorded(engine: Engine, own_settings: Settings) -> None:
+def test_a_registry_that_fails_gives_a_result_that_is_recorded(engine: Engine) -> None:
     class Broken(UncuratedToolRegistry):
         def names(self) -> NoReturn:
             raise ZeroDivisionError
@@ -637,7 +563,7 @@ def test_a_registry_that_fails_gives_a_result_that_is_recorded(engine: Engine, o
     own = ToolGate(engine, Broken(), AGENT, **OPTIONS)
     result = own.call(reading())
     assert (result.status, result.code, own.visible()) == ("refused", "engine.internal", [])
-    assert last(own_settings)["decision_id"] == result.decision_id
+    assert last(engine.settings)["decision_id"] == result.decision_id
 
 
 def test_one_name_is_not_taken_for_a_list_of_names(engine: Engine, tools: Tools) -> None:
@@ -721,6 +647,7 @@ def test_a_hanging_tool_holds_the_loop_up_neither(settings: Settings) -> None:
     release = threading.Event()
 
     async def blocking(search: str) -> str:
+        record_side_effect("read", id="begun")
         release.wait(60)
         return search
 
@@ -738,15 +665,17 @@ def test_a_hanging_tool_holds_the_loop_up_neither(settings: Settings) -> None:
             ticking = asyncio.ensure_future(tick())
             result = await own.call(reading())
             ticking.cancel()
-            assert (result.status, result.content) == ("error", "the tool failed with ToolTimeoutError")
+            assert (result.status, result.code) == ("error", "tool_failed")
+            assert result.content == "the tool failed with ToolTimeoutError"
             assert ticks > 10
         release.set()
 
     asyncio.run(run())
-    assert results(settings)[-1]["status"] == "timed_out"
+    done = results(settings)[-1]
+    assert (done["status"], [one["id"] for one in done["facts"]["side_effects"]]) == ("timed_out", ["begun"])
 
 
-def test_a_tool_in_a_process_of_its_own(engine: Engine, own_settings: Settings) -> None:
+def test_a_tool_in_a_process_of_its_own(engine: Engine) -> None:
     def here(search: str) -> str:
         return search
 
@@ -760,7 +689,7 @@ def test_a_tool_in_a_process_of_its_own(engine: Engine, own_settings: Settings) 
     )
     result = own.call(reading("KNOWN"))
     assert (result.status, result.content) == ("ok", "yes")
-    assert results(own_settings)[-1]["facts"]["side_effects"] == [{"id": "environment", "class": "read"}]
+    assert results(engine.settings)[-1]["facts"]["side_effects"] == [{"id": "environment", "class": "read"}]
     local = ToolGate(engine, registry(**{READ: here}), AGENT, **OPTIONS, isolated=[READ])
     refused = local.call(reading())
     assert (refused.status, refused.code) == ("refused", "engine.tool_not_importable")

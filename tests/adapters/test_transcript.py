@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.transcript import KeptLimits, Transcript, cut
+from admission_adapters.subagents.process import HistoryLimits, Transcript, cut
 
 
-def kept(data: bytes, limits: KeptLimits = KeptLimits(), piece: int = 7) -> Transcript:  # noqa: B008  (frozen)
+def kept(data: bytes, limits: HistoryLimits = HistoryLimits(), piece: int = 7) -> Transcript:  # noqa: B008  (frozen)
     transcript = Transcript(limits)
     for at in range(0, len(data), piece):
         transcript.feed(data[at : at + piece])
@@ -49,7 +49,7 @@ def test_a_cut_line_is_the_longest_beginning_that_fits(text: str, limit: int) ->
 # covers: B19
 def test_the_last_turns_are_given_the_oldest_first() -> None:
     transcript = kept(b"".join(b"turn %d\n" % number for number in range(60)))
-    assert transcript.said == 60
+    assert transcript.count == 60
     assert transcript.last(50, 100) == tuple(f"turn {number}" for number in range(10, 60))
     assert transcript.last(1, 100) == ("turn 59",)
     assert transcript.last(1000, 4) == ("turn",) * 60
@@ -57,10 +57,12 @@ def test_the_last_turns_are_given_the_oldest_first() -> None:
 
 
 def test_only_so_much_is_kept_in_memory() -> None:
-    transcript = kept(b"".join(b"%d" % number * 100 + b"\n" for number in range(9)), KeptLimits(turns=3, line_bytes=10))
+    transcript = kept(
+        b"".join(b"%d" % number * 100 + b"\n" for number in range(9)), HistoryLimits(turns=3, line_bytes=10)
+    )
     assert transcript.last(50, 100) == ("6" * 10, "7" * 10, "8" * 10)
-    assert transcript.said == 9
-    endless = kept(b"x" * 1_000_000, KeptLimits(line_bytes=10), piece=65_536)
+    assert transcript.count == 9
+    endless = kept(b"x" * 1_000_000, HistoryLimits(line_bytes=10), piece=65_536)
     assert endless.last(1, 100) == ("x" * 10,)
 
 
@@ -69,21 +71,21 @@ def test_however_it_arrives_it_is_the_same_text(data: bytes, piece: int) -> None
     transcript = kept(data, piece=piece)
     whole = kept(data, piece=100)
     assert transcript.last(100, 1000) == whole.last(100, 1000)
-    assert transcript.said == whole.said
+    assert transcript.count == whole.count
     assert "".join(transcript.last(100, 1000)).encode() is not None  # always has a UTF-8 form
 
 
 def test_bytes_that_are_no_text_are_replaced_and_the_bound_cuts_no_character() -> None:
     assert kept(b"a\xffb\r\n\nlast").last(9, 99) == ("a\ufffdb", "", "last")
-    assert kept("aé".encode(), KeptLimits(line_bytes=2)).last(9, 99) == ("a",)
+    assert kept("aé".encode(), HistoryLimits(line_bytes=2)).last(9, 99) == ("a",)
 
 
 def test_whoever_waits_for_the_first_turn_is_told() -> None:
-    transcript = Transcript(KeptLimits())
+    transcript = Transcript(HistoryLimits())
     transcript.feed(b"no end yet")
     assert not transcript.spoken.is_set()
     transcript.feed(b"\n")
     assert transcript.spoken.is_set()
     silent = kept(b"")
     assert silent.spoken.is_set()
-    assert silent.said == 0
+    assert silent.count == 0

@@ -31,7 +31,7 @@ LICENSE: dict[str, Any] = {
     "sha256": "a" * 64,
     "decisions": [],
 }
-"""A request that can be read and is denied: nobody decided on this content."""
+"""A request that can be read and is denied: no decision on this content exists."""
 
 DECIDED = {"sha256": "a" * 64, "decision": "accepted", "decided_at": "2026-11-02T10:00:00Z"}
 ALLOWED: dict[str, Any] = {**LICENSE, "decisions": [DECIDED]}
@@ -143,8 +143,8 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def environment(cache: Path, changes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Nothing of whoever runs the tests but where programs are."""
-    own = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/nonexistent"}
+    """Nothing of the environment of the tests but PATH."""
+    own = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}:{ROOT}/adapters", "HOME": "/nonexistent"}
     return own | {"XDG_CACHE_HOME": str(cache.parent)} | measured() | dict(changes or {})
 
 
@@ -183,7 +183,7 @@ def serving(
         yield Serving(process, state, log, line["host"], line["port"])
     finally:
         if process.poll() is None:
-            process.terminate()  # a killed one could not tell what it ran
+            process.terminate()  # a killed one could not report what it ran
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
@@ -191,28 +191,14 @@ def serving(
                 process.wait()
 
 
-_IMPATIENT = """
-from dataclasses import replace
-from engine.cli import main, options
-chosen = options.settings
-options.settings = lambda *given: replace(chosen(*given), record_lock_seconds=0.2)
-main()
-"""
-
-
 def refused(
     folder: Path,
     cache: Path,
     *arguments: str | Path,
     env: Mapping[str, str] | None = None,
-    impatient: bool = False,
 ) -> tuple[int, str]:
-    """Exit code and standard error of an `engine serve` that should not start.
-
-    An `impatient` one waits for another engine on its record no longer than it takes to see that there is one.
-    """
-    program = ["-c", _IMPATIENT] if impatient else ["-m", "engine"]
-    command = [sys.executable, *program, "serve", "--state", str(folder / "state"), *map(str, arguments)]
+    """Exit code and standard error of an `engine serve` that should not start."""
+    command = [sys.executable, "-m", "engine", "serve", "--state", str(folder / "state"), *map(str, arguments)]
     done = subprocess.run(
         command, env=environment(cache, env), capture_output=True, timeout=SECONDS, check=False, text=True
     )

@@ -1,4 +1,4 @@
-"""Who may ask: nobody's word is taken for it. Real servers, one for each way of guarding."""
+"""Who may ask: every caller has to prove its identity. Real servers, one for each guard."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def test_the_shared_token_is_needed_once_it_is_set(guarded: Serving, headers: di
 
 
 # covers: D06.1
-def test_health_and_ready_stay_open_and_tell_nothing_more(guarded: Serving) -> None:
+def test_health_and_ready_stay_open_and_show_nothing_more(guarded: Serving) -> None:
     assert guarded.ask("GET", "/health").json == {"status": "ok"}
     assert guarded.ask("GET", "/ready").status == 200
     assert guarded.ask("GET", "/health", headers={"Authorization": "Bearer nothing"}).json == {"status": "ok"}
 
 
-def test_health_tells_those_who_show_who_they_are(guarded: Serving) -> None:
+def test_health_shows_details_to_identified_callers(guarded: Serving) -> None:
     found = guarded.ask("GET", "/health", headers={"X-Agenta-Runner-Token": SHARED}).json
     assert found["caller"] == {"via": "shared_token", "principal": None}
     assert set(found["policy"]) == {"rules", "values"}
@@ -130,6 +130,7 @@ def test_unauthorized_requests_are_recorded_and_flooding_is_not(tmp_path: Path, 
 
 
 # covers: D58.1
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("value", ["", "   "])
 def test_an_empty_or_blank_variable_is_no_token(tmp_path: Path, cache: Path, value: str) -> None:
     with serving(tmp_path, cache, env={"AGENTA_AGENT_RUNNER_TOKEN": value}) as running:
@@ -142,6 +143,7 @@ def test_an_empty_or_blank_variable_is_no_token(tmp_path: Path, cache: Path, val
 
 
 # covers: D01.1
+@pytest.mark.full
 def test_the_host_comes_from_the_variable_and_is_this_machine_without_it(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         assert running.host == "127.0.0.1"
@@ -152,12 +154,13 @@ def test_the_host_comes_from_the_variable_and_is_this_machine_without_it(tmp_pat
 
 
 # covers: D01
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "8.8.8.8"])  # noqa: S104  (what is tested)
 def test_another_address_without_a_guard_does_not_start(tmp_path: Path, cache: Path, host: str) -> None:
-    code, told = refused(tmp_path, cache, "--port", "0", "--host", host)
+    code, error = refused(tmp_path, cache, "--port", "0", "--host", host)
     assert code == 1
-    assert "required" in told
-    assert "Traceback" not in told
+    assert "required" in error
+    assert "Traceback" not in error
 
 
 def test_every_interface_is_served_behind_a_token_and_nothing_is_open_there_but_health(
@@ -284,10 +287,10 @@ def test_with_mutual_tls_the_subject_of_the_certificate_is_who_asks(tmp_path: Pa
 
 def test_files_that_are_no_certificates_do_not_start(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "none.pem").write_text("nothing")
-    code, told = refused(tmp_path, cache, "--tls-cert", tmp_path / "none.pem", "--tls-key", tmp_path / "none.pem")
+    code, error = refused(tmp_path, cache, "--tls-cert", tmp_path / "none.pem", "--tls-key", tmp_path / "none.pem")
     assert code == 2
-    assert "TLS" in told
-    assert "Traceback" not in told
+    assert "TLS" in error
+    assert "Traceback" not in error
 
 
 SECRETS = ("sk-proj-Zt4Qm81LwXk2Vb7Nc3Ys9Hd5", "AKIAIOSFODNN7EXAMPLE", "ghp_16C7e42F292c6912E7710c838347Ae178B4a")
@@ -296,7 +299,7 @@ SECRETS = ("sk-proj-Zt4Qm81LwXk2Vb7Nc3Ys9Hd5", "AKIAIOSFODNN7EXAMPLE", "ghp_16C7
 # covers: B41.1 B43.1-2 D29
 def test_no_planted_secret_reaches_log_metrics_answer_or_record(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache, env={"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as running:
-        told: bytes = b""
+        output: bytes = b""
         for secret in SECRETS:
             headers = {"X-Agenta-Runner-Token": SHARED, "X-Request-ID": secret, "X-Run-ID": secret}
             body = {**ALLOWED, "purpose": secret, "license": f"Bearer {secret}"}
@@ -309,33 +312,33 @@ def test_no_planted_secret_reaches_log_metrics_answer_or_record(tmp_path: Path, 
                 (f"/v1/{secret}", body),
             ):
                 reply = running.ask("POST", path, sent, headers)
-                told += reply.body
-            told += running.ask("POST", "/v1/decide/license", body, {"Authorization": f"Bearer {secret}"}).body
-        told += running.ask("GET", "/metrics").body
+                output += reply.body
+            output += running.ask("POST", "/v1/decide/license", body, {"Authorization": f"Bearer {secret}"}).body
+        output += running.ask("GET", "/metrics").body
         assert running.stop() == 0
-    told += running.log.read_bytes()
+    output += running.log.read_bytes()
     for file in (running.state / "records").rglob("*"):
-        told += file.read_bytes() if file.is_file() else b""
+        output += file.read_bytes() if file.is_file() else b""
     for secret in (*SECRETS, SHARED):
-        assert secret.encode() not in told, told[max(0, told.find(secret.encode()) - 300) :][:400]
-    assert b"[redacted:" in told  # and the places were reached
+        assert secret.encode() not in output, output[max(0, output.find(secret.encode()) - 300) :][:400]
+    assert b"[redacted:" in output  # and the places were reached
     assert ALLOWED["sha256"].encode() not in running.log.read_bytes()
 
 
 # covers: B42.1
 def test_payloads_are_logged_only_where_the_policy_admits_it(tmp_path: Path, cache: Path) -> None:
     arguments = ("--log-detail", "payload", "--log-retention-days", "400")
-    code, told = refused(tmp_path, cache, "--port", "0", *arguments)
+    code, error = refused(tmp_path, cache, "--port", "0", *arguments)
     assert code == 1
-    assert "payload_detail_not_admitted" in told
+    assert "payload_detail_not_admitted" in error
 
 
 def test_the_log_is_json_lines_with_what_is_needed_to_follow_a_request(api: Serving) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     api.decide("license", ALLOWED, X_Request_ID="follow-me", traceparent=f"00-{trace}-b7ad6b7169203331-01")
     (line,) = until(lambda: [line for line in api.log_lines() if line.get("request_id") == "follow-me"])
-    told = "time level event operation request_id trace status duration_ms via point outcome decision_id"
-    assert " ".join(line) == told
+    names = "time level event operation request_id trace status duration_ms via point outcome decision_id"
+    assert " ".join(line) == names
     assert (line["trace"], line["outcome"], line["status"]) == (trace, "allow", 200)
 
 

@@ -1,4 +1,4 @@
-"""Acts of people beside a running server: it decides and records them, whoever asks it and by whatever way."""
+"""Acts of people beside a running server: it decides and records them, by whatever way they arrive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from engine.state import NewApproval, open_store
+from engine.state import open_store
+from engine.state.rows import ApprovalRow
 from tests.api.serving import ALLOWED, Serving, serving
 from tests.command import Command, Run, lines
 from tests.conftest import CASES, ROOT
@@ -57,7 +58,7 @@ def waiting(state: Path, **changes: Any) -> str:
     store = open_store(state)
     try:
         return store.request_approval(
-            NewApproval(**{**wanted, **digests, "created_at": now, "expires_at": now + 600, **changes})
+            ApprovalRow(**{**wanted, **digests, "created_at": now, "expires_at": now + 600, **changes})
         ).id
     finally:
         store.close()
@@ -98,6 +99,7 @@ def test_the_approval_of_the_default_set_up_works(own: Serving, command: Command
     assert acts[0]["seq"] < used["seq"]
 
 
+@pytest.mark.full
 def test_acts_of_the_command_line_are_lines_of_the_running_server(own: Serving, command: Command) -> None:
     issued = run(command, own, "tokens", "issue", "--principal", "pipeline", "--days", "1", "--point", "license")
     assert (issued.code, issued.stdout[:4]) == (0, "aet_")
@@ -156,7 +158,7 @@ def test_a_token_approves_over_http_at_the_points_of_its_scope_only(own: Serving
     assert own.ask("POST", "/v1/decide/license", ALLOWED, officer).json["outcome"] == "deny"  # it asks about nothing
 
 
-def test_of_many_grants_at_once_one_is_taken_and_the_others_are_told(own: Serving) -> None:
+def test_of_many_grants_at_once_one_takes_effect_and_the_others_are_refused(own: Serving) -> None:
     officer = issue(own.state, "officer", approves=("license",))
     for number in range(5):
         path = f"/v1/approvals/{waiting(own.state, requester=f'pipeline {number}')}/grant"
@@ -182,7 +184,7 @@ def test_what_is_no_grant_is_a_problem_that_is_recorded(api: Serving, body: Any)
     assert state_of(api.state, id_) == ("requested", None)
 
 
-def test_without_a_token_on_loopback_nobody_acts(api: Serving) -> None:
+def test_acts_on_loopback_without_a_token_are_refused(api: Serving) -> None:
     id_ = waiting(api.state)
     reply = api.ask("POST", f"/v1/approvals/{id_}/grant", {"reason": "seen"})
     assert (reply.status, reply.json["done"]) == (200, None)
@@ -210,6 +212,7 @@ def test_the_routes_for_decisions_take_no_act(api: Serving) -> None:
     assert (dry.status, dry.json["outcome"]) == (200, "allow")
 
 
+@pytest.mark.full
 def test_a_change_of_the_policy_is_a_line_with_who_and_why(tmp_path: Path, cache: Path, command: Command) -> None:
     policy = tmp_path / "policy"
     policy.mkdir()

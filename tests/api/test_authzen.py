@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
-from tests.api.serving import ALLOWED, LICENSE, Serving
+from tests.api.serving import ALLOWED, LICENSE, Serving, serving
+from tests.conftest import ROOT
 
 REVIEWED = {**ALLOWED, "license": "GPL-3.0-only"}
 """A person has to approve this one."""
@@ -190,3 +196,97 @@ def test_at_the_control_socket_the_subject_is_the_user_or_it_is_refused(api: Ser
     assert api.ask("POST", "/access/v1/evaluation", good, control=True).json["decision"] is True
     reply = api.ask("POST", "/access/v1/evaluation", asked(ALLOWED), control=True)
     assert (reply.status, reply.json["code"]) == (403, "engine.subject_mismatch")
+
+
+ROWS = [
+    {
+        "resource": "todo",
+        "actions": ["can_read_todos", "can_create_todo", "can_delete_todo"],
+        "point": "tool_call",
+        "request": {
+            "policy": "todo",
+            "profile": "todo",
+            "call": {
+                "name": "$action.name",
+                "arguments": {"id": "$resource.id", "owner": "$resource.properties.ownerID"},
+            },
+        },
+    },
+    {
+        "resource": "route",
+        "actions": ["GET", "DELETE"],
+        "point": "tool_call",
+        "request": {
+            "policy": "todo",
+            "profile": "todo",
+            "call": {"name": "$action.name", "arguments": {"path": "$resource.id", "user": "$subject.id"}},
+        },
+    },
+]
+"""Actions of a list of tasks and of the gateway before it, in the shapes of the interoperability scenarios."""
+
+
+def tool(**arguments: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {"side_effects": ["write"], "reversal": [], "secrets": False, "paths_on": "this_machine"}
+    return {"title": "A task", "environments": ["workspace"], "curated": [], "definition": "none", **fields} | {
+        "arguments": arguments
+    }
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Serving]:
+    """An engine whose policy lets tasks be read, asks before one is deleted, and knows no other action."""
+    folder = tmp_path_factory.mktemp("tasks")
+    shutil.copytree(ROOT / "policy", folder / "policy")
+    tools, operations = (YAML(typ="safe").load(folder / "policy" / name) for name in ("tools.yaml", "operations.yaml"))
+    operations["authzen"] = ROWS
+    names = ("can_read_todos", "can_create_todo", "can_delete_todo")
+    tools["tools"] |= {name: tool(id="text", owner="text") for name in names}
+    tools["tools"] |= {name: tool(path="text", user="text") for name in ("GET", "DELETE")}
+    tools["profiles"]["todo"] = ["*"]
+    tools["rulesets"]["todo"] = {
+        "deny": [],
+        "confirm": [{"id": "ask", "tools": ["can_delete_todo"]}],
+        "allow": [{"id": "read", "tools": ["can_read_todos", "GET"]}],
+    }
+    tools["policies"]["todo"] = {"base": "deny_all", "rulesets": ["todo"], "principals": "any"}
+    for name, document in (("tools.yaml", tools), ("operations.yaml", operations)):
+        (folder / "policy" / name).write_text(json.dumps(document))
+    with serving(folder, cache, "--policy", folder / "policy") as running:
+        yield running
+
+
+def acted(action: str, resource: dict[str, Any]) -> dict[str, Any]:
+    return {"subject": {"type": "user", "id": "ana@example.org"}, "action": {"name": action}, "resource": resource}
+
+
+TASK = {"type": "todo", "id": "todo-1", "properties": {"ownerID": "lee@example.org"}}
+ROUTE = {"type": "route", "id": "/todos", "properties": {"uri": "https://api.example.org/todos", "ip": "203.0.113.7"}}
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "outcome"),
+    [
+        ("can_read_todos", {"type": "todo", "id": "todo-1"}, "allow"),
+        ("can_create_todo", TASK, "deny"),
+        ("can_delete_todo", TASK, "confirm"),
+        ("GET", ROUTE, "allow"),
+        ("DELETE", ROUTE, "deny"),
+    ],
+)
+def test_actions_of_applications_ask_what_the_policy_says(
+    tasks: Serving, action: str, resource: dict[str, Any], outcome: str
+) -> None:
+    found = evaluate(tasks, acted(action, resource))
+    assert (found["decision"], found["context"]["outcome"]) == (outcome == "allow", outcome)
+
+
+def test_a_list_of_actions_gets_its_decisions_in_order(tasks: Serving) -> None:
+    items = [{"action": {"name": name}} for name in ("can_read_todos", "can_create_todo", "can_read_todos")]
+    assert decisions(many(tasks, *items, resource=TASK)) == [True, False, True]
+
+
+@pytest.mark.parametrize("body", [acted("POST", ROUTE), acted("can_read_todos", {"type": "user", "id": "1"})])
+def test_an_action_that_the_policy_does_not_map_is_400(tasks: Serving, body: dict[str, Any]) -> None:
+    reply = tasks.ask("POST", "/access/v1/evaluation", body)
+    assert (reply.status, reply.json["errors"][0]["field"]) == (400, "action.name")

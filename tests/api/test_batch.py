@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.api.batch import _merged
+from engine.api.decide import _merged
 from tests.api.serving import ALLOWED, LICENSE, Reply, Serving, serving
 from tests.processes import opa_of, stop
 
@@ -30,7 +30,7 @@ def test_all_decided_is_200_and_each_is_the_decision_of_its_own(api: Serving) ->
         assert {**answers[name], "decision_id": ""} == {**alone, "decision_id": ""}
 
 
-def test_one_bad_item_is_207_and_hurts_nobody_else(api: Serving) -> None:
+def test_one_bad_item_is_207_and_the_others_are_decided(api: Serving) -> None:
     reply = ask(api, {"good": ALLOWED, "bad": {"nobody": 1}, "text": "x", "null": None})
     assert reply.status == 207
     answers = reply.json["responses"]
@@ -51,6 +51,7 @@ def test_invalid_items_alone_are_207_and_each_a_recorded_deny(api: Serving, inpu
     assert len({answer["decision"]["decision_id"] for answer in answers} - {""}) == len(inputs)
 
 
+@pytest.mark.full
 def test_a_batch_of_which_the_engine_can_decide_nothing_is_500(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache, "--deadline", "0.2") as running:
         stop(opa_of(running.process.pid))

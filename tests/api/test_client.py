@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.client import AsyncClient, Client
+from engine.api.client import AsyncClient, Client
 from engine.model import Decision, Outcome
 from tests.api.serving import ALLOWED, LICENSE, Serving, read_all
 from tests.processes import in_child
@@ -52,7 +52,7 @@ def test_what_the_server_refuses_is_its_deny(api: Serving) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_nobody_there(tmp_path: Path) -> None:
+def test_no_server(tmp_path: Path) -> None:
     """The HTTP client leaves a unix socket that could not connect to the garbage collector, which warns."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -82,7 +82,7 @@ def response(body: Any, status: str = "200 OK") -> bytes:
     return b"HTTP/1.1 %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (status.encode(), len(data), data)
 
 
-DENYING = {"code": "x", "level": "deny", "message": "", "subject": None, "remedy": ""}
+DENYING = {"code": "x", "level": "deny", "requirement": "", "subject": None, "remedy": ""}
 
 USED = {"id": "another", "state": "used", "expires_at": 1}
 
@@ -103,7 +103,7 @@ LIES: dict[str, bytes] = {
     "without_an_id": response(good(decision_id="")),
     "a_confirming_finding": response(good(findings=[{**DENYING, "level": "confirm"}])),
     "a_finding_of_the_engine": response(good(findings=[{**DENYING, "level": "warn", "code": "policy_stale"}])),
-    "an_approval_nobody_sent": response(good(approval=USED)),
+    "an_approval_that_was_not_sent": response(good(approval=USED)),
     "an_approval_for_nothing": response(good(approval={**USED, "id": "sent"})),
     "an_approval_only_requested": response(
         good(approval={**USED, "id": "sent", "state": "requested"}, findings=[{**DENYING, "level": "confirm"}])
@@ -121,7 +121,7 @@ LIES: dict[str, bytes] = {
 
 @contextmanager
 def answering(data: bytes, *, slowly: bool = False) -> Iterator[str]:
-    """A server that says this to everybody; slowly, a byte at a time for as long as anybody listens."""
+    """A server that answers every request with this; slowly, a byte at a time until the client leaves."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:

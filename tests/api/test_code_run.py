@@ -109,7 +109,7 @@ def test_a_repeated_key_runs_once(api: Serving) -> None:
     assert (other.status, other.json["code"]) == (422, "engine.idempotency_conflict")
 
 
-def test_a_run_under_way_tells_its_phase_and_can_be_cancelled(api: Serving) -> None:
+def test_a_run_under_way_shows_its_phase_and_can_be_cancelled(api: Serving) -> None:
     own, replies = str(uuid.uuid4()), list[Reply]()
     thread = threading.Thread(target=lambda: replies.append(run(api, {**SLOW, "run_id": own})))
     thread.start()
@@ -150,7 +150,7 @@ def test_more_runs_than_are_taken_on_are_refused_and_told_when_to_come_again(api
     assert run(api, golden()).json["status"] == "ok"
 
 
-def test_nobody_sees_or_ends_the_run_of_somebody_else(
+def test_runs_of_other_callers_cannot_be_seen_or_ended(
     tmp_path: Path,
     cache: Path,
     probed: Path,

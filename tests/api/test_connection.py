@@ -61,7 +61,7 @@ def test_what_is_no_request_within_bounds_is_refused_and_the_connection_closed(a
         try:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
-        except OSError:  # it was told and closed before it had sent all
+        except OSError:  # answered and closed before all was sent
             assert name in {"endless_header", "long_target", "chunked_for_ever"}
         answer = read_all(connection)
     if answer:
@@ -113,6 +113,7 @@ def test_requests_sent_ahead_are_answered_in_order(api: Serving) -> None:
     assert answer.count(b'"outcome":"allow"') == 21
 
 
+@pytest.mark.full
 def test_of_more_sent_ahead_than_is_taken_the_first_are_answered_and_the_connection_ends(api: Serving) -> None:
     with connect(api) as connection:
         connection.sendall(WHOLE * 200)
@@ -156,7 +157,7 @@ def test_what_comes_beside_a_chunked_body_is_bounded(api: Serving, name: str, pa
                 connection.sendall(more)
             answer = connection.recv(65536)
         except OSError:
-            pass  # told and closed before all was sent
+            pass  # answered and closed before all was sent
         if answer:
             assert status(answer) == (413 if path == b"license" else 404)
         else:
@@ -208,7 +209,7 @@ OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings:
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["length", "chunked"])
 @pytest.mark.parametrize("pieces", [1, 2, 40])
-def test_the_body_of_who_offers_another_protocol_is_read(api: Serving, pieces: int, *, chunked: bool) -> None:
+def test_the_body_of_a_request_that_offers_an_upgrade_is_read(api: Serving, pieces: int, *, chunked: bool) -> None:
     whole = CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY) if chunked else WHOLE
     whole = whole.replace(b"Host:", OFFER)
     size = -(-len(whole) // pieces)
@@ -221,7 +222,7 @@ def test_the_body_of_who_offers_another_protocol_is_read(api: Serving, pieces: i
     assert b"connection: close" in answer
 
 
-def test_a_client_that_is_gone_before_it_was_seen_is_nobody_and_not_unauthorized(api: Serving) -> None:
+def test_a_client_that_is_gone_before_it_was_seen_is_not_unauthorized(api: Serving) -> None:
     os.kill(api.process.pid, signal.SIGSTOP)
     try:
         for _ in range(5):
@@ -232,8 +233,8 @@ def test_a_client_that_is_gone_before_it_was_seen_is_nobody_and_not_unauthorized
         os.kill(api.process.pid, signal.SIGCONT)
     api.decide("license", ALLOWED, X_Request_ID="after")
     until(lambda: [line for line in api.log_lines() if line.get("request_id") == "after"])
-    told = [line for line in api.log_lines() if line.get("request_id") == "gone"]
-    assert [line for line in told if "unauthorized" in line.get("codes", [])] == []
+    lines = [line for line in api.log_lines() if line.get("request_id") == "gone"]
+    assert [line for line in lines if "unauthorized" in line.get("codes", [])] == []
 
 
 HANG_UPS = {
@@ -252,7 +253,7 @@ HANG_UPS = {
 
 @pytest.mark.parametrize("name", HANG_UPS)
 @pytest.mark.parametrize("reset", [False, True], ids=["end", "reset"])
-def test_a_client_that_hangs_up_harms_nobody(api: Serving, name: str, reset: object) -> None:
+def test_a_client_that_hangs_up_leaves_nothing_behind(api: Serving, name: str, reset: object) -> None:
     for _ in range(3):
         with connect(api) as connection:
             connection.sendall(HANG_UPS[name])

@@ -8,19 +8,17 @@ import os
 import time
 from pathlib import Path
 from typing import NoReturn
+from unittest.mock import Mock
 
-from engine.api.app import Api
+from engine.api.app import App
 from engine.api.connection import Connection
-from engine.api.failures import Failures
-from engine.api.identity import Identity
+from engine.api.identity import Failures, Identity
 from engine.api.limits import ApiLimits
-from engine.api.load import Load
-from engine.api.messages import Exchange
+from engine.api.messages import Access, Exchange, Operation
 from engine.api.metrics import Metrics
 from engine.api.oplog import OperationalLog
 from engine.api.origin import Site
 from engine.api.peers import network_peer
-from engine.api.routes import Access, Operation
 from engine.engine import AsyncEngine
 from engine.model import Gate
 from engine.settings import Settings
@@ -28,15 +26,7 @@ from engine.settings import Settings
 SECRET = "sk-proj-Zt4Qm81LwXk2Vb7Nc3Ys9Hd5"  # noqa: S105  (a planted one)
 
 
-class NoTokens:
-    def any(self) -> bool:
-        return False
-
-    def find(self, _presented: str) -> None:
-        return None
-
-
-async def _broken(_api: Api, _exchange: Exchange) -> NoReturn:
+async def _broken(_api: App, _exchange: Exchange) -> NoReturn:
     raise RuntimeError(f"secret {SECRET} in /srv/private/path")
 
 
@@ -45,12 +35,10 @@ def test_a_crash_in_a_handler_is_a_problem_without_details(settings: Settings, t
     log, limits = OperationalLog(descriptor=descriptor), ApiLimits()
 
     async def ask() -> bytes:
-        api = Api(
+        api = App(
             engine=AsyncEngine(settings),
             limits=limits,
-            load=Load(1, 1, 1000),
-            batches=Load(1, 1, 1000),
-            identity=Identity(None, NoTokens(), Failures(limits, time.monotonic)),
+            identity=Identity(None, Mock(any_issued=lambda: False), Failures(limits, time.monotonic)),
             metrics=Metrics(),
             log=log,
             gate=Gate(),
@@ -59,7 +47,7 @@ def test_a_crash_in_a_handler_is_a_problem_without_details(settings: Settings, t
             uploads=tmp_path / "uploads",
         )
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Connection(api, loop, network_peer), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: Connection(api, loop, network_peer, set()), "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(b"GET /broken HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         answer = await reader.read()

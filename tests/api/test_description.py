@@ -10,13 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase, settings
-from jsonschema_rs import Draft202012Validator, meta
 
 from engine.api.docs import ASSETS
 from engine.api.openapi import document
@@ -26,31 +24,36 @@ from engine.points.registry import POINTS
 from tests.api.serving import ALLOWED, LICENSE, Serving
 from tests.facilities import needs
 
-SCHEMA = schemathesis.openapi.from_dict(document())
+if TYPE_CHECKING:
+    from schemathesis.schemas import BaseSchema
+
 NOT_ASKED = {"/run"}  # it would forward; asked in tests of its own
-
-
-@schemathesis.serializer(*(kind.decode("ascii") for kind in ARCHIVES))
-def _archive(_: Any, value: Any) -> bytes:
-    """Whatever was thought of, as the bytes of an archive."""
-    return value if isinstance(value, bytes) else str(value).encode()
+DOCUMENT = document(routes())
+OPERATIONS = [
+    f"{method} {path}"
+    for path, methods in routes().items()
+    for method in methods
+    if path not in NOT_ASKED | {f"/docs/{name}" for name in ASSETS}
+]
 
 
 def test_every_route_is_described_and_nothing_else() -> None:
     served = {(path, method.lower()) for path, methods in routes().items() for method in methods}
     served -= {(f"/docs/{name}", "get") for name in ASSETS}
-    assert {(path, method) for path, methods in document()["paths"].items() for method in methods} == served
+    assert {(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods} == served
 
 
 def test_the_document_is_served_and_names_the_ways_to_say_who_asks(api: Serving) -> None:
     found = api.ask("GET", "/openapi.json").json
-    assert found == document()
+    assert found == DOCUMENT
     assert found["openapi"] == "3.1.0"
     assert set(found["components"]["securitySchemes"]) == {"bearer", "runnerToken", "mutualTls"}
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_the_schema_of_every_point_is_served(api: Serving, point: str) -> None:
+    from jsonschema_rs import meta
+
     reply = api.ask("GET", f"/v1/schemas/{point}")
     assert reply.headers["content-type"] == "application/schema+json"
     meta.validate(reply.json)
@@ -59,7 +62,9 @@ def test_the_schema_of_every_point_is_served(api: Serving, point: str) -> None:
 
 @pytest.mark.parametrize("request_", [ALLOWED, LICENSE, {**ALLOWED, "license": "GPL-3.0-only"}])
 def test_decisions_are_as_the_document_says(api: Serving, request_: dict[str, Any]) -> None:
-    schema = {"$ref": "#/components/schemas/license.Decision", "components": document()["components"]}
+    from jsonschema_rs import Draft202012Validator
+
+    schema = {"$ref": "#/components/schemas/LicenseDecision", "components": DOCUMENT["components"]}
     Draft202012Validator(schema).validate(api.decide("license", request_).json)
 
 
@@ -71,28 +76,70 @@ def session() -> Iterator[requests.Session]:
         yield made
 
 
-@SCHEMA.exclude(path=sorted(NOT_ASKED)).parametrize()
-@settings(
-    max_examples=12,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-def test_whatever_is_asked_the_answer_is_as_described(
-    api: Serving, session: requests.Session, case: schemathesis.Case[Any]
+@pytest.fixture(scope="module")
+def described() -> BaseSchema:
+    """What the document describes; it is read when it is asked for, because that takes seconds."""
+    import schemathesis
+
+    @schemathesis.serializer(*(kind.decode("ascii") for kind in ARCHIVES))
+    def _archive(_: Any, value: Any) -> bytes:
+        """Any value as the bytes of an archive."""
+        return value if isinstance(value, bytes) else str(value).encode()
+
+    return schemathesis.openapi.from_dict(DOCUMENT)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_the_answer_to_a_random_request_is_as_described(
+    api: Serving, session: requests.Session, described: BaseSchema, operation: str
 ) -> None:
-    base = f"http://{api.host}:{api.port}"
-    response = case.call(base_url=base, session=session, headers={"Host": "localhost"}, timeout=30)
-    all_failed = case.path.endswith("/batch") and response.status_code == 500
-    assert response.status_code < 500 or all_failed, response.text
-    case.validate_response(
-        response,
-        checks=[
-            schemathesis.checks.status_code_conformance,
-            schemathesis.checks.content_type_conformance,
-            schemathesis.checks.response_schema_conformance,
-        ],
+    ask(api, session, described, operation, 2, ["fuzzing"])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_whatever_is_asked_the_answer_is_as_described(
+    api: Serving, session: requests.Session, described: BaseSchema, operation: str
+) -> None:
+    ask(api, session, described, operation, 12, ["examples", "fuzzing", "coverage"])
+
+
+def ask(
+    api: Serving, session: requests.Session, described: BaseSchema, operation: str, count: int, modes: list[str]
+) -> None:
+    """Send an operation's generated requests, `count` of them random, and compare each answer with the document."""
+    import schemathesis
+    from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
+
+    def compare(case: schemathesis.Case[Any]) -> None:
+        base = f"http://{api.host}:{api.port}"
+        response = case.call(base_url=base, session=session, headers={"Host": "localhost"}, timeout=30)
+        all_failed = case.path.endswith("/batch") and response.status_code == 500
+        assert response.status_code < 500 or all_failed, response.text
+        case.validate_response(
+            response,
+            checks=[
+                schemathesis.checks.status_code_conformance,
+                schemathesis.checks.content_type_conformance,
+                schemathesis.checks.response_schema_conformance,
+            ],
+        )
+
+    found = described.find_operation_by_label(operation)
+    assert found is not None
+    how = settings(
+        max_examples=count,
+        derandomize=True,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
     )
+    create_test(
+        operation=found,
+        test_func=compare,
+        config=HypothesisTestConfig(
+            project=described.config, modes=[HypothesisTestMode(mode) for mode in modes], explicit_settings=how
+        ),
+    )()
 
 
 def test_nothing_on_the_page_comes_from_elsewhere_or_is_inline(api: Serving) -> None:
@@ -116,7 +163,7 @@ class Browser:
         self._answers = answers
         self._left = b""
         self._number = 0
-        self.told: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Runtime", "Log", "Page"):
@@ -133,7 +180,7 @@ class Browser:
             if found.get("id") == self._number:
                 assert "error" not in found, found
                 return dict(found["result"])
-            self.told.append(found)
+            self.events.append(found)
 
     def run(self, script: str) -> Any:
         """The value of a script in the page, which may be awaited."""
@@ -180,10 +227,10 @@ _SEND = """
   form.closest('details').open = true;
   form.querySelector('textarea').value = %s;
   form.querySelector('button').click();
-  const told = form.querySelector('output');
-  for (let turn = 0; turn < 200 && !/^[0-9]/.test(told.textContent); turn++)
+  const output = form.querySelector('output');
+  for (let turn = 0; turn < 200 && !/^[0-9]/.test(output.textContent); turn++)
     await new Promise((resolve) => setTimeout(resolve, 50));
-  return told.textContent;
+  return output.textContent;
 })()
 """
 
@@ -201,6 +248,6 @@ def test_in_a_browser_a_person_can_read_the_page_and_get_a_decision(api: Serving
         answer = chromium.run(_SEND % json.dumps(json.dumps(ALLOWED)))
         assert answer.startswith("200")
         assert json.loads(answer.partition("\n")[2])["outcome"] == "allow"
-        entries = [one["params"]["entry"] for one in chromium.told if one.get("method") == "Log.entryAdded"]
+        entries = [one["params"]["entry"] for one in chromium.events if one.get("method") == "Log.entryAdded"]
         assert [one for one in entries if one["level"] != "verbose"] == []  # nothing is against its own policy
-        assert not [one for one in chromium.told if one.get("method") == "Runtime.exceptionThrown"]
+        assert not [one for one in chromium.events if one.get("method") == "Runtime.exceptionThrown"]

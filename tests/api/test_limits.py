@@ -61,6 +61,7 @@ def drip(connection: socket.socket, data: bytes, each: float = 0.1) -> bytes:
     return b""
 
 
+@pytest.mark.full
 def test_headers_that_drip_are_cut_off(small: Serving) -> None:
     started = time.monotonic()
     with connect(small) as connection:
@@ -138,6 +139,7 @@ def test_bodies_share_one_budget_of_memory(small: Serving) -> None:
 SHARED = {"body_bytes": 100_000, "all_bodies_bytes": 400_000, "uploads": 4, "body_seconds": 60}
 
 
+@pytest.mark.full
 def test_slow_bodies_and_archives_of_one_caller_leave_room_for_others(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache, limits=SHARED) as api, ExitStack() as stack:
         greedy, other = (issue(api.state, name, ("license", "source")) for name in ("greedy", "other"))

@@ -86,7 +86,7 @@ def test_pages_are_read_from_links_of_other_sites(api: Serving) -> None:
 
 
 @pytest.mark.parametrize("header", PROXIED)
-def test_without_a_token_a_proxy_makes_nobody_local(api: Serving, header: str) -> None:
+def test_without_a_token_forwarded_requests_are_refused(api: Serving, header: str) -> None:
     for method, path in (("POST", "/v1/decide/license"), ("POST", "/run"), ("GET", "/metrics")):
         assert send(api, method, path, "Host: localhost", f"{header}: 192.0.2.1") == (403, "engine.forwarded")
     reply = api.decide("license", ALLOWED, **{header: "192.0.2.1"})
@@ -104,10 +104,47 @@ def test_with_a_token_a_proxy_may_be_in_between_and_its_clients_show_the_token(g
     assert guarded.ask("GET", "/metrics", headers={**proxied, **token}).status == 200
 
 
-@pytest.mark.parametrize("coding", ["gzip, chunked", "gzip,chunked", "chunked, chunked", "Chunked, identity"])
-def test_a_body_of_another_coding_is_refused(api: Serving, coding: str) -> None:
-    head = f"POST /v1/decide/license HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: {coding}\r\n\r\n0\r\n\r\n"
-    assert status(api.raw(head.encode())) == 400
+@pytest.mark.full(after=3)
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        *(("gzip, chunked",), ("gzip,chunked",), ("gzip",), ("identity",), ("chunked;q=1",), ("",)),
+        *(("chunked, chunked",), ("chunked", "chunked"), ("Chunked, identity",), ("gzip", "chunked")),
+    ],
+)
+def test_a_body_of_another_coding_is_refused_and_nothing_after_it_is_a_request(
+    api: Serving, version: str, headers: tuple[str, ...]
+) -> None:
+    refused_alone(api, version, *(f"Transfer-Encoding: {coding}" for coding in headers))
+
+
+@pytest.mark.parametrize(
+    ("version", "headers"),
+    [
+        ("1.1", ("Content-Length: 5", "Transfer-Encoding: chunked")),
+        ("1.1", ("Transfer-Encoding: chunked", "Content-Length: 5")),
+        ("1.0", ("Transfer-Encoding: chunked",)),
+        ("1.0", ("Connection: keep-alive", "Transfer-Encoding: chunked")),
+    ],
+)
+def test_a_body_with_two_ends_is_refused_and_nothing_after_it_is_a_request(
+    api: Serving, version: str, headers: tuple[str, ...]
+) -> None:
+    refused_alone(api, version, *headers)
+
+
+def refused_alone(api: Serving, version: str, *headers: str) -> None:
+    """The request is refused with 400, and the connection closes without an answer to the one sent behind it."""
+    head = [f"POST /v1/decide/license HTTP/{version}", "Host: localhost", "Content-Type: application/json", *headers]
+    data = json.dumps(ALLOWED).encode()
+    body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data)
+    behind = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    answer = api.raw("\r\n".join([*head, "", ""]).encode() + body + behind)
+    assert status(answer) == 400
+    assert b"\r\nconnection: close\r\n" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b'"outcome":"allow"' not in answer
 
 
 def test_a_chunked_body_is_one_of_http_1_1(api: Serving) -> None:
@@ -119,6 +156,7 @@ def test_a_chunked_body_is_one_of_http_1_1(api: Serving) -> None:
         assert status(api.raw(head.encode() + end + body)) == code
 
 
+@pytest.mark.full
 def test_refusals_of_the_unidentified_are_counted_and_do_not_fill_the_record(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache, env={"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as running:
         replies = [running.decide("license", ALLOWED, Host="evil.example") for _ in range(50)]
@@ -129,9 +167,9 @@ def test_refusals_of_the_unidentified_are_counted_and_do_not_fill_the_record(tmp
         metrics = running.ask("GET", "/metrics").body.decode()
         assert 'engine_unidentified_total{code="engine.host_unknown"} 50.0' in metrics
         assert 'engine_unidentified_total{code="unauthorized"} 6.0' in metrics
-        told = until(lambda: [line for line in running.log_lines() if line["event"] == "unidentified"])
+        logged = until(lambda: [line for line in running.log_lines() if line["event"] == "unidentified"])
         assert len([line for line in running.log_lines() if line["event"] == "request"]) < 10
-        assert told[0]["engine.host_unknown"] >= 1
+        assert logged[0]["engine.host_unknown"] >= 1
         assert running.stop() == 0
     lines = running.records()
     denies = {line["decision_id"]: line["findings"][0]["code"] for line in lines if line.get("findings")}

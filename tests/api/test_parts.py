@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.api.failures import Failures
 from engine.api.headers import read_trace
-from engine.api.identity import Identity
+from engine.api.identity import Failures, Identity
 from engine.api.limits import ApiLimits
 from engine.api.load import Load, Shares
 from engine.api.messages import Exchange, Head, Peer, Response, Trace
@@ -23,6 +21,7 @@ from engine.api.peers import subject
 from engine.api.routes import routes
 from engine.errors import EngineError
 from engine.model import Caller, Via
+from engine.state.rows import TokenRow
 
 _EMPTY, _SHARED = "", "s3cret"
 HERE = Peer(address="127.0.0.1", loopback=True)
@@ -38,31 +37,29 @@ class Clock:
         return self.now
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    principal: str
-    points: tuple[str, ...]
-    approves: tuple[str, ...] = ()
+def row(principal: str, points: tuple[str, ...]) -> TokenRow:
+    return TokenRow("1", principal, points, created_at=0, expires_at=1)
 
 
 class Tokens:
-    """Scoped tokens in memory, behind the interface of the state's."""
+    """Scoped tokens in memory, as the state has them."""
 
-    def __init__(self, rows: dict[str, Row] | None = None) -> None:
+    def __init__(self, rows: dict[str, TokenRow] | None = None) -> None:
         self.rows = rows or {}
         self.looked = 0
 
-    def any(self) -> bool:
+    def any_issued(self) -> bool:
         return bool(self.rows)
 
-    def find(self, presented: str) -> Row | None:
+    def token(self, presented: str, _now: int) -> TokenRow | None:
         self.looked += 1
         return self.rows.get(presented)
 
 
 def identity(shared: str | None = None, tokens: Tokens | None = None, clock: Clock | None = None) -> Identity:
     clock = clock or Clock()
-    return Identity(shared, tokens or Tokens(), Failures(LIMITS, clock), clock)
+    found = tokens or Tokens()
+    return Identity(shared, lambda: found, Failures(LIMITS, clock))  # type: ignore[arg-type, return-value]
 
 
 def head(_repeated: frozenset[bytes] = frozenset(), /, **headers: str) -> Head:
@@ -77,7 +74,7 @@ def code(found: Identity, asked: Head, peer: Peer = HERE) -> str:
 
 
 # covers: D03
-def test_without_any_token_whoever_is_on_this_machine_may_ask_and_nobody_else() -> None:
+def test_without_any_token_only_this_machine_may_ask() -> None:
     assert identity().caller(head(), HERE) == Caller(via=Via.LOOPBACK)
     assert code(identity(), head(), THERE) == "unauthorized"
 
@@ -121,11 +118,11 @@ def test_a_repeated_header_is_no_token() -> None:
 # covers: D58
 def test_an_empty_token_matches_nothing_even_where_none_is_set() -> None:
     assert code(identity(None), head(Authorization="Bearer ")) == "unauthorized"
-    assert code(identity(None, Tokens({"": Row("nobody", ())})), head(X_Agenta_Runner_Token=_EMPTY)) == "unauthorized"
+    assert code(identity(None, Tokens({"": row("nobody", ())})), head(X_Agenta_Runner_Token=_EMPTY)) == "unauthorized"
 
 
 def test_a_scoped_token_gives_principal_and_points_and_makes_a_token_needed() -> None:
-    tokens = Tokens({"tok": Row("pipeline", ("license",))})
+    tokens = Tokens({"tok": row("pipeline", ("license",))})
     found = identity(None, tokens)
     caller = Caller(via=Via.TOKEN, principal="pipeline", points=("license",))
     assert found.caller(head(Authorization="Bearer tok"), THERE) == caller
@@ -133,11 +130,11 @@ def test_a_scoped_token_gives_principal_and_points_and_makes_a_token_needed() ->
 
 
 def test_a_revoked_token_is_refused_at_once() -> None:
-    tokens = Tokens({"tok": Row("pipeline", ())})
+    tokens = Tokens({"tok": row("pipeline", ())})
     found = identity(None, tokens)
     asked = head(Authorization="Bearer tok")
     assert found.caller(asked, HERE).via is Via.TOKEN
-    tokens.rows["tok"] = Row("pipeline", ("license",))
+    tokens.rows["tok"] = row("pipeline", ("license",))
     assert found.caller(asked, HERE).points == ("license",)
     del tokens.rows["tok"]
     assert code(found, asked) == "unauthorized"
@@ -154,7 +151,7 @@ def test_every_wrong_token_is_looked_up_in_the_same_way() -> None:
 
 
 def test_failures_are_limited_and_valid_tokens_never_shown_before_still_pass() -> None:
-    clock, tokens = Clock(), Tokens({"tok": Row("pipeline", ("license",))})
+    clock, tokens = Clock(), Tokens({"tok": row("pipeline", ("license",))})
     found = identity("s3cret", tokens, clock)
     good = head(Authorization="Bearer s3cret")
     codes = [code(found, head(Authorization=f"Bearer {number}")) for number in range(5)]
@@ -237,7 +234,7 @@ def test_an_invalid_trace_is_replaced_by_a_new_one(value: str) -> None:
 
 def test_the_load_is_bounded_and_first_come_is_first_served() -> None:
     async def play() -> list[str]:
-        load, order = Load(running=1, waiting=4, body_bytes=10), []
+        load, order = Load(running=1, waiting=4), []
 
         async def one(name: str) -> None:
             await load.enter("a")
@@ -248,7 +245,7 @@ def test_the_load_is_bounded_and_first_come_is_first_served() -> None:
         await load.enter("a")
         tasks = [asyncio.create_task(one(name)) for name in "abc"]
         await asyncio.sleep(0)
-        assert load.waiting == 2
+        assert load.waiting.used == 2
         with pytest.raises(EngineError) as caught:
             await tasks[2]
         assert caught.value.code == "engine.overloaded"
@@ -256,22 +253,22 @@ def test_the_load_is_bounded_and_first_come_is_first_served() -> None:
         await asyncio.sleep(0)
         load.leave("a")
         await tasks[1]
-        assert (load.running, load.waiting, load.refused) == (0, 0, 1)
+        assert (load.running.used, load.waiting.used, load.waiting.refused) == (0, 0, 1)
         return order
 
     assert asyncio.run(play()) == ["b"]
 
 
 def test_bytes_of_bodies_are_counted() -> None:
-    load = Load(running=1, waiting=1, body_bytes=10)
-    assert load.hold("a", 5)
-    assert not load.hold("a", 1)
-    load.give("a", 5)
-    assert load.hold("a", 5)
-    assert (load.bytes, load.refused) == (5, 1)
+    bodies = Shares(10)
+    assert bodies.take("a", 5)
+    assert not bodies.take("a", 1)
+    bodies.give("a", 5)
+    assert bodies.take("a", 5)
+    assert (bodies.used, bodies.refused) == (5, 1)
 
 
-def test_whoever_came_first_there_is_a_share_for_the_next() -> None:
+def test_there_is_always_a_share_for_the_next_caller() -> None:
     shares, held = Shares(1_024), []
     for caller in "abcdefgh":
         own = 0
@@ -286,7 +283,7 @@ def test_whoever_came_first_there_is_a_share_for_the_next() -> None:
 
 def test_callers_that_wait_get_their_turn_one_after_the_other() -> None:
     async def play() -> list[str]:
-        load, order = Load(running=2, waiting=64, body_bytes=0), []
+        load, order = Load(running=2, waiting=64), []
 
         async def one(name: str) -> None:
             await load.enter(name)
@@ -295,7 +292,7 @@ def test_callers_that_wait_get_their_turn_one_after_the_other() -> None:
             load.leave(name)
 
         await asyncio.gather(*(one(name) for name in "aaaaaaaabbc"))
-        assert (load.running, load.waiting, load.refused) == (0, 0, 0)
+        assert (load.running.used, load.waiting.used, load.waiting.refused) == (0, 0, 0)
         return order
 
     first = "".join(asyncio.run(play()))[:5]

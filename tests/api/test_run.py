@@ -21,19 +21,16 @@ from typing import Any
 
 import pytest
 
-from adapters.runner_answer import run_result
-from engine.api.app import Api
-from engine.api.failures import Failures
-from engine.api.identity import Identity
+from admission_adapters.runner.answer import run_result
+from engine.api.app import App
+from engine.api.identity import Failures, Identity
 from engine.api.limits import ApiLimits
-from engine.api.load import Load
 from engine.api.messages import Head, Peer, Response
 from engine.api.metrics import Metrics
 from engine.api.oplog import OperationalLog
 from engine.api.origin import Site
 from engine.api.routes import routes
 from engine.api.run import MOST_RUNS
-from engine.api.server import _Tokens
 from engine.engine import AsyncEngine
 from engine.errors import WorkError
 from engine.flow import Context
@@ -160,6 +157,7 @@ def test_with_the_token_in_either_header_the_run_is_taken(guarded: Gate, headers
 
 
 # covers: D03.2 D05.1 H10
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     "headers",
     [
@@ -201,6 +199,7 @@ def test_health_is_open_while_a_token_is_set(guarded: Gate) -> None:
 
 
 # covers: D58.2
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("value", ["", "   "])
 def test_an_empty_or_blank_variable_is_no_token_and_matches_none(tmp_path: Path, cache: Path, value: str) -> None:
     with gate(tmp_path, cache, {"AGENTA_AGENT_RUNNER_TOKEN": value}) as found:
@@ -215,7 +214,8 @@ def test_an_empty_or_blank_variable_is_no_token_and_matches_none(tmp_path: Path,
 
 
 # covers: D05.2 H10.2-3
-def test_wrong_tokens_are_slowed_and_no_token_is_told(tmp_path: Path, cache: Path) -> None:
+@pytest.mark.full
+def test_wrong_tokens_are_slowed_and_no_token_is_printed(tmp_path: Path, cache: Path) -> None:
     with gate(tmp_path, cache, {"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as found:
         replies = [found.run(Authorization=f"Bearer w7ong-{number}") for number in range(30)]
         statuses = [reply.status for reply in replies]
@@ -377,7 +377,7 @@ def test_a_run_has_no_dry_run(front: Gate) -> None:
 _SMALL = """
 import json, sys
 from pathlib import Path
-from adapters.runner import ForwardLimits
+from admission_adapters.runner.run import ForwardLimits
 from engine.api.limits import ApiLimits
 from engine.api.server import Listen, run
 from engine.settings import Settings
@@ -427,6 +427,7 @@ FAILING: dict[str, tuple[Behavior, int]] = {
 
 
 # covers: D44.1
+@pytest.mark.full(after=3)
 @pytest.mark.parametrize("name", FAILING)
 def test_a_runner_that_fails_is_an_error_without_details(impatient: Gate, name: str) -> None:
     impatient.forget()
@@ -439,12 +440,13 @@ def test_a_runner_that_fails_is_an_error_without_details(impatient: Gate, name: 
     assert not re.search(r"/|Traceback|\.py|127\.0\.0\.1|c4nary", reply.json["error"])
     told = impatient.engine.log.read_text()[before:]
     assert "[sandbox-agent] run error: RunnerError" in told
-    assert 'runner.py", line' in told
+    assert 'runner/run.py", line' in told
     assert "c4nary" not in told
     assert impatient.recorded(f"failing-{name}")[2][0] == "result"
 
 
 # covers: D44.2
+@pytest.mark.full
 def test_a_runner_that_is_not_there_is_an_error_and_only_standard_error_has_the_stack(
     tmp_path: Path, cache: Path
 ) -> None:
@@ -458,7 +460,7 @@ def test_a_runner_that_is_not_there_is_an_error_and_only_standard_error_has_the_
         assert (reply.status, list(reply.json)) == (502, ["ok", "error"])
         with pytest.raises(WorkError) as caught:
             run_result(reply.json)
-        assert str(caught.value) == "Agent run failed: the runner cannot be reached, or broke off"
+        assert str(caught.value) == "Agent run failed: the runner cannot be reached, or closed the connection"
         assert not re.search(r"/|Traceback|line \d", str(caught.value))
         assert "[sandbox-agent] run error: RunnerError" in found.engine.log.read_text()
 
@@ -516,7 +518,7 @@ def test_a_caller_who_hangs_up_stops_no_run_and_its_result_is_recorded(front: Ga
     assert front.run().status == 200
 
 
-def test_runs_that_wait_for_their_runner_hold_up_nobody(front: Gate) -> None:
+def test_runs_that_wait_for_their_runner_block_no_other_request(front: Gate) -> None:
     front.runner.behavior = holding
     with ThreadPoolExecutor(12) as pool:
         try:
@@ -547,6 +549,7 @@ def test_more_runs_than_are_taken_on_are_told_so(front: Gate) -> None:
     assert len(front.runner.received) == MOST_RUNS
 
 
+@pytest.mark.full
 def test_an_engine_that_is_told_to_stop_does_not_wait_for_a_run_for_ever(tmp_path: Path, cache: Path) -> None:
     with small(tmp_path, cache, {"seconds": 600}, {"stop_seconds": 0.5}) as found:
         found.runner.behavior = holding
@@ -620,16 +623,15 @@ async def answered(folder: Path, cache: Path, policy: Path, between: Callable[[A
     settings = Settings(state=folder / "state", cache=cache, policy=policy)
     async with AsyncEngine(settings, observe=observe) as engine:
         limits, log = ApiLimits(), OperationalLog()
-        clock, load = time.monotonic, Load(1, 1, 1 << 20)
-        identity = Identity(None, _Tokens(engine), Failures(limits, clock), clock)
-        api = Api(engine, limits, load, load, identity, Metrics(), log, ListenerGate(), Site(), routes(), folder)
+        identity = Identity(None, engine.store, Failures(limits, time.monotonic))
+        api = App(engine, limits, identity, Metrics(), log, ListenerGate(), Site(), routes(), folder)
         body = json.dumps(RUN).encode()
         head = Head("POST", "/run", "", {b"content-type": b"application/json", b"host": b"localhost"})
         exchange = api.open(head, Peer("127.0.0.1", loopback=True))
-        assert load.hold(exchange.account, len(body))
+        assert api.bodies.take(exchange.account, len(body))
         exchange.chunks, exchange.complete = [body], True
         response = await api.answer(exchange)
-        assert (load.bytes, exchange.chunks) == (0, [])
+        assert (api.bodies.used, exchange.chunks) == (0, [])
         log.close()
         return response
 
@@ -746,6 +748,7 @@ def everything(engine: Serving) -> bytes:
 
 
 # covers: B41 B43.2 D29.1-3
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("detail", ["facts", "payload"])
 def test_what_a_run_carries_gets_to_its_runner_and_nowhere_else(tmp_path: Path, cache: Path, detail: str) -> None:
     with ExitStack() as stack:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -16,14 +17,14 @@ from typing import Any
 import pytest
 
 from engine.api import tracing
-from engine.api.messages import Exchange, Head, Peer, Response, Trace
+from engine.api.messages import Exchange, Head, Operation, Peer, Response, Trace
 from engine.api.oplog import OperationalLog
-from engine.api.routes import Operation
 from engine.api.tracing import Tracing
 from engine.errors import GatherError
 from engine.state import open_store
 from tests.api.collector import Collector, Span, collecting
 from tests.api.serving import ALLOWED, LICENSE, Reply, Serving, environment, refused, serving, until
+from tests.conftest import ROOT
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SHARED = "correct-horse-battery-staple"
@@ -52,6 +53,7 @@ def of(collector: Collector, reply: Reply) -> Span:
     return found[0]
 
 
+@pytest.mark.full
 def test_a_span_has_the_trace_and_parent_that_came_and_the_span_id_that_was_answered(
     traced: Serving, collector: Collector
 ) -> None:
@@ -186,6 +188,7 @@ def test_nothing_of_what_was_asked_reaches_the_collector(tmp_path: Path, cache: 
     assert CANARY in {line.get("principal") for line in running.records()}
 
 
+@pytest.mark.full
 def test_a_stop_sends_what_is_left(tmp_path: Path, cache: Path) -> None:
     with collecting() as collector, serving(tmp_path, cache, "--otlp", collector.url + "/") as running:
         replies = [running.decide("license", ALLOWED) for _ in range(3)]
@@ -224,6 +227,7 @@ def told(running: Serving) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"].startswith("spans_")]
 
 
+@pytest.mark.full
 def test_a_collector_that_is_not_there_changes_no_answer(
     tmp_path: Path, cache: Path, plain: list[tuple[int, Any]]
 ) -> None:
@@ -238,6 +242,7 @@ def test_a_collector_that_is_not_there_changes_no_answer(
     assert [line["event"] for line in told(running)] == ["spans_not_sent", "spans_lost"]
 
 
+@pytest.mark.full
 def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end(
     tmp_path: Path, cache: Path, plain: list[tuple[int, Any]]
 ) -> None:
@@ -252,6 +257,7 @@ def test_a_collector_that_never_answers_holds_up_neither_answers_nor_the_end(
     assert told(running)[-1]["event"] == "spans_lost"
 
 
+@pytest.mark.full
 def test_a_collector_that_refuses_and_then_takes_is_told_once_each(tmp_path: Path, cache: Path) -> None:
     with collecting(status=400) as collector, serving(tmp_path, cache, "--otlp", collector.url) as running:
         running.decide("license", ALLOWED)
@@ -362,6 +368,7 @@ def test_a_variable_that_the_exporter_cannot_take_is_refused(tmp_path: Path, cac
     assert CANARY not in said
 
 
+@pytest.mark.full
 def test_headers_for_the_collector_come_from_the_environment(tmp_path: Path, cache: Path) -> None:
     env = {"OTEL_EXPORTER_OTLP_HEADERS": "x-key=known"}
     with collecting() as collector, serving(tmp_path, cache, "--otlp", collector.url, env=env) as running:
@@ -369,6 +376,7 @@ def test_headers_for_the_collector_come_from_the_environment(tmp_path: Path, cac
         assert collector.posts[0][1]["x-key"] == "known"
 
 
+@pytest.mark.full
 def test_without_the_extra_the_option_is_refused_and_the_engine_serves(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "without" / "opentelemetry").mkdir(parents=True)
     (tmp_path / "without" / "opentelemetry" / "__init__.py").touch()  # hides whatever is installed
@@ -381,10 +389,24 @@ def test_without_the_extra_the_option_is_refused_and_the_engine_serves(tmp_path:
         assert running.decide("license", ALLOWED).json["outcome"] == "allow"
 
 
-def test_nobody_who_does_not_ask_for_spans_pays_for_them(api: Serving, cache: Path) -> None:
+@pytest.mark.full
+def test_without_spans_their_packages_are_not_imported(api: Serving, cache: Path) -> None:
     asked = "import sys, engine.api.server, engine.cli.serve; print([m for m in sys.modules if 'telemetry' in m])"
     done = subprocess.run(
         [sys.executable, "-c", asked], env=environment(cache), capture_output=True, check=True, timeout=60, text=True
     )
     assert done.stdout.strip() == "[]"
     assert b"engine_spans" not in api.ask("GET", "/metrics").body
+
+
+def test_every_metric_of_the_dashboard_and_the_alerts_exists(api: Serving) -> None:
+    deploy = ROOT / "deploy"
+    dashboard = json.loads((deploy / "grafana" / "dashboard.json").read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    texts = [*asked, (deploy / "prometheus" / "alerts.yaml").read_text()]
+    named = {name for text in texts for name in re.findall(r"\bengine_[a-z_]+\b", text)}
+    body = api.ask("GET", "/metrics").body.decode()
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\w+)$", body, re.MULTILINE))
+    suffixed = {f"{name}_bucket" for name, kind in kinds.items() if kind == "histogram"}
+    assert len(named) > 10
+    assert named <= kinds.keys() | suffixed

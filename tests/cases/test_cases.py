@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from engine.canonical import canonical
-from engine.cases import CaseFile, Runner, read_case
+from engine.cases.run import CaseFile, Runner, read_case
+from engine.documents.canonical import canonical
 from engine.errors import GatherError
 from engine.model import Outcome, is_reserved
 from engine.points.registry import POINTS
@@ -85,8 +85,8 @@ def test_a_case_is_decided_on_the_state_it_states_and_no_other_case_sees_it(runn
     file = read_case(path)
     for _ in range(2):  # however often it runs
         engine = runner.at(file)
-        assert engine.parts is not None
-        store = engine.parts.store()
+        assert engine.services is not None
+        store = engine.services.store()
         revoked, approved = store.prefixes(None, None, 9)
         assert (approved.words, approved.revoked_at) == (("git", "status"), None)
         assert (revoked.principal, revoked.revoked_at) == ("other", 1795132800)
@@ -95,26 +95,26 @@ def test_a_case_is_decided_on_the_state_it_states_and_no_other_case_sees_it(runn
             ("running", None),
         ]
     other = runner.at(CASES[0])
-    assert other.parts is not None
-    assert other.parts.store().prefixes(None, None, 9) == ()
+    assert other.services is not None
+    assert other.services.store().prefixes(None, None, 9) == ()
 
 
 def test_a_state_that_no_engine_would_have_is_told(runner: Runner, tmp_path: Path) -> None:
     path = tmp_path / "impossible_state.yaml"
     path.write_text(WITH_STATE.replace("[git, status]", "[]"), encoding="utf-8")
     engine = runner.at(read_case(path))
-    assert engine.parts is not None
+    assert engine.services is not None
     with pytest.raises(GatherError, match="1 to 16 words") as caught:
-        engine.parts.store()
+        engine.services.store()
     assert str(path) in str(caught.value.where)
 
 
 def test_a_case_leaves_nothing_behind_in_the_engine_of_its_values(runner: Runner) -> None:
     file = next(one for one in CASES if one.case.world.boundaries == () and not one.case.values)
     engine = runner.at(file)
-    assert engine.parts is not None
-    assert engine.parts.world.boundaries() == ()
-    moment = engine.parts.world.clock()
+    assert engine.services is not None
+    assert engine.services.gather_context.boundaries() == ()
+    moment = engine.services.gather_context.clock()
     assert runner.engine({}) is engine
-    assert engine.parts.world.boundaries() != ()
-    assert engine.parts.world.clock() != moment
+    assert engine.services.gather_context.boundaries() != ()
+    assert engine.services.gather_context.clock() != moment

@@ -52,13 +52,24 @@ def test_the_golden_action_gives_its_answer(command: Command) -> None:
     assert caller
 
 
+def test_a_program_alone_is_run_with_its_input_and_contract(command: Command, tmp_path: Path) -> None:
+    program = tmp_path / "verify.py"
+    program.write_text('import json\nprint(json.dumps({"passed": json.loads(input())["n"] == 1}))\n', encoding="utf-8")
+    (tmp_path / "payload.json").write_text('{"n": 1}', encoding="utf-8")
+    done = command("code", "run", program, "-i", tmp_path / "payload.json", "--contract", "verdict", "-q")
+    assert (done.code, done.stderr) == (0, "")
+    assert done.stdout.startswith("The output was verified.")
+
+
 # covers: C45 C46
+@pytest.mark.full
 def test_json_is_the_whole_result_and_nothing_else(command: Command) -> None:
     done = command("code", "run", "-", "--format", "json", stdin=GOLDEN.read_bytes())
     assert (done.code, done.stderr) == (0, "")
     assert done.json["aggregate"]["metrics"]["sample_size"] == 60
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("document", "code", "said"),
     [
@@ -81,12 +92,14 @@ def test_what_is_refused_says_why_and_is_recorded(
     assert lines(command.state)
 
 
+@pytest.mark.full
 def test_a_file_that_is_not_there_is_a_recorded_refusal(command: Command, tmp_path: Path) -> None:
     done = command("code", "run", tmp_path / "nothing.json")
     assert (done.code, "invalid_request:unreadable" in done.stdout) == (2, True)
 
 
 # covers: C63
+@pytest.mark.full
 def test_a_repair_program_gets_the_rejection_and_gives_the_next_action(command: Command, tmp_path: Path) -> None:
     program = tmp_path / "repair program.py"
     program.write_text(
@@ -104,6 +117,7 @@ def test_a_repair_program_gets_the_rejection_and_gives_the_next_action(command: 
     assert (tmp_path / "told").read_text().split() == ["policy_block:static_policy_violation:import_not_allowed:os"]
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("program", "said"),
     [
@@ -130,6 +144,7 @@ def test_a_key_for_one_run_is_not_taken_for_a_loop_of_several(command: Command) 
     assert "is for one run" in done.stderr
 
 
+@pytest.mark.full
 def test_a_repair_program_that_prints_without_end_is_ended(command: Command, tmp_path: Path) -> None:
     path = write(tmp_path, golden("import os"))
     done = command("code", "run", path, "--repair", "yes", "--repair-seconds", "60")
@@ -137,11 +152,13 @@ def test_a_repair_program_that_prints_without_end_is_ended(command: Command, tmp
     assert "it printed more than" in done.stderr
 
 
+@pytest.mark.full
 def test_a_repair_program_that_says_nothing_ends_the_loop(command: Command, tmp_path: Path) -> None:
     done = command("code", "run", write(tmp_path, golden("import os")), "--repair", "true")
     assert done.code == 1
 
 
+@pytest.mark.full
 def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(command: Command, tmp_path: Path) -> None:
     policy = tmp_path / "policy"
     shutil.copytree(ROOT / "policy", policy)
@@ -159,6 +176,7 @@ def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(command
     assert command("code", "run", path, "--approval", "wrong").code == 2
 
 
+@pytest.mark.full
 def test_a_repeated_key_is_told_again(command: Command) -> None:
     first, again = (command("code", "run", GOLDEN, "--idempotency-key", "k-1") for _ in range(2))
     assert (first.code, again.code) == (0, 0)
@@ -166,6 +184,7 @@ def test_a_repeated_key_is_told_again(command: Command) -> None:
     assert "running in the sandbox" not in again.stderr
 
 
+@pytest.mark.full
 def test_ctrl_c_kills_the_sandbox_and_the_run_is_recorded_as_cancelled(command: Command, tmp_path: Path) -> None:
     path = write(tmp_path, golden("while True: pass", policy_hints={"exec_timeout_seconds": 20}))
     said = tmp_path / "stderr"

@@ -19,11 +19,13 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import engine
-from engine.cli.doctor import examine, run
-from engine.cli.machine import Check, State, bubblewrap, shown, tried
+from engine.cli.machine.doctor import examine, run
+from engine.cli.machine.machine import Check, State, bubblewrap, shown, tried
 from engine.errors import DecideError, Exit
 from engine.opa.binary import Binary, find_binary
+from engine.record import chains
 from engine.settings import OpaLimits, Settings
+from tests.expect import there
 from tests.facilities import needs
 from tests.processes import gone
 
@@ -35,9 +37,7 @@ ORDER = [
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(
-        state=tmp_path / "state", cache=tmp_path / "cache", opa=OpaLimits(start_seconds=20.0), record_lock_seconds=0.1
-    )
+    return Settings(state=tmp_path / "state", cache=tmp_path / "cache", opa=OpaLimits(start_seconds=20.0))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_this_machine_has_what_check_needs(settings: Settings, capsys: pytest.Ca
     assert (document["format"], document["exit"]) == (1, 0)
     assert [check["name"] for check in document["checks"]] == [*ORDER[0], *ORDER[1]]
     assert all(check["state"] == "ok" for check in document["checks"] if check["needed"])
-    assert all(check["do"] or check["state"] == "ok" for check in document["checks"])
+    assert all(check["remedy"] or check["state"] == "ok" for check in document["checks"])
     opa = next(check for check in document["checks"] if check["name"] == "opa")
     assert opa["detail"].startswith("engine/_bundled/opa, version ")
 
@@ -88,7 +88,7 @@ def test_text_of_a_machine_without_anything(
 
     blocked = tmp_path / "file"
     blocked.touch()
-    settings = Settings(state=blocked / "state", cache=blocked / "cache", record_lock_seconds=0.0)
+    settings = Settings(state=blocked / "state", cache=blocked / "cache")
     assert run(settings, find_opa=no_opa, find_tool=lambda _: None) is Exit.FAILED_CLOSED
     out = capsys.readouterr().out.replace(str(tmp_path), "TMP")
     names = {"opa", "state", "record lock", "cache", "bwrap", "user namespaces"}
@@ -99,6 +99,7 @@ def test_text_of_a_machine_without_anything(
     assert told == snapshot
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
@@ -137,6 +138,7 @@ def test_opa_gets_no_environment(settings: Settings, tmp_path: Path, monkeypatch
     assert by_name(examine(settings, lambda: shows))["opa answers"].state is State.FAILED
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("fault", ["replaced", "missing"])
 def test_installed_copy_with_a_broken_opa_ends_with_4(tmp_path: Path, fault: str) -> None:
     source = Path(engine.__file__).parent
@@ -144,14 +146,14 @@ def test_installed_copy_with_a_broken_opa_ends_with_4(tmp_path: Path, fault: str
     shutil.copytree(source / "opa", tmp_path / "engine" / "opa", ignore=shutil.ignore_patterns("__pycache__"))
     if fault == "replaced":
         (tmp_path / "engine" / "_bundled" / "opa").write_bytes(b"#!/bin/sh\necho Version: 1.22.2\n")
-    call = "from pathlib import Path; from engine.cli.doctor import run; from engine.settings import Settings; "
+    call = "from pathlib import Path; from engine.cli.machine.doctor import run; from engine.settings import Settings; "
     call += f"raise SystemExit(run(Settings(state=Path({str(tmp_path / 'state')!r}))))"
     done = subprocess.run(
         [sys.executable, "-c", call], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 4
     assert done.stderr == ""
-    reason = "is not the file that was built" if fault == "replaced" else "is missing or cannot be read"
+    reason = "differs from the file that was built" if fault == "replaced" else "is missing or cannot be read"
     assert f"failed   opa              the bundled OPA {reason}" in done.stdout
     assert done.stdout.splitlines()[-1] == "`engine check` cannot work until this is fixed: opa; exit 4"
 
@@ -167,7 +169,7 @@ def test_existing_state_is_tried_and_left_as_it_was(settings: Settings) -> None:
 
 def test_disk_that_takes_no_byte_is_fatal(settings: Settings) -> None:
     call = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); from pathlib import Path; "
-    call += "from engine.cli.doctor import examine; from engine.settings import Settings; "
+    call += "from engine.cli.machine.doctor import examine; from engine.settings import Settings; "
     call += (
         f"print([c.state.value for c in examine(Settings(state=Path({str(settings.state)!r}))) if c.name == 'state'])"
     )
@@ -187,12 +189,14 @@ def held(lock: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def test_record_lock_held_by_another_engine_is_fatal(settings: Settings) -> None:
+def test_only_chains_that_are_all_held_are_fatal(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     with held(settings.state / "records" / "lock"):
         found = by_name(examine(settings, find_binary))["record lock"]
-        assert (found.state, found.needed) == (State.FAILED, True)
-        assert "another engine has held it for 0.1 seconds" in found.detail
-    assert by_name(examine(settings, find_binary))["record lock"].state is State.OK
+        assert (found.state, found.detail) == (State.OK, "1 of 64 chains in use")
+        monkeypatch.setattr(chains, "MOST_CHAINS", 1)
+        found = by_name(examine(settings, find_binary))["record lock"]
+        assert (found.state, found.needed, found.detail) == (State.FAILED, True, "1 engines use all chains")
+    assert by_name(examine(settings, find_binary))["record lock"].detail == "free"
 
 
 def test_long_temp_folder_is_fatal(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,11 +222,11 @@ def test_temp_folder_that_others_prepared_is_fatal(
 
 def test_unwritable_cache_and_missing_tools_are_told_but_not_fatal(tmp_path: Path, settings: Settings) -> None:
     (tmp_path / "file").touch()
-    lacking = Settings(state=settings.state, cache=tmp_path / "file" / "cache", record_lock_seconds=0.1)
+    lacking = Settings(state=settings.state, cache=tmp_path / "file" / "cache")
     found = by_name(examine(lacking, find_binary, lambda _: None))
     assert found["cache"].state is State.FAILED
     assert found["bwrap"].state is State.MISSING
-    assert "install" in found["bwrap"].do
+    assert "install" in found["bwrap"].remedy
     assert run(lacking, find_tool=lambda _: None) is Exit.ALLOW
 
 
@@ -238,8 +242,7 @@ def test_namespaces_are_tried_not_believed(short: Path) -> None:
 
 @needs("bubblewrap")
 def test_real_bubblewrap_is_found_and_tried() -> None:
-    path = shutil.which("bwrap")
-    assert path is not None
+    path = there(shutil.which("bwrap"))
     found = by_name([*bubblewrap(path)])
     assert found["bwrap"].state is State.OK
     assert found["user namespaces"].state in {State.OK, State.FAILED}
@@ -251,7 +254,7 @@ def test_check_that_breaks_does_not_end_the_others(settings: Settings) -> None:
 
     found = by_name(examine(settings, broken))
     assert found["opa"] == Check(
-        "opa", State.FAILED, "cannot be determined: ZeroDivisionError", found["opa"].do, needed=True
+        "opa", State.FAILED, "cannot be determined: ZeroDivisionError", found["opa"].remedy, needed=True
     )
     assert "cgroup v2" in found
 
@@ -272,6 +275,8 @@ def test_probe_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
 
 
 def test_module_is_light() -> None:
-    call = "import sys, engine.cli.doctor; print([m for m in ('pydantic', 'rich', 'httpx') if m in sys.modules])"
+    call = (
+        "import sys, engine.cli.machine.doctor; print([m for m in ('pydantic', 'rich', 'httpx') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "[]\n"

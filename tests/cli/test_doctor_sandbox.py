@@ -10,9 +10,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from typer.testing import CliRunner
 
-from adapters.sandbox.model import Bounds, Ended, Program
-from adapters.sandbox.probe import REQUESTED, WORDING, Act, Row
-from engine.cli import app, doctor_sandbox
+from admission_adapters.sandbox.model import Bounds, Program, RunResult
+from admission_adapters.sandbox.probe.control import WORDING
+from admission_adapters.sandbox.probe.rows import REQUESTED, Act, Row
+from engine.cli import app
+from engine.cli.machine import doctor_sandbox
 from engine.errors import Exit, WorkError
 from engine.sandboxes.registry import Registered
 from tests.facilities import needs
@@ -29,7 +31,7 @@ class Simulated:
     rows: tuple[Row, ...] = ()
     fault: Exception | None = None
 
-    def run(self, program: Program, bounds: Bounds, cancel: object = None) -> Ended:
+    def run(self, program: Program, bounds: Bounds, cancel: object = None) -> RunResult:
         raise NotImplementedError
 
     def available(self) -> str | None:
@@ -51,10 +53,14 @@ def row(boundary: str, kind: str, *acts: Act) -> Row:
     return Row(boundary, kind, kind != "unsupported", acts, f"sha256:{boundary.encode().hex():0>64}")
 
 
-HELD = Act("tcp", "refused:EPERM", "did", held=True)
+HELD = Act("tcp", "refused:EPERM", "did", enforced=True)
 FILES, NETWORK = row("files", "kernel", HELD, HELD), row("network", "kernel", HELD)
-MEMORY = row("memory", "bounded", Act("memory_process", "kernel", "", held=True), Act("flood", "did", "did", held=None))
-OPEN = row("network", "unsupported", Act("tcp", "did", "did", held=False), Act("udp", "missing", "did", held=False))
+MEMORY = row(
+    "memory", "bounded", Act("memory_process", "kernel", "", enforced=True), Act("flood", "did", "did", enforced=None)
+)
+OPEN = row(
+    "network", "unsupported", Act("tcp", "did", "did", enforced=False), Act("udp", "missing", "did", enforced=False)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -116,10 +122,11 @@ def test_the_plain_subprocess_is_never_called_more_than_it_is(capsys: pytest.Cap
 
 
 def test_words_of_a_probe_cannot_move_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    evil = row("files", "unsupported", Act("a", "\x1b[31mred\n", "did", held=False))
+    evil = row("files", "unsupported", Act("a", "\x1b[31mred\n", "did", enforced=False))
     assert "\x1b" not in told(capsys, "text", Simulated(rows=(evil,)))[1]
 
 
+@pytest.mark.full
 @needs("bubblewrap")
 def test_the_command_tries_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()

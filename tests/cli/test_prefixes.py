@@ -5,20 +5,15 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from pathlib import Path
 
 import pytest
 
-from engine.state import NewPrefix, PrefixRow, open_store
+from engine.state import open_store
+from engine.state.rows import PrefixRow
 from tests.command import Command, Run, decisions
 
 ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
 DAY = 86_400
-
-
-@pytest.fixture
-def command(tmp_path: Path, cache: Path) -> Command:
-    return Command.of(tmp_path, cache)
 
 
 def approve(command: Command, *words: str, principal: str = "agent-7", cwd: str = "/work", tool: str = "shell") -> Run:
@@ -60,8 +55,8 @@ def test_the_three_states_and_whose_they_are(command: Command) -> None:
     store = open_store(command.state)
     try:
         for principal, begun in (("late", now - 100), ("early", now)):
-            store.approve_prefix(NewPrefix(principal, "/work", "shell", ("ls",), "lee", begun, begun + 50))
-        gone = store.approve_prefix(NewPrefix("early", "/srv", "shell", ("ls",), "lee", now, now + 50))
+            store.approve_prefix(PrefixRow(principal, "/work", "shell", ("ls",), "lee", begun, begun + 50))
+        gone = store.approve_prefix(PrefixRow("early", "/srv", "shell", ("ls",), "lee", now, now + 50))
         store.revoke_prefix(gone.id, now)
     finally:
         store.close()
@@ -74,10 +69,11 @@ def test_the_three_states_and_whose_they_are(command: Command) -> None:
     assert states("--principal", "late") == [("late", "expired")]
     assert states("--cwd", "/srv") == [("early", "revoked")]
     assert states("--limit", "1") == [("early", "revoked")]
-    assert "no such beginning" in command("tools", "prefixes", "list", "--cwd", "/other").stdout
+    assert "no approved command prefixes" in command("tools", "prefixes", "list", "--cwd", "/other").stdout
 
 
 # covers: B10
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     "words",
     [
@@ -103,14 +99,15 @@ def test_nobody_can_approve_what_is_no_plain_command(command: Command, words: li
     assert not command.state.exists()
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"cwd": "work"}, "no absolute folder"),
-        ({"cwd": "/work/"}, "no absolute folder"),
-        ({"cwd": "/work/../etc"}, "no absolute folder"),
-        ({"tool": "she ll"}, "no name of a tool"),
-        ({"tool": ""}, "no name of a tool"),
+        ({"cwd": "work"}, "not an absolute path"),
+        ({"cwd": "/work/"}, "not an absolute path"),
+        ({"cwd": "/work/../etc"}, "not an absolute path"),
+        ({"tool": "she ll"}, "not a tool name"),
+        ({"tool": ""}, "not a tool name"),
         ({"principal": ""}, "printable characters"),
         ({"principal": "a\nb"}, "printable characters"),
         ({"principal": "x" * 257}, "printable characters"),
@@ -123,6 +120,7 @@ def test_what_it_is_bound_to_has_to_be_plain(command: Command, changes: dict[str
     assert said in run.stderr
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("options", "code"),
     [(["--principal", ME], "prefix_approver_is_runner"), (["--days", "367"], "prefix_too_long")],
@@ -137,6 +135,7 @@ def test_what_the_policy_does_not_admit_is_not_approved(command: Command, option
     assert [line["outcome"] for line in decisions(command.state)] == ["deny"]
 
 
+@pytest.mark.full
 def test_approving_and_revoking_are_lines_of_the_record_with_who_and_why(command: Command) -> None:
     approve(command, "git", "status")
     (row,) = kept(command)
@@ -148,6 +147,7 @@ def test_approving_and_revoking_are_lines_of_the_record_with_who_and_why(command
     assert ended["input"]["reason"] == "no longer needed"
 
 
+@pytest.mark.full
 def test_an_approver_is_the_principal_of_a_token_for_approving_calls(command: Command) -> None:
     new = ("tokens", "issue", "--principal", "lee", "--days", "1")
     issued = command(*new, "--point", "tool_call", "--approve", "tool_call").stdout.strip()
@@ -161,12 +161,13 @@ def test_an_approver_is_the_principal_of_a_token_for_approving_calls(command: Co
         assert (refused.code, len(kept(command))) == (1, 1)
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("id_", ["0" * 32, "' OR 1=1 --", "\udcff"])
 def test_an_unknown_one_cannot_be_revoked(command: Command, id_: str) -> None:
     approve(command, "git", "status")
     run = command("tools", "prefixes", "revoke", id_)
     assert run.code == 2
-    assert "no approved beginning" in run.stderr
+    assert "no approved command prefix with this id" in run.stderr
     assert kept(command)[0].revoked_at is None
 
 

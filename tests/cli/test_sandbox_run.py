@@ -18,17 +18,13 @@ REFUSED = {
 }
 
 
-@pytest.fixture
-def command(tmp_path: Path, cache: Path) -> Command:
-    return Command.of(tmp_path, cache)
-
-
 def records(state: Path) -> list[dict[str, Any]]:
     found = [path.read_text(encoding="utf-8") for path in sorted((state / "records").glob("decisions.*.jsonl"))]
     return [json.loads(line) for text in found for line in text.splitlines()]
 
 
 # covers: B11 C80
+@pytest.mark.full
 def test_what_is_refused_is_told_and_does_not_run(command: Command) -> None:
     for code, words in REFUSED.items():
         done = command("sandbox", "run", *words)
@@ -37,12 +33,14 @@ def test_what_is_refused_is_told_and_does_not_run(command: Command) -> None:
         assert "nothing was run: deny" in done.stderr
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("text", ["processes", "processes=few", "=1e"])
 def test_a_limit_is_a_name_and_a_number(command: Command, text: str) -> None:
     assert command("sandbox", "run", "--profile", "standard", "--tighten", text, "--", "cat").code == 2
 
 
 # covers: B11 C81
+@pytest.mark.full
 @needs("bubblewrap")
 def test_a_program_runs_and_the_record_says_what_held(command: Command, tmp_path: Path) -> None:
     given = tmp_path / "given"

@@ -13,13 +13,9 @@ import pytest
 from engine.points.registry import POINTS
 from engine.state import open_store
 from tests.command import Command, Run, decisions, lines
+from tests.expect import there
 
 ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
-
-
-@pytest.fixture
-def command(tmp_path: Path, cache: Path) -> Command:
-    return Command.of(tmp_path, cache)
 
 
 def issue(command: Command, *options: str, principal: str = "pipeline-7") -> Run:
@@ -38,8 +34,7 @@ def test_a_token_is_issued_listed_and_revoked(command: Command) -> None:
     now = int(time.time())
     store = open_store(command.state)
     try:
-        row = store.token(text, now)
-        assert row is not None
+        row = there(store.token(text, now))
         assert (row.principal, row.points) == ("pipeline-7", ("license", "source"))
         assert now + 29 * 86_400 < row.expires_at <= now + 30 * 86_400
         listed = command("tokens", "list")
@@ -57,11 +52,13 @@ def test_a_token_is_issued_listed_and_revoked(command: Command) -> None:
     assert not any(secret.encode() in path.read_bytes() for path in command.state.rglob("*") if path.is_file())
 
 
+@pytest.mark.full
 def test_all_points_are_those_of_today(command: Command) -> None:
     assert issue(command, "--all-points").code == 0
     assert command("tokens", "list", "--format", "json").json[0]["points"] == sorted(POINTS)
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -86,6 +83,7 @@ def test_a_name_that_nobody_could_read_is_refused(command: Command, principal: s
     assert (run.code, run.stdout) == (2, "")
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("options", "code"),
     [
@@ -108,6 +106,7 @@ def test_what_the_policy_does_not_admit_is_refused_and_recorded(
     store.close()
 
 
+@pytest.mark.full
 def test_issuing_and_revoking_are_lines_of_the_record_with_who_and_why(command: Command) -> None:
     options = ("--point", "license", "--approve", "source", "--reason", "nightly run")
     issued = issue(command, *options)
@@ -143,6 +142,7 @@ def test_an_expiry_has_to_be_stated(command: Command) -> None:
     assert "--days" in run.stderr
 
 
+@pytest.mark.full
 def test_an_unknown_token_cannot_be_revoked(command: Command) -> None:
     issue(command, "--point", "source")
     for id_ in ("00000000", "\udcff", "' OR 1=1 --"):
@@ -160,6 +160,7 @@ def test_looking_makes_no_state(command: Command, arguments: list[str]) -> None:
     assert not command.state.exists()
 
 
+@pytest.mark.full
 def test_a_state_that_cannot_be_used_ends_with_4(command: Command) -> None:
     issue(command, "--point", "source")
     (command.state / "state.sqlite3").write_bytes(b"no database")

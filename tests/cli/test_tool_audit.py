@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from engine.facts.tool_definitions import definition_of
+from engine.facts.tools.definitions import definition_of
 from engine.settings import Settings
 from tests.command import Command, Run, decisions
 
@@ -35,11 +35,6 @@ ENTRY = """\
     curated: []
     definition: none
 """
-
-
-@pytest.fixture
-def command(tmp_path: Path, cache: Path) -> Command:
-    return Command.of(tmp_path, cache)
 
 
 @pytest.fixture
@@ -85,6 +80,7 @@ def codes(run: Run) -> set[tuple[str, str]]:
     return {(finding["subject"], finding["code"]) for finding in run.json["reports"][0]["findings"]}
 
 
+@pytest.mark.full
 def test_an_unknown_server_for_people(audit: Audit, snapshot: SnapshotAssertion) -> None:
     run = audit(listed(SEARCH, PURGE))
     assert (run.code, run.stderr) == (1, "")
@@ -122,6 +118,7 @@ def test_a_hint_that_is_more_dangerous_than_our_class(audit: Audit, policy: Path
     assert run.json["entries"] == []
 
 
+@pytest.mark.full
 def test_what_it_gives_to_paste_is_taken(audit: Audit, policy: Path, command: Command) -> None:
     """Pasted as they are, both entries make a policy that builds, knows the tool and shows it to agents."""
     entries = audit(listed(SEARCH), "--format", "json").json["entries"]
@@ -142,6 +139,7 @@ def test_what_it_gives_to_paste_is_taken(audit: Audit, policy: Path, command: Co
         assert shown.json["limits"]["visible"] == visible, shown.stdout
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [

@@ -12,23 +12,19 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from engine.cli import tool_requests as asked
 from engine.cli.options import context
-from engine.cli.tool_explain import Told, explained
-from engine.cli.tool_list import listing
+from engine.cli.tools import requests as asked
+from engine.cli.tools.explain import CallExplanation, explained
+from engine.cli.tools.list_tools import listing
 from engine.engine import Engine
 from engine.errors import Exit
 from engine.settings import Settings
 from tests.command import Command, Run, decisions
+from tests.expect import there
 
 VALUES = Path(__file__).parent / "tools.yaml"
 DOCS, OTHER = "https://docs.example.com/page", "https://other.example.net/page"
 AGENT = ("--tool-policy", "assistant", "--profile", "coding", "--principal", "agent-7", "--cwd", "/work")
-
-
-@pytest.fixture
-def command(tmp_path: Path, cache: Path) -> Command:
-    return Command.of(tmp_path, cache)
 
 
 @pytest.fixture
@@ -107,8 +103,7 @@ def test_list_tells_what_a_call_gets_and_which_value_says_so(engine: Engine) -> 
         rows = listing(engine, {"policy": None, "profile": None, **stated}, context(principal))
         (row,) = [one for one in rows if one.tool == tool]
         assert row.where is not None
-        assert row.where.line is not None
-        return row.call, row.by, lines[row.where.line - 1].strip()
+        return row.call, row.by, lines[there(row.where.line) - 1].strip()
 
     coding = {"policy": "assistant", "profile": "coding"}
     wanted = ("a person is asked", "rule workspace/ask_before_drop", "- {id: ask_before_drop, tools: [table_drop]}")
@@ -130,6 +125,7 @@ def test_looking_at_the_list_is_one_dry_run(tools: Tools, command: Command) -> N
     assert [(line["point"], line["mode"]) for line in decisions(command.state)] == [("tool_visibility", "check")]
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     "call",
     [
@@ -207,7 +203,7 @@ NEEDED: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str, str]] = {
 """What keeps a call from being allowed: the call, who asks, a code, the change that is told, and the line it names."""
 
 
-def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> Told:
+def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> CallExplanation:
     """What `engine tools explain` would tell of a call in any shape."""
     stated = dict(zip(options[::2], options[1::2], strict=True))
     asker = context(stated.get("--principal"))
@@ -253,6 +249,7 @@ def test_nobody_is_told_to_allow_what_a_rule_refuses_or_asks_about(engine: Engin
     assert "prefixes approve" not in told
 
 
+@pytest.mark.full
 def test_what_it_says_helps(tools: Tools, policy: Path) -> None:
     """The rule that is told to be written, written where it is told, allows the call; a smaller one does not."""
     call = own("shell", command=["git", "status"])
@@ -267,6 +264,7 @@ def test_what_it_says_helps(tools: Tools, policy: Path) -> None:
         assert tools("explain", "shell", *AGENT, call=call).code == code
 
 
+@pytest.mark.full
 def test_an_approved_beginning_that_it_suggests_helps(tools: Tools, command: Command) -> None:
     call = own("shell", command=["git", "status", "--short"])
     told = tools("explain", "shell", *AGENT, "--format", "json", call=call).json["changes"]
@@ -292,7 +290,7 @@ def test_every_shape_gets_the_same_explanation(engine: Engine) -> None:
         {"call": own("http_get", **arguments), "policy": "assistant", "cwd": "/work"},
     ]
     told = [told_of(engine, shape, AGENT) for shape in shapes]
-    assert {one.exit for one in told} == {Exit.CONFIRM}
+    assert {one.report.exit for one in told} == {Exit.CONFIRM}
     assert len({(one.changes, one.report.decision.findings, one.report.decision.input_digest) for one in told}) == 1
 
 
@@ -304,13 +302,18 @@ def test_without_a_call_it_is_one_without_arguments(tools: Tools, command: Comma
     assert [(line["point"], line["mode"]) for line in decisions(command.state)] == [("tool_call", "check")]
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("call", "options", "said"),
     [
-        (own("shell"), (), "the call is one of `shell`"),
-        ({"type": "function", "function": {"name": "shell", "arguments": "{}"}}, (), "the call is one of `shell`"),
-        ({"call": own("http_get"), "policy": "strict"}, ("--tool-policy", "assistant"), "another `policy`"),
-        ({"call": own("http_get"), "cwd": "/a"}, ("--cwd", "/b"), "another `cwd`"),
+        (own("shell"), (), "the call names the tool `shell`"),
+        ({"type": "function", "function": {"name": "shell", "arguments": "{}"}}, (), "the call names the tool `shell`"),
+        (
+            {"call": own("http_get"), "policy": "strict"},
+            ("--tool-policy", "assistant"),
+            "different values for `policy`",
+        ),
+        ({"call": own("http_get"), "cwd": "/a"}, ("--cwd", "/b"), "different values for `cwd`"),
     ],
     ids=str,
 )
@@ -320,6 +323,7 @@ def test_contradictions_are_refused(tools: Tools, call: Any, options: tuple[str,
     assert said in run.stderr
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("verb", [("explain", "http_get"), ("call",)], ids=lambda verb: verb[0])
 def test_what_is_no_call_is_a_recorded_refusal(tools: Tools, command: Command, verb: tuple[str, ...]) -> None:
     for number, call in enumerate(([], "http_get", {}, {"name": "http_get"}, {"type": "tool_use"}), start=1):
@@ -340,6 +344,7 @@ def test_a_call_is_decided_for_real_and_runs_nothing(tools: Tools, command: Comm
 
 
 # covers: B04
+@pytest.mark.full
 def test_a_person_approves_exactly_this_call(tools: Tools, command: Command) -> None:
     call = own("http_get", url=OTHER)
     asked = tools("call", *AGENT, call=call)
@@ -362,6 +367,7 @@ def test_a_refused_call_ends_with_1(tools: Tools) -> None:
     assert tools("call", "--profile", "coding", "--format", "json", call=own("http_get", url=DOCS)).json["exit"] == 1
 
 
+@pytest.mark.full
 def test_a_broken_policy_ends_with_5_for_the_list_and_a_refusal_for_a_call(tools: Tools, policy: Path) -> None:
     (policy / "tools.yaml").write_text("tools: {}\n", encoding="utf-8")
     assert tools("list").code == 5

@@ -17,6 +17,7 @@ from engine import CodeRun, Context, Engine, Settings
 from engine.model import Caller, Via
 from tests.command import lines
 from tests.conftest import ROOT
+from tests.expect import there
 from tests.facilities import missing
 
 GOLDEN: dict[str, Any] = json.loads((ROOT / "fixtures/code/incident_metrics.json").read_text(encoding="utf-8"))
@@ -64,9 +65,7 @@ class Bench:
         return [line for line in lines(self.state) if line.get("request_id") == own]
 
     def kept(self, digest: str) -> bytes:
-        data = self.engine.code_machine().store.get(digest)
-        assert data is not None
-        return data
+        return there(self.engine.code_machine().store.get(digest))
 
 
 @pytest.fixture(scope="session")

@@ -10,18 +10,18 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from adapters.sandbox.model import Bounds, Ended, Program, Status
+from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
 from engine import CodeRun
-from engine.code.once import Watch
+from engine.code.idempotency import RunWatcher
 from engine.errors import RecordError
 from engine.opa.generation import Generation
-from engine.state import Store
 from tests.code.conftest import CODE, GOLDEN, PIPELINE, Bench, golden, printing
 from tests.conftest import lowered
+from tests.expect import there
 from tests.facilities import needs
 
 pytestmark = needs("bubblewrap")
@@ -33,15 +33,10 @@ ASKING = (
 )
 
 
-def store_of(bench: Bench) -> Store:
-    assert bench.engine.parts is not None
-    return bench.engine.parts.store()
-
-
 def grant(bench: Bench, done: CodeRun) -> dict[str, str]:
     """Approve what a run asks for, as somebody else; what to bring along."""
     wanted = done.document["approval"]
-    store_of(bench).resolve(wanted["id"], "granted", "boss", None, int(time.time()))
+    bench.engine.store().resolve(wanted["id"], "granted", "boss", None, int(time.time()))
     return {wanted["for"]: wanted["id"]}
 
 
@@ -54,6 +49,7 @@ def ran(bench: Bench, done: CodeRun) -> list[str]:
 # Approvals
 
 
+@pytest.mark.full
 def test_nothing_runs_before_a_person_has_approved_and_the_retry_is_decided_anew(opening: Callable[..., Any]) -> None:
     code = "import abc\n" + CODE
     with opening(values=ASKING) as bench:
@@ -75,6 +71,7 @@ def test_nothing_runs_before_a_person_has_approved_and_the_retry_is_decided_anew
         assert ran(bench, again) == []
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("name", "phase", "steps"),
     [
@@ -142,8 +139,8 @@ def test_a_result_that_was_lost_is_a_fault_and_never_a_second_run(bench: Bench) 
     first = bench.run(golden(), context)
     assert first.ok
     lost = replace(PIPELINE, idempotency_key=str(uuid.uuid4()))
-    assert bench.engine.parts is not None
-    real = bench.engine.parts
+    assert bench.engine.services is not None
+    real = bench.engine.services
 
     class Dies(BaseException):
         pass
@@ -151,12 +148,12 @@ def test_a_result_that_was_lost_is_a_fault_and_never_a_second_run(bench: Bench) 
     def died(*_: Any) -> Any:
         raise Dies
 
-    bench.engine.parts = replace(real, world=replace(real.world, sandbox_facts=died))
+    bench.engine.services = replace(real, gather_context=replace(real.gather_context, sandbox_facts=died))
     try:
         with pytest.raises(Dies):
             bench.run(golden(), lost)
     finally:
-        bench.engine.parts = real
+        bench.engine.services = real
     again = bench.run(golden(), lost)
     assert again.stop_reason == "invalid_request:idempotency_pending"
     assert ran(bench, again) == []
@@ -173,7 +170,7 @@ def test_a_cancelled_run_is_killed_at_once_and_recorded(bench: Bench) -> None:
             threading.Timer(0.3, cancel.set).start()
 
     began = time.monotonic()
-    done = bench.run(golden(SLOW, policy_hints={"exec_timeout_seconds": 20}), watch=Watch(cancel, told))
+    done = bench.run(golden(SLOW, policy_hints={"exec_timeout_seconds": 20}), watch=RunWatcher(cancel, told))
     assert time.monotonic() - began < 10
     assert (done.stop_reason, done.document["phase"]) == ("cancelled", "execute")
     assert ran(bench, done) == ["cancelled"]
@@ -183,7 +180,7 @@ def test_a_cancelled_run_is_killed_at_once_and_recorded(bench: Bench) -> None:
 def test_a_run_that_was_cancelled_before_it_began_starts_nothing(bench: Bench) -> None:
     cancel = threading.Event()
     cancel.set()
-    done = bench.run(golden(), watch=Watch(cancel))
+    done = bench.run(golden(), watch=RunWatcher(cancel))
     assert done.stop_reason == "cancelled"
     assert done.document["trace"][2].get("exec_ms") is None
     assert ran(bench, done) == ["cancelled"]
@@ -201,12 +198,11 @@ def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_
                 begun.set()
 
         slow = golden(SLOW, policy_hints={"exec_timeout_seconds": 20}, run_id=own)
-        thread = threading.Thread(target=lambda: kept.append(bench.run(slow, watch=Watch(cancel, told))))
+        thread = threading.Thread(target=lambda: kept.append(bench.run(slow, watch=RunWatcher(cancel, told))))
         thread.start()
         assert begun.wait(60)
         running = bench.engine.code_machine().running
-        ticket = running.find(own, PIPELINE.caller)
-        assert ticket is not None
+        ticket = there(running.find(own, PIPELINE.caller))
         assert ticket.phase == "execute"
         assert running.find(own, PIPELINE.caller.model_copy(update={"principal": "other"})) is None
         over = bench.run(golden())
@@ -227,8 +223,7 @@ def test_no_more_run_at_once_than_were_taken_on_and_each_is_known_to_its_caller_
 def test_a_dead_policy_server_is_a_fault_and_nothing_runs(opening: Callable[..., Any]) -> None:
     with opening() as bench:
         assert isinstance(bench.engine.opa, Generation)
-        assert bench.engine.opa.pid is not None
-        os.kill(bench.engine.opa.pid, signal.SIGKILL)
+        os.kill(there(bench.engine.opa.pid), signal.SIGKILL)
         done = bench.run(golden())
         assert (done.stop_reason, done.document["phase"]) == ("engine_fault:policy_unavailable", "plan")
         assert (done.exit, ran(bench, done)) == (4, [])
@@ -266,16 +261,15 @@ class FullAfter:
     ],
 )
 def test_without_its_record_no_run_has_a_result(bench: Bench, lines: int, phase: str, started: int) -> None:
-    real = bench.engine.parts
-    assert real is not None
+    real = there(bench.engine.services)
     begun: list[str] = []
     code = f"{CODE}\n# recorded up to line {lines}"
-    bench.engine.parts = replace(real, log=FullAfter(real.log, [lines]))
+    bench.engine.services = replace(real, log=cast("Any", FullAfter(real.log, [lines])))
     try:
-        done = bench.run(golden(code), watch=Watch(told=begun.append))
+        done = bench.run(golden(code), watch=RunWatcher(on_phase=begun.append))
     finally:
-        bench.engine.parts = real
-    checks = store_of(bench).artifact_checks(hashlib.sha256(code.encode()).hexdigest(), 9)
+        bench.engine.services = real
+    checks = bench.engine.store().artifact_checks(hashlib.sha256(code.encode()).hexdigest(), 9)
     assert not [check for check in checks if check.name == "validation" and check.passed]
     assert done.stop_reason == "engine_fault:engine.record_unavailable"
     assert (done.document["phase"], done.exit) == (phase, 4)
@@ -290,11 +284,11 @@ class Broken:
     real: Any
     name: str = "bubblewrap"
 
-    def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> Ended:
+    def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> RunResult:
         assert program.folder
         assert bounds.wall_seconds > 0
         assert cancel is not None
-        return Ended(
+        return RunResult(
             status=Status.SANDBOX_ERROR,
             exit_code=None,
             signal=None,
@@ -324,7 +318,7 @@ def test_a_sandbox_that_fails_is_never_a_verdict_on_the_program(bench: Bench) ->
     assert done.document["trace"][2]["ok"] is False
     assert ran(bench, done) == ["sandbox_error"]
     assert b"bwrap: no" in bench.kept(done.document["stored"]["log"])
-    before = store_of(bench).artifact_checks("0" * 64, 9)
+    before = bench.engine.store().artifact_checks("0" * 64, 9)
     assert before == ()
     assert GOLDEN["action"]["code"] == CODE
 
@@ -337,10 +331,8 @@ def test_a_fault_that_is_told_again_is_a_fault(bench: Bench) -> None:
     finally:
         bench.engine._machine = real
     again = bench.run(golden(), context)
-    assert again.fault is not None
-    assert first.fault is not None
     assert (again.replayed, again.document, again.exit) == (True, first.document, first.exit)
-    assert again.fault.code == first.fault.code == "engine.sandbox_error"
+    assert there(again.fault).code == there(first.fault).code == "engine.sandbox_error"
 
 
 def test_an_artifact_store_that_cannot_be_written_gives_no_result(opening: Callable[..., Any]) -> None:

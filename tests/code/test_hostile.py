@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine import CodeRun
-from engine.code.once import Watch
+from engine.code.idempotency import RunWatcher
 from engine.code.stop_reasons import is_registered
 from tests.code.conftest import GOLDEN, Bench, golden, printing
 from tests.facilities import needs
@@ -102,6 +102,7 @@ ODD: list[Any] = [
 
 
 # covers: H18
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", ["id", "language", "entrypoint", "code", "input_payload"])
 def test_odd_values_in_an_action_end_in_a_reason(bench: Bench, name: str) -> None:
     for odd in ODD:
@@ -111,6 +112,7 @@ def test_odd_values_in_an_action_end_in_a_reason(bench: Bench, name: str) -> Non
 
 
 # covers: H18
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", ["action", "request", "policy_hints"])
 def test_odd_values_in_the_place_of_objects_end_in_a_reason(bench: Bench, name: str) -> None:
     for odd in ODD:
@@ -141,6 +143,7 @@ def test_code_that_bombs_the_parser_is_refused(bench: Bench, code: str) -> None:
 
 
 # covers: H02 H18
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -162,6 +165,7 @@ def test_odd_values_in_the_output_have_their_own_reason(bench: Bench, changes: d
 
 
 # covers: H02 H18
+@pytest.mark.full(after=2)
 @pytest.mark.parametrize(
     "code",
     [
@@ -189,7 +193,7 @@ def test_the_caller_cannot_change_what_was_decided_on(bench: Bench) -> None:
             document["action"]["code"] = "print('other')"
             document["action"]["input_payload"]["transactions"].clear()
 
-    done = bench.run(document, watch=Watch(told=change))
+    done = bench.run(document, watch=RunWatcher(on_phase=change))
     assert done.ok
     assert done.document["aggregate"]["metrics"]["sample_size"] == 60
     assert document["action"] != GOLDEN["action"]  # the control: it was changed meanwhile

@@ -49,6 +49,7 @@ def test_a_secret_in_code_or_result_is_redacted_before_it_is_kept(bench: Bench) 
 
 
 # covers: A88.2
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("code", "cause"),
     [
@@ -118,8 +119,7 @@ def test_code_is_trusted_once_it_ran_in_a_sandbox_and_its_output_was_validated(b
 def test_the_checks_name_the_decisions_that_they_came_from(bench: Bench) -> None:
     code = CODE + "\n# chain"
     done = bench.run(golden(code))
-    assert bench.engine.parts is not None
-    rows = bench.engine.parts.store().artifact_checks(sha256(code), 9)
+    rows = bench.engine.store().artifact_checks(sha256(code), 9)
     decided = done.document["decisions"]
     assert [(row.name, row.passed, row.ran_in, row.decision_id) for row in rows] == [
         ("validation", True, "restricted_process", decided["code_output"]),
@@ -217,6 +217,7 @@ def test_every_file_that_is_not_kept_is_named_with_its_reason(wider: Bench) -> N
 
 
 # covers: C62
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("last", "reason"), [("raise ValueError", "run_stopped"), ("while True: pass", "not_handed_out")]
 )

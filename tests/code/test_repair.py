@@ -6,13 +6,13 @@ import asyncio
 import json
 import uuid
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine import AsyncEngine, Rejection, Settings
-from engine.state import Store
 from tests.code.conftest import CODE, GOLDEN, PIPELINE, Bench, golden, printing
 from tests.command import lines
 from tests.facilities import needs
@@ -22,11 +22,6 @@ pytestmark = needs("bubblewrap")
 
 def task() -> str:
     return f"task-{uuid.uuid4()}"
-
-
-def store_of(bench: Bench) -> Store:
-    assert bench.engine.parts is not None
-    return bench.engine.parts.store()
 
 
 def action(code: str) -> dict[str, Any]:
@@ -48,7 +43,7 @@ def test_rejected_code_goes_back_with_its_reasons_and_what_comes_instead_is_deci
         "invalid_code_output:sample_size",
         "success",
     ]
-    first, second = (one.document() for one in told)
+    first, second = (asdict(one) for one in told)
     assert (first["attempt"], first["phase"]) == (1, "policy_check")
     assert {finding["code"] for finding in first["findings"]} >= {"static_policy_violation", "import_not_allowed"}
     assert second["findings"][0]["subject"] == "fields/sample_size"
@@ -91,7 +86,7 @@ def test_actions_that_break_their_contract_count_too(bench: Bench) -> None:
         reason = bench.run(golden(action={"code": "", "id": f"c{number}"}, task=name)).stop_reason
         assert reason == "invalid_action:code"
     assert bench.run(golden(task=name)).stop_reason == "policy_block:attempts_exhausted"
-    rows = store_of(bench).attempts("pipeline", name, None, 9)
+    rows = bench.engine.store().attempts("pipeline", name, None, 9)
     assert [row.state for row in rows] == ["failed"] * 4
 
 
@@ -109,6 +104,7 @@ def test_the_loop_ends_where_no_action_comes_and_where_none_would_help(bench: Be
     assert bench.engine.repair_code(network, wrong, PIPELINE).stop_reason.startswith("invalid_request:")
 
 
+@pytest.mark.full
 def test_the_same_loop_runs_on_an_event_loop(opening: Callable[..., Any], tmp_path: Path, cache: Path) -> None:
     with opening("loop"):
         pass  # a state that knows what the sandbox holds

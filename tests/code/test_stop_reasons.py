@@ -35,7 +35,7 @@ REGISTERED = [
 
 
 def finding(code: str, subject: str | None = None, level: Level = Level.DENY) -> Finding:
-    return Finding(code=code, level=level, message="m", subject=subject, remedy="r")
+    return Finding(code=code, level=level, requirement="m", subject=subject, remedy="r")
 
 
 # covers: C51.1-14
@@ -54,7 +54,7 @@ def test_what_is_registered_can_be_emitted(reason: str) -> None:
     ],
 )
 def test_nothing_else_can_be_emitted(text: str) -> None:
-    with pytest.raises(why.UnregisteredError):
+    with pytest.raises(EngineError):
         why.registered(text)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engine import CodeRun
-from engine.code.snippets import snippet
+from engine.code.program import snippet
 from tests.code.conftest import CODE, GOLDEN, Bench, golden, printing
 from tests.facilities import needs
 
@@ -230,6 +230,7 @@ def test_a_text_of_the_payload_that_a_program_tells_is_in_no_snippet(bench: Benc
     assert "Hara" not in json.dumps(done.document, ensure_ascii=False)
 
 
+@pytest.mark.full
 def test_a_large_payload_is_looked_for_in_no_time() -> None:
     payload = json.dumps({"rows": [f"customer {number}" for number in range(200_000)]})
     started = time.process_time()
@@ -248,6 +249,7 @@ def late(opening: Callable[..., Any]) -> Iterator[tuple[Bench, list[float]]]:
 
 
 # covers: C06.1 C44.2
+@pytest.mark.full
 @needs("bubblewrap")
 @pytest.mark.parametrize(
     ("times", "phase", "steps"),
@@ -297,6 +299,7 @@ def test_output_that_is_no_utf_8_is_replaced(wider: Bench) -> None:
 
 
 # covers: C84.1-3
+@pytest.mark.full(after=1)
 @needs("bubblewrap")
 @pytest.mark.parametrize(
     "code", [CODE, "import os\nos._exit(3)", "import time\ntime.sleep(9)"], ids=["ok", "bad", "late"]

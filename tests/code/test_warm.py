@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from adapters.sandbox.pool import Pooled
+from admission_adapters.sandbox.run.pool import Pooled
 from engine import Engine
 from tests.code.conftest import Bench, golden
 from tests.facilities import needs
-from tests.processes import alive
+from tests.processes import alive, until
 
 pytestmark = needs("bubblewrap")
 
@@ -25,10 +24,7 @@ def test_runs_take_what_waits_and_nothing_waits_after_the_engine(opening: Callab
         assert bench.run(golden()).document["aggregate"] == expected
         pool = engine._open_sandboxes().backend("bubblewrap")
         assert isinstance(pool, Pooled)
-        deadline = time.monotonic() + 20
-        while (waiting := _waiting(pool)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert waiting == 2
+        until(lambda: _waiting(pool) == 2)
         first = next(iter(pool._kinds.values())).waiting[0][1].child
         assert bench.run(golden()).document["aggregate"] == expected
         assert not alive(first)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.facts.code_scan import scan
+from engine.facts.code.scan import scan
 from tests.code.conftest import golden, printing
 from tests.conftest import ROOT
 from tests.facilities import needs
@@ -51,6 +51,7 @@ print(json.dumps([[one.ok, one.stop_reason, one.document] for one in runs]))
 
 
 # covers: E09 A94
+@pytest.mark.full
 @needs("wasmtime")
 def test_a_module_runs_where_policy_admits_its_language(tmp_path: Path, cache: Path) -> None:
     """In a process of its own, as a user has it: the probe looks at the process that it is made from."""

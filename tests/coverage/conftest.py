@@ -59,7 +59,7 @@ def call(
     number: int, document: dict[str, Any], rule: str | None = None, *codes: str, time: str = TIME
 ) -> DecisionRecord:
     """The record of one decision on a tool call."""
-    findings = [Finding(code=code, level=Level.DENY, message="-", subject=None, remedy="-") for code in codes]
+    findings = [Finding(code=code, level=Level.DENY, requirement="-", subject=None, remedy="-") for code in codes]
     decision = Decision(
         decision_id=f"{number:032x}",
         point="tool_call",
@@ -79,7 +79,7 @@ def asked(tool: str, *origins: str, policy: str = "assistant", profile: str = "c
     destinations = [{"id": f"arguments/{index}", "canonical": True, "origin": one} for index, one in enumerate(origins)]
     return {
         "point": "tool_call",
-        "asked": {"policy": policy, "profile": profile},
+        "context": {"policy": policy, "profile": profile},
         "call": {"tool": tool},
         "destinations": [*destinations, {"id": "arguments/x", "canonical": False}],
     }

@@ -18,11 +18,6 @@ KINDS = {
 }
 
 
-@pytest.fixture
-def command(tmp_path: Path, cache: Path) -> Command:
-    return Command.of(tmp_path, cache)
-
-
 def coverage(command: Command, folder: Path, *arguments: str | Path) -> Run:
     return command("policy", "coverage", "--policy", "policy", *arguments, cwd=folder.parent)
 
@@ -82,11 +77,12 @@ def test_without_a_record_the_values_are_still_told(command: Command, folder: Pa
     run = coverage(command, folder)
     assert run.code == 0
     assert "record  there is none yet" in run.stdout
-    assert "rules that nothing can reach: " in run.stdout
+    assert "unreachable rules: " in run.stdout
     assert "never" not in run.stdout
     assert not command.state.exists()  # looking makes none
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -94,7 +90,7 @@ def test_without_a_record_the_values_are_still_told(command: Command, folder: Pa
         (["--since", "yesterday"], 2, "--since"),
         (["--tools", "nowhere.json"], 2, "cannot read"),
         (["--tools", "policy/levels.yaml"], 2, "not a list of tools"),
-        (["--rego", "nowhere"], 5, "there is no folder of rules"),
+        (["--rego", "nowhere"], 2, "does not exist"),
     ],
     ids=str,
 )
@@ -109,4 +105,4 @@ def test_an_unreadable_line_is_told(command: Command, folder: Path, recorded: Pa
         file.write(b"no record\n")
     run = coverage(command, folder, "--state", recorded)
     assert run.code == 0
-    assert "decisions.000001.jsonl:5 is no record; run `engine record verify`" in run.stderr
+    assert "decisions.000001.jsonl:5 is not a valid record; run `engine record verify`" in run.stderr

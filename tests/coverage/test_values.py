@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.coverage import Gap, Kind, ToolValues, value_gaps
-from engine.files import load
+from engine.documents.files import load
 from engine.settings import ReadLimits
 from tests.coverage.conftest import TOOLS, Make
 
@@ -38,6 +38,7 @@ def test_a_tool_that_no_rule_of_a_policy_names(gaps: list[Gap]) -> None:
     assert (Path(gap.where.file).name, gap.where.line) == ("tools.yaml", 6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "rule",
     [{"tools": ["mail_send"]}, {"tools": ["mail_*"]}, {"tools": ["*"]}, {"tools": ["group:everything", "mail_send"]}],
@@ -77,6 +78,7 @@ def test_a_rule_that_one_policy_can_reach_is_reached(make: Make, values: ToolVal
     assert {"workspace/docs", "workspace/ask_before_fetch"} <= set(hidden)
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("section", "before", "after", "reached"),
     [
@@ -130,6 +132,7 @@ def test_only_what_certainly_hides_hides(
     assert hidden == ([] if reached else ["only/after"])
 
 
+@pytest.mark.full
 def test_many_rules_cost_no_more_than_their_number(make: Make) -> None:
     """Ten times the rules must not cost a hundred times the time."""
     seconds = []

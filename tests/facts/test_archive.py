@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import GatherError
-from engine.facts.archive import open_bundle
+from engine.facts.archives.archive import open_bundle
 from engine.settings import ReadLimits
 from tests.facilities import needs
 from tests.facts.archives import FILES, FORMS, changed, empty, file, folder, piped_zip, tar_of, zip_of
+from tests.lanes import examples
 
 LIMITS = ReadLimits()
 
@@ -167,7 +168,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     }
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     form=st.sampled_from(["zip", "pipe", "tar"]),
     flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=4),

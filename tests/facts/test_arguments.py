@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.facts import arguments as walking
-from engine.facts.arguments import Look, Walked, walk
-from engine.facts.disguises import undisguised
 from engine.facts.paths import Lead
-from engine.record.patterns import is_secret
-from engine.record.redaction import is_secret_name
+from engine.facts.text.disguises import undisguised
+from engine.facts.tools import arguments as walking
+from engine.facts.tools.arguments import Walked, walk
 from tests.conftest import FORMS
+from tests.expect import there
+from tests.lanes import examples
 
 A, EVIL = "https://a.example.com/", "https://evil.org/"
-SECRET = partial(is_secret, forms=FORMS)
-LOOK = Look(SECRET, is_secret_name, FORMS.handed, lead=lambda _: Lead("none"))
 TYPES = {"text": "text", "url": "url", "host": "host", "path": "path", "command": "command", "data": "data"}
 TOKEN = "ghp_" + "a1B2" * 9
 
 
 def walked(arguments: dict[str, Any], cwd: str | None = "/work") -> Walked:
-    return walk(arguments, TYPES, cwd, LOOK)
+    return walk(arguments, TYPES, cwd, FORMS, lead=lambda _: Lead("none"))
 
 
 def origins(found: Walked) -> list[tuple[str, str | None]]:
@@ -128,7 +125,7 @@ def test_a_path_is_found_inside_of_a_word_of_a_command(word: str) -> None:
 
 def test_a_pattern_in_a_path_of_a_command_is_not_canonical() -> None:
     assert [one.canonical for one in walked({"command": ["ls", "/e*c/passwd"]}).paths] == [False]
-    assert walked({"command": ["find", "-name", "*.py"]}).paths == ()
+    assert walked({"command": ["find", "-name", "*.py"]}).paths == []
 
 
 @pytest.mark.parametrize(
@@ -144,7 +141,7 @@ def test_a_host_is_found_inside_of_a_word_of_a_command(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["+10M", "+7", "%s", "^HEAD", "8080:80", "{}", "+%Y-%m-%d", "Accept: text/html"])
 def test_what_cannot_be_a_host_of_a_command_is_none(word: str) -> None:
-    assert walked({"command": ["find", word]}).destinations == ()
+    assert walked({"command": ["find", word]}).destinations == []
 
 
 @pytest.mark.parametrize(
@@ -154,8 +151,12 @@ def test_what_cannot_be_a_host_of_a_command_is_none(word: str) -> None:
 )  # fmt: skip
 def test_a_host_without_a_scheme_is_a_word_of_its_command(word: str, remote: bool) -> None:  # noqa: FBT001
     found = next(one for one in walked({"command": ["git", "-1", word]}).destinations if one.word)
-    assert found.word is not None
-    assert found.word.model_dump() == {"command": "arguments/command", "index": 2, "label": False, "remote": remote}
+    assert there(found.word).model_dump() == {
+        "command": "arguments/command",
+        "index": 2,
+        "label": False,
+        "remote": remote,
+    }
 
 
 def test_a_url_with_a_scheme_is_no_word_of_its_command() -> None:
@@ -164,7 +165,7 @@ def test_a_url_with_a_scheme_is_no_word_of_its_command() -> None:
 
 def test_a_colon_and_one_slash_begin_an_address_only_behind_a_scheme() -> None:
     found = walked({"command": ["docker", "-v", "/srv:/app"]})
-    assert ({one.path for one in found.paths}, found.destinations) == ({"/srv:/app", "/srv", "/app"}, ())
+    assert ({one.path for one in found.paths}, found.destinations) == ({"/srv:/app", "/srv", "/app"}, [])
     assert [one.canonical for one in walked({"command": ["curl", "sftp:/evil.org"]}).destinations] == [False]
     assert [one.canonical for one in walked({"command": ["x", "some://evil.org"]}).destinations] == [False]
 
@@ -195,14 +196,14 @@ def test_a_secret_in_data_hides_no_path_beside_it(secret: str) -> None:
     assert found.secrets
     assert set(found.touches) >= {"/etc/passwd", "/work/secrets/key"}
     assert "hunter2" not in repr(found)
-    assert (found.unplaced, found.paths) == (False, ())
+    assert (found.unplaced, found.paths) == (False, [])
 
 
 def test_a_secret_of_data_that_may_be_a_path_counts_as_any_and_is_not_shown() -> None:
     relative = walked({"data": f"password=keys/hunter2 x={TOKEN}"})
-    assert (relative.unplaced, relative.touches, relative.paths) == (True, (), ())
+    assert (relative.unplaced, relative.touches, relative.paths) == (True, {}, [])
     absolute = walked({"data": "password=/etc/hunter2"})
-    assert (absolute.touches, [one.canonical for one in absolute.paths]) == ((), [False])
+    assert (absolute.touches, [one.canonical for one in absolute.paths]) == ({}, [False])
 
 
 @pytest.mark.parametrize("value", [None, [], {}, [None], {"a": None}, [[]]])
@@ -211,7 +212,7 @@ def test_nothing_is_no_address_path_or_command(value: Any) -> None:
     assert [one.canonical for one in found.destinations] == [False] * 2
     assert [one.canonical for one in found.paths] == [False]
     assert [one.canonical for one in found.commands] == [False]
-    assert walked({"text": value, "data": value}).destinations == ()
+    assert walked({"text": value, "data": value}).destinations == []
 
 
 @pytest.mark.parametrize(
@@ -226,12 +227,7 @@ def test_what_a_lenient_reader_takes_for_json_is_searched(text: str) -> None:
 
 
 def test_a_path_has_links_and_its_folder() -> None:
-    linked = walk(
-        {"path": "a"},
-        TYPES,
-        "/work",
-        Look(SECRET, is_secret_name, FORMS.handed, lead=lambda _: Lead("linked", "/elsewhere")),
-    )
+    linked = walk({"path": "a"}, TYPES, "/work", FORMS, lead=lambda _: Lead("linked", "/elsewhere"))
     assert linked.paths[0].model_dump() == {
         "id": "arguments/path",
         "canonical": True,
@@ -305,12 +301,12 @@ def test_an_option_of_a_program_hands_it_a_secret(option: str) -> None:
 )  # fmt: skip
 def test_the_option_of_another_program_is_no_secret(command: str) -> None:
     found = walked({"command": command})
-    assert (found.handed, found.commands[0].canonical, found.secrets) == (False, True, ())
+    assert (found.handed, found.commands[0].canonical, found.secrets) == (False, True, [])
 
 
 @pytest.mark.parametrize("text", ["bob@example.com", "4111 1111 1111 1111", "a plain sentence", ""])
 def test_addresses_of_people_and_cards_are_no_secrets(text: str) -> None:
-    assert walked({"data": text, "text": text}).secrets == ()
+    assert walked({"data": text, "text": text}).secrets == []
 
 
 @pytest.mark.parametrize(
@@ -335,12 +331,12 @@ def test_json_in_json_is_walked_so_often_and_not_once_more() -> None:
 
 @pytest.mark.parametrize("text", ["[draft] of {cwd}", "{not json}", '"quoted" words', "[1, 2", "{}x"])
 def test_text_that_only_begins_like_json_is_text(text: str) -> None:
-    assert walked({"data": text}).unreadable == ()
+    assert walked({"data": text}).unreadable == []
 
 
 def test_text_is_only_searched_for_secrets() -> None:
     found = walked({"text": f"{EVIL} /etc/passwd `rm` $(rm)\x00"})
-    assert (found.destinations, found.paths, found.commands, found.secrets, found.unreadable) == ((), (), (), (), ())
+    assert (found.destinations, found.paths, found.commands, found.secrets, found.unreadable) == ([], [], [], [], [])
 
 
 def test_arguments_have_their_names_and_types() -> None:
@@ -351,7 +347,7 @@ def test_arguments_have_their_names_and_types() -> None:
         ("arguments/other", "other", None),
         ("arguments/path", "path", "path"),
     ]
-    assert walk({"a": "x"}, {"a": "unheard_of"}, None, LOOK).arguments[0].type is None
+    assert walk({"a": "x"}, {"a": "unheard_of"}, None, FORMS, lambda _: Lead("none")).arguments[0].type is None
 
 
 def test_the_same_place_has_a_number_the_second_time() -> None:
@@ -379,6 +375,7 @@ def test_there_is_an_end_to_what_is_walked(arguments: dict[str, Any], bound: str
     assert len(found.destinations) + len(found.paths) <= walking.FACTS + 2
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("separator", [":", ",", " "])
 def test_there_is_an_end_to_hosts_in_a_word(separator: str) -> None:
     hosts = separator.join(f"a{number}.com" for number in range(12_000))
@@ -433,8 +430,8 @@ def test_work_grows_with_the_size_only(unit: str, monkeypatch: pytest.MonkeyPatc
         seen += len(text) + len(plain)
         return plain
 
-    monkeypatch.setattr("engine.facts.arguments.undisguised", counting)
-    monkeypatch.setattr("engine.facts.destinations.undisguised", counting)
+    monkeypatch.setattr("engine.facts.tools.arguments.undisguised", counting)
+    monkeypatch.setattr("engine.facts.net.destinations.undisguised", counting)
     walked({"data": unit * (20_000 // len(unit))})
     assert seen <= 25 * 20_000
 
@@ -447,7 +444,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.dictionaries(st.sampled_from(sorted(TYPES)) | st.text(max_size=6), JSON, max_size=5), st.booleans())
 def test_nothing_raises_and_ids_are_unique(arguments: dict[str, Any], here: bool) -> None:  # noqa: FBT001
     found = walked(arguments, "/work" if here else None)

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from engine.facts.code_answers import (
-    CarriedLimit,
+from engine.facts.code.answers import (
+    EchoedLimit,
     IntegerLimit,
     NumberLimit,
     PercentLimit,
     RateLimit,
     TextLimit,
-    carried_of,
+    echoed_of,
     metrics_of,
     result_of,
     sentence,
 )
-from engine.facts.code_outputs import FieldFacts, carried_facts, output_facts
+from engine.facts.code.outputs import FieldFacts, echoed_facts, output_facts
 
 
 def field(value: Any) -> FieldFacts:
@@ -91,11 +91,11 @@ def test_texts_are_known_by_their_digests() -> None:
 # covers: C82
 def test_what_is_carried_is_text_that_can_be_printed() -> None:
     request = {"a": "us", "b": 7, "c": " ", "d": "x" * 201, "e": "a\nb", "f": True, "g": ["x"], "quokka": "x"}
-    found = carried_facts(request, [*"abcdefgh"])
+    found = echoed_facts(request, [*"abcdefgh"])
     assert [(one.id, one.text, one.upper) for one in found] == [
         ("a", "us", "US"), ("b", "7", "7"), *((name, None, None) for name in "cdefgh"),
     ]  # fmt: skip
-    assert [one.text for one in carried_facts(["a"], ["a"])] == [None]
+    assert [one.text for one in echoed_facts(["a"], ["a"])] == [None]
 
 
 RESULT = (
@@ -113,7 +113,7 @@ def test_result_and_metrics_come_from_the_limits() -> None:
     shown = {"latency": round(166.995, 2), "alerts": 1, "severity": "P1"}
     assert result_of(RESULT) == {"rate": 2 / 60, "share": 0.1234567, **shown, "region": "US"}
     assert metrics_of(RESULT) == {"rate": 0.033333, "rate_pct": 3.33, "share": 0.123457, **shown}
-    assert carried_of([CarriedLimit(name="region", value="US")]) == {"region": "US"}
+    assert echoed_of([EchoedLimit(name="region", value="US")]) == {"region": "US"}
 
 
 # covers: C79

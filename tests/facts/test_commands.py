@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.facts.commands import (
+from engine.facts.tools.commands import (
     LONGEST,
     MOST_WORDS,
     argv_facts,

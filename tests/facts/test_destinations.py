@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.facts.destinations import MOST, destinations, url_destinations, url_origin, urls, without_urls
-from engine.facts.disguises import undisguised
-from engine.facts.hosts import PROGRAM_ENDINGS, host_origin, word_host
+from engine.facts.net.destinations import MOST, destinations, url_destinations, url_origin, urls, without_urls
+from engine.facts.net.hosts import PROGRAM_ENDINGS, host_origin, word_host
+from engine.facts.text.disguises import undisguised
+from tests.expect import there
+from tests.lanes import examples
 
 A, B = "https://a.example.com", "https://b.example.com"
 
@@ -242,8 +244,7 @@ def test_a_declared_host_is_one_host(text: str, origin: str | None) -> None:
     ],
 )
 def test_a_word_may_be_a_host_with_an_origin(text: str, origin: str) -> None:
-    found = word_host(text)
-    assert found is not None
+    found = there(word_host(text))
     assert (found.facts.origin, found.label, found.remote) == (origin, False, ":" in text or "@" in text)
 
 
@@ -253,8 +254,7 @@ def test_a_word_may_be_a_host_with_an_origin(text: str, origin: str) -> None:
      "3.11", "evil:99999", "user:word@evil"],
 )  # fmt: skip
 def test_a_word_may_be_a_host_that_no_rule_can_state(text: str) -> None:
-    found = word_host(text)
-    assert found is not None
+    found = there(word_host(text))
     assert (found.facts.canonical, found.label) == (False, True)
 
 
@@ -264,8 +264,7 @@ def test_a_word_may_be_a_host_that_no_rule_can_state(text: str) -> None:
      "a@1.5", "::1", "::1/x", "root@fe80::1", "[::1]:80/x", "[::ffff:1.2.3.4]", "b\u00fccher.pl", "017700000001"],
 )  # fmt: skip
 def test_an_address_in_a_word_is_not_canonical(text: str) -> None:
-    found = word_host(text)
-    assert found is not None
+    found = there(word_host(text))
     assert (found.facts.canonical, found.label) == (False, False)
 
 
@@ -312,7 +311,7 @@ def test_there_is_an_end_to_what_is_found(unit: str) -> None:
     assert not found or not all(one.canonical for one in found)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text(max_size=60) | st.text(alphabet="htps:/\\.@%2fF a0\n\t\u3002\uff48[]#?&;", max_size=60))
 def test_nothing_raises_and_nothing_is_half_canonical(text: str) -> None:
     for found in (*destinations(text), *destinations(text, PROGRAM_ENDINGS), url_origin(text), host_origin(text)):

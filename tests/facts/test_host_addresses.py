@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.facts.host_addresses import HostAddress, host_addresses
+from engine.facts.net.addresses import HostAddress, host_addresses
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_isatap(text: str, isatap: bool) -> None:  # noqa: FBT001
 
 def test_a_scope_is_told_and_the_address_is_not_used() -> None:
     assert host_addresses(("fe80::1%eth0", "2606:4700::1%2", "10.0.0.1%1")) == (
-        HostAddress("#0", "unknown", isatap=False, scoped=True),
-        HostAddress("#1", "ipv6", isatap=False, scoped=True),
-        HostAddress("#2", "ipv6", isatap=False, scoped=True),
+        HostAddress(id="#0", family="unknown", isatap=False, scoped=True),
+        HostAddress(id="#1", family="ipv6", isatap=False, scoped=True),
+        HostAddress(id="#2", family="ipv6", isatap=False, scoped=True),
     )
 
 

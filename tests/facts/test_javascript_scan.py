@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from engine.facts.code_scan import scan
-from engine.facts.code_scan_items import CODE_BYTES, DEPTH, ScanFacts
+from engine.facts.code.scan import scan
+from engine.facts.code.scan_items import CODE_BYTES, DEPTH, ScanFacts
+from tests.lanes import examples
 
 
 def found(code: str) -> ScanFacts:
@@ -244,7 +245,7 @@ def test_any_order_of_its_tokens_gives_facts(seed: int) -> None:
             assert scan("javascript", code) == facts
 
 
-@hypothesis_settings(max_examples=200)
+@hypothesis_settings(max_examples=examples(200))
 @given(st.text())
 def test_any_text_in_a_string_is_looked_at(text: str) -> None:
     escaped = "".join(f"\\u{{{ord(letter):x}}}" for letter in text)

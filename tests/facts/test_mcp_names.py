@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.facts.mcp_names import collisions, confusables, local_name, one_reading, skeleton
+from engine.facts.tools.mcp_names import collisions, confusables, local_name, skeleton, unambiguous
 
 
 # covers: B37
@@ -26,7 +26,7 @@ def test_a_local_name_has_safe_characters_only(server: str, tool: str, name: str
 def test_a_server_id_with_underscores_cannot_imitate_another_server() -> None:
     assert local_name("a", "b__c") == local_name("a__b", "c")
     assert local_name("a", "_b") == local_name("a_", "b")
-    assert [one_reading(server) for server in ("a", "a_b", "a__b", "a_", "_a", "a..b", "a.", "")] == [
+    assert [unambiguous(server) for server in ("a", "a_b", "a__b", "a_", "_a", "a..b", "a.", "")] == [
         *(True, True),
         *[False] * 6,
     ]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.facts.previews import LONGEST, preview
-from engine.record.redaction import redact
+from engine.points.tool_call import PREVIEW_BYTES, preview
+from engine.secrets.redaction import redact
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -48,12 +48,12 @@ def test_a_short_preview_is_all_of_it(arguments: dict[str, Any], text: str) -> N
 def test_a_long_preview_is_cut_on_a_character_and_says_so(arguments: dict[str, Any]) -> None:
     text, cut = preview(arguments, clean)
     assert cut
-    assert len(text.encode("utf-8")) <= LONGEST
+    assert len(text.encode("utf-8")) <= PREVIEW_BYTES
     assert "\ufffd" not in text
 
 
 def test_a_preview_at_the_limit_is_whole() -> None:
-    room = LONGEST - len('{"a":""}')
+    room = PREVIEW_BYTES - len('{"a":""}')
     assert preview({"a": "x" * room}, clean) == (json.dumps({"a": "x" * room}).replace(" ", ""), False)
     assert preview({"a": "x" * (room + 1)}, clean)[1]
 
@@ -89,5 +89,5 @@ JSON = st.recursive(
 @given(st.dictionaries(TEXT, JSON, max_size=6))
 def test_a_preview_is_whole_json_or_cut(arguments: dict[str, Any]) -> None:
     text, cut = preview(arguments, lambda value: value)
-    assert len(text.encode("utf-8")) <= LONGEST
+    assert len(text.encode("utf-8")) <= PREVIEW_BYTES
     assert cut or json.loads(text) == arguments

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.facts.proposals import CHARACTERS, HITS, ProposalFacts, proposal_facts
+from engine.facts.tools.proposals import CHARACTERS, HITS, ProposalFacts, proposal_facts
 from tests.facts.contract_texts import HARMLESS, HOSTILE
 
 
@@ -137,6 +137,7 @@ SLOW = {
 }
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", SLOW)
 def test_no_text_takes_long(name: str) -> None:
     """Half a second here; a minute or more where a pattern needs the square of the length."""

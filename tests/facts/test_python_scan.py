@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,9 +16,11 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from engine.facts.code_scan import scan
-from engine.facts.code_scan_items import CODE_BYTES, DEPTH, ITEMS, NODES, ScanFacts
+from engine.facts.code.scan import scan
+from engine.facts.code.scan_items import CODE_BYTES, DEPTH, ITEMS, NODES, ScanFacts
 from tests.conftest import ROOT
+from tests.lanes import examples
+from tests.threads import at_once
 
 GOLDEN = (ROOT / "fixtures" / "code" / "incident_metrics.py").read_text(encoding="utf-8")
 
@@ -315,6 +318,7 @@ def test_bombs_end_within_bounds(bomb: str, size: int) -> None:
     assert facts.parsed or facts.problem in {"syntax", "too_deep", "too_large"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", [CODE_BYTES, 6_000])
 def test_bombs_end_on_a_thread_of_a_small_stack(size: int) -> None:
     found_there: list[ScanFacts] = []
@@ -364,17 +368,13 @@ def test_warnings_about_the_code_are_neither_shown_nor_errors() -> None:
 
 def test_many_threads_at_once() -> None:
     codes = [f"import m{n}\nx{n}.y('\\d')" for n in range(40)]
-    got: dict[str, ScanFacts] = {}
-    threads = [threading.Thread(target=lambda code=code: got.setdefault(code, scan("python", code))) for code in codes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(got[code] == scan("python", code) and got[code].parsed for code in codes)
+    got = at_once(partial(scan, "python", code) for code in codes)
+    assert got == [scan("python", code) for code in codes]
+    assert all(facts.parsed for facts in got)
 
 
 # covers: H18
-@hypothesis_settings(max_examples=300)
+@hypothesis_settings(max_examples=examples(300))
 @given(st.one_of(st.text(), st.text(st.characters()), st.binary().map(lambda data: data.decode("latin-1"))))
 def test_any_text_gives_facts(code: str) -> None:
     for language in ("python", "javascript", "other"):
@@ -400,7 +400,7 @@ def test_any_order_of_its_tokens_gives_facts(seed: int) -> None:
             assert facts.parsed == (facts.problem is None)
 
 
-@hypothesis_settings(max_examples=100)
+@hypothesis_settings(max_examples=examples(100))
 @example(["1", "in", " ", "a"], [])
 @given(st.lists(st.sampled_from(TOKENS), max_size=12), st.lists(st.sampled_from(TOKENS), max_size=12))
 def test_code_of_ours_inside_of_code_of_others(before: list[str], after: list[str]) -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.facts.schemas import DEEPEST, LARGEST, LONGEST, fits, schema_valid
+from engine.facts.tools.schemas import DEEPEST, LARGEST, LONGEST, fits, schema_valid
+from tests.lanes import examples
 
 FILE = {
     "type": "object",
@@ -129,6 +130,7 @@ def test_a_pattern_that_hangs_python_is_only_a_pattern() -> None:
     assert not fits(schema, {"a": "a" * 1_000 + "b"})
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("schema", "arguments"),
     [
@@ -161,7 +163,7 @@ def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not fits({"$id": "https://evil.example.com/b", "properties": {"a": {"$ref": reference}}}, {"a": 1})
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(schema=SCHEMAS | JSON, arguments=JSON)
 def test_nothing_raises(schema: Any, arguments: Any) -> None:
     assert fits(schema, arguments) in {True, False}

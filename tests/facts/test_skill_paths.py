@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.facts.skill_paths import LONGEST, PathFacts, path_facts
+from engine.points.skill_file import LONGEST, PathFacts, path_facts
 
 
 def test_a_plain_path_has_parts() -> None:

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
+from engine.documents.files import load
 from engine.errors import GatherError
-from engine.facts.archive import open_bundle
-from engine.facts.source_bundle import (
+from engine.facts.archives.archive import open_bundle
+from engine.facts.archives.source_bundle import (
     DOCUMENT,
     MOST_ERRORS,
     Reading,
@@ -26,8 +28,9 @@ from engine.facts.source_bundle import (
     read,
     seconds,
 )
-from engine.files import load
 from engine.settings import ReadLimits
+from tests.expect import there
+from tests.lanes import examples
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LIMITS = ReadLimits()
@@ -100,8 +103,7 @@ def test_a_document_whose_aliases_grow_is_refused_where_they_begin(tmp_path: Pat
     (tmp_path / DOCUMENT).write_text("\n".join(lines), encoding="utf-8")
     with open_bundle(tmp_path, LIMITS) as tree, pytest.raises(GatherError, match="alias") as refused:
         load(tree.read_document(DOCUMENT, LIMITS.document_bytes), tree.place(DOCUMENT), LIMITS)
-    assert refused.value.where is not None
-    assert refused.value.where.line == 1
+    assert there(refused.value.where).line == 1
 
 
 def put(value: Any, *path: str | int) -> Callable[[dict[str, Any]], None]:
@@ -248,8 +250,7 @@ def test_an_unknown_key_is_named_by_its_parent_only(path: tuple[str | int, ...],
     assert found.pruned == good()
     place = found.places[named]
     assert b"secret" not in canonical([found.pruned, [[error.id, error.kind] for error in found.errors], str(place)])
-    assert place.line is not None
-    assert "sk-secret key" in written(value).splitlines()[place.line - 1]
+    assert "sk-secret key" in written(value).splitlines()[there(place.line) - 1]
 
 
 @pytest.mark.parametrize(
@@ -258,7 +259,7 @@ def test_an_unknown_key_is_named_by_its_parent_only(path: tuple[str | int, ...],
 def test_a_root_that_is_no_mapping(value: Any, kind: str) -> None:
     found = reading(value)
     assert found.pruned == {}
-    assert found.errors == (SchemaError("bundle", kind),)
+    assert found.errors == (SchemaError(id="bundle", kind=kind),)
     assert found.places["bundle"].file == "bundle.yaml"
 
 
@@ -292,20 +293,17 @@ def test_a_path_that_leaves_the_source_bundle_cannot_be_read(path: str) -> None:
     put(path, "records", 1, "path")(value)
     with pytest.raises(GatherError, match="leaves the source bundle") as refused:
         reading(value)
-    where = refused.value.where
-    assert where is not None
+    where = there(refused.value.where)
     assert where.field == "records.1.path"
-    assert where.line is not None
-    assert '"path"' in written(value).splitlines()[where.line - 1]
+    assert '"path"' in written(value).splitlines()[there(where.line) - 1]
     assert path not in str(refused.value)
 
 
 def test_the_place_of_a_record() -> None:
     document = load(GOOD.read_bytes(), "b/bundle.yaml", LIMITS)
-    place = read(document).record_place(1)
+    place = read(document).document.where(("records", 1))
     assert place.file == "b/bundle.yaml"
-    assert place.line is not None
-    assert GOOD.read_text(encoding="utf-8").splitlines()[place.line - 1] == "  - id: cities-1"
+    assert GOOD.read_text(encoding="utf-8").splitlines()[there(place.line) - 1] == "  - id: cities-1"
 
 
 @pytest.mark.parametrize(
@@ -355,12 +353,12 @@ def test_a_day_lasts_to_its_last_second() -> None:
 def test_many_errors_are_counted_and_taken_out() -> None:
     found = reading({"records": [{"x": 1}] * (MOST_ERRORS // 5)})
     assert len(found.errors) < MOST_ERRORS + 20
-    assert found.errors[-1] == SchemaError("bundle", "too_many_errors")
+    assert found.errors[-1] == SchemaError(id="bundle", kind="too_many_errors")
     assert found.pruned == {"records": [{}] * (MOST_ERRORS // 5)}
 
 
 def test_too_many_records_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.facts.source_bundle.MOST_RECORDS", 1)
+    monkeypatch.setattr("engine.facts.archives.source_bundle.MOST_RECORDS", 1)
     found = reading(good())
     assert errors(found) == {("records", "too_long"), ("license_decisions", "too_long")}
     assert found.pruned.keys() == good().keys() - {"records", "license_decisions"}
@@ -370,7 +368,7 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.text(max_si
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_whatever_is_put_anywhere_never_crashes_and_never_stays_unless_it_fits(data: st.DataObject) -> None:
     value = good()
@@ -393,3 +391,14 @@ def test_whatever_is_put_anywhere_never_crashes_and_never_stays_unless_it_fits(d
     again = reading(found.pruned)
     assert {kind for _, kind in errors(again)} <= {"missing"}  # nothing wrong is left, only gaps
     assert bool(found.errors) == (found.pruned != value or bool(again.errors))
+
+
+def test_the_published_schema_agrees_with_the_reader() -> None:
+    schema = json.loads((FIXTURES.parent / "docs/schemas/source_bundle.schema.json").read_text(encoding="utf-8"))
+    good = 0
+    for path in sorted((FIXTURES / "source_bundles").glob("*/bundle.yaml")):
+        document = load(path.read_bytes(), str(path), LIMITS)
+        wrong = not Draft202012Validator(schema).is_valid(document.value)
+        assert wrong == bool(read(document).errors), path.parent.name
+        good += not wrong
+    assert good > 10

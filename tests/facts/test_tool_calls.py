@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from engine.canonical import canonical
-from engine.facts.strict_json import LEVELS, AmbiguousJsonError, NotJsonError, read_strict
-from engine.facts.tool_calls import Call, ToolCall, call_of
+from engine.documents.canonical import canonical
+from engine.documents.strict_json import LEVELS, AmbiguousJsonError, NotJsonError, read_strict
+from engine.facts.tools.calls import Call, ToolCall, call_of
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(ToolCall)
 ARGUMENTS = {"path": "notes.txt", "deep": [{"a": 1.5}]}

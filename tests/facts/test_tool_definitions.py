@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.facts.tool_definitions import Hints, UnreadableDefinitionError, definition_of, listing_of
+from engine.facts.tools.definitions import Hints, UnreadableDefinitionError, definition_of, listing_of
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 WORDS = {"name": "files_read", "description": "Reads a file"}
@@ -88,11 +88,11 @@ def test_what_has_no_json_has_no_digest() -> None:
 @pytest.mark.parametrize(
     ("annotations", "hints"),
     [
-        ({}, Hints(read_only=False, destructive=True, idempotent=False, open_world=True)),
-        ({"readOnlyHint": "yes", "destructiveHint": None, "idempotentHint": 1, "openWorldHint": 0}, Hints()),
+        ({}, Hints(read_only=False, destructive=True, open_world=True)),
+        ({"readOnlyHint": "yes", "destructiveHint": None, "openWorldHint": 0}, Hints()),
         (
-            {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
-            Hints(read_only=True, destructive=False, idempotent=True, open_world=False),
+            {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False},
+            Hints(read_only=True, destructive=False, open_world=False),
         ),
     ],
 )

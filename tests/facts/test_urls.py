@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.facts.urls import LONGEST, UrlFacts, canonical_host, url_facts
+from engine.facts.net.urls import LONGEST, UrlFacts, canonical_host, url_facts
+from tests.lanes import examples
 
 GOOD = {
     "https://data.example.org/": ("data.example.org", 443),
@@ -210,7 +211,7 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(st.one_of(ODD, PIECES), max_size=12).map("".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.one_of(TEXTS, TEXTS.map("https://data.example.org/".__add__), TEXTS.map("https://".__add__)))
 @example("https://evil.example.com\\@data.example.org/")
 @example("https://data.example.org/%c3%a4")

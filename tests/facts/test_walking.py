@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import GatherError
-from engine.facts import walking
-from engine.facts.walking import Folder, Found, find, open_folder
+from engine.facts.archives import walking
+from engine.facts.archives.walking import Folder, Target, find, open_folder
+from tests.expect import there
 
 
 @pytest.fixture
@@ -32,11 +33,11 @@ def skill(world: Path) -> Iterator[Folder]:
     folder.close()
 
 
-def look(folder: Folder, path: str) -> Found:
+def look(folder: Folder, path: str) -> Target:
     """What is there, closed."""
     found = find(folder, path)
-    if found.descriptor is not None:
-        os.close(found.descriptor)
+    if found.file is not None:
+        found.file.close()
     return found
 
 
@@ -47,9 +48,8 @@ def open_now() -> int:
 
 def test_a_file_is_open_and_measured(skill: Folder) -> None:
     found = find(skill, "scripts/run.sh")
-    assert found.descriptor is not None
-    assert os.read(found.descriptor, 10) == b"hello"
-    os.close(found.descriptor)
+    with there(found.file) as file:
+        assert file.read(10) == b"hello"
     assert (found.kind, found.real, found.bytes, found.names) == ("file", "scripts/run.sh", 5, 1)
     assert (found.linked, found.escapes) == (False, False)
 
@@ -75,7 +75,7 @@ def test_a_file_is_open_and_measured(skill: Folder) -> None:
 def test_a_link_that_leads_out_is_not_followed(world: Path, skill: Folder, target: str, path: str) -> None:
     (world / "skillful").symlink_to(world / "outside")
     (world / "skill/scripts/link").symlink_to(target.format(world=world))
-    assert find(skill, path) == Found(linked=True, escapes=True)
+    assert find(skill, path) == Target(linked=True, escapes=True)
 
 
 # covers: B33
@@ -115,7 +115,7 @@ def test_what_is_no_file_is_told_and_not_opened(
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
         found = find(skill, path)
-    assert (found.kind, found.descriptor) == (kind, None)
+    assert (found.kind, found.file) == (kind, None)
 
 
 def test_a_device_is_told_and_not_opened() -> None:
@@ -124,18 +124,18 @@ def test_a_device_is_told_and_not_opened() -> None:
         found = find(folder, "null")
     finally:
         folder.close()
-    assert (found.kind, found.descriptor) == ("device", None)
+    assert (found.kind, found.file) == ("device", None)
 
 
 @pytest.mark.parametrize("path", ["scripts/none", "none/none", "scripts/run.sh/x", "scripts/" + "a" * 300])
 def test_what_is_not_there_has_no_kind(skill: Folder, path: str) -> None:
-    assert find(skill, path) == Found(linked=False)
+    assert find(skill, path) == Target(linked=False)
 
 
 def test_a_loop_of_links_has_no_kind(world: Path, skill: Folder) -> None:
     (world / "skill/scripts/a").symlink_to("b")
     (world / "skill/scripts/b").symlink_to("a")
-    assert find(skill, "scripts/a") == Found(linked=True)
+    assert find(skill, "scripts/a") == Target(linked=True)
 
 
 def test_a_hard_link_shows_in_the_number_of_names(world: Path, skill: Folder) -> None:
@@ -149,7 +149,7 @@ def test_a_file_that_changes_between_looking_and_opening_is_missing(
 ) -> None:
     real_read, file = walking._read, world / "skill/scripts/run.sh"
 
-    def late(*arguments: object) -> Found:
+    def late(*arguments: object) -> Target:
         file.unlink()
         if swap == "link":
             file.symlink_to(world / "outside/secret")
@@ -161,7 +161,7 @@ def test_a_file_that_changes_between_looking_and_opening_is_missing(
 
     monkeypatch.setattr(walking, "_read", late)
     (world / "kept").hardlink_to(file)  # so that the new file cannot get the same inode
-    assert find(skill, "scripts/run.sh") == Found(linked=False)
+    assert find(skill, "scripts/run.sh") == Target(linked=False)
 
 
 def test_nothing_stays_open(world: Path, skill: Folder) -> None:

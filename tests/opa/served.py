@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from engine.opa.binary import Binary, find_binary
 from engine.opa.generation import Generation
-from engine.opa.supervisor import Supervisor
-from engine.opa.watch import SupervisionLimits
+from engine.opa.server import Served
+from engine.opa.supervisor import SupervisionLimits, Supervisor
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import PolicyBundle, build
 from engine.policy_bundle.sources import PolicySources
 from engine.settings import OpaLimits, Settings
+from tests.processes import until
 
 LIMITS = OpaLimits(start_seconds=20, answer_seconds=10)
 DOCUMENT = {"point": "nowhere"}
@@ -33,24 +33,39 @@ def policy_of(cache: Path, *values: str) -> PolicyBundle:
     return build(sources, POINTS, find_binary(), cache)
 
 
+@contextmanager
+def leased(supervisor: Supervisor[PolicyBundle]) -> Iterator[Generation[PolicyBundle]]:
+    """The current generation, held around a block as a request holds it."""
+    generation = supervisor.acquire()
+    try:
+        yield generation
+    finally:
+        supervisor.release(generation)
+
+
+def files(policy: PolicyBundle) -> Served:
+    """What OPA is given of it."""
+    return Served(policy.rules.path, policy.values.path, policy.revisions)
+
+
 class Events:
-    """What a supervisor told, by name."""
+    """The events of a supervisor, by name."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.seen: list[tuple[str, dict[str, Any]]] = []
         self._changed = threading.Condition()
 
     def __call__(self, name: str, fields: dict[str, Any]) -> None:
         with self._changed:
-            self.told.append((name, fields))
+            self.seen.append((name, fields))
             self._changed.notify_all()
 
     def of(self, name: str) -> list[dict[str, Any]]:
-        return [fields for told, fields in self.told if told == name]
+        return [fields for event, fields in self.seen if event == name]
 
     def wait(self, name: str, count: int = 1) -> dict[str, Any]:
         """The fields of the event of this name that comes as the `count`-th; fails when it never comes."""
-        assert self.comes(name, count, 60), self.told
+        assert self.comes(name, count, 60), self.seen
         return self.of(name)[count - 1]
 
     def comes(self, name: str, count: int, seconds: float) -> bool:
@@ -70,8 +85,8 @@ def supervised(
     with tempfile.TemporaryDirectory(prefix="opa-", dir="/tmp") as folder:
         tempfile.tempdir = folder
         try:
-            supervisor = Supervisor.start(
-                binary or find_binary(), policy, limits, events, supervision=SupervisionLimits(**supervision)
+            supervisor = Supervisor(
+                binary or find_binary(), policy, files, limits, events, SupervisionLimits(**supervision)
             )
             try:
                 yield supervisor, events
@@ -80,16 +95,8 @@ def supervised(
             assert not [path for path in (Path(folder) / f"admission-engine-{os.getuid()}").iterdir() if path.is_dir()]
         finally:
             tempfile.tempdir = before
-    until(lambda: not [told for told in events.of("opa_started") if Path(f"/proc/{told['pid']}").exists()])
+    until(lambda: not [event for event in events.of("opa_started") if Path(f"/proc/{event['pid']}").exists()])
     until(lambda: not [one for one in set(threading.enumerate()) - others if one.name.startswith("opa")])
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Wait for something that is sure to happen soon; fails when it does not."""
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def revisions(generation: Generation[PolicyBundle]) -> dict[str, Any]:

@@ -4,43 +4,32 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine.errors import DecideError
-from engine.model import Revisions
 from engine.opa.binary import Binary, find_binary
-from engine.opa.server import Server
-from engine.points.registry import POINTS
-from engine.policy_bundle.build import PolicyBundle, build
-from engine.policy_bundle.sources import PolicySources
-from engine.settings import OpaLimits, Settings
-from tests.processes import alive, gone, stop
+from engine.opa.packed import pack, unpacked
+from engine.opa.server import Server, _rules_of
+from engine.policy_bundle.build import PolicyBundle
+from engine.settings import OpaLimits
+from tests.expect import refused, there
+from tests.opa.served import files
+from tests.processes import gone
 
 LIMITS = OpaLimits(start_seconds=10, answer_seconds=1)
 
 
-@pytest.fixture(scope="module")
-def policy(cache: Path) -> PolicyBundle:
-    settings = Settings(cache=cache)
-    sources = PolicySources(settings.rego, settings.policy, settings.recipe)
-    return build(sources, POINTS, find_binary(), cache)
-
-
 def start(policy: PolicyBundle, binary: Binary | None = None, limits: OpaLimits = LIMITS) -> Server:
-    return Server.start(binary or find_binary(), policy.rules.path, policy.values.path, policy.revisions, limits)
+    return Server.start(binary or find_binary(), files(policy), limits)
 
 
 def test_answers_and_ends(policy: PolicyBundle) -> None:
     server = start(policy)
     server.ready()
-    pid = server.pid
-    assert pid is not None
+    pid = there(server.pid)
     assert server.ask("decision", {"point": "nowhere"}).result == {"outcome": "deny", "findings": []}
     folder = server.folder
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -51,65 +40,9 @@ def test_answers_and_ends(policy: PolicyBundle) -> None:
     assert not folder.exists()
 
 
-def test_unknown_rule_is_undefined(policy: PolicyBundle) -> None:
-    server = start(policy)
-    server.ready()
-    assert not server.ask("no_such_rule", {}).defined
-    server.close()
-
-
-def test_other_revisions_are_refused(policy: PolicyBundle) -> None:
-    expected = Revisions(rules=policy.revisions.rules, values="sha256:" + "0" * 64)
-    server = Server.start(find_binary(), policy.rules.path, policy.values.path, expected, LIMITS)
-    with pytest.raises(DecideError) as caught:
-        server.ready()
-    assert caught.value.code == "policy_stale"
-    server.close()
-
-
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGKILL, "policy_unavailable"), (signal.SIGSTOP, "policy_unavailable")]
-)
-def test_killed_or_stopped(policy: PolicyBundle, number: signal.Signals, code: str) -> None:
-    server = start(policy)
-    server.ready()
-    assert server.pid is not None
-    if number is signal.SIGSTOP:
-        stop(server.pid)
-    else:
-        os.kill(server.pid, number)
-    with pytest.raises(DecideError) as caught:
-        server.ask("decision", {"point": "source"})
-    assert caught.value.code == code
-    server.close()
-    assert gone(server.pid)
-
-
-def test_killed_while_starting(policy: PolicyBundle) -> None:
-    server = start(policy)
-    assert server.pid is not None
-    os.kill(server.pid, signal.SIGKILL)
-    with pytest.raises(DecideError) as caught:
-        server.ready()
-    assert caught.value.code == "policy_unavailable"
-    server.close()
-
-
-def test_broken_archive(policy: PolicyBundle, tmp_path: Path) -> None:
-    broken = tmp_path / "rules.tar.gz"
-    whole = policy.rules.path.read_bytes()
-    broken.write_bytes(whole[: len(whole) // 2])
-    server = Server.start(find_binary(), broken, policy.values.path, policy.revisions, LIMITS)
-    with pytest.raises(DecideError) as caught:
-        server.ready()
-    assert caught.value.code == "policy_unavailable"
-    server.close()
-
-
 def test_no_binary_to_run(policy: PolicyBundle, tmp_path: Path) -> None:
-    with pytest.raises(DecideError) as caught:
+    with refused(DecideError, "engine.opa_binary"):
         start(policy, replace(find_binary(), path=tmp_path / "missing"))
-    assert caught.value.code == "engine.opa_binary"
 
 
 def test_what_runs_is_the_file_that_was_verified(policy: PolicyBundle, tmp_path: Path) -> None:
@@ -130,53 +63,6 @@ def test_what_runs_is_the_file_that_was_verified(policy: PolicyBundle, tmp_path:
     assert str(real.path) not in opened
 
 
-@pytest.mark.parametrize("fault", ["missing", "other", "not_executable"])
-def test_another_binary_is_never_run(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = find_binary()
-    path = tmp_path / "opa"
-    (tmp_path / "opa.json").write_text(f'{{"version": "{real.version}", "sha256": "{real.sha256}"}}')
-    if fault == "other":
-        path.write_text("#!/bin/sh\necho evil\n")
-        path.chmod(0o755)
-    elif fault == "not_executable":
-        path.write_bytes(real.path.read_bytes())
-        monkeypatch.setattr(os, "access", lambda *_: False)  # root may execute anything
-    monkeypatch.setattr("engine.opa.binary.bundled", lambda name: tmp_path / name)
-    with pytest.raises(DecideError) as caught:
-        find_binary()
-    assert caught.value.code == "engine.opa_binary"
-    assert "scripts/run" in caught.value.remedy
-
-
-def test_dies_with_a_killed_engine_and_its_folder_is_swept(policy: PolicyBundle) -> None:
-    program = (
-        "import sys, time\n"
-        "from pathlib import Path\n"
-        "from engine.model import Revisions\n"
-        "from engine.opa.binary import find_binary\n"
-        "from engine.opa.server import Server\n"
-        "from engine.settings import OpaLimits\n"
-        "revisions = Revisions(rules=sys.argv[3], values=sys.argv[4])\n"
-        "server = Server.start(find_binary(), Path(sys.argv[1]), Path(sys.argv[2]), revisions, OpaLimits())\n"
-        "server.ready()\n"
-        "print(server.pid, server.folder, flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    arguments = [policy.rules.path, policy.values.path, policy.revisions.rules, policy.revisions.values]
-    with subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)], stdout=subprocess.PIPE, text=True
-    ) as engine:
-        assert engine.stdout is not None
-        pid, folder = engine.stdout.readline().split()
-        assert alive(int(pid))
-        engine.kill()
-    assert gone(int(pid))
-    assert Path(folder).exists()
-    server = start(policy)  # the next engine sweeps
-    assert not Path(folder).exists()
-    server.close()
-
-
 def test_a_base_folder_of_someone_else_is_refused(
     policy: PolicyBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +70,53 @@ def test_a_base_folder_of_someone_else_is_refused(
     base.mkdir(mode=0o777)
     base.chmod(0o777)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(DecideError) as caught:
+    with refused(DecideError, "policy_unavailable"):
         start(policy)
-    assert caught.value.code == "policy_unavailable"
+
+
+def test_with_points_only_their_rules_are_loaded_and_the_revision_stays(policy: PolicyBundle) -> None:
+    served = replace(files(policy), points=frozenset({"license"}))
+    server = Server.start(find_binary(), served, LIMITS)
+    again = None
+    try:
+        server.ready()
+        license_ = server.ask("decision", {"point": "license"}).result
+        assert {finding["level"] for finding in license_["findings"]} == {"deny"}
+        assert server.ask("decision", {"point": "source"}).result == {"outcome": "deny", "findings": []}
+        again = Server.start(find_binary(), server.served, LIMITS)  # as after a death of the first
+        again.ready()
+        assert again.ask("decision", {"point": "license"}).result == license_
+    finally:
+        server.close()
+        if again is not None:
+            again.close()
+
+
+def test_rules_of_points_bring_those_that_they_refer_to() -> None:
+    files = {
+        "admission/main.rego": b"package admission",
+        "admission/requirements/common/time.rego": b"package admission.requirements.common.time",
+        "admission/requirements/a/one.rego": b"x if data.admission.limits.b.y",
+        "admission/limits/b.rego": b"y if data.admission.requirements.c.z",
+        "admission/requirements/c/z.rego": b"z if true",
+        "admission/requirements/d/w.rego": b"w if true",
+        "admission/compiled/d.rego": b"v if true",
+    }
+    kept = unpacked(_rules_of(pack(files), frozenset({"a"})), "rules")
+    assert files.keys() - kept.keys() == {"admission/requirements/d/w.rego", "admission/compiled/d.rego"}
+    assert _rules_of(b"no archive", frozenset({"a"})) == b"no archive"
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        (b'not data.admission["requirements"].d.w', True),
+        (b"not data.admission.requirements[input.point].w", True),
+        (b"import data.admission.requirements\n\nx if not requirements.d.w", True),
+        (b"x if input.d", False),
+    ],
+)
+def test_a_reference_in_another_form_is_never_left_undefined(reference: bytes, *, found: bool) -> None:
+    files = {"admission/requirements/a/one.rego": reference, "admission/requirements/d/w.rego": b"w if true"}
+    kept = unpacked(_rules_of(pack(files), frozenset({"a"})), "rules")
+    assert ("admission/requirements/d/w.rego" in kept) == found

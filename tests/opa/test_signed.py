@@ -19,10 +19,11 @@ from engine.model import Revisions
 from engine.opa import packed
 from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
-from engine.opa.server import Server
+from engine.opa.server import Served, Server
 from engine.opa.supervisor import Supervisor
 from engine.policy_bundle.build import Archive, PolicyBundle
-from tests.opa.served import DENIED, DOCUMENT, LIMITS, Events, policy_of
+from tests.expect import there
+from tests.opa.served import DENIED, DOCUMENT, LIMITS, Events, files
 
 Members = dict[str, bytes]
 
@@ -66,12 +67,7 @@ class Release:
     public: Path
 
     def start(self) -> Server:
-        return Server.start(find_binary(), self.rules, self.values, self.revisions, LIMITS, self.public)
-
-
-@pytest.fixture(scope="module")
-def policy(cache: Path) -> PolicyBundle:
-    return policy_of(cache)
+        return Server.start(find_binary(), Served(self.rules, self.values, self.revisions, self.public), LIMITS)
 
 
 @pytest.fixture(scope="module")
@@ -83,27 +79,10 @@ def release(policy: PolicyBundle, tmp_path_factory: pytest.TempPathFactory) -> R
     return Release(rules, values, policy.revisions, public)
 
 
-def test_what_is_signed_is_served(release: Release) -> None:
-    server = release.start()
-    try:
-        server.ready()
-        assert server.ask("decision", DOCUMENT).result == DENIED
-    finally:
-        server.close()
-
-
 def edited(release: Release, folder: Path, edit: Callable[[Members], object]) -> Release:
     found = members(release.values)
     edit(found)
     return replace(release, values=pack(found, folder / "edited.tar.gz"))
-
-
-def of_another_key(release: Release, folder: Path) -> Release:
-    return replace(release, public=key(folder, "other")[1])
-
-
-def stripped(release: Release, folder: Path) -> Release:
-    return edited(release, folder, lambda found: found.pop(".signatures.json"))
 
 
 def tampered(release: Release, folder: Path) -> Release:
@@ -137,7 +116,7 @@ def without_a_key(release: Release, folder: Path) -> Release:
     return replace(release, public=folder / "empty.pem")
 
 
-FAULTS = (of_another_key, stripped, tampered, added_to, taken_from, with_another_revision, without_a_key)
+FAULTS = (tampered, added_to, taken_from, with_another_revision, without_a_key)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -155,16 +134,6 @@ def test_what_is_not_signed_as_it_is_is_refused(
         server.close()
 
 
-def test_without_the_key_the_same_archives_are_served(policy: PolicyBundle) -> None:
-    """The control of `stripped`: it is the key that has them refused."""
-    server = Server.start(find_binary(), policy.rules.path, policy.values.path, policy.revisions, LIMITS)
-    try:
-        server.ready()
-        assert server.ask("decision", DOCUMENT).result == DENIED
-    finally:
-        server.close()
-
-
 def test_a_supervisor_keeps_to_its_key(policy: PolicyBundle, release: Release, tmp_path: Path) -> None:
     ours = replace(
         policy,
@@ -173,15 +142,16 @@ def test_a_supervisor_keeps_to_its_key(policy: PolicyBundle, release: Release, t
     )
     public = Path(shutil.copyfile(release.public, tmp_path / "key.pem"))
     events = Events()
-    supervisor = Supervisor.start(find_binary(), ours, LIMITS, events, verification_key=public)
+    supervisor = Supervisor(
+        find_binary(), ours, lambda one: replace(files(one), verification_key=public), LIMITS, events
+    )
     try:
         with pytest.raises(DecideError) as caught:
             supervisor.activate(policy, lambda _: None)
         assert "signature" in caught.value.message
         assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
         public.unlink()
-        pid = supervisor.current.pid
-        assert pid is not None
+        pid = there(supervisor.current.pid)
         os.kill(pid, signal.SIGKILL)
         events.wait("opa_restarted")  # with the key that it was started with
         assert supervisor.current.ask("decision", DOCUMENT).result == DENIED

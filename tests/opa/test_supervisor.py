@@ -25,23 +25,18 @@ import uvloop
 from engine.errors import DecideError
 from engine.opa.binary import find_binary
 from engine.opa.generation import Generation
-from engine.opa.server import Server
-from engine.opa.supervisor import Supervisor
-from engine.opa.watch import SupervisionLimits, Watch
+from engine.opa.server import Served, Server
+from engine.opa.supervisor import HealthHistory, SupervisionLimits, Supervisor
 from engine.policy_bundle.build import Archive, PolicyBundle
 from engine.settings import OpaLimits
-from tests.opa.served import DENIED, DOCUMENT, LIMITS, Events, policy_of, revisions, supervised, until
+from tests.expect import refused, there
+from tests.opa.served import DENIED, DOCUMENT, LIMITS, Events, files, leased, policy_of, revisions, supervised
 from tests.opa.test_client import in_fork
-from tests.processes import alive, gone, stop
+from tests.processes import alive, gone, stop, until
 
 CALLERS = 32
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 QUICK: dict[str, Any] = {"look_seconds": 0.1, "probe_seconds": 0.3, "probe_failures": 2}
-
-
-@pytest.fixture(scope="module")
-def policy(cache: Path) -> PolicyBundle:
-    return policy_of(cache)
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +102,7 @@ def under_load(
 
 
 def pid_of(supervisor: Supervisor[PolicyBundle]) -> int:
-    pid = supervisor.current.pid
-    assert pid is not None
-    return pid
+    return there(supervisor.current.pid)
 
 
 # it dies
@@ -133,7 +126,7 @@ def test_killed_under_load_it_is_refused_with_the_reserved_code_and_answers_agai
         assert pid_of(supervisor) != first
         assert gone(first)
         assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
-    assert Counter(name for name, _ in events.told) == {"opa_started": 2, "opa_exited": 1, "opa_restarted": 1}
+    assert Counter(name for name, _ in events.seen) == {"opa_started": 2, "opa_exited": 1, "opa_restarted": 1}
     assert events.of("opa_exited")[0]["pid"] == first
 
 
@@ -148,12 +141,10 @@ def test_while_it_is_down_every_call_is_refused_at_once(policy: PolicyBundle) ->
         assert not dead.alive
         started = time.monotonic()
         for _ in range(50):
-            with pytest.raises(DecideError) as caught:
+            with refused(DecideError, "policy_unavailable"):
                 supervisor.current.ask("decision", DOCUMENT)
-            assert caught.value.code == "policy_unavailable"
-            with pytest.raises(DecideError) as caught:
+            with refused(DecideError, "policy_unavailable"):
                 asyncio.run(ask(supervisor.current))
-            assert caught.value.code == "policy_unavailable"
         assert time.monotonic() - started < 5  # for a hundred; a deadline is 10
         assert supervisor.restarts == 0
 
@@ -172,7 +163,7 @@ def test_it_is_started_again_however_often_it_dies(policy: PolicyBundle) -> None
 
 def test_each_start_that_does_not_last_doubles_the_wait(policy: PolicyBundle) -> None:
     with supervised(policy) as (supervisor, _):
-        watch = Watch(SupervisionLimits())
+        watch = HealthHistory(SupervisionLimits())
         assert watch.new_death(supervisor.current)
         assert [watch.wait_seconds() for _ in range(9)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
         assert not watch.new_death(supervisor.current)
@@ -228,16 +219,16 @@ def test_another_binary_is_not_started_in_the_place_of_the_one_that_was_verified
 
 def test_who_looks_on_cannot_stop_the_supervision(policy: PolicyBundle) -> None:
     def broken(name: str, fields: dict[str, Any]) -> NoReturn:
-        told.append((name, fields))
+        event.append((name, fields))
         raise ValueError(name)
 
-    told: list[tuple[str, dict[str, Any]]] = []
-    supervisor = Supervisor.start(find_binary(), policy, LIMITS, broken)
+    event: list[tuple[str, dict[str, Any]]] = []
+    supervisor = Supervisor(find_binary(), policy, files, LIMITS, broken)
     try:
         os.kill(pid_of(supervisor), signal.SIGKILL)
         until(lambda: supervisor.restarts == 1)
         assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
-        assert "opa_exited" in dict(told)
+        assert "opa_exited" in dict(event)
     finally:
         supervisor.close()
 
@@ -271,7 +262,7 @@ def test_stopped_under_load_it_is_replaced_without_being_continued(policy: Polic
         assert supervisor.restarts == 1
 
 
-def test_stopped_while_nobody_asks_it_is_replaced_too(policy: PolicyBundle) -> None:
+def test_stopped_while_idle_it_is_replaced_too(policy: PolicyBundle) -> None:
     with supervised(policy, **QUICK) as (supervisor, events):
         first = pid_of(supervisor)
         stop(first)
@@ -280,6 +271,7 @@ def test_stopped_while_nobody_asks_it_is_replaced_too(policy: PolicyBundle) -> N
         assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
 
 
+@pytest.mark.full
 def test_as_long_as_it_answers_others_it_is_not_probed(policy: PolicyBundle) -> None:
     """Each probe fails here, as it has no time: only the answers to others show that OPA works."""
     with supervised(policy, look_seconds=0.2, probe_seconds=1e-9, probe_failures=3) as (supervisor, events):
@@ -287,13 +279,14 @@ def test_as_long_as_it_answers_others_it_is_not_probed(policy: PolicyBundle) -> 
         while time.monotonic() - begun < 2:  # ten looks
             supervisor.current.ask("decision", DOCUMENT)
         assert not events.of("opa_hung")
-        events.wait("opa_hung")  # the control: now nobody asks
+        events.wait("opa_hung")  # the control: now no caller asks
 
 
+@pytest.mark.full
 def test_one_probe_that_fails_is_no_reason(policy: PolicyBundle) -> None:
     with supervised(policy) as (supervisor, _):
         generation = supervisor.current
-        watch = Watch(SupervisionLimits(probe_seconds=0.2, probe_failures=2))
+        watch = HealthHistory(SupervisionLimits(probe_seconds=0.2, probe_failures=2))
         pid = pid_of(supervisor)
         assert not watch.hangs(generation)  # the first look only remembers
         stop(pid)
@@ -316,10 +309,10 @@ def test_too_large_it_is_replaced_under_load_and_no_call_fails(policy: PolicyBun
 
         load = under_load(supervisor, grow)
         assert load.refused == []
-        told = events.wait("opa_replaced")
-        until(lambda: gone(told["replaced"]))
-        assert told["pid"] == pid_of(supervisor) != told["replaced"]
-        assert told["resident_bytes"] > 10 << 20
+        event = events.wait("opa_replaced")
+        until(lambda: gone(event["replaced"]))
+        assert event["pid"] == pid_of(supervisor) != event["replaced"]
+        assert event["resident_bytes"] > 10 << 20
         assert len(events.of("opa_replaced")) == 1  # and not again at once, however large the new one is
         assert supervisor.restarts == 0
 
@@ -327,6 +320,7 @@ def test_too_large_it_is_replaced_under_load_and_no_call_fails(policy: PolicyBun
 # its policy changes
 
 
+@pytest.mark.full(after=1)
 @LOOPS
 def test_a_switch_under_load_fails_no_call_and_mixes_no_revisions(
     run: Callable[..., None], policy: PolicyBundle, other: PolicyBundle
@@ -367,6 +361,7 @@ def missing(policy: PolicyBundle, folder: Path) -> PolicyBundle:
     return replace(policy, values=Archive(folder / "nowhere", policy.values.revision))
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("fault", "code"),
     [(broken, "policy_unavailable"), (of_another_revision, "policy_stale"), (missing, "policy_unavailable")],
@@ -382,14 +377,13 @@ def test_a_policy_that_cannot_be_served_is_refused_and_the_old_one_keeps_answeri
         before = supervisor.current
 
         def activate(_: Load) -> None:
-            with pytest.raises(DecideError) as caught:
+            with refused(DecideError, code):
                 supervisor.activate(fault(other, tmp_path), lambda _: pytest.fail("it was asked"))
-            assert caught.value.code == code
 
         load = under_load(supervisor, activate)
         assert load.refused == []
         assert supervisor.current is before
-        assert [told["code"] for told in events.of("activation_refused")] == [code]
+        assert [event["code"] for event in events.of("activation_refused")] == [code]
         assert not events.of("activated")
         supervisor.activate(other, lambda _: None)  # the control: it is not the switch that fails
         assert supervisor.current.policy is other
@@ -412,25 +406,24 @@ def test_a_check_that_fails_keeps_the_old_policy(policy: PolicyBundle, other: Po
         assert supervisor.current is before
         assert before.ask("decision", DOCUMENT).result == DENIED
         assert not tried[0].alive
-        assert [told["code"] for told in events.of("activation_refused")] == ["engine.internal"]
+        assert [event["code"] for event in events.of("activation_refused")] == ["engine.internal"]
 
 
 def test_who_holds_a_generation_keeps_it_through_a_switch(policy: PolicyBundle, other: PolicyBundle) -> None:
     with supervised(policy) as (supervisor, events), ThreadPoolExecutor(1) as pool:
-        with supervisor.lease() as held:
+        with leased(supervisor) as held:
             activation = pool.submit(supervisor.activate, other, lambda _: None)
             events.wait("activated")
             assert held.ask("decision", DOCUMENT).body["provenance"]["bundles"] == revisions(held)
             assert held.policy is policy
-            with supervisor.lease() as fresh:
+            with leased(supervisor) as fresh:
                 assert fresh.policy is other
                 assert fresh.ask("decision", DOCUMENT).body["provenance"]["bundles"] == revisions(fresh)
             assert not activation.done()  # it waits for us
         activation.result(60)
         assert not held.alive
-        with pytest.raises(DecideError) as caught:
+        with refused(DecideError, "policy_unavailable"):
             held.ask("decision", DOCUMENT)
-        assert caught.value.code == "policy_unavailable"
 
 
 def test_who_never_gives_it_back_does_not_keep_the_old_one_for_ever(policy: PolicyBundle, other: PolicyBundle) -> None:
@@ -438,11 +431,11 @@ def test_who_never_gives_it_back_does_not_keep_the_old_one_for_ever(policy: Poli
         held = supervisor.acquire()
         supervisor.activate(other, lambda _: None)
         assert not held.alive
-        assert held.pid is not None
-        assert gone(held.pid)
+        assert gone(there(held.pid))
         supervisor.release(held)
 
 
+@pytest.mark.full
 def test_activations_take_turns(policy: PolicyBundle, other: PolicyBundle) -> None:
     together = threading.Barrier(4)
     first = threading.Event()
@@ -460,9 +453,9 @@ def test_activations_take_turns(policy: PolicyBundle, other: PolicyBundle) -> No
     with supervised(policy) as (supervisor, events), ThreadPoolExecutor(4) as pool:
         list(pool.map(activate, [other, policy, other, policy]))
         assert overtaken == [False]
-        assert [name for name, _ in events.told] == ["opa_started", *["opa_started", "activated"] * 4]
+        assert [name for name, _ in events.seen] == ["opa_started", *["opa_started", "activated"] * 4]
         assert supervisor.current.policy.values.revision == events.of("activated")[-1]["values"]
-        started = [told["pid"] for told in events.of("opa_started")]
+        started = [event["pid"] for event in events.of("opa_started")]
         assert [pid for pid in started if alive(pid)] == [supervisor.current.pid]
 
 
@@ -483,14 +476,12 @@ def test_killed_in_the_middle_of_an_activation_the_new_policy_is_served_at_last(
 
 def test_a_new_opa_that_dies_before_the_switch_is_refused(policy: PolicyBundle, other: PolicyBundle) -> None:
     def check(fresh: Generation[PolicyBundle]) -> None:
-        assert fresh.pid is not None
-        os.kill(fresh.pid, signal.SIGKILL)
+        os.kill(there(fresh.pid), signal.SIGKILL)
         until(lambda: not fresh.alive)
 
     with supervised(policy) as (supervisor, _):
-        with pytest.raises(DecideError) as caught:
+        with refused(DecideError, "policy_unavailable"):
             supervisor.activate(other, check)
-        assert caught.value.code == "policy_unavailable"
         assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
 
 
@@ -507,15 +498,14 @@ def test_every_answer_must_come_from_the_revisions_that_are_served(policy: Polic
         return ""
 
     with supervised(policy) as (supervisor, _):
-        foreign = Server.start(find_binary(), other.rules.path, other.values.path, other.revisions, LIMITS)
+        foreign = Server.start(find_binary(), Served(other.rules.path, other.values.path, other.revisions), LIMITS)
         try:
             foreign.ready()
             assert asyncio.run(main()) == ""  # the control
             Path(foreign.path).replace(supervisor.current.server.path)
             assert asyncio.run(main()) == "policy_stale"
-            with pytest.raises(DecideError) as caught:
+            with refused(DecideError, "policy_stale"):
                 supervisor.current.ask("decision", DOCUMENT)
-            assert caught.value.code == "policy_stale"
         finally:
             foreign.close()
 
@@ -525,10 +515,9 @@ def test_every_answer_must_come_from_the_revisions_that_are_served(policy: Polic
 
 def test_a_policy_of_another_revision_is_not_served_at_all(policy: PolicyBundle, tmp_path: Path) -> None:
     events, others = Events(), set(threading.enumerate())
-    with pytest.raises(DecideError) as caught:
-        Supervisor.start(find_binary(), of_another_revision(policy, tmp_path), LIMITS, events)
-    assert caught.value.code == "policy_stale"
-    assert not events.told
+    with refused(DecideError, "policy_stale"):
+        Supervisor(find_binary(), of_another_revision(policy, tmp_path), files, LIMITS, events)
+    assert not events.seen
     assert not [one for one in set(threading.enumerate()) - others if one.name == "opa-supervisor"]
 
 
@@ -551,6 +540,7 @@ def test_closing_ends_an_activation_under_way(policy: PolicyBundle, other: Polic
             supervisor.current.ask("decision", DOCUMENT)
 
 
+@pytest.mark.full
 def test_closing_ends_one_that_hangs_and_one_that_waits_to_start(policy: PolicyBundle) -> None:
     with supervised(policy) as (supervisor, _):
         stop(pid_of(supervisor))
@@ -595,7 +585,7 @@ def test_both_ways_of_asking_give_the_same(policy: PolicyBundle) -> None:
 
 def test_no_event_loop_is_tied_to_another(policy: PolicyBundle) -> None:
     async def main() -> None:
-        with supervisor.lease() as generation:
+        with leased(supervisor) as generation:
             assert (await generation.ask_async("decision", DOCUMENT)).result == DENIED
         await supervisor.leave()
 

@@ -15,7 +15,7 @@ _GO = """#!/bin/sh
 echo "$1" >>'{log}'
 case "$1" in
 env) echo '{version}' ;;
-list) printf 'one\\ntwo\\n' ;;
+list) printf 'std\\t\\t{folder}\\n\\nexample.org/nails\\tv0.1.0\\t{folder}\\n' ;;
 build)
   env | sort >'{log}.env'
   if [ -e '{log}.broken' ]; then echo 'main.go:3: undefined: x' >&2; exit 1; fi
@@ -38,7 +38,7 @@ class Workshop:
     log: Path
 
     def install_go(self, version: str) -> None:
-        self.go.write_text(_GO.format(log=self.log, version=version), encoding="utf-8")
+        self.go.write_text(_GO.format(log=self.log, version=version, folder=self.module), encoding="utf-8")
         self.go.chmod(0o755)
 
     def remove_go(self) -> None:
@@ -74,6 +74,7 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
         "\texample.org/nails v0.1.0 // indirect\n\texample.org/tools v1.2.3 // indirect\n)\n",
         encoding="utf-8",
     )
+    (module / "LICENSE.md").write_text("Take it.\n", encoding="utf-8")
     (module / "go.sum").write_text("example.org/tools v1.2.3 h1:x=\n", encoding="utf-8")
     for name in ("chmod", "env", "sort"):  # all that the script needs; a Go of the machine is out of sight
         (bin_folder / name).symlink_to(str(shutil.which(name)))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.opa import build
+from tests.expect import there
 from tests.packaging.conftest import Workshop
 
 
@@ -28,7 +29,66 @@ def test_installs_the_binary_and_its_note(workshop: Workshop) -> None:
         "go": "go1.26.8",
         "platform": build.target(),
     }
-    assert {path.name for path in workshop.out.iterdir()} == {"hammer", "hammer.json"}
+    assert {path.name for path in workshop.out.iterdir()} == set(build.read_pin(workshop.module).files)
+
+
+def test_what_is_linked_in_is_listed_with_its_licenses(workshop: Workshop) -> None:
+    workshop.build()
+    listed = json.loads((workshop.out / "hammer.cdx.json").read_text(encoding="utf-8"))
+
+    assert [one["purl"] for one in listed["components"]] == [
+        "pkg:golang/example.org/nails@v0.1.0",
+        "pkg:golang/std@1.26.8",
+    ]
+    notices = (workshop.out / "hammer.notices.txt").read_text(encoding="utf-8")
+    assert "example.org/nails v0.1.0: LICENSE.md\n\nTake it.\n" in notices
+
+
+def test_a_module_without_a_license_is_not_passed_on(workshop: Workshop) -> None:
+    (workshop.module / "LICENSE.md").unlink()
+
+    with pytest.raises(build.BuildError, match="nails has no license file"):
+        workshop.build()
+
+
+def _brought(path: Path, version: str) -> str:
+    """A binary that was built elsewhere, as ENGINE_HAMMER names it."""
+    path.write_text(f"#!/bin/sh\necho 'Version: {version}'\necho 'Go Version: go1.26.9'\n", encoding="utf-8")
+    return f"{path}@sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def test_a_binary_can_be_brought(workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workshop.remove_go()
+    monkeypatch.setenv("ENGINE_HAMMER", _brought(tmp_path / "prebuilt", "1.2.3"))
+
+    assert build.requirements(workshop.module) == []
+    assert workshop.build().read_bytes() == (tmp_path / "prebuilt").read_bytes()
+    note = json.loads((workshop.out / "hammer.json").read_text(encoding="utf-8"))
+    assert (note["version"], note["go"]) == ("1.2.3", "go1.26.9")
+
+
+@pytest.mark.parametrize(
+    ("version", "change", "said"),
+    [
+        ("1.2.2", "", r"is of version 1\.2\.2; hammer 1\.2\.3 is needed"),
+        ("1.2.3", "0", "must have the form `PATH@sha256:HEX`"),
+        ("1.2.3", "@sha256:" + "0" * 64, "cannot be built"),
+        ("1.2.3", "changed", "as ENGINE_HAMMER states"),
+        ("'; exit 3; '", "", "does not work"),
+    ],
+)
+def test_another_binary_than_stated_is_refused(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, change: str, said: str
+) -> None:
+    stated = _brought(tmp_path / "prebuilt", version)
+    if change == "changed":
+        _brought(tmp_path / "prebuilt", "another")
+        change = ""
+    monkeypatch.setenv("ENGINE_HAMMER", stated + change)
+
+    with pytest.raises(build.BuildError, match=said):
+        workshop.build()
+    assert not (workshop.out / "hammer").exists()
 
 
 def test_compiles_once(workshop: Workshop, tmp_path: Path) -> None:
@@ -142,8 +202,7 @@ def test_two_builds_at_once_make_one(workshop: Workshop) -> None:
     with lock.open("a", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as second:
-            assert second.stderr is not None
-            waiting = second.stderr.readline()
+            waiting = there(second.stderr).readline()
             made_early = (workshop.out / "second").exists()
             fcntl.flock(held, fcntl.LOCK_UN)
             second.communicate(timeout=60)

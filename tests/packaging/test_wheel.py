@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -16,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from engine.opa import build
+from engine.version import __version__
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
 _ENVIRONMENT = dict(os.environ)  # before a fixture moves the cache: OPA was built by the set-up
@@ -68,6 +70,7 @@ def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "engine"
 
 
+@pytest.mark.full
 def test_wheel_holds_what_it_needs(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         files = {info.filename: info for info in archive.infolist()}
@@ -78,11 +81,10 @@ def test_wheel_holds_what_it_needs(wheel: Path) -> None:
     assert note["version"] == build.read_pin(build.HERE).version.removeprefix("v")
     assert stat.S_IMODE(files["engine/_bundled/opa"].external_attr >> 16) & 0o111
     assert {name for name in files if name.startswith("engine/_bundled/")} == {
-        "engine/_bundled/opa",
-        "engine/_bundled/opa.json",
+        *(f"engine/_bundled/{name}" for name in build.read_pin(build.HERE).files),
         *carried,
     }
-    assert {name.split("/")[0] for name in files if ".dist-info" not in name} == {"engine", "adapters"}
+    assert {name.split("/")[0] for name in files if ".dist-info" not in name} == {"engine", "admission_adapters"}
 
 
 # covers: C33.1
@@ -102,17 +104,39 @@ def test_installed_package_stands_alone(command: Path, tmp_path: Path) -> None:
     assert [folder for folder in folders if not Path(folder).is_relative_to(command.parent.parent)] == []
 
 
+def test_the_parts_of_an_installation_are_listed(command: Path, wheel: Path, tmp_path: Path) -> None:
+    listed = json.loads(_run([str(command), "sbom"], tmp_path).stdout)
+    with zipfile.ZipFile(wheel) as archive:
+        (inside,) = (name for name in archive.namelist() if name.endswith(".dist-info/sboms/opa.cdx.json"))
+        modules = json.loads(archive.read(inside))["components"]
+        notices = archive.read("engine/_bundled/opa.notices.txt").decode()
+
+    found = {part["purl"] for part in listed["components"]}
+    assert listed["metadata"]["component"]["purl"] == f"pkg:pypi/admission-engine@{__version__}"
+    assert {re.sub("@.*", "", purl) for purl in found} >= {"pkg:pypi/pydantic", "pkg:pypi/requests"}
+    assert {module["purl"] for module in modules} <= found
+    assert all(f"\n{module['name']} {module['version']}: " in notices for module in modules)
+
+
 def test_doctor(command: Path, tmp_path: Path) -> None:
     answer = json.loads(_run([str(command), "doctor", "--format", "json"], tmp_path).stdout)
 
     assert str(command.parent.parent) in json.dumps(answer)
 
 
+@pytest.mark.full
 def test_check(command: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "fixtures" / "source_bundles" / _GOOD, tmp_path / _GOOD)
     done = _run([str(command), "check", _GOOD, "--now", "2026-11-21T00:00:00Z"], tmp_path)
 
     assert "allow" in done.stdout
+
+
+def test_a_policy_of_ones_own(command: Path, tmp_path: Path) -> None:
+    _run([str(command), "policy", "init", "my-policy"], tmp_path)
+    done = _run([str(command), "policy", "test", "--policy", "my-policy"], tmp_path)
+
+    assert done.stdout.splitlines()[-1] == "2 cases passed"
 
 
 def _build(target: str, sources: Path, folder: Path) -> None:

@@ -8,26 +8,27 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from engine.cases import CaseFile, Runner
+from engine.cases.run import Runner
 from engine.model import Caller, Via
-from engine.points import World
+from engine.points import GatherContext
 from engine.points.artifact import ArtifactLimits, ArtifactRequest, gather
-from engine.state import NewArtifactCheck, open_store
-from tests.conftest import CASES
+from engine.state import open_store
+from engine.state.rows import ArtifactCheckRow
+from tests.conftest import case
+from tests.expect import there
 
 SHA = "ab" * 32
 
 
 def checks(folder: Path, *rows: tuple[str, bool, str]) -> list[dict[str, Any]]:
     request = ArtifactRequest(sha256=SHA, kind="code")
-    ask = gather(request, World(clock=lambda: 0, boundaries=tuple)).state
-    assert ask is not None
+    ask = there(gather(request, GatherContext(clock=lambda: 0, boundaries=tuple)).state)
     store = open_store(folder)
     try:
         for number, (name, passed, ran_in) in enumerate(rows):
             assert name in {"sandbox", "validation"}
-            store.add_artifact_check(NewArtifactCheck(SHA, name, passed, ran_in, f"d{number}", number))  # type: ignore[arg-type]
-        return ask(store, Caller(via=Via.PROCESS), 0)["checks"]
+            store.add_artifact_check(ArtifactCheckRow(SHA, name, passed, ran_in, f"d{number}", number))  # type: ignore[arg-type]
+        return ask(store, Caller(via=Via.PROCESS))["checks"]
     finally:
         store.close()
 
@@ -54,13 +55,9 @@ def test_nobody_can_state_a_check(name: str) -> None:
         ArtifactRequest.model_validate({"sha256": SHA, "kind": "code", name: True})
 
 
-def case(name: str) -> CaseFile:
-    return next(file for file in CASES if (file.case.point, file.path.stem) == ("artifact", name))
-
-
 # covers: A01 A02
 def test_the_permit_names_the_decisions_it_stands_on(runner: Runner) -> None:
-    limits = runner.answer(case("solution_in_container")).decision.limits
+    limits = runner.answer(case("artifact", "solution_in_container")).decision.limits
     assert limits == ArtifactLimits(
         sha256=SHA, kind="solution", ran_in="container", sandbox_decision="run-1", validation_decision="run-2"
     )

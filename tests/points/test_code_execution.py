@@ -9,23 +9,21 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from engine.cases import CaseFile, Runner
+from engine.cases.run import CaseFile, Runner
 from engine.model import Caller, Via
-from engine.points import World
+from engine.points import GatherContext
 from engine.points.code_execution import CodeExecutionInput, CodeExecutionLimits, CodeExecutionRequest, gather
-from engine.state import NewAttempt, open_store
-from tests.conftest import CASES
+from engine.state import open_store
+from engine.state.rows import AttemptRow
+from tests.conftest import case
+from tests.expect import there
 
 ID = "00000000-0000-4000-8000-00000000000"
 
 
-def case(name: str) -> CaseFile:
-    return next(file for file in CASES if (file.case.point, file.path.stem) == ("code_execution", name))
-
-
 def limits(runner: Runner, **changes: Any) -> CodeExecutionLimits:
     """What the permit of the plain case says, with these fields of its request."""
-    file = case("defaults")
+    file = case("code_execution", "defaults")
     engine = runner.at(file)
     answer = engine.decide("code_execution", {**deepcopy(file.case.request), **changes})
     assert isinstance(answer.decision.limits, CodeExecutionLimits), answer.decision.findings
@@ -33,7 +31,7 @@ def limits(runner: Runner, **changes: Any) -> CodeExecutionLimits:
 
 
 def codes(runner: Runner, **changes: Any) -> list[str]:
-    file = case("defaults")
+    file = case("code_execution", "defaults")
     request = {**deepcopy(file.case.request), **changes}
     return [one.code for one in runner.at(file).decide("code_execution", request).decision.findings]
 
@@ -75,7 +73,7 @@ def test_hints_set_only_what_they_may(runner: Runner, hints: dict[str, Any]) -> 
 
 # covers: C78
 def test_a_number_given_as_text_is_that_number(runner: Runner) -> None:
-    code = {**case("defaults").case.request["action"], "code": "print(1)" + " " * 2_393}
+    code = {**case("code_execution", "defaults").case.request["action"], "code": "print(1)" + " " * 2_393}
     assert codes(runner, action=code) == ["invalid_action:contract"]  # 2,401 characters
     assert codes(runner, action=code, policy_hints={"max_code_chars": "2401"}) == []
 
@@ -108,8 +106,8 @@ def test_the_seed_is_set_and_recorded_and_gives_the_same_again(runner: Runner) -
     assert twice[0].environment == {
         "PYTHONHASHSEED": "4294967295", "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1",
     }  # fmt: skip
-    answer = runner.answer(case("proven"))
-    record = runner._record(case("proven"), answer.decision.decision_id)
+    answer = runner.answer(case("code_execution", "proven"))
+    record = runner._record(case("code_execution", "proven"), answer.decision.decision_id)
     assert (record["limits"]["seed"], record["limits"]["environment"]["PYTHONHASHSEED"]) == (7, "7")
     for seed in (-1, 4_294_967_296, 1.5, True, "7"):
         assert codes(runner, seed=seed) == ["engine.request_invalid"]
@@ -142,14 +140,14 @@ def test_nothing_comes_out_unless_it_is_asked_for(runner: Runner) -> None:
 
 # covers: C04.2 C53.1
 def test_the_two_lists_of_languages_are_apart(runner: Runner) -> None:
-    action = {**case("defaults").case.request["action"], "language": "javascript"}
+    action = {**case("code_execution", "defaults").case.request["action"], "language": "javascript"}
     assert codes(runner, action=action) == ["language_denied_execution"]
     assert codes(runner, action={**action, "language": "ruby"}) == ["language_denied_policy"]
 
 
 # covers: C18.1 C71
 def test_policy_can_admit_another_language(runner: Runner) -> None:
-    file = case("javascript")
+    file = case("code_execution", "javascript")
     admitted = file.case.model_copy(update={"values": {"code": {"execution": {"+javascript": "standard"}}}})
     answer = runner.answer(CaseFile(file.path, admitted))
     assert isinstance(answer.decision.limits, CodeExecutionLimits), answer.decision.findings
@@ -158,14 +156,14 @@ def test_policy_can_admit_another_language(runner: Runner) -> None:
 
 def facts(**changes: Any) -> CodeExecutionInput:
     request = CodeExecutionRequest(**{"elapsed_ms": 0, "role": "solution", **changes})
-    found = gather(request, World(clock=lambda: 0, boundaries=tuple)).input
+    found = gather(request, GatherContext(clock=lambda: 0, boundaries=tuple)).input
     assert isinstance(found, CodeExecutionInput)
     return found
 
 
 # covers: C01.1
 def test_neither_code_nor_payload_is_in_the_input() -> None:
-    action = {**case("defaults").case.request["action"], "input_payload": {"quokka": "quokka"}}
+    action = {**case("code_execution", "defaults").case.request["action"], "input_payload": {"quokka": "quokka"}}
     found = facts(action={**action, "code": "quokka = 'quokka'  # quokka"}).model_dump_json()
     assert found.count("quokka") == 1  # the scan says which name it found
 
@@ -181,14 +179,13 @@ def test_attempts_are_those_of_who_asks_before_this_one(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     try:
         for number, principal in enumerate(("ana", "ana", "bo", "ana"), 1):
-            store.begin_attempt(NewAttempt(f"{ID}{number}", principal, "t", f"{number}" * 64, number))
+            store.begin_attempt(AttemptRow(f"{ID}{number}", principal, "t", f"{number}" * 64, number))
         store.end_attempt(f"{ID}1", "failed", 5)
 
         def earlier(principal: str | None, attempt: str | None, task: str = "t") -> list[tuple[str, str]]:
             request = CodeExecutionRequest(elapsed_ms=0, role="solution", task=task, attempt=attempt)
-            ask = gather(request, World(clock=lambda: 0, boundaries=tuple)).state
-            assert ask is not None
-            rows = ask(store, Caller(via=Via.PROCESS, principal=principal), 0)["attempts"]
+            ask = there(gather(request, GatherContext(clock=lambda: 0, boundaries=tuple)).state)
+            rows = ask(store, Caller(via=Via.PROCESS, principal=principal))["attempts"]
             return [(row["id"][-1], row["state"]) for row in rows]
 
         assert earlier("ana", f"{ID}4") == [("2", "begun"), ("1", "failed")]
@@ -198,4 +195,4 @@ def test_attempts_are_those_of_who_asks_before_this_one(tmp_path: Path) -> None:
     finally:
         store.close()
     request = CodeExecutionRequest(elapsed_ms=0, role="solution")
-    assert gather(request, World(clock=lambda: 0, boundaries=tuple)).state is None
+    assert gather(request, GatherContext(clock=lambda: 0, boundaries=tuple)).state is None

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.cases import Runner
-from engine.facts.code_answers import carried_of, metrics_of, result_of, sentence
+from engine.cases.run import Runner
+from engine.facts.code.answers import echoed_of, metrics_of, result_of, sentence
 from engine.points.code_output import CodeOutputLimits
 
 VALUES: dict[str, Any] = {
@@ -150,14 +150,14 @@ def test_the_answer_is_made_of_the_limits(runner: Runner) -> None:
     limits = decision(runner, {**VALUES, "region": "us", "quokka": "x"}).limits
     assert isinstance(limits, CodeOutputLimits)
     assert "quokka" not in limits.model_dump_json()
-    result, metrics, carried = result_of(limits.result), metrics_of(limits.result), carried_of(limits.carried)
+    result, metrics, echoed = result_of(limits.result), metrics_of(limits.result), echoed_of(limits.echoed)
     assert list(result) == list(ORDER)
     assert result == {**VALUES, "avg_latency_ms": 167.0, "p95_latency_ms": 187.0}
-    assert carried == {"report_date": "2026-03-07", "region": "US", "incident_id": "inc_payments_20260307"}
+    assert echoed == {"report_date": "2026-03-07", "region": "US", "incident_id": "inc_payments_20260307"}
     assert len(metrics) == 10
     assert [metrics["failed_payment_rate"], metrics["failed_payment_rate_pct"]] == [0.033333, 3.33]
     run = {"exec_ms": 25, "stdout_bytes": 269, "stderr_bytes": 0}
-    assert sentence(limits.answer, metrics, carried, run) == (
+    assert sentence(limits.answer, metrics, echoed, run) == (
         "Code execution brief (US, 2026-03-07): incident inc_payments_20260307 is P1 with failed payments at 3.33% and "
         "1 chargeback alerts. Affected checkout share is 3.33%, average latency is 167.0 ms (p95 187.0 ms), and ETA is "
         "~45 minutes. Executed in a separate subprocess boundary (best-effort, not a security sandbox) (25 ms, 269 "

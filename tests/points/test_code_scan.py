@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.cases import Runner
+from engine.cases.run import Runner
 from engine.engine import Engine
 from engine.errors import WorkError
 from engine.flow import Answer
@@ -19,14 +19,14 @@ from engine.opa.binary import find_binary
 from engine.points.code_scan import CodeScanInput, CodeScanLimits
 from engine.settings import Settings
 from tests.conftest import CASES, ROOT
+from tests.expect import there
 
 GOLDEN = (ROOT / "fixtures" / "code" / "incident_metrics.py").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def engine(shared_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    settings = Settings(state=tmp_path_factory.mktemp("scans"), cache=shared_settings.cache)
-    with Engine(settings) as opened:
+def engine(module_settings: Settings) -> Iterator[Engine]:
+    with Engine(module_settings) as opened:
         yield opened
 
 
@@ -155,6 +155,7 @@ SCRIPTS = [
 
 
 # covers: A79.1 C71 H03
+@pytest.mark.full
 def test_one_meaning_wherever_it_is_asked(engine: Engine, tmp_path: Path) -> None:
     """What the point allows is what `clean` says to whoever runs code, for every program here and in the cases."""
     programs = [("python", code) for code in [*EXACTLY, *DETOURS, *PLAIN]] + [("javascript", code) for code in SCRIPTS]
@@ -172,9 +173,8 @@ def test_one_meaning_wherever_it_is_asked(engine: Engine, tmp_path: Path) -> Non
 
 
 def _clean(engine: Engine, documents: list[Any], folder: Path) -> list[bool]:
-    assert engine.policy is not None
     (folder / "input.json").write_text(json.dumps(documents), encoding="utf-8")
-    (folder / "values.json").write_text(json.dumps({"policy": engine.policy.data}), encoding="utf-8")
+    (folder / "values.json").write_text(json.dumps({"policy": there(engine.policy).data}), encoding="utf-8")
     (folder / "ask.rego").write_text(
         "package ask\n\nimport data.admission.lib.code_scan\n\n"
         "told := [clean | some item in input; clean := is(item)]\n\n"
@@ -195,11 +195,11 @@ def _clean(engine: Engine, documents: list[Any], folder: Path) -> list[bool]:
 def test_a_clean_scan_is_no_permit_to_run_anything(engine: Engine) -> None:
     permits: list[tuple[Permit, str]] = []
 
-    def hand(permit: Permit, _: Any) -> Result:
+    def executor(permit: Permit, _: Any) -> Result:
         permits.append((permit, permit.input_digest))
         return Result("done", {})
 
-    answer = engine.decide("code_scan", {"language": "python", "code": GOLDEN}, hand)
+    answer = engine.decide("code_scan", {"language": "python", "code": GOLDEN}, executor)
     assert answer.decision.outcome is Outcome.ALLOW
     [(permit, digest)] = permits
     assert permit.demand("code_scan", digest, CodeScanLimits).complete  # the control
@@ -222,8 +222,7 @@ def test_a_language_that_is_none_of_ours_is_not_scanned(engine: Engine, language
 
 # covers: C71
 def test_javascript_has_facts_and_is_executed_by_nobody(engine: Engine) -> None:
-    assert engine.policy is not None
-    code = engine.policy.data["code"]
+    code = there(engine.policy).data["code"]
     assert "javascript" in code["languages"]
     assert "javascript" in code["scan"]
     assert "javascript" not in code["execution"]
@@ -232,9 +231,8 @@ def test_javascript_has_facts_and_is_executed_by_nobody(engine: Engine) -> None:
 
 def test_the_input_holds_names_and_no_text_of_the_code(engine: Engine) -> None:
     code = "# quokka one\nx = 'quokka two'\ny = b'quokka' + z\nf'quokka {x}'\nquokka_name = {'quokka': 1}"
-    document = ask(engine, code).document
-    assert document is not None
-    assert set(CodeScanInput.model_fields) == {"point", "now", "code_sha256", "scan"}
+    document = there(ask(engine, code).document)
+    assert set(CodeScanInput.model_fields) == {"code_sha256", "scan"}
     assert json.dumps(document).count("quokka") == 1  # the variable
 
 
@@ -251,7 +249,7 @@ def test_members_that_are_allowed_are_no_modules() -> None:
     import importlib
     import types
 
-    from engine.files import load
+    from engine.documents.files import load
     from engine.settings import ReadLimits
 
     path = ROOT / "policy" / "code.yaml"
@@ -262,9 +260,7 @@ def test_members_that_are_allowed_are_no_modules() -> None:
 
 
 def test_a_case_of_each_kind_of_finding(runner: Runner) -> None:
-    assert runner.engine({}).policy is not None
     codes = {code for file in CASES if file.case.point == "code_scan" for code in file.case.want.codes}
-    policy = runner.engine({}).policy
-    assert policy is not None
+    policy = there(there(runner.engine({}).policy))
     own = {code for code, one in policy.catalogue.points["code_scan"].requirements.items() if one.point == "code_scan"}
     assert codes == own

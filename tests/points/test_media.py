@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from engine.cases import Runner
+from engine.cases.run import Runner
 from engine.drive import run
 from engine.errors import GatherError
 from engine.flow import Context, answer
 from engine.model import Mode, Outcome
-from engine.points import World
+from engine.points import GatherContext
 from engine.points.media import POINT, MediaInput, MediaRequest, gather
 from engine.settings import ReadLimits
+from tests.expect import there
 
-WORLD = World(clock=lambda: 0, boundaries=lambda: ())
+WORLD = GatherContext(clock=lambda: 0, boundaries=lambda: ())
 ON = {
     "media": {
         "allow_url_media_sources": True,
@@ -61,14 +62,14 @@ ALLOWED = (
 def asked(runner: Runner, addresses: tuple[str, ...] | None, url: str = URL["url"]) -> Any:
     """The decision on a URL whose host has these addresses, and the hosts that were looked up."""
     engine = runner.engine(ON)
-    assert engine.parts is not None
+    assert engine.services is not None
     looked_up: list[str] = []
 
     def look(host: str) -> tuple[str, ...] | None:
         looked_up.append(host)
         return addresses
 
-    parts = replace(engine.parts, world=replace(engine.parts.world, addresses=look))
+    parts = replace(engine.services, gather_context=replace(engine.services.gather_context, addresses=look))
     return run(answer(POINT, {**URL, "url": url}, Mode.CHECK, parts, Context())).decision, looked_up
 
 
@@ -127,9 +128,7 @@ def test_path_and_query_are_only_under_the_digest() -> None:
     facts = _facts({**URL, "url": "https://a.example.org/canary?key=canary"})
     assert "canary" not in facts.model_dump_json()
     other = _facts({**URL, "url": "https://a.example.org/canary?key=other"})
-    assert facts.media.url is not None
-    assert other.media.url is not None
-    assert facts.media.url.digest != other.media.url.digest
+    assert there(facts.media.url).digest != there(other.media.url).digest
 
 
 def test_what_is_no_media_type_is_not_shown() -> None:
@@ -267,7 +266,7 @@ def _file(path: str) -> dict[str, Any]:
     return {"kind": "image", "source_type": "file", "path": path, "media_type": "image/png"}
 
 
-def _facts(request: dict[str, Any], world: World = WORLD) -> MediaInput:
-    gathered = gather(MediaRequest.model_validate(request), world).input
+def _facts(request: dict[str, Any], context: GatherContext = WORLD) -> MediaInput:
+    gathered = gather(MediaRequest.model_validate(request), context).input
     assert isinstance(gathered, MediaInput)
     return gathered

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from engine.cases import Runner
-from engine.facts.addresses import address_facts
-from engine.files import load
+from engine.cases.run import Runner
+from engine.documents.files import load
+from engine.facts.net.addresses import bound_address
 from engine.model import Gate
-from engine.points import World
+from engine.points import GatherContext
 from engine.points.runner_bind import BindInput, BindRequest, gather
 from engine.settings import ReadLimits
 from tests.conftest import ROOT
@@ -63,19 +63,19 @@ from tests.conftest import ROOT
     ],
 )
 def test_reach(text: str, reach: str) -> None:
-    assert address_facts(text).reach == reach
+    assert bound_address(text)[1] == reach
 
 
 def test_an_address_has_one_spelling() -> None:
-    assert address_facts("0:0:0:0:0:0:0:1").host == "::1"
-    assert address_facts("runner.internal").host == "runner.internal"
+    assert bound_address("0:0:0:0:0:0:0:1")[0] == "::1"
+    assert bound_address("runner.internal")[0] == "runner.internal"
 
 
 # covers: H22
 def test_the_guard_is_the_engines_own_and_not_the_requests() -> None:
     request = BindRequest(host="0.0.0.0", port=1, published=False)  # noqa: S104
     for gate in (Gate(), Gate(shared_token=True)):
-        world = World(clock=lambda: 0, boundaries=lambda: (), gate=gate)
+        world = GatherContext(clock=lambda: 0, boundaries=lambda: (), gate=gate)
         gathered = gather(request, world).input
         assert isinstance(gathered, BindInput)
         assert gathered.gate == gate
@@ -97,15 +97,15 @@ def test_a_port_is_a_port(port: Any, runner: Runner) -> None:
 # covers: D01.2
 def test_no_default_setting_listens_everywhere() -> None:
     """Whatever a setting may be by default stands as a text in the sources or in the values."""
-    found = {text for text in _texts_of_the_project() if address_facts(text).reach == "unspecified"}
+    found = {text for text in _texts_of_the_project() if bound_address(text)[1] == "unspecified"}
     assert not found
 
 
 def test_the_search_for_defaults_finds_an_open_one() -> None:
     """Positive control: a default of any of these forms would be noticed."""
     tree = ast.parse('HOST = "0.0.0.0"\n\ndef serve(host: str = "::") -> None:\n    """Not 0.0.0.0."""\n')
-    assert [address_facts(text).reach for text in _constants(tree)] == ["unspecified", "unspecified", "name"]
-    assert [address_facts(text).reach for text in _values({"a": [{"b": "0.0.0.0"}]})] == ["unspecified"]  # noqa: S104
+    assert [bound_address(text)[1] for text in _constants(tree)] == ["unspecified", "unspecified", "name"]
+    assert [bound_address(text)[1] for text in _values({"a": [{"b": "0.0.0.0"}]})] == ["unspecified"]  # noqa: S104
     assert set(_texts_of_the_project()) >= {"127.0.0.1", "http://127.0.0.1:8765/"}
 
 

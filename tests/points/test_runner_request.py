@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from engine.cases import Runner
-from engine.facts.run_request import RunRequest, run_of
+from engine.cases.run import Runner
+from engine.facts.run_request import RunRequest, agent_of
 from engine.model import Boundary, Outcome
-from engine.points import World
+from engine.points import GatherContext
 from engine.points.registry import POINTS
 from engine.points.runner_request import RunnerInput, gather
 from tests.conftest import ROOT
@@ -29,7 +29,7 @@ CANARY = "canary-"
 
 def facts(request: dict[str, Any], *boundaries: Boundary) -> RunnerInput:
     parsed = RunRequest.model_validate_json(json.dumps(request))
-    gathered = gather(parsed, World(clock=lambda: 0, boundaries=lambda: boundaries)).input
+    gathered = gather(parsed, GatherContext(clock=lambda: 0, boundaries=lambda: boundaries)).input
     assert isinstance(gathered, RunnerInput)
     return gathered
 
@@ -126,7 +126,7 @@ def test_a_key_inside_agent_wins_whatever_else_is_stated() -> None:
     ):
         request: dict[str, Any] = {"messages": [], "harness": "top", "sandbox": "top", "permission_policy": "top"}
         request["agent"] = dict.fromkeys(names, "inner")
-        agent = run_of(RunRequest.model_validate_json(json.dumps(request))).agent
+        agent, _ = agent_of(RunRequest.model_validate_json(json.dumps(request)))
         for name in ("harness", "sandbox", "permission_policy"):
             assert getattr(agent, name) == ("inner" if name in names else "top")
 
@@ -162,7 +162,7 @@ def test_no_content_gets_into_the_input() -> None:
     }
     assert json.dumps(request).count(CANARY) == 11  # the control: all of them were sent
     parsed = RunRequest.model_validate_json(json.dumps(request))
-    text = gather(parsed, World(clock=lambda: 0, boundaries=lambda: ())).input.model_dump_json()
+    text = gather(parsed, GatherContext(clock=lambda: 0, boundaries=lambda: ())).input.model_dump_json()
     assert CANARY not in text
     assert facts(request).mcp_servers[0].secrets == 1  # the control: the server was read
     for secret in ("canary-provider", "canary-callback", "canary-trace", "canary-env"):
@@ -203,7 +203,7 @@ def test_a_proof_comes_from_the_engine_alone() -> None:
 CLAIMS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "runner_request": (
         {"harness": "pi_core", "messages": []},
-        [{"token": "x"}, {"authorized": True}, {"boundaries": []}, {"content": "sha256:" + "0" * 64}, {"carried": []}],
+        [{"token": "x"}, {"authorized": True}, {"boundaries": []}, {"content": "sha256:" + "0" * 64}, {"attached": []}],
     ),
     "runner_bind": (
         {"host": "127.0.0.1", "port": 1, "published": False},
@@ -242,7 +242,7 @@ def test_the_published_schema_knows_both_spellings() -> None:
 # covers: D21
 def test_the_matrix_names_a_case_for_every_boundary() -> None:
     """Which case fixes the outcome of which boundary; the cases themselves run with all the others."""
-    from engine.cases import read_case
+    from engine.cases.run import read_case
 
     matrix = {
         "local_network_strict": "LOCAL_NETWORK_UNSUPPORTED_MESSAGE",

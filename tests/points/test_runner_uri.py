@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from engine.cases import Runner
-from engine.facts.origins import origin_facts
-from engine.points import World
+from engine.cases.run import Runner
+from engine.facts.net.urls import origin_facts
+from engine.points import GatherContext
 from engine.points.runner_uri import UriInput, UriRequest, gather
 
-WORLD = World(clock=lambda: 0, boundaries=lambda: ())
+WORLD = GatherContext(clock=lambda: 0, boundaries=lambda: ())
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,18 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from adapters.sandbox.command import digest_of as digest_at_the_hand
-from engine.cases import CaseFile, Runner
-from engine.facts.boundaries import BOUNDARIES
-from engine.model import Boundary, Probe
-from engine.points import SandboxFacts, World
+from admission_adapters.sandbox.command import digest_of as digest_at_the_hand
+from engine.cases.run import Runner
+from engine.facts.code.boundaries import BOUNDARIES
+from engine.model import Boundary, Probe, SandboxFacts
+from engine.points import GatherContext
 from engine.points.sandbox import SandboxInput, SandboxLimits, SandboxRequest, digest_of, gather
-from tests.conftest import CASES
+from engine.policy_bundle.lookups import Lookups
+from tests.conftest import case
 
 ZERO = "sha256:" + "0" * 64
 HELD = Boundary(backend="bubblewrap", boundary="files", kind="kernel", enforced=True, evidence=ZERO)
 TRIED = Probe(id="bubblewrap", subject=ZERO, machine=ZERO, probed_at=0, authentic=True)
-
-
-def case(name: str) -> CaseFile:
-    return next(file for file in CASES if (file.case.point, file.path.stem) == ("sandbox", name))
 
 
 def facts(**request: Any) -> SandboxInput:
@@ -32,12 +29,12 @@ def facts(**request: Any) -> SandboxInput:
         asked.append((backend, seconds))
         return SandboxFacts((HELD,), (TRIED,))
 
-    world = World(
+    world = GatherContext(
         clock=lambda: 7,
         boundaries=tuple,
         sandbox_facts=found,
         backend_of=lambda profile, _: {"standard": "bubblewrap"}.get(profile or ""),
-        probe_seconds=60,
+        lookups=Lookups(probe_seconds=60),
     )
     text = json.dumps({"profile": "standard", **request})
     gathered = gather(SandboxRequest.model_validate_json(text), world).input
@@ -49,7 +46,7 @@ def facts(**request: Any) -> SandboxInput:
 # covers: H05
 def test_what_the_machine_holds_comes_from_the_machine() -> None:
     found = facts(declared=["network"])
-    assert (found.boundaries, found.probes, found.now) == ((HELD,), (TRIED,), 7)
+    assert (found.boundaries, found.probes) == ((HELD,), (TRIED,))
     for stated in ("boundaries", "probes", "required", "now"):
         with pytest.raises(ValidationError):
             facts(**{stated: []})
@@ -102,14 +99,14 @@ def test_a_limit_that_is_none_is_refused(tighten: Any) -> None:
 
 # covers: C81 H05.3
 def test_the_permit_names_every_boundary_and_the_record_has_the_proof(runner: Runner) -> None:
-    file = case("proven")
+    file = case("sandbox", "proven")
     answer = runner.answer(file)
     limits, document = answer.decision.limits, answer.document
     assert isinstance(limits, SandboxLimits)
     assert document is not None
     assert limits.boundaries() == frozenset(BOUNDARIES)
     assert limits.on_backend() == limits.backend == "bubblewrap"
-    assert (limits.network, limits.required.network, limits.isolation) == ("none", ("kernel",), "restricted_process")
+    assert (limits.network, limits.required["network"], limits.isolation) == ("none", ("kernel",), "restricted_process")
     assert (limits.wall_seconds, limits.memory_bytes, limits.artifact_files) == (2.5, 134_217_728, 0)
     recorded = runner._record(file, answer.decision.decision_id)["input"]
     assert recorded["boundaries"] == [one.model_dump() for one in file.case.world.boundaries or ()]
@@ -118,7 +115,7 @@ def test_the_permit_names_every_boundary_and_the_record_has_the_proof(runner: Ru
 
 # covers: C81.1
 def test_the_record_of_a_run_without_network_enforcement_says_so(runner: Runner) -> None:
-    file = case("declared_network_not_enforced")
+    file = case("sandbox", "declared_network_not_enforced")
     record = runner._record(file, runner.answer(file).decision.decision_id)
     assert record["outcome"] == "deny"
     assert [one["enforced"] for one in record["input"]["boundaries"] if one["boundary"] == "network"] == [False]
@@ -127,11 +124,13 @@ def test_the_record_of_a_run_without_network_enforcement_says_so(runner: Runner)
 
 # covers: E33.1 H05
 def test_what_is_missing_is_told_with_what_to_do(runner: Runner) -> None:
-    (finding,) = runner.answer(case("nothing_probed")).decision.findings
+    (finding,) = runner.answer(case("sandbox", "nothing_probed")).decision.findings
     assert "engine doctor --sandbox" in finding.remedy
 
 
 # covers: H05
 def test_the_age_of_a_probe_does_not_change_what_was_asked(runner: Runner) -> None:
-    digests = {runner.answer(case(name)).decision.input_digest for name in ("probe_stale", "probe_of_a_day_ago")}
+    digests = {
+        runner.answer(case("sandbox", name)).decision.input_digest for name in ("probe_stale", "probe_of_a_day_ago")
+    }
     assert len(digests) == 1

@@ -16,11 +16,13 @@ import pytest
 from engine.engine import Engine
 from engine.flow import Answer, Context
 from engine.model import Caller, Outcome, Via
-from engine.points import World
+from engine.points import GatherContext
 from engine.points.subagent import SubagentInput, SubagentRequest, gather
 from engine.settings import Settings
-from engine.state import ChildRow, NewChild, Store
+from engine.state.rows import ChildRow
+from engine.state.store import Store
 from tests.command import decisions
+from tests.expect import there
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 CHILD = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
@@ -49,9 +51,9 @@ class Counting:
     """A real store, and how often it was asked for anything."""
 
     def __init__(self, engine: Engine) -> None:
-        assert engine.parts is not None
-        self._real, self.asked = engine.parts.store, Tally[str]()
-        engine.parts = replace(engine.parts, store=lambda: self)
+        assert engine.services is not None
+        self._real, self.asked = engine.services.store, Tally[str]()
+        engine.services = replace(engine.services, store=lambda: self)  # type: ignore[arg-type, return-value]
 
     def __getattr__(self, name: str) -> Any:
         self.asked[name] += 1
@@ -59,6 +61,7 @@ class Counting:
 
 
 # covers: B23.2
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("operation", ["poll", "cancel", "kill", "spawn", "run"])
 def test_an_id_that_is_no_uuid_is_refused_before_anything_is_read(engine: Engine, operation: str) -> None:
     store = Counting(engine)
@@ -76,7 +79,7 @@ def test_a_uuid_is_looked_up_and_goes_on_to_the_ownership_check(engine: Engine) 
     store = Counting(engine)
     assert codes(engine.decide("subagent", POLL)) == ["not_parent"]
     assert store.asked["child"] == 1
-    store.add_child(NewChild(CHILD, "chat-7", 0))
+    store.add_child(ChildRow(CHILD, "chat-7", 0))
     assert codes(engine.decide("subagent", POLL)) == []
     assert codes(engine.decide("subagent", {**POLL, "child_conversation_id": CHILD.upper()})) == []
 
@@ -84,8 +87,7 @@ def test_a_uuid_is_looked_up_and_goes_on_to_the_ownership_check(engine: Engine) 
 # covers: B21.1 B22
 @pytest.mark.parametrize("operation", ["poll", "cancel", "kill"])
 def test_nobody_but_the_conversation_that_started_it_reaches_a_subagent(engine: Engine, operation: str) -> None:
-    assert engine.parts is not None
-    engine.parts.store().add_child(NewChild(CHILD, "chat-7", 0))
+    engine.store().add_child(ChildRow(CHILD, "chat-7", 0))
     for conversation in ("chat-8", "Chat-7", "chat-7 ".strip() + ".", CHILD):
         request = {**POLL, "operation": operation, "conversation": conversation}
         assert codes(engine.decide("subagent", request)) == ["not_parent"]
@@ -95,7 +97,6 @@ def test_nobody_but_the_conversation_that_started_it_reaches_a_subagent(engine: 
 # covers: B18.1
 @pytest.mark.parametrize("operation", ["spawn", "run"])
 def test_no_spelling_of_its_id_lets_a_subagent_start_another_one(engine: Engine, operation: str) -> None:
-    assert engine.parts is not None
     spellings: tuple[Callable[[str], str], ...] = (
         lambda id_: id_,
         str.upper,
@@ -107,18 +108,16 @@ def test_no_spelling_of_its_id_lets_a_subagent_start_another_one(engine: Engine,
         child = f"{CHILD[:-1]}{number}"
         request = {**SPAWN, "operation": operation, "conversation": spelling(child)}
         assert codes(engine.decide("subagent", request)) == [], number  # the control: nobody's child yet
-        engine.parts.store().add_child(NewChild(child, "chat-7", 0))
+        engine.store().add_child(ChildRow(child, "chat-7", 0))
         assert codes(engine.decide("subagent", request)) == ["nested_spawn"], number
 
 
 # covers: B19.1 B20
 def test_what_is_asked_for_only_makes_limits_smaller(engine: Engine) -> None:
-    assert engine.parts is not None
-    engine.parts.store().add_child(NewChild(CHILD, "chat-7", 0))
+    engine.store().add_child(ChildRow(CHILD, "chat-7", 0))
     found = {}
     for turns in (None, 1, 49, 50, 51, 2**53 - 1):
-        limits = engine.decide("subagent", {**POLL, "limit_turns": turns}).decision.limits
-        assert limits is not None
+        limits = there(engine.decide("subagent", {**POLL, "limit_turns": turns}).decision.limits)
         found[turns] = (limits.turns, limits.line_bytes, limits.timeout_seconds)  # type: ignore[attr-defined]
     assert found == {
         None: (50, 2000, 5),
@@ -135,24 +134,23 @@ def test_what_is_asked_for_only_makes_limits_smaller(engine: Engine) -> None:
 
 
 # covers: B25.5
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("operation", ["spawn", "run", "poll", "cancel", "kill"])
 def test_every_operation_has_a_timeout_that_a_request_only_makes_shorter(engine: Engine, operation: str) -> None:
-    assert engine.parts is not None
-    engine.parts.store().add_child(NewChild(CHILD, "chat-7", 0))
+    engine.store().add_child(ChildRow(CHILD, "chat-7", 0))
     request = {**(SPAWN if operation in {"spawn", "run"} else POLL), "operation": operation}
-    limits = engine.decide("subagent", request).decision.limits
-    assert limits is not None
+    limits = there(engine.decide("subagent", request).decision.limits)
     most = limits.timeout_seconds  # type: ignore[attr-defined]
     assert 0 < most < limits.lifetime_seconds  # type: ignore[attr-defined]
     for asked, wanted in ((1, 1), (most, most)):
-        got = engine.decide("subagent", {**request, "timeout_seconds": asked}).decision.limits
-        assert got is not None
+        got = there(engine.decide("subagent", {**request, "timeout_seconds": asked}).decision.limits)
         assert got.timeout_seconds == wanted  # type: ignore[attr-defined]
     for asked in (0, -1, most + 1):
         assert codes(engine.decide("subagent", {**request, "timeout_seconds": asked})) == ["timeout_invalid"]
 
 
 # covers: B24
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("scope", ["conversation", "user", "account"])
 @pytest.mark.parametrize("operation", ["spawn", "run"])
 def test_each_quota_counts_alone_and_what_is_refused_does_not_count(
@@ -175,6 +173,7 @@ def test_each_quota_counts_alone_and_what_is_refused_does_not_count(
 
 
 # covers: B24.4
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("scope", ["conversation", "user", "account"])
 def test_a_recorded_refusal_replays_to_the_same_reason(settings: Settings, scope: str) -> None:
     values = (f"budgets.quotas.subagent.{scope}.limit=1",)
@@ -202,8 +201,7 @@ def test_a_quota_that_nobody_stated_refuses(settings: Settings) -> None:
         own = replace(settings, state=settings.state / scope)
         (own.state).mkdir(parents=True)
         with Engine(own, now=lambda: NOW) as engine:
-            document = engine.check("subagent", SPAWN).document
-            assert document is not None
+            document = there(engine.check("subagent", SPAWN).document)
             document["quotas"] = [one for one in document["quotas"] if one["id"] != scope]
             found = engine.opa.ask("decision", document).result
         assert [finding["code"] for finding in found["findings"]] == [f"spawn_quota:{scope}"]
@@ -226,8 +224,7 @@ def test_an_approval_is_for_one_operation(engine: Engine) -> None:
     first = engine.decide("subagent", request, context=lee).decision
     assert (first.outcome, first.approval is not None) == (Outcome.CONFIRM, True)
     assert first.approval is not None
-    assert engine.parts is not None
-    engine.parts.store().resolve(first.approval.id, "granted", "user:ana", None, int(NOW.timestamp()))
+    engine.store().resolve(first.approval.id, "granted", "user:ana", None, int(NOW.timestamp()))
     with_it = replace(lee, approval=first.approval.id)
     changed = engine.decide("subagent", {**request, "task": "delete the contacts"}, context=with_it)
     assert "approval_input_changed" in codes(changed)
@@ -236,7 +233,7 @@ def test_an_approval_is_for_one_operation(engine: Engine) -> None:
 
 def _gathered(**changes: Any) -> SubagentInput:
     request = SubagentRequest.model_validate({**SPAWN, **changes})
-    found = gather(request, World(clock=lambda: 0, boundaries=lambda: ())).input
+    found = gather(request, GatherContext(clock=lambda: 0, boundaries=lambda: ())).input
     assert isinstance(found, SubagentInput)
     return found
 
@@ -261,12 +258,10 @@ def test_a_child_is_named_by_a_uuid_or_not_at_all(text: str, id_: str | None) ->
 
 
 def test_what_the_state_knows_is_what_the_policy_sees(engine: Engine) -> None:
-    assert engine.parts is not None
-    store: Store = engine.parts.store()
-    store.add_child(NewChild(CHILD, "chat-7", 5))
+    store: Store = engine.store()
+    store.add_child(ChildRow(CHILD, "chat-7", 5))
     store.end_child(CHILD, "killed", 6)
-    document = engine.check("subagent", {**POLL, "conversation": CHILD}).document
-    assert document is not None
+    document = there(engine.check("subagent", {**POLL, "conversation": CHILD}).document)
     wanted = {"id": CHILD, "parent": "chat-7", "state": "killed"}
     assert document["children"] == [{**wanted, "role": "self"}, {**wanted, "role": "child"}]
-    assert store.child(CHILD) == ChildRow(CHILD, "chat-7", "killed", 5, 6)
+    assert store.child(CHILD) == ChildRow(CHILD, "chat-7", 5, "killed", 6)

@@ -9,15 +9,24 @@ from typing import Any
 import pytest
 
 from engine.model import Caller, Via
-from engine.points import World
+from engine.points import GatherContext
 from engine.points.tool_call import PREFIXES, ToolCallInput, ToolCallRequest, gather
-from engine.record.patterns import is_secret
-from engine.state.store import PrefixRow
+from engine.policy_bundle.lookups import Lookups
+from engine.state.rows import PrefixRow
 from tests.conftest import FORMS
+from tests.expect import there
 from tests.facts.test_tool_calls import shapes
 
 TYPES = {"path": "path", "url": "url", "command": "command", "note": "text", "body": "data"}
-WORLD = World(clock=lambda: 7, boundaries=lambda: (), argument_types=lambda _: TYPES, forms=FORMS)
+
+
+class _OfEveryTool(dict[str, dict[str, str]]):
+    def get(self, *_: Any) -> Any:
+        return TYPES
+
+
+LOOKUPS = Lookups(argument_types=_OfEveryTool(), forms=FORMS)
+WORLD = GatherContext(clock=lambda: 7, boundaries=lambda: (), lookups=LOOKUPS)
 ARGUMENTS = {
     "path": "notes.txt",
     "url": "https://docs.example.com/a?b=c",
@@ -28,9 +37,9 @@ ARGUMENTS = {
 TOKEN = "ghp_" + "a1B2" * 9
 
 
-def facts(call: Any, world: World = WORLD, **rest: Any) -> ToolCallInput:
+def facts(call: Any, context: GatherContext = WORLD, **rest: Any) -> ToolCallInput:
     request = ToolCallRequest.model_validate_json(json.dumps({"call": call, **rest}))
-    found = gather(request, world).input
+    found = gather(request, context).input
     assert isinstance(found, ToolCallInput)
     return found
 
@@ -56,9 +65,7 @@ def test_the_input_as_a_whole() -> None:
     )
     call = found.pop("call")
     assert found == {
-        "point": "tool_call",
-        "now": 7,
-        "asked": {"policy": "assistant", "cwd": "/nowhere"},
+        "context": {"policy": "assistant", "cwd": "/nowhere"},
         "destinations": (
             {"id": "arguments/body/to/0", "canonical": True, "origin": "http://127.0.0.1:8080"},
             {
@@ -142,6 +149,7 @@ def test_no_secret_and_no_long_argument_gets_into_the_input() -> None:
     assert len(text) < 2_500
 
 
+@pytest.mark.full
 def test_arguments_of_ten_megabytes_are_not_walked() -> None:
     found = facts({"name": "f", "arguments": {"body": ["x" * 100_000] * 100}})
     assert (found.call.readable, found.call.complete, found.call.summary_cut) == (True, False, True)
@@ -158,9 +166,9 @@ def test_links_are_looked_for_on_this_machine(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc")
     call = {"name": "f", "arguments": {"path": f"{tmp_path}/link/passwd"}}
     assert facts(call).paths[0].links == "linked"
-    inside = World(WORLD.clock, WORLD.boundaries, argument_types=WORLD.argument_types, root=tmp_path)
+    inside = GatherContext(WORLD.clock, WORLD.boundaries, lookups=LOOKUPS, root=tmp_path)
     assert facts(call, inside).paths[0].links == "linked"
-    outside = World(WORLD.clock, WORLD.boundaries, argument_types=WORLD.argument_types, root=tmp_path / "other")
+    outside = GatherContext(WORLD.clock, WORLD.boundaries, lookups=LOOKUPS, root=tmp_path / "other")
     assert facts(call, outside).paths[0].links == "unknown"
 
 
@@ -182,11 +190,11 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "require
     ],
 )
 def test_a_definition_is_a_digest_and_whether_the_call_fits(definition: dict[str, Any], valid: bool, fit: bool) -> None:  # noqa: FBT001
-    found = facts({"name": "f", "arguments": {"path": "a"}}, definition=definition).definition
-    assert found is not None
+    found = there(facts({"name": "f", "arguments": {"path": "a"}}, definition=definition).definition)
     assert (found.schema_valid, found.fits) == (valid, fit)
-    unread = facts({"type": "function", "function": {"name": "f", "arguments": "x"}}, definition=definition).definition
-    assert unread is not None
+    unread = there(
+        facts({"type": "function", "function": {"name": "f", "arguments": "x"}}, definition=definition).definition
+    )
     assert not unread.fits
 
 
@@ -199,15 +207,15 @@ class Rows:
     def prefixes(self, principal: str | None, cwd: str | None, limit: int) -> tuple[PrefixRow, ...]:
         self.asked.append((principal, cwd, limit))
         return (
-            PrefixRow("1", "alice", "/work", "shell", ("git",), "bob", 1, 9),
-            PrefixRow("2", "alice", "/work", "shell", ("ls",), "bob", 1, 9, revoked_at=5),
+            PrefixRow("alice", "/work", "shell", ("git",), "bob", 1, 9, "1"),
+            PrefixRow("alice", "/work", "shell", ("ls",), "bob", 1, 9, "2", revoked_at=5),
         )
 
 
 def state(call: Any, caller: Caller, **rest: Any) -> tuple[Any, list[Any]]:
     gathered = gather(ToolCallRequest.model_validate_json(json.dumps({"call": call, **rest})), WORLD)
     rows = Rows()
-    return None if gathered.state is None else gathered.state(rows, caller, 7), rows.asked  # type: ignore[arg-type]
+    return None if gathered.state is None else gathered.state(rows, caller), rows.asked  # type: ignore[arg-type]
 
 
 # covers: B09
@@ -235,15 +243,3 @@ def test_without_principal_folder_or_command_nobody_asks_for_prefixes() -> None:
     assert state(call, nobody, cwd="/work") == ({}, [])
     assert state(call, alice) == (None, [])
     assert state({"name": "shell", "arguments": {"path": "a"}}, alice, cwd="/work") == (None, [])
-
-
-@pytest.mark.parametrize(
-    "text", [TOKEN, f"Authorization: Bearer {TOKEN}", "https://u:pw@a.example.com/", "api_key=abcdef12"]
-)
-def test_keys_open_things(text: str) -> None:
-    assert is_secret(text, FORMS)
-
-
-@pytest.mark.parametrize("text", ["bob@example.com", "4111 1111 1111 1111", "notes.txt", "", "sha256:" + "0" * 64])
-def test_what_opens_nothing_is_no_secret(text: str) -> None:
-    assert not is_secret(text, FORMS)

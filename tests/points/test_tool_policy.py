@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from engine.cases import Runner
+from engine.cases.run import Runner
 from engine.engine import Engine
 from engine.flow import Answer, Context
 from engine.model import Caller, Via
 from engine.points.tool_call import ToolCallLimits
 from engine.settings import Settings
-from engine.state import NewPrefix, open_store
+from engine.state import open_store
+from engine.state.rows import PrefixRow
+from tests.expect import there
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SECONDS = int(NOW.timestamp())
@@ -35,13 +37,14 @@ def admitted(answer: Answer) -> tuple[str, str]:
 
 
 # covers: B09.3
+@pytest.mark.full
 def test_an_approved_prefix_is_in_force_after_a_restart(settings: Settings) -> None:
     command = {"command": ["cargo", "test", "--all"]}
     with Engine(settings, now=lambda: NOW) as engine:
         assert call(engine, "shell", command).decision.outcome == "confirm"
         store = open_store(settings.state)
         row = store.approve_prefix(
-            NewPrefix("agent-7", "/work", "shell", ("cargo", "test"), "ana", SECONDS, SECONDS + 60)
+            PrefixRow("agent-7", "/work", "shell", ("cargo", "test"), "ana", SECONDS, SECONDS + 60)
         )
         assert admitted(call(engine, "shell", command)) == (f"prefix:{row.id}", "argument_text_prefix")
     with Engine(settings, now=lambda: NOW) as engine:
@@ -80,8 +83,7 @@ def test_a_person_approves_a_call(settings: Settings, tool: str, arguments: dict
 
 # covers: B10
 def test_the_words_of_the_default_say_what_a_prefix_is_not(runner: Runner) -> None:
-    policy = runner.engine({}).policy
-    assert policy is not None
+    policy = there(runner.engine({}).policy)
     for code in ("denied_by_default", "confirmation_by_default"):
         words = " ".join(policy.catalogue.points["tool_call"].requirements[code].description.split())
         assert "Prefixes compare the text of the arguments only" in words
@@ -99,8 +101,7 @@ def test_why_a_call_is_decided_as_it_is(runner: Runner) -> None:
             "cwd": "/work",
         },
     )
-    assert answer.document is not None
-    told = engine.opa.ask("lib/tools/explanation", answer.document).result
+    told = engine.opa.ask("lib/tools/explanation", there(answer.document)).result
     assert told == {
         "visible": True,
         "base": "confirm_all",

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from engine.facts.paths_in_text import names_a_path
-from engine.points import World
+from engine.facts.text.disguises import names_a_path
+from engine.points import GatherContext
 from engine.points.tool_result import ToolResultInput, ToolResultRequest, gather
+from engine.policy_bundle.lookups import Lookups
 from tests.conftest import FORMS
 
 TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # noqa: S105  (looks like one)
@@ -20,7 +21,7 @@ DIGEST = "sha256:" + "0" * 64
 def facts(**error: Any) -> ToolResultInput:
     request = {"tool": "t", "status": "error", "error": {"kind": "validation", "class": "E", **error}}
     parsed = ToolResultRequest.model_validate_json(json.dumps({**request, "side_effects": []}))
-    gathered = gather(parsed, World(clock=lambda: 0, boundaries=tuple, forms=FORMS)).input
+    gathered = gather(parsed, GatherContext(clock=lambda: 0, boundaries=tuple, lookups=Lookups(forms=FORMS))).input
     assert isinstance(gathered, ToolResultInput)
     return gathered
 

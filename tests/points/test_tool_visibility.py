@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.cases import Runner
+from engine.cases.run import Runner
+from engine.documents.files import load
 from engine.engine import Engine
 from engine.errors import DecideError
-from engine.files import load
 from engine.model import Outcome
-from engine.points import World
-from engine.points.tool_visibility import VisibilityInput, VisibilityLimits, VisibilityRequest, gather
+from engine.points import GatherContext
+from engine.points.tool_visibility import POINT, VisibilityInput, VisibilityLimits, VisibilityRequest, gather
 from engine.settings import ReadLimits
 from tests.laws.mutations import single
 
@@ -74,7 +73,7 @@ def test_profiles_differ(engine: Engine) -> None:
 
 def test_no_fact_missing_or_of_another_type_shows_more(engine: Engine) -> None:
     request = VisibilityRequest(policy="assistant", profile="reading", tools=[*TOOLS[:6], TOOLS[0]])
-    found = gather(request, replace(world(), clock=lambda: 100)).input.model_dump(mode="json", exclude_none=True)
+    found = POINT.document(gather(request, world()), 100)
     document = found | {"caller": {"via": "process", "principal": "ana", "points": []}, "approvals": [], "budgets": []}
     shown = _shown(engine, document)
     assert shown == {"contacts_list"}
@@ -92,15 +91,15 @@ def _shown(engine: Engine, document: dict[str, Any]) -> set[str]:
     return set(decision["limits"]["visible"]) if decision["outcome"] == "allow" else set()
 
 
-def world() -> World:
-    return World(clock=lambda: 0, boundaries=tuple)
+def world() -> GatherContext:
+    return GatherContext(clock=lambda: 0, boundaries=tuple)
 
 
 def listed(tools: Any) -> list[tuple[str, str | None, int]]:
     request = VisibilityRequest.model_validate_json(json.dumps({"tools": tools}))
     found = gather(request, world()).input
     assert isinstance(found, VisibilityInput)
-    return [(tool.id, tool.name, tool.times) for tool in found.tools]
+    return [(tool.id, tool.name, tool.occurrences) for tool in found.tools]
 
 
 def test_a_list_in_every_shape() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.cases import Runner
+from engine.cases.run import Runner
 
 PROGRAMS = (
     *("curl", "wget", "ssh", "scp", "rsync", "nc", "ping", "git", "tar", "python", "sh", "cat", "ls", "grep", "tool"),

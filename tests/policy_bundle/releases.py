@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 from cryptography.hazmat.primitives.serialization import PublicFormat as Public
 
-from engine.canonical import canonical, digest
+from engine.documents.canonical import canonical, digest
 from engine.opa.packed import MANIFEST, SIGNATURES, pack, unpacked
 from engine.policy_bundle import archives
 from engine.policy_bundle.archives import VALUES_DATA

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from engine.cli.control import post
-from engine.cli.policy import app
+from engine.cli.administration.control import post
+from engine.cli.policy.commands import app
 from engine.errors import EngineError, Exit
 from engine.settings import CONTROL
 
@@ -68,10 +68,10 @@ def test_the_new_policy_is_told(tmp_path: Path) -> None:
 
 def test_each_code_that_is_gone_is_named(tmp_path: Path) -> None:
     gone = ["source: a_code", "tool_call: b\u001b[31m"]
-    with server(tmp_path, 200, json.dumps({**NEW, "previous": OLD, "gone": gone}).encode()):
+    with server(tmp_path, 200, json.dumps({**NEW, "previous": OLD, "removed_codes": gone}).encode()):
         result = activate(tmp_path)
     assert result.exit_code == Exit.ALLOW
-    assert result.stdout.endswith("\ngone    source: a_code\ngone    tool_call: b?[31m\n")
+    assert result.stdout.endswith("\nremoved source: a_code\nremoved tool_call: b?[31m\n")
 
 
 def test_the_first_policy_is_told(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_refused_policy(tmp_path: Path) -> None:
     assert result.stdout == ""
     told = "policy/levels.yaml:3: no such code\n  remove the row\n"
     assert result.stderr.startswith(told * 2)
-    assert "keeps answering from the one it had" in result.stderr
+    assert "keeps the previous policy" in result.stderr
 
 
 @pytest.mark.parametrize("status", [403, 404, 500, 503])
@@ -111,8 +111,31 @@ def test_a_refusal_without_problems(body: bytes, tmp_path: Path) -> None:
 def test_an_answer_that_is_none(body: bytes, tmp_path: Path) -> None:
     with server(tmp_path, 200, body):
         result = activate(tmp_path)
-    assert isinstance(result.exception, EngineError)
-    assert result.exception.exit == Exit.FAILED_CLOSED
+    assert result.exit_code == Exit.FAILED_CLOSED
+    assert result.stderr.startswith("engine: no server answers at ")
+
+
+def test_every_server_is_told_and_the_worst_answer_counts(tmp_path: Path) -> None:
+    good = json.dumps({**NEW, "previous": OLD}).encode()
+    with (
+        server(tmp_path, 200, good) as first,
+        server(tmp_path / "chains/002", 404, b"{}") as program,  # takes acts only
+        server(tmp_path / "chains/003", 409, json.dumps({"problems": [PROBLEM]}).encode()) as third,
+    ):
+        result = activate(tmp_path)
+    assert [len(asked) for asked in (first, program, third)] == [1, 1, 1]
+    assert result.exit_code == Exit.POLICY_INVALID
+    assert result.stdout.startswith(f"server on chain 1:\nrules   {OLD['rules']} → {NEW['rules']}\n")
+    assert result.stdout.endswith("server on chain 3:\n")
+    assert result.stderr.startswith("policy/levels.yaml:3: no such code\n")
+
+
+def test_one_server_that_fails_keeps_no_other_from_being_told(tmp_path: Path) -> None:
+    good = json.dumps({**NEW, "previous": OLD}).encode()
+    with server(tmp_path, 200, b"<html>"), server(tmp_path / "chains/002", 200, good) as second:
+        result = activate(tmp_path)
+    assert (len(second), result.exit_code) == (1, Exit.FAILED_CLOSED)
+    assert "server on chain 2:\nrules " in result.stdout
 
 
 def test_half_an_answer(tmp_path: Path) -> None:
@@ -128,7 +151,7 @@ def test_no_server(tmp_path: Path) -> None:
     assert "engine serve" in result.exception.remedy
     with server(tmp_path, 200, b"{}"):
         pass
-    with pytest.raises(EngineError, match="connection refused"):
+    with pytest.raises(EngineError, match="nothing listens"):
         post(tmp_path, "/v1/policy/activate")
 
 

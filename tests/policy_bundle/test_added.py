@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.expect import there
 from tests.policy_bundle.trees import RULES, Served, codes, requirement, served, source
 
 HEAD = "package admission.added.source.own\n\nimport future.keywords.not\n\n"
@@ -87,8 +88,7 @@ def test_nothing_added_applies(policy: Served) -> None:
 def test_a_requirement_of_our_form(policy: Served) -> None:
     answer = policy.ask(request(records=[{"id": "one", "license": "MIT"}, {"id": "two"}]))
     assert codes(answer) == [("admitted", "records/two"), ("ours", "records/one")]
-    one = policy.bundle.catalogue.requirement("source", "ours")
-    assert one is not None
+    one = there(policy.bundle.catalogue.requirement("source", "ours"))
     assert one.added
     assert one.file == f"{RULES}/own.rego"
 
@@ -97,7 +97,7 @@ def test_messages_of_conftest_and_gatekeeper(policy: Served) -> None:
     old = [{"id": "one", "license": "MIT", "ours": True, "origin": "old"}]
     answer = policy.ask(request(records=old, closed=True, seven=True, quiet=True, labels={}))
     assert answer["outcome"] == "deny"
-    found = {(one["code"], one["level"], one.get("message")) for one in answer["findings"]}
+    found = {(one["code"], one["level"], one.get("requirement")) for one in answer["findings"]}
     assert found == {
         ("old_archive", "deny", "one is old"),
         ("old_archive", "deny", "closed"),
@@ -109,20 +109,18 @@ def test_messages_of_conftest_and_gatekeeper(policy: Served) -> None:
 
 def test_levels_and_length_of_messages(policy: Served) -> None:
     (found,) = policy.ask(request(long=True))["findings"]
-    assert (found["code"], found["level"], len(found["message"])) == ("labels_deny", "confirm", 500)
+    assert (found["code"], found["level"], len(found["requirement"])) == ("labels_deny", "confirm", 500)
 
 
 def test_words_come_from_metadata_or_name_the_owner(policy: Served) -> None:
-    one = policy.bundle.catalogue.requirement("source", "old_archive")
-    assert one is not None
+    one = there(policy.bundle.catalogue.requirement("source", "old_archive"))
     assert (one.title, one.remedy, one.labels) == (
         "Nothing from the old archive",
         "Take the new one",
         {"control": "C-7"},
     )
     assert one.line == 12
-    other = policy.bundle.catalogue.requirement("source", "labels_violation")
-    assert other is not None
+    other = there(policy.bundle.catalogue.requirement("source", "labels_violation"))
     assert "compliance@example.org" in other.remedy
     assert other.title
 
@@ -163,7 +161,8 @@ def test_added_rules_only_narrow(policy: Served, without: Served) -> None:
 )
 def test_no_package_of_ours_can_be_joined(package: str, tmp_path: Path) -> None:
     """Whatever package such a file names, it is moved into its own."""
-    text = f"package {package}\n\ndeny contains 1 if input.never == 1\n\nadmitted(_) := true\n\nlimits := {{}}\n"
+    rule = "deny contains limits if {\n\tinput.never == 1\n\tadmitted(1)\n}"
+    text = f"package {package}\n\n{rule}\n\nadmitted(_) := true\n\nlimits := {{}}\n"
     policy = served(tmp_path, {f"{RULES}/house.rego": text})
     assert not (policy.folder / "system").exists()
     assert policy.ask(source([{"id": "one", "license": "GPL-2.0-only"}]))["outcome"] == "deny"

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.errors import Problem
 from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
-from engine.policy_bundle.bodies import Lint, Risk
-from engine.policy_bundle.builtins import signatures
+from engine.policy_bundle.bodies import Lint
+from engine.policy_bundle.checks import signatures
 from engine.policy_bundle.parsing import Parser
 
 RISKY = {
@@ -154,7 +155,7 @@ def _indented(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def risks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Risk]]:
+def risks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Problem]]:
     """The risks of every rule of this file, by kind and name; parsed in one go."""
     bodies = {f"risky/{name}": body for name, (body, _) in RISKY.items()}
     bodies |= {f"safe/{name}": body for name, body in SAFE.items()}
@@ -173,7 +174,7 @@ def risks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Risk]]:
     assert not problems
     lint = Lint(signatures(opa.capabilities()), modules.values())
 
-    def found(name: str) -> Iterator[Risk]:
+    def found(name: str) -> Iterator[Problem]:
         for rule in modules[name].rules:
             if rule.name in {"_rule", "_x"}:
                 yield from lint.risks(modules[name], rule)
@@ -182,24 +183,24 @@ def risks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Risk]]:
 
 
 @pytest.mark.parametrize("name", RISKY)
-def test_risky(name: str, risks: dict[str, list[Risk]]) -> None:
+def test_risky(name: str, risks: dict[str, list[Problem]]) -> None:
     found = risks[f"risky/{name}"]
-    assert any(RISKY[name][1] in f"{one.message} {one.fix}" for one in found), found
-    assert all(one.line > 5 for one in found)
+    assert any(RISKY[name][1] in f"{one.message} {one.remedy}" for one in found), found
+    assert all((one.where.line or 0) > 5 for one in found)
 
 
 @pytest.mark.parametrize("name", SAFE)
-def test_safe(name: str, risks: dict[str, list[Risk]]) -> None:
+def test_safe(name: str, risks: dict[str, list[Problem]]) -> None:
     assert risks[f"safe/{name}"] == []
 
 
 @pytest.mark.parametrize("name", HELPERS)
-def test_risky_helper(name: str, risks: dict[str, list[Risk]]) -> None:
+def test_risky_helper(name: str, risks: dict[str, list[Problem]]) -> None:
     assert any(HELPERS[name][1] in one.message for one in risks[f"helper/{name}"]), risks[f"helper/{name}"]
 
 
 @pytest.mark.parametrize("name", SAFE_HELPERS)
-def test_safe_helper(name: str, risks: dict[str, list[Risk]]) -> None:
+def test_safe_helper(name: str, risks: dict[str, list[Problem]]) -> None:
     assert risks[f"safe_helper/{name}"] == []
 
 
@@ -208,4 +209,4 @@ def test_the_line_is_that_of_the_condition(tmp_path: Path) -> None:
     opa = OpaCommand(find_binary().path)
     module = Parser(opa, tmp_path).parse({"x.rego": text}, [])["x.rego"]
     lint = Lint(signatures(opa.capabilities()), [module])
-    assert [one.line for one in lint.risks(module, module.rules[0])] == [5]
+    assert [one.where.line for one in lint.risks(module, module.rules[0])] == [5]

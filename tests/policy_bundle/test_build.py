@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.canonical import digest
+from engine.documents.canonical import digest
 from engine.errors import DecideError, PolicyError
 from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
@@ -84,13 +84,13 @@ def test_opa_loads_both_archives(sources: PolicySources, tmp_path: Path) -> None
 
 def test_the_revision_covers_every_byte() -> None:
     files = {"admission/a.rego": b"package a", "admission/b.rego": b"package b"}
-    _, first = archives.rules_archive(files, {"owner": "x"})
+    _, first = archives.manifest(files, "admission", {"owner": "x"})
     changed = [
-        archives.rules_archive({**files, "admission/a.rego": b"package a "}, {"owner": "x"})[1],
-        archives.rules_archive({**files, "admission/c.rego": b""}, {"owner": "x"})[1],
-        archives.rules_archive({"admission/a.rego": b"package a"}, {"owner": "x"})[1],
-        archives.rules_archive(files, {"owner": "y"})[1],
-        archives.values_archive({})[1],
+        archives.manifest({**files, "admission/a.rego": b"package a "}, "admission", {"owner": "x"})[1],
+        archives.manifest({**files, "admission/c.rego": b""}, "admission", {"owner": "x"})[1],
+        archives.manifest({"admission/a.rego": b"package a"}, "admission", {"owner": "x"})[1],
+        archives.manifest(files, "admission", {"owner": "y"})[1],
+        archives.manifest(files, "policy", {"owner": "x"})[1],
     ]
     assert len({first, *changed}) == len(changed) + 1
 
@@ -135,6 +135,7 @@ def _damages(policy: PolicyBundle) -> list[Path]:
     return [path for part in (policy.rules, policy.values) for path in sorted(part.path.parent.iterdir())]
 
 
+@pytest.mark.full
 def test_whatever_is_damaged_is_made_anew(sources: PolicySources, tmp_path: Path) -> None:
     policy = built(sources, tmp_path / "cache")
     good = {path: path.read_bytes() for path in _damages(policy)}
@@ -154,17 +155,6 @@ def test_a_file_too_many_is_noticed(sources: PolicySources, tmp_path: Path) -> N
     built(sources, tmp_path / "cache")
     assert not extra.exists()
     assert sorted(path.name for path in policy.rules.path.parent.parent.iterdir()) == [policy.rules.path.parent.name]
-
-
-def test_a_folder_that_others_may_write_is_not_used(sources: PolicySources, tmp_path: Path) -> None:
-    policy = built(sources, tmp_path / "cache")
-    folder = policy.rules.path.parent.parent
-    folder.chmod(0o777)
-    with pytest.raises(DecideError, match="others may write") as caught:
-        built(sources, tmp_path / "cache")
-    assert caught.value.code == "engine.policy_cache"
-    folder.chmod(0o700)
-    assert built(sources, tmp_path / "cache").rules == policy.rules
 
 
 def test_a_cache_that_is_no_folder_is_told(sources: PolicySources, tmp_path: Path) -> None:

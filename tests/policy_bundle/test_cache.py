@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical, digest
 from engine.errors import DecideError
 from engine.opa.packed import MANIFEST, pack, unpacked
-from engine.opa.server import Server
+from engine.opa.server import Served, Server
 from engine.policy_bundle import archives
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.sources import PolicySources
@@ -48,15 +47,15 @@ def tamper(archive: Path, change: Callable[[dict[str, bytes]], dict[str, bytes]]
 
 
 def note_again(folder: Path) -> None:
-    digests = {
-        path.name: sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.name != "note.json"
-    }
+    digests = {path.name: digest(path.read_bytes()) for path in folder.iterdir() if path.name != "note.json"}
     (folder / "note.json").write_text(json.dumps(digests), encoding="utf-8")
 
 
 def serve(policy: PolicyBundle) -> list[tuple[str, str | None]]:
     """What the policy finds in a record under the GPL, asked of a server."""
-    server = Server.start(opa(), policy.rules.path, policy.values.path, policy.revisions, OpaLimits(start_seconds=20))
+    server = Server.start(
+        opa(), Served(policy.rules.path, policy.values.path, policy.revisions), OpaLimits(start_seconds=20)
+    )
     try:
         server.ready()
         return codes(server.ask("decision", GPL).result)

@@ -12,6 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
 from engine.policy_bundle.archives import GENERATED
+from tests.expect import there
 from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, Served, codes, requirement, served, source, topic
 
 ODD: list[Any] = [None, True, False, 0, "", "no", [], {}, {"a": 1}, [[]], 1.5]
@@ -29,6 +30,7 @@ TREE: dict[str, str | bytes | None] = {
     ),
     f"{REQUIREMENTS}/record.rego": topic(
         requirement("id_unique(record)", "_once(record) == true"),
+        requirement("copies_few(record)", "record.copies in {1, 2}", more="after: [license_refused]"),
         "_once(record) if record.copies == 1\n\n_once(record) if record.alone == true",
         name="record",
     ),
@@ -180,6 +182,14 @@ def test_after_hides_only_for_the_same_subject_or_the_whole(policy: Served) -> N
     assert whole["outcome"] == "deny"
 
 
+def test_after_is_transitive(policy: Served) -> None:
+    """`copies_few` is after `license_refused`, which holds here, and that is after `id_unique`."""
+    answer = policy.ask(request(record(copies=3)))
+    assert codes(answer) == [("id_unique", "records/one")]
+    alone = policy.ask(request(record(copies=3, alone=True)))
+    assert codes(alone) == [("copies_few", "records/one")]
+
+
 def test_after_never_hides_what_is_stricter(policy: Served) -> None:
     """The trap: a deny hidden behind a confirm or warn would be shown as less than it is."""
     documents = [request({"id": "one", "copies": 1})]
@@ -281,8 +291,7 @@ def test_served_rules_keep_their_lines_and_lose_their_comments(policy: Served) -
 
 def test_the_catalogue_names_what_is_demanded(policy: Served) -> None:
     catalogue = policy.bundle.catalogue
-    one = catalogue.requirement("source", "license_refused")
-    assert one is not None
+    one = there(catalogue.requirement("source", "license_refused"))
     assert (one.rule, one.each, one.after, one.topic) == (
         "admitted",
         "bundle.records",
@@ -292,8 +301,7 @@ def test_the_catalogue_names_what_is_demanded(policy: Served) -> None:
     assert catalogue.codes("source", "license") == {"license_missing", "license_refused"}
     assert catalogue.requirement("source", "records_missing") is None
     for code in ("records_missing", "notes_missing", "limits_missing", "id_unique"):
-        words = catalogue.words("source", code)
-        assert words is not None
+        words = there(catalogue.words("source", code))
         assert words.title
         assert words.remedy
     assert catalogue.words("source", "other") is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import PolicyError, Problem
-from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, built, requirement, topic, write
+from tests.policy_bundle.trees import REQUIREMENTS, RULES, built, requirement, topic, write
 
 INVENTORY = "rego/inventory.yaml"
 ADDED = "bundles/house/inventory.yaml"
@@ -137,18 +137,19 @@ def test_one_of_several_denies_of_a_set_that_is_gone_is_told(tmp_path: Path) -> 
 
 
 UNREAD = {
-    "stop.rego.txt": "would not be read",
-    "stop.rego.bak": "would not be read",
-    "stop.bak": "would not be read",
-    "stop.REG": "would not be read",
-    "stop.REGO": "would not be read",
-    "notes.md": "would not be read",
-    ".hidden": "would not be read",
-    ".stop.rego.swp": "an editor left this file",
-    "stop.rego~": "an editor left this file",
-    "#stop.rego#": "an editor left this file",
-    "stop.json": "would not be read",
-    "Makefile": "would not be read",
+    "stop.rego.txt": "would be ignored",
+    "stop.rego.bak": "would be ignored",
+    "stop.bak": "would be ignored",
+    "stop.REG": "would be ignored",
+    "stop.REGO": "would be ignored",
+    "stop.Rego": "would be ignored",
+    "notes.md": "would be ignored",
+    ".hidden": "would be ignored",
+    ".stop.rego.swp": "this is a temporary file of an editor",
+    "stop.rego~": "this is a temporary file of an editor",
+    "#stop.rego#": "this is a temporary file of an editor",
+    "stop.json": "would be ignored",
+    "Makefile": "would be ignored",
 }
 
 
@@ -167,21 +168,19 @@ def test_a_file_that_is_not_read_is_an_error(folder: str, name: str, tmp_path: P
 def test_values_that_are_not_read_are_an_error(name: str, tmp_path: Path) -> None:
     where, message, remedy = told(tmp_path, {**TWO, f"policy/{name}": "a: 1\n"})
     assert where == f"policy/{name.partition('/')[0]}"
-    assert "would not be read" in message or "an editor left" in message
+    assert "would be ignored" in message or "temporary file of an editor" in message
     assert remedy
 
 
-@pytest.mark.parametrize(
-    "name", ["rego/README.md", f"{REQUIREMENTS}/README.md", f"{RULES}/README.md", "policy/README.md"]
-)
-def test_a_readme_may_stand_anywhere(name: str, tmp_path: Path) -> None:
-    built(write(tmp_path, {**TWO, name: "# Why\n"}), tmp_path / "cache")
+@pytest.mark.parametrize("folder", ["rego", REQUIREMENTS, RULES, "policy", "bundles/house"])
+def test_a_readme_may_stand_anywhere(folder: str, tmp_path: Path) -> None:
+    built(write(tmp_path, {**TWO, f"{folder}/README.md": "# Why\n"}), tmp_path / "cache")
 
 
 @pytest.mark.parametrize("name", [f"{REQUIREMENTS}/deep/stop.rego", "rego/admission/requirements/stop.rego"])
 def test_rules_nested_too_deep_or_not_enough_are_an_error(name: str, tmp_path: Path) -> None:
     where, message, _ = told(tmp_path, {**TWO, name: DENY})
-    assert (where, message) == (name, "no rules are read from here")
+    assert (where, message) == (name, "rules are not read from this folder")
 
 
 def test_the_inventory_is_one_of_the_sources(tmp_path: Path) -> None:
@@ -189,8 +188,3 @@ def test_the_inventory_is_one_of_the_sources(tmp_path: Path) -> None:
     built(write(tmp_path, TWO), tmp_path / "cache")
     where, _, _ = told(tmp_path, {**TWO, INVENTORY: f"{TWO[INVENTORY]}  - zones\n"})
     assert where == f"{INVENTORY}:5"
-
-
-def test_limits_cannot_vanish_either(tmp_path: Path) -> None:
-    _, message, _ = told(tmp_path, {**TWO, LIMITS: None})
-    assert "has no limits" in message

@@ -41,24 +41,24 @@ def test_what_the_build_writes_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("odd", "reason"),
     [
-        pytest.param(member("a", tarfile.SYMTYPE, linkname="/etc/passwd"), "odd kind", id="symbolic_link"),
-        pytest.param(member("a", tarfile.LNKTYPE, linkname="b"), "odd kind", id="hard_link"),
-        pytest.param(member("a", tarfile.CHRTYPE, devmajor=1, devminor=3), "odd kind", id="character_device"),
-        pytest.param(member("a", tarfile.BLKTYPE), "odd kind", id="block_device"),
-        pytest.param(member("a", tarfile.FIFOTYPE), "odd kind", id="pipe"),
-        pytest.param(member("a", tarfile.DIRTYPE), "odd kind", id="folder"),
-        pytest.param(member("a", tarfile.CONTTYPE), "odd kind", id="contiguous"),
-        pytest.param(member("/a"), "leaves the archive", id="absolute"),
-        pytest.param(member("../a"), "leaves the archive", id="parent"),
-        pytest.param(member("b/../../a"), "leaves the archive", id="parent_inside"),
-        pytest.param(member("./a"), "leaves the archive", id="dot"),
-        pytest.param(member("b//a"), "leaves the archive", id="empty_part"),
-        pytest.param(member("b\\a"), "leaves the archive", id="backslash"),
+        pytest.param(member("a", tarfile.SYMTYPE, linkname="/etc/passwd"), "not a regular file", id="symbolic_link"),
+        pytest.param(member("a", tarfile.LNKTYPE, linkname="b"), "not a regular file", id="hard_link"),
+        pytest.param(member("a", tarfile.CHRTYPE, devmajor=1, devminor=3), "not a regular file", id="character_device"),
+        pytest.param(member("a", tarfile.BLKTYPE), "not a regular file", id="block_device"),
+        pytest.param(member("a", tarfile.FIFOTYPE), "not a regular file", id="pipe"),
+        pytest.param(member("a", tarfile.DIRTYPE), "not a regular file", id="folder"),
+        pytest.param(member("a", tarfile.CONTTYPE), "not a regular file", id="contiguous"),
+        pytest.param(member("/a"), "outside the archive", id="absolute"),
+        pytest.param(member("../a"), "outside the archive", id="parent"),
+        pytest.param(member("b/../../a"), "outside the archive", id="parent_inside"),
+        pytest.param(member("./a"), "outside the archive", id="dot"),
+        pytest.param(member("b//a"), "outside the archive", id="empty_part"),
+        pytest.param(member("b\\a"), "outside the archive", id="backslash"),
         pytest.param(member(".manifest"), "twice", id="twice"),
-        pytest.param(member("a", mtime=1), "another way", id="time"),
-        pytest.param(member("a", uid=1), "another way", id="owner"),
-        pytest.param(member("a", mode=0o755), "another way", id="mode"),
-        pytest.param(member("a", uname="root"), "another way", id="owner_name"),
+        pytest.param(member("a", mtime=1), "not packed by this engine", id="time"),
+        pytest.param(member("a", uid=1), "not packed by this engine", id="owner"),
+        pytest.param(member("a", mode=0o755), "not packed by this engine", id="mode"),
+        pytest.param(member("a", uname="root"), "not packed by this engine", id="owner_name"),
     ],
 )
 def test_odd_members_are_refused(odd: tarfile.TarInfo, reason: str) -> None:
@@ -72,22 +72,26 @@ def test_odd_members_are_refused(odd: tarfile.TarInfo, reason: str) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        pytest.param(b"", "cut off", id="nothing"),
+        pytest.param(b"", "truncated", id="nothing"),
         pytest.param(b"hello", "not gzip", id="text"),
-        pytest.param(gzipped(b"hello" * 200), "no tar|another way", id="no_tar"),
-        pytest.param(gzipped(b""), "another way|no tar", id="empty_tar"),
+        pytest.param(gzipped(b"hello" * 200), "not a tar|not packed by this engine", id="no_tar"),
+        pytest.param(gzipped(b""), "not packed by this engine|not a tar", id="empty_tar"),
         pytest.param(pack(FILES) + b"x", "more data", id="data_after"),
         pytest.param(pack(FILES) + pack({}), "more data", id="archive_after"),
-        pytest.param(gzipped(tar([(member("b"), b""), (member("a"), b"")])), "another way", id="unsorted"),
         pytest.param(
-            gzipped(tar([(member("a" * 200), b"")], tarfile.GNU_FORMAT)), "another way|no tar", id="gnu_long_name"
+            gzipped(tar([(member("b"), b""), (member("a"), b"")])), "not packed by this engine", id="unsorted"
+        ),
+        pytest.param(
+            gzipped(tar([(member("a" * 200), b"")], tarfile.GNU_FORMAT)),
+            "not packed by this engine|not a tar",
+            id="gnu_long_name",
         ),
         pytest.param(
             gzipped(tar([(member("a", pax_headers={"comment": "hi"}), b"")], tarfile.PAX_FORMAT)),
-            "another way",
+            "not packed by this engine",
             id="extended_header",
         ),
-        pytest.param(gzipped(tar([(member("a"), b"x")])[:-512]), "another way", id="short_padding"),
+        pytest.param(gzipped(tar([(member("a"), b"x")])[:-512]), "not packed by this engine", id="short_padding"),
         pytest.param(gzipped(bytes(UNPACKED_BYTES + 1)), f"more than {UNPACKED_BYTES}", id="bomb"),
     ],
 )
@@ -107,7 +111,7 @@ def test_a_negative_size_ends() -> None:
     block[124:136] = b"\xff" * 8 + (-512).to_bytes(4, "big", signed=True)
     block[148:156] = b" " * 8
     block[148:156] = b"%06o\0 " % sum(block[:512])
-    with pytest.raises(GatherError, match="no tar archive"):
+    with pytest.raises(GatherError, match="not a tar archive"):
         unpacked(gzipped(bytes(block)), "x")
 
 

@@ -11,6 +11,8 @@ from engine.errors import PolicyError
 from tests.policy_bundle.trees import LIMITS, LOWERED, REQUIREMENTS, RULES, built, requirement, topic, write
 
 FILE = f"{REQUIREMENTS}/license.rego"
+HOUSE = f"{RULES}/house.rego"
+LEVELS, LICENSES, RECIPE = "policy/levels.yaml", "policy/licenses.yaml", "bundles/house/recipe.yaml"
 LIB = "rego/admission/lib/words.rego"
 HEAD = "package admission.requirements.source.license\n\nimport future.keywords.not\n\n"
 LIMITS_HEAD = "package admission.limits.source\n\nimport future.keywords.not\n\n"
@@ -29,9 +31,24 @@ class Refused:
     values: tuple[str, ...] = field(default=())
 
 
+def one(file: str, text: str | bytes | None, line: int | None, message: str, remedy: str) -> Refused:
+    """One file with this text, or without it."""
+    return Refused({file: text}, line, message, remedy, file)
+
+
 def rule(text: str, line: int, message: str, remedy: str) -> Refused:
     """One file of requirements with this text below its head."""
-    return Refused({FILE: HEAD + text}, line, message, remedy)
+    return one(FILE, HEAD + text, line, message, remedy)
+
+
+def body(text: str, message: str, remedy: str) -> Refused:
+    """A requirement with this body, which is line 13 of the file."""
+    return rule(requirement(body=text) + "\n", 13, message, remedy)
+
+
+def level(word: str, message: str, remedy: str) -> Refused:
+    """This level for the code of the requirement."""
+    return one(LEVELS, f"levels:\n  source:\n    admitted: {word}\n", 3, message, remedy)
 
 
 def metadata(lines: str, line: int, message: str, remedy: str, name: str = "admitted(record)") -> Refused:
@@ -58,28 +75,30 @@ REFUSED = {
     "argument_beside_a_list_that_must_be_empty": metadata(
         f"{EACH}  empty: required\n",
         13,
-        "speaks of the whole list `bundle.records`",
+        "covers the whole list `bundle.records`",
         "write `input.bundle.records == []`",
     ),
     "argument_is_a_pattern": rule(
         GOOD.replace("admitted(record)", 'admitted({"license": l})').replace("record.license", "l") + "\n",
         12,
-        "is no name",
+        "is not a variable",
         "name the item",
     ),
     "argument_is_a_wildcard": rule(
         GOOD.replace("admitted(record)", "admitted(_)").replace("record.license", "input.l") + "\n",
         12,
-        "is no name",
+        "is not a variable",
         "name the item",
     ),
     "default": rule(f"default admitted(_) := true\n\n{GOOD}\n", 5, "`default admitted`", "undefined is not proven"),
     "else": rule(f"{GOOD[:-2]}\n}} else := true\n", 12, "has an `else`", "several definitions"),
     "set": rule(GOOD.replace("admitted(record) if", "admitted contains record if") + "\n", 12, "a set or", "if …"),
     "object": rule(GOOD.replace("admitted(record) if", "admitted[record] if") + "\n", 12, "a set or object", "if …"),
-    "value_false": rule(GOOD.replace(") if {", ") := false if {") + "\n", 12, "something else", "into the body"),
+    "value_false": rule(
+        GOOD.replace(") if {", ") := false if {") + "\n", 12, "a value other than true", "into the body"
+    ),
     "value_of_a_fact": rule(
-        GOOD.replace(") if {", ") := record.ok if {") + "\n", 12, "something else", "into the body"
+        GOOD.replace(") if {", ") := record.ok if {") + "\n", 12, "a value other than true", "into the body"
     ),
     "no_condition": rule(
         GOOD.split("admitted(record)")[0].replace("#   each: bundle.records\n", "") + "ok := true\n",
@@ -93,7 +112,7 @@ REFUSED = {
     ),
     "metadata_twice": rule(f"{GOOD}\n\n{GOOD}\n", 16, "METADATA twice", "keep one block"),
     "reserved_name": rule(f"{GOOD}\n\n_findings contains 1 if input.x == 1\n", 16, "the build defines", "another name"),
-    "reserved_variable": rule(requirement(body="some __x in record.l\n__x == 1") + "\n", 13, "`__x`", "another name"),
+    "reserved_variable": body("some __x in record.l\n__x == 1", "`__x`", "another name"),
     # METADATA
     "unknown_key": metadata(EACH.replace("title:", "titel:"), 6, "`titel` is not known", "spelling"),
     "title_missing": metadata(EACH.removeprefix("title: T\n"), 6, "`title` is missing", "write the sentence"),
@@ -111,15 +130,15 @@ REFUSED = {
     "each_no_path": metadata(EACH.replace("bundle.records", "bundle.records[0]"), 11, "custom.each", "plain path"),
     "each_from_input": metadata(EACH.replace("bundle.records", "Bundle"), 11, "custom.each", "plain path"),
     "empty_other_word": metadata(EACH + "  empty: true\n", 12, "custom.empty", "empty: allowed"),
-    "empty_without_list": metadata(WORDS + "  empty: allowed\n", 12, "speaks of a list", "add `each`", "admitted"),
+    "empty_without_list": metadata(WORDS + "  empty: allowed\n", 12, "needs a list", "add `each`", "admitted"),
     "proof_no_sentence": metadata(EACH + "  proof: yes\n", 12, "custom.proof", "in a sentence"),
     "reads_no_document": metadata(EACH + "  reads: [licences.x]\n", 13, "no values `licences`", "`licenses`"),
+    "field_no_path": metadata(EACH + "  field: a b\n", 12, "custom.field", "dotted path"),
+    "facts_no_names": metadata(EACH + "  facts: [b]\n", 12, "custom.facts", "dotted paths"),
     "reads_no_path": metadata(EACH + '  reads: ["a b"]\n', 12, "custom.reads", "dotted paths"),
     "metadata_no_mapping": metadata("just words\n", 6, "unmarshal", "correct the METADATA"),
     "metadata_odd_number": metadata(EACH.replace("T\n", "017\n", 1), 6, "different values", "quote it"),
-    "package_metadata": Refused(
-        {FILE: "# METADATA\n# titel: x\n" + topic(GOOD)}, 2, "`titel` is not known", "spelling"
-    ),
+    "package_metadata": one(FILE, "# METADATA\n# titel: x\n" + topic(GOOD), 2, "`titel` is not known", "spelling"),
     "helper_metadata": rule(
         f"{GOOD}\n\n# METADATA\n# custom:\n#   code: x\n_h if input.x == 1\n",
         18,
@@ -127,12 +146,12 @@ REFUSED = {
         "lower case",
     ),
     # between requirements
-    "code_twice": Refused(
-        {f"{REQUIREMENTS}/other.rego": topic(requirement("x(r)", "r.a == 1", code="admitted"), name="other")},
-        12,
-        "`admitted` is taken by `admitted` in rego/admission/requirements/source/license.rego:12",
-        "its own code",
+    "code_twice": one(
         f"{REQUIREMENTS}/other.rego",
+        topic(requirement("x(r)", "r.a == 1", code="admitted"), name="other"),
+        12,
+        "`admitted` is already used by `admitted` in rego/admission/requirements/source/license.rego:12",
+        "a unique code",
     ),
     "code_of_a_list": rule(requirement(code="records_missing") + "\n", 12, "the build gives the code", "another code"),
     "code_of_limits": rule(requirement(code="limits_missing") + "\n", 12, "the build gives the code", "another code"),
@@ -140,12 +159,26 @@ REFUSED = {
         f"{GOOD}\n\n{requirement('other(record)', 'record.a == 1', each='records')}\n",
         23,
         "`records_missing`",
-        "another name",
+        "rename one",
     ),
     "after_unknown": rule(
         requirement(more="after: [nothing]") + "\n", 13, "`nothing`, which is no code", "`records_missing`"
     ),
-    "after_itself": rule(requirement(more="after: [admitted]") + "\n", 13, "leads back to itself", "only one"),
+    "after_implied": rule(
+        "\n\n".join(
+            (
+                requirement("one(r)", "r.a == 1", more="after: [records_missing, two, three]"),
+                requirement("two(r)", "r.a == 1", more="after: [three]"),
+                requirement("three(r)", "r.a == 1", more="after: [records_missing]") + "\n",
+            )
+        ),
+        13,
+        "`three`, which `two` already implies",
+        "remove `three`",
+    ),
+    "after_itself": rule(
+        requirement(more="after: [admitted]") + "\n", 13, "leads back to itself", "remove one of the two"
+    ),
     "after_cycle": rule(
         requirement("one(r)", "r.a == 1", more="after: [two]")
         + "\n\n"
@@ -153,7 +186,7 @@ REFUSED = {
         + "\n",
         13,
         "leads back to itself",
-        "only one",
+        "remove one of the two",
     ),
     "no_requirement": Refused(
         {FILE: HEAD + "_helper if input.x == 1\n"},
@@ -163,326 +196,191 @@ REFUSED = {
         "rego/admission/requirements/source",
     ),
     # dialect and place
-    "package_not_path": Refused({FILE: topic(GOOD, name="other")}, 1, "its place says", "source.license`"),
-    "import_missing": Refused(
-        {FILE: f"package admission.requirements.source.license\n\n{GOOD}\n"}, 1, "is missing", "add `import"
+    "package_not_path": one(FILE, topic(GOOD, name="other"), 1, "its folder requires", "source.license`"),
+    "import_missing": one(
+        FILE, f"package admission.requirements.source.license\n\n{GOOD}\n", 1, "is missing", "add `import"
     ),
-    "other_dialect": Refused({FILE: topic(GOOD, imports="import rego.v1\n")}, 3, "another dialect", "only"),
+    "other_dialect": one(FILE, topic(GOOD, imports="import rego.v1\n"), 3, "changes the Rego dialect", "only"),
     "syntax_error": rule("ok if {\n\tinput.x ==\n}\n", 7, "unexpected", "correct the syntax"),
-    "not_utf8": Refused({FILE: HEAD.encode() + b"\xff"}, 5, "not UTF-8", "save it"),
+    "not_utf8": one(FILE, HEAD.encode() + b"\xff", 5, "not UTF-8", "save it"),
     "unformatted": rule(GOOD.replace("\trecord", "  record") + "\n", 13, "not formatted", "opa fmt --write"),
-    "unused_variable": rule(requirement(body='x := 1\nrecord.license == "MIT"') + "\n", 13, "unused", "remove it"),
-    "undefined_function": rule(
-        requirement(body="nothing(record)") + "\n", 13, "undefined function", "correct the name"
-    ),
+    "unused_variable": body('x := 1\nrecord.license == "MIT"', "unused", "remove it"),
+    "undefined_function": body("nothing(record)", "undefined function", "correct the name"),
     "recursion": rule(f"{GOOD}\n\n_loop(r) if _loop(r.x)\n", 16, "recursive", "let no rule"),
-    "misplaced_point": Refused(
-        {"rego/admission/requirements/sauce/x.rego": "package a\n"},
-        None,
-        "no decision point `sauce`",
-        "`source`",
-        "rego/admission/requirements/sauce/x.rego",
+    "misplaced_point": one(
+        "rego/admission/requirements/sauce/x.rego", "package a\n", None, "no decision point `sauce`", "`source`"
     ),
-    "misplaced_file": Refused(
-        {"rego/admission/x.rego": "package admission.x\n"},
-        None,
-        "no rules are read",
-        "move it",
-        "rego/admission/x.rego",
-    ),
-    "compiled_by_hand": Refused(
-        {"rego/admission/compiled/source.rego": "package admission.compiled.source\n"},
-        None,
-        "no rules are read",
-        "move it",
+    "misplaced_file": one("rego/admission/x.rego", "package admission.x\n", None, "rules are not read", "move it"),
+    "compiled_by_hand": one(
         "rego/admission/compiled/source.rego",
-    ),
-    "odd_topic": Refused(
-        {f"{REQUIREMENTS}/Odd-name.rego": "package a\n"},
+        "package admission.compiled.source\n",
         None,
-        "no name for a topic",
-        "a-z",
-        f"{REQUIREMENTS}/Odd-name.rego",
+        "rules are not read",
+        "move it",
     ),
-    "requirement_named_test": Refused(
-        {f"{REQUIREMENTS}/unit_test.rego": topic(GOOD, name="unit")},
+    "odd_topic": one(f"{REQUIREMENTS}/Odd-name.rego", "package a\n", None, "not a valid topic name", "a-z"),
+    "requirement_named_test": one(
+        f"{REQUIREMENTS}/unit_test.rego",
+        topic(GOOD, name="unit"),
         1,
         "a test file must be `package admission.requirements.source.unit_test`",
         "tests are not served",
-        f"{REQUIREMENTS}/unit_test.rego",
     ),
     # what rules may call and read
-    "network_call": rule(
-        requirement(body="http.send({}).status == record.x") + "\n", 13, "`http.send`", "the engine compute"
-    ),
-    "clock": rule(requirement(body="record.x == time.now_ns()") + "\n", 13, "`time.now_ns`", "`input`"),
-    "unknown_values": rule(
-        requirement(body="record.x == data.policy.licences.x") + "\n", 13, "`licences`", "`licenses`"
-    ),
-    "all_values": rule(requirement(body="record.x == data.policy[record.y]") + "\n", 13, "without naming", "name it"),
-    "compiled_read": rule(
-        requirement(body="data.admission.compiled.source.findings == record.x") + "\n",
-        13,
-        "not for rules",
-        "read `input`",
-    ),
-    "import_of_values": Refused(
-        {FILE: topic(requirement(body="record.x == l.most"), imports="import data.policy.licences as l\n")},
+    "network_call": body("http.send({}).status == record.x", "`http.send`", "the engine compute"),
+    "clock": body("record.x == time.now_ns()", "`time.now_ns`", "`input`"),
+    "unknown_values": body("record.x == data.policy.licences.x", "`licences`", "`licenses`"),
+    "all_values": body("record.x == data.policy[record.y]", "without naming", "name it"),
+    "compiled_read": body("data.admission.compiled.source.findings == record.x", "not for rules", "read `input`"),
+    "import_of_values": one(
+        FILE,
+        topic(requirement(body="record.x == l.most"), imports="import data.policy.licences as l\n"),
         3,
         "`licences`",
         "`licenses`",
     ),
-    "input_shadowed_by_import": Refused(
-        {FILE: topic(GOOD, imports="import data.policy.licenses as input\n")}, 3, "input", "correct the syntax"
+    "input_shadowed_by_import": one(
+        FILE, topic(GOOD, imports="import data.policy.licenses as input\n"), 3, "input", "correct the syntax"
     ),
     "input_shadowed_by_rule": rule(f"{GOOD}\n\n_x(input) if input.x == 1\n", 16, "input", "correct the rule"),
-    "empty_file": Refused({FILE: ""}, 1, "empty", "correct the syntax"),
+    "empty_file": one(FILE, "", 1, "empty", "correct the syntax"),
     "dangling_metadata": rule(f"{GOOD}\n\n# METADATA\n# title: T\n", 16, "annotation", "correct the syntax"),
     # limits
-    "limits_missing": Refused({LIMITS: None}, None, "has no limits", "write `limits", LIMITS),
-    "limits_other_name": Refused(
-        {LIMITS: f"{LIMITS_HEAD}limit := {{}}\n"}, 1, "defines no `limits`", "write `limits", LIMITS
-    ),
-    "limits_function": Refused(
-        {LIMITS: f"{LIMITS_HEAD}limits(x) := x\n"}, 5, "not one object", "write `limits", LIMITS
-    ),
-    "limits_public_helper": Refused(
-        {LIMITS: f"{LIMITS_HEAD}limits := {{}}\n\nhelper := 1\n"}, 7, "is not `limits`", "begin", LIMITS
-    ),
-    "limits_default": Refused(
-        {LIMITS: f"{LIMITS_HEAD}default limits := {{}}\n\nlimits := input.x\n"},
-        5,
-        "`default limits`",
-        "custom.proof",
-        LIMITS,
+    "limits_missing": one(LIMITS, None, None, "has no limits", "write `limits"),
+    "limits_other_name": one(LIMITS, f"{LIMITS_HEAD}limit := {{}}\n", 1, "defines no `limits`", "write `limits"),
+    "limits_function": one(LIMITS, f"{LIMITS_HEAD}limits(x) := x\n", 5, "not one object", "write `limits"),
+    "limits_public_helper": one(LIMITS, f"{LIMITS_HEAD}limits := {{}}\n\nhelper := 1\n", 7, "is not `limits`", "begin"),
+    "limits_default": one(
+        LIMITS, f"{LIMITS_HEAD}default limits := {{}}\n\nlimits := input.x\n", 5, "`default limits`", "custom.proof"
     ),
     # risky bodies, one of each room; the kinds of risk are in test_bodies.py
-    "risky_requirement": rule(requirement(body="not record.revoked") + "\n", 13, "negates", "custom.proof"),
+    "risky_requirement": body("not record.revoked", "negates", "custom.proof"),
     "risky_helper": rule(f"{GOOD}\n\n_h(r) := [x | some x in r.l]\n", 16, "in `_h`", "custom.proof"),
-    "risky_lib": Refused(
-        {LIB: "package admission.lib.words\n\nimport future.keywords.not\n\nyoung(x) if x < 5\n"},
+    "risky_lib": one(
+        LIB,
+        "package admission.lib.words\n\nimport future.keywords.not\n\nyoung(x) if x < 5\n",
         5,
         "whose type is not checked",
         "is_number(x)",
-        LIB,
     ),
     # values
-    "values_file_missing": Refused(
-        {"policy/licenses.yaml": None}, None, "is missing", "write it", "policy/licenses.yaml"
+    "values_file_missing": one(LICENSES, None, None, "is missing", "write it"),
+    "values_file_unknown": one(
+        "policy/licences.yaml", "a: 1\n", None, "there are no values of this name", "`licenses.yaml`"
     ),
-    "values_file_unknown": Refused(
-        {"policy/licences.yaml": "a: 1\n"}, None, "no values of this name", "`licenses.yaml`", "policy/licences.yaml"
-    ),
-    "values_other_ending": Refused(
-        {"policy/x.yml": "a: 1\n"}, None, "would not be read", "<name>.yaml", "policy/x.yml"
-    ),
-    "value_wrong_type": Refused(
-        {"policy/licenses.yaml": "licenses: {}\nmost: many\n"}, 2, "`most`", "correct the value", "policy/licenses.yaml"
-    ),
-    "value_unknown_key": Refused(
-        {"policy/licenses.yaml": "licenses: {}\nmost: 1\nleast: 2\n"},
-        3,
-        "not known",
-        "spelling",
-        "policy/licenses.yaml",
-    ),
-    "value_missing": Refused(
-        {"policy/licenses.yaml": "licenses: {}\n"}, 1, "`most` is missing", "write it", "policy/licenses.yaml"
-    ),
-    "value_twice": Refused(
-        {"policy/licenses.yaml": "most: 1\nlicenses: {}\nmost: 2\n"}, 3, "twice", "keep one", "policy/licenses.yaml"
-    ),
-    "value_odd_number": Refused(
-        {"policy/licenses.yaml": "most: 017\nlicenses: {}\n"}, 1, "different values", "quote it", "policy/licenses.yaml"
-    ),
-    "values_not_yaml": Refused({"policy/licenses.yaml": "a: [\n"}, 2, "not YAML", "syntax", "policy/licenses.yaml"),
-    "values_empty": Refused({"policy/licenses.yaml": ""}, None, "is empty", "write", "policy/licenses.yaml"),
-    "level_unknown_code": Refused(
-        {"policy/levels.yaml": "levels:\n  source:\n    admited: warn\n"},
-        3,
-        "`admited`",
-        "correct",
-        "policy/levels.yaml",
-    ),
-    "level_unknown_point": Refused(
-        {"policy/levels.yaml": "levels:\n  sauce: {}\n"}, 2, "`sauce`", "`source`", "policy/levels.yaml"
-    ),
-    "level_of_a_list": Refused(
-        {"policy/levels.yaml": "levels:\n  source:\n    records_missing: warn\n"},
-        3,
-        "always denies",
-        "remove",
-        "policy/levels.yaml",
-    ),
-    "level_lowered_for_good": Refused(
-        {"policy/levels.yaml": "levels:\n  source:\n    admitted: warn\n"},
-        3,
-        "from deny without an owner and a last day",
-        "owner, reason and until",
-        "policy/levels.yaml",
-    ),
+    "values_other_ending": one("policy/x.yml", "a: 1\n", None, "would be ignored", "<name>.yaml"),
+    "value_wrong_type": one(LICENSES, "licenses: {}\nmost: many\n", 2, "`most`", "correct the value"),
+    "value_unknown_key": one(LICENSES, "licenses: {}\nmost: 1\nleast: 2\n", 3, "not known", "spelling"),
+    "value_missing": one(LICENSES, "licenses: {}\n", 1, "`most` is missing", "write it"),
+    "value_twice": one(LICENSES, "most: 1\nlicenses: {}\nmost: 2\n", 3, "twice", "keep one"),
+    "value_odd_number": one(LICENSES, "most: 017\nlicenses: {}\n", 1, "different values", "quote it"),
+    "values_not_yaml": one(LICENSES, "a: [\n", 2, "not YAML", "syntax"),
+    "values_empty": one(LICENSES, "", None, "is empty", "add a document"),
+    "level_unknown_code": one(LEVELS, "levels:\n  source:\n    admited: warn\n", 3, "`admited`", "correct"),
+    "level_unknown_point": one(LEVELS, "levels:\n  sauce: {}\n", 2, "`sauce`", "`source`"),
+    "level_of_a_list": one(LEVELS, "levels:\n  source:\n    records_missing: warn\n", 3, "always denies", "remove"),
+    "level_lowered_for_good": level("warn", "from deny without an owner and a last day", "owner, reason and until"),
     "level_below_the_standing_one": Refused(
         {
-            f"{REQUIREMENTS}/license.rego": topic(requirement(more="standing: confirm")),
-            "policy/levels.yaml": "levels:\n  source:\n    admitted: warn\n",
+            FILE: topic(requirement(more="standing: confirm")),
+            LEVELS: "levels:\n  source:\n    admitted: warn\n",
         },
         3,
         "from confirm without an owner and a last day",
         "owner, reason and until",
-        "policy/levels.yaml",
+        LEVELS,
     ),
     "level_of_a_fixed_code": Refused(
         {
-            f"{REQUIREMENTS}/license.rego": topic(requirement(more="fixed: true")),
-            "policy/levels.yaml": f"levels:\n  source:\n    admitted: {LOWERED}\n",
+            FILE: topic(requirement(more="fixed: true")),
+            LEVELS: f"levels:\n  source:\n    admitted: {LOWERED}\n",
         },
         3,
         "`admitted` cannot be lowered",
         "remove the row",
-        "policy/levels.yaml",
+        LEVELS,
     ),
-    "level_lowered_without_owner": Refused(
-        {"policy/levels.yaml": f"levels:\n  source:\n    admitted: {LOWERED.replace('owner', 'author')}\n"},
-        3,
-        "`levels.source.admitted.owner` is missing",
-        "write",
-        "policy/levels.yaml",
+    "level_lowered_without_owner": level(
+        f"{LOWERED.replace('owner', 'author')}", "`levels.source.admitted.owner` is missing", "write"
     ),
-    "level_lowered_until_no_day": Refused(
-        {"policy/levels.yaml": f"levels:\n  source:\n    admitted: {LOWERED.replace('03-31', '02-30')}\n"},
-        3,
-        "day is out of range",
-        "correct",
-        "policy/levels.yaml",
-    ),
+    "level_lowered_until_no_day": level(f"{LOWERED.replace('03-31', '02-30')}", "day is out of range", "correct"),
     "fixed_and_standing": metadata(EACH + "  fixed: true\n  standing: warn\n", 14, "contradict", "keep one of them"),
     "standing_deny": metadata(EACH + "  standing: deny\n", 12, "`custom.standing` must be", "confirm or warn"),
-    "level_other_word": Refused(
-        {"policy/levels.yaml": "levels:\n  source:\n    admitted: ignore\n"},
-        3,
-        "'deny', 'confirm' or 'warn'",
-        "correct",
-        "policy/levels.yaml",
-    ),
+    "level_other_word": level("ignore", "'deny', 'confirm' or 'warn'", "correct"),
     # overrides
-    "override_no_pair": Refused({}, None, "no `key=value`", "write it like", "--values", ("licenses",)),
+    "override_no_pair": Refused({}, None, "not PATH=VALUE", "write it like", "--values", ("licenses",)),
     "override_no_document": Refused({}, None, "no values `x`", "`levels`", "--values", ("x.y=1",)),
     "override_no_parent": Refused(
-        {}, None, "a parent that is not there", "one new key", "--values", ("licenses.licenses.A.B=1",)
+        {}, None, "a parent that does not exist", "one new key", "--values", ("licenses.licenses.A.B=1",)
     ),
-    "override_no_value": Refused({}, None, "is empty", "write", "--values", ("licenses.most=",)),
+    "override_no_value": Refused({}, None, "is empty", "add a document", "--values", ("licenses.most=",)),
     "override_wrong_type": Refused({}, None, "`most`", "correct the value", "--values", ("licenses.most=many",)),
     # recipe
-    "recipe_missing": Refused(
-        {"bundles/house/recipe.yaml": None}, None, "cannot read", "check the path", "bundles/house/recipe.yaml"
-    ),
-    "recipe_unknown_key": Refused(
-        {"bundles/house/recipe.yaml": "description: D\nowner: O\nsigner: S\n"},
-        3,
-        "not known",
-        "spelling",
-        "bundles/house/recipe.yaml",
-    ),
-    "recipe_no_owner": Refused(
-        {"bundles/house/recipe.yaml": "description: D\n"},
-        1,
-        "`owner` is missing",
-        "who answers",
-        "bundles/house/recipe.yaml",
-    ),
+    "recipe_missing": one(RECIPE, None, None, "cannot read", "check the path"),
+    "recipe_unknown_key": one(RECIPE, "description: D\nowner: O\nsigner: S\n", 3, "not known", "spelling"),
+    "recipe_no_owner": one(RECIPE, "description: D\n", 1, "`owner` is missing", "who answers"),
     # added rules
-    "added_own_package": Refused(
-        {f"{RULES}/house.rego": ADDED_HEAD.replace("house", "other") + requirement("ok", "input.x == 1") + "\n"},
+    "added_own_package": one(
+        HOUSE,
+        ADDED_HEAD.replace("house", "other") + requirement("ok", "input.x == 1") + "\n",
         1,
-        "its place says",
+        "its folder requires",
         "added.source.house",
-        f"{RULES}/house.rego",
     ),
-    "added_set_in_own_form": Refused(
-        {f"{RULES}/house.rego": f'{ADDED_HEAD}deny contains "x" if input.x == 1\n'},
-        5,
-        "has no METADATA",
-        "title",
-        f"{RULES}/house.rego",
+    "added_set_in_own_form": one(
+        HOUSE, f'{ADDED_HEAD}deny contains "x" if input.x == 1\n', 5, "has no METADATA", "title"
     ),
-    "added_code_taken": Refused(
-        {f"{RULES}/house.rego": ADDED_HEAD + requirement("ok", "input.x == 1", code="admitted") + "\n"},
+    "added_code_taken": one(
+        HOUSE,
+        ADDED_HEAD + requirement("ok", "input.x == 1", code="admitted") + "\n",
         11,
-        "is taken by `admitted`",
-        "its own code",
-        f"{RULES}/house.rego",
+        "is already used by `admitted`",
+        "a unique code",
     ),
     "after_added_code": Refused(
         {
             FILE: topic(requirement(more="after: [ok]")),
-            f"{RULES}/house.rego": ADDED_HEAD + requirement("ok", "input.x == 1") + "\n",
+            HOUSE: ADDED_HEAD + requirement("ok", "input.x == 1") + "\n",
         },
         13,
         "`ok`, which is no code",
         "`admitted`",
     ),
-    "added_risky": Refused(
-        {f"{RULES}/house.rego": ADDED_HEAD + requirement("ok", "not input.x") + "\n"},
-        12,
-        "negates",
-        "custom.proof",
-        f"{RULES}/house.rego",
-    ),
-    "conftest_warn": Refused(
-        {f"{RULES}/house.rego": "package main\n\nwarn contains 1 if input.x == 1\n\ndeny contains 2 if input.y == 1\n"},
+    "added_risky": one(HOUSE, ADDED_HEAD + requirement("ok", "not input.x") + "\n", 12, "negates", "custom.proof"),
+    "conftest_warn": one(
+        HOUSE,
+        "package main\n\nwarn contains 1 if input.x == 1\n\ndeny contains 2 if input.y == 1\n",
         3,
         "`warn` would not be read",
         "policy/levels.yaml",
-        f"{RULES}/house.rego",
     ),
-    "conftest_boolean": Refused(
-        {f"{RULES}/house.rego": "package main\n\ndeny if input.x == 1\n"},
-        3,
-        "no set of messages",
-        "contains message",
-        f"{RULES}/house.rego",
+    "conftest_boolean": one(
+        HOUSE, "package main\n\ndeny if input.x == 1\n", 3, "not a set of messages", "contains message"
     ),
-    "conftest_nothing": Refused(
-        {f"{RULES}/house.rego": "package main\n\nhelper if input.x == 1\n"},
-        1,
-        "adds no rule",
-        "deny contains",
-        f"{RULES}/house.rego",
-    ),
-    "conftest_other_data": Refused(
-        {f"{RULES}/house.rego": 'package main\n\ndeny contains "x" if data.admission.requirements.source.license.x\n'},
+    "conftest_nothing": one(HOUSE, "package main\n\nhelper if input.x == 1\n", 1, "adds no rule", "deny contains"),
+    "conftest_other_data": one(
+        HOUSE,
+        'package main\n\ndeny contains "x" if data.admission.requirements.source.license.x\n',
         3,
         "not for rules to read",
         "`input`",
-        f"{RULES}/house.rego",
     ),
-    "conftest_network": Refused(
-        {f"{RULES}/house.rego": 'package main\n\ndeny contains "x" if http.send({}).x == 1\n'},
-        3,
-        "`http.send`",
-        "the engine compute",
-        f"{RULES}/house.rego",
+    "conftest_network": one(
+        HOUSE, 'package main\n\ndeny contains "x" if http.send({}).x == 1\n', 3, "`http.send`", "the engine compute"
     ),
-    "conftest_syntax": Refused(
-        {f"{RULES}/house.rego": "package main\n\ndeny contains if {\n"},
-        3,
-        "",
-        "correct the syntax",
-        f"{RULES}/house.rego",
-    ),
-    "conftest_two_codes": Refused(
-        {
-            f"{RULES}/house.rego": "package main\n\n# METADATA\n# title: A\ndeny contains 1 if input.x == 1\n\n"
-            "# METADATA\n# title: B\ndeny contains 2 if input.y == 1\n"
-        },
+    "conftest_syntax": one(HOUSE, "package main\n\ndeny contains if {\n", 3, "", "correct the syntax"),
+    "conftest_two_codes": one(
+        HOUSE,
+        "package main\n\n# METADATA\n# title: A\ndeny contains 1 if input.x == 1\n\n"
+        "# METADATA\n# title: B\ndeny contains 2 if input.y == 1\n",
         5,
         "METADATA twice",
         "name one of them",
-        f"{RULES}/house.rego",
     ),
 }
 
 
+@pytest.mark.full(after=48)
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 def test_refused_with_place_and_remedy(case: Refused, tmp_path: Path) -> None:
     sources = write(tmp_path, case.files)

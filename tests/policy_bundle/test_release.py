@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from engine import __version__
-from engine.canonical import canonical, digest
+from engine.documents.canonical import canonical, digest
 from engine.errors import DecideError, GatherError, PolicyError
 from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, pack, unpacked
-from engine.opa.server import Server
+from engine.opa.server import Served, Server
 from engine.policy_bundle import archives
 from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.build import PolicyBundle
@@ -94,9 +94,7 @@ def refused(folder: Path, keys: Keys | None, tmp_path: Path) -> str:
 
 def serve(policy: PolicyBundle, key: Path | None) -> str:
     """What an OPA with this key does with these archives: the outcome of a clean request, or why it does not start."""
-    server = Server.start(
-        opa(), policy.rules.path, policy.values.path, policy.revisions, OpaLimits(), verification_key=key
-    )
+    server = Server.start(opa(), Served(policy.rules.path, policy.values.path, policy.revisions, key), OpaLimits())
     try:
         server.ready()
         return str(server.ask("decision", source()).result["outcome"])
@@ -176,7 +174,7 @@ def test_signing_changes_no_revision_and_may_be_repeated(
     assert (release / STATEMENT).read_bytes() == before
     assert sorted(path.name for path in release.parent.iterdir()) == ["release"]
     assert loaded(release, other_keys, tmp_path).revisions == bundle.revisions
-    with pytest.raises(PolicyError, match="does not hold"):
+    with pytest.raises(PolicyError, match="is not valid"):
         verify_release(release, keys.public, opa())
 
 
@@ -239,7 +237,7 @@ def test_what_only_a_signature_tells(
     harm, words = attack
     harm(release)
     told = refused(release, keys, tmp_path)
-    assert "the signature does not hold" in told
+    assert "the signature is not valid" in told
     assert all(word in told for word in words), told
     assert loaded(release, None, tmp_path).statement.format == 1
 
@@ -254,7 +252,7 @@ def test_another_key(release: Path, other_keys: Keys, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [RULES, VALUES, SIGNATURES])
 def test_one_part_of_another_key(name: str, release: Path, originals: Path, keys: Keys, tmp_path: Path) -> None:
     shutil.copyfile(originals / "foreign" / name, release / name)
-    assert "the signature does not hold" in refused(release, keys, tmp_path)
+    assert "the signature is not valid" in refused(release, keys, tmp_path)
 
 
 # covers: H13
@@ -306,9 +304,9 @@ def test_links_pipes_and_folders(release: Path, keys: Keys, tmp_path: Path) -> N
 
 
 def test_no_release_at_all(keys: Keys, tmp_path: Path) -> None:
-    assert "there is no release here" in refused(tmp_path / "none", keys, tmp_path)
+    assert "not a release" in refused(tmp_path / "none", keys, tmp_path)
     (tmp_path / "file").write_bytes(b"")
-    assert "there is no release here" in refused(tmp_path / "file", keys, tmp_path)
+    assert "not a release" in refused(tmp_path / "file", keys, tmp_path)
     (tmp_path / "empty").mkdir()
     assert "the file is missing" in refused(tmp_path / "empty", keys, tmp_path)
 
@@ -362,24 +360,27 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "changed_values": (lambda f: rewrite(f / VALUES, {VALUES_DATA: b"{}"}), "not the digest of its content"),
     "rego_in_values": (
         lambda f: rewrite(f / VALUES, {"policy/a.rego": b"package policy.a\n"}),
-        "holds something else than",
+        "contains something other than",
     ),
-    "data_in_rules": (lambda f: forge_rules(f, {"admission/data.json": b"{}"}), "is no rule"),
-    "rule_outside_its_root": (lambda f: forge_rules(f, {"policy/a.rego": b"package policy.a\n"}), "is no rule"),
-    "values_that_are_no_object": (_list_for_values, "no JSON object"),
+    "data_in_rules": (lambda f: forge_rules(f, {"admission/data.json": b"{}"}), "is not a rule file"),
+    "rule_outside_its_root": (
+        lambda f: forge_rules(f, {"policy/a.rego": b"package policy.a\n"}),
+        "is not a rule file",
+    ),
+    "values_that_are_no_object": (_list_for_values, "not a JSON object"),
     "catalogue_digest": (lambda f: (f / CATALOGUE).write_bytes(b"{}"), "its digest is not the one"),
     "places_digest": (lambda f: (f / PLACES).write_bytes(b"[[]]"), "its digest is not the one"),
     "catalogue_of_another_engine": (lambda f: forge_file(f, CATALOGUE, b'{"points":{},"new":1}'), "cannot read it"),
     "places_of_another_engine": (lambda f: forge_file(f, PLACES, b"[[1]]"), "cannot read it"),
     "statement_with_a_key_twice": (
         lambda f: _say(f, b'"name":"house"', b'"name":"home","name":"house"'),
-        "another way",
+        "not in the form",
     ),
-    "statement_with_more": (lambda f: _say(f, b'"format":1', b'"format":1,"more":1'), "no statement"),
-    "statement_of_another_format": (lambda f: _say(f, b'"format":1', b'"format":2'), "no statement"),
-    "statement_with_odd_name": (lambda f: _say(f, b'"house"', b'"../house"'), "no statement"),
-    "sequence_zero": (lambda f: _say(f, b'"sequence":7', b'"sequence":0'), "no statement"),
-    "sequence_as_text": (lambda f: _say(f, b'"sequence":7', b'"sequence":"7"'), "no statement"),
+    "statement_with_more": (lambda f: _say(f, b'"format":1', b'"format":1,"more":1'), "not a release statement"),
+    "statement_of_another_format": (lambda f: _say(f, b'"format":1', b'"format":2'), "not a release statement"),
+    "statement_with_odd_name": (lambda f: _say(f, b'"house"', b'"../house"'), "not a release statement"),
+    "sequence_zero": (lambda f: _say(f, b'"sequence":7', b'"sequence":0'), "not a release statement"),
+    "sequence_as_text": (lambda f: _say(f, b'"sequence":7', b'"sequence":"7"'), "not a release statement"),
 }
 
 
@@ -476,11 +477,11 @@ def test_a_release_of_another_policy(release: Path, keys: Keys, tmp_path: Path) 
 
 
 def test_a_private_key_is_refused_where_releases_are_verified(release: Path, keys: Keys, tmp_path: Path) -> None:
-    with pytest.raises(GatherError, match="holds a private key"):
+    with pytest.raises(GatherError, match="contains a private key"):
         load_release(release, keys.private, opa(), tmp_path / "cache", None)
-    with pytest.raises(GatherError, match="holds a private key"):
+    with pytest.raises(GatherError, match="contains a private key"):
         verify_release(release, keys.private, opa())
-    with pytest.raises(GatherError, match="holds no private key"):
+    with pytest.raises(GatherError, match="contains no PEM private key"):
         sign_release(release, keys.public, opa())
 
 
@@ -518,9 +519,7 @@ def test_a_real_policy_fits(keys: Keys, cache: Path, tmp_path: Path) -> None:
     got = loaded(folder, keys, tmp_path)
     assert (got.revisions, got.data, got.places) == (built.revisions, built.data, built.places)
     assert max(path.stat().st_size for path in folder.iterdir()) < PACKED_BYTES // 10
-    server = Server.start(
-        opa(), got.rules.path, got.values.path, got.revisions, OpaLimits(), verification_key=keys.public
-    )
+    server = Server.start(opa(), Served(got.rules.path, got.values.path, got.revisions, keys.public), OpaLimits())
     try:
         server.ready()
         assert server.ask("decision", {"point": "nowhere"}).result == {"outcome": "deny", "findings": []}

@@ -20,11 +20,6 @@ NOW = "2026-11-21T00:00:00Z"
 
 
 @pytest.fixture
-def command(tmp_path: Path, cache: Path) -> Command:
-    return Command.of(tmp_path, cache)
-
-
-@pytest.fixture
 def keys(tmp_path: Path) -> Keys:
     return Keys.make(tmp_path / "keys")
 
@@ -61,40 +56,42 @@ def test_build_sign_verify(command: Command, build: Run, keys: Keys) -> None:
     statement = json.loads((folder / STATEMENT).read_bytes())
     told = f"release 1 of default, built {NOW}\nrules    {statement['rules']}\nvalues   {statement['values']}\n"
     assert build.stdout == f"written  {told}"
-    unsigned = command("policy", "verify", folder, "--key", keys.public)
+    unsigned = command("policy", "verify", folder, "--release-key", keys.public)
     assert unsigned.code == Exit.POLICY_INVALID
     assert unsigned.stdout == ""
     assert "missing .signatures.json" in unsigned.stderr
     assert unsigned.stderr.endswith("3 problems\n")
     signed = command("policy", "sign", folder, "--key", keys.private)
     assert (signed.code, signed.stdout, signed.stderr) == (0, f"signed   {told}", "")
-    verified = command("policy", "verify", folder, "--key", keys.public)
+    verified = command("policy", "verify", folder, "--release-key", keys.public)
     assert (verified.code, verified.stdout, verified.stderr) == (0, f"verified {told}", "")
     manifest = json.loads(archives.read(folder / VALUES)[MANIFEST])
     assert manifest["revision"] == statement["values"]
 
 
 # covers: H13
+@pytest.mark.full
 def test_verify_names_what_does_not_hold(command: Command, build: Run, keys: Keys, tmp_path: Path) -> None:
     assert build.code == 0
     folder = command.home / "one"
     assert command("policy", "sign", folder, "--key", keys.private).code == 0
-    other = command("policy", "verify", folder, "--key", Keys.make(tmp_path / "other").public)
+    other = command("policy", "verify", folder, "--release-key", Keys.make(tmp_path / "other").public)
     assert other.code == Exit.POLICY_INVALID
     assert "failed to verify JWT signature" in other.stderr
     forge_values(folder, {"levels": {}})
-    forged = command("policy", "verify", folder, "--key", keys.public)
+    forged = command("policy", "verify", folder, "--release-key", keys.public)
     assert forged.code == Exit.POLICY_INVALID
-    assert f"{folder / VALUES}: the signature does not hold" in forged.stderr
+    assert f"{folder / VALUES}: the signature is not valid" in forged.stderr
     restate(folder, values="sha256:" + "0" * 64)
-    wrong = command("policy", "verify", folder, "--key", keys.public)
+    wrong = command("policy", "verify", folder, "--release-key", keys.public)
     assert wrong.code == Exit.POLICY_INVALID
     assert "is not the digest of its content" in wrong.stderr
     (folder / SIGNATURES).write_bytes(b"")
     shutil.rmtree(folder)
-    assert command("policy", "verify", folder, "--key", keys.public).code == Exit.POLICY_INVALID
+    assert command("policy", "verify", folder, "--release-key", keys.public).code == Exit.UNREADABLE
 
 
+@pytest.mark.full
 def test_the_number_follows_that_of_the_release_before(command: Command, build: Run) -> None:
     assert build.code == 0
     one, two = command.home / "one", command.home / "two"
@@ -111,6 +108,7 @@ def test_the_number_follows_that_of_the_release_before(command: Command, build: 
     assert not (command.home / "three").exists()
 
 
+@pytest.mark.full
 def test_each_code_that_is_gone_since_the_release_before_is_named(
     command: Command, build: Run, keys: Keys, tmp_path: Path
 ) -> None:
@@ -125,14 +123,15 @@ def test_each_code_that_is_gone_since_the_release_before_is_named(
     lines = inventory.read_text(encoding="utf-8").splitlines(keepends=True)
     inventory.write_text("".join(line for line in lines if line != f"  - {dropped}\n"), encoding="utf-8")
     built = command("policy", "build", "--output", two, "--after", one, "--rego", rego)
-    assert (built.code, built.stdout.splitlines()[-1]) == (0, f"gone     source: {dropped}")
+    assert (built.code, built.stdout.splitlines()[-1]) == (0, f"removed  source: {dropped}")
     for folder in (one, two):
         assert command("policy", "sign", folder, "--key", keys.private).code == 0
-    verified = command("policy", "verify", two, "--key", keys.public, "--after", one)
-    assert (verified.code, verified.stdout.splitlines()[-1]) == (0, f"gone     source: {dropped}")
-    assert "gone" not in command("policy", "verify", one, "--key", keys.public, "--after", two).stdout
+    verified = command("policy", "verify", two, "--release-key", keys.public, "--after", one)
+    assert (verified.code, verified.stdout.splitlines()[-1]) == (0, f"removed  source: {dropped}")
+    assert "removed" not in command("policy", "verify", one, "--release-key", keys.public, "--after", two).stdout
 
 
+@pytest.mark.full(after=2)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -150,15 +149,7 @@ def test_numbers_that_say_nothing(command: Command, arguments: tuple[str, ...], 
     assert not (tmp_path / "x").exists()
 
 
-def test_a_folder_that_is_not_empty_stays_as_it_is(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").write_bytes(b"")
-    run = command("policy", "build", "--output", tmp_path / "full", "--sequence", "1")
-    assert run.code == Exit.UNREADABLE
-    assert "cannot write the release" in run.stderr
-    assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]
-
-
+@pytest.mark.full
 def test_keys_of_the_wrong_kind(command: Command, build: Run, keys: Keys, tmp_path: Path) -> None:
     assert build.code == 0
     folder = command.home / "one"
@@ -167,5 +158,5 @@ def test_keys_of_the_wrong_kind(command: Command, build: Run, keys: Keys, tmp_pa
         assert run.code == Exit.UNREADABLE
         assert not (folder / SIGNATURES).exists()
     for wrong in (keys.private, tmp_path / "none.pem"):
-        assert command("policy", "verify", folder, "--key", wrong).code == Exit.UNREADABLE
+        assert command("policy", "verify", folder, "--release-key", wrong).code == Exit.UNREADABLE
     assert command("policy", "verify", folder).code == Exit.UNREADABLE

@@ -16,7 +16,8 @@ from tests.policy_bundle.trees import DOCUMENTS, LIMITS, REQUIREMENTS, RULES, Po
 RECORD = {
     "type": "object",
     "additionalProperties": False,
-    "properties": {"id": {"type": "string"}, "license": {"type": "string"}, "size": {"type": "integer"}},
+    "properties": {"id": {"type": "string"}, "license": {"type": "string"}, "size": {"type": "integer"}}
+    | {"kind": {"enum": ["fixture", "external"], "type": "string"}},
 }
 INPUT: dict[str, Any] = {
     "type": "object",
@@ -98,8 +99,15 @@ UNKNOWN: dict[str, tuple[dict[str, str | bytes | None], str, int, str, str]] = {
     "each": (
         {FILE: topic(requirement(each="bundle.recods"))}, FILE, 12, "`each` names `bundle.recods`", "`records`",
     ),
+    "parameters_of_gatekeeper": (
+        deny("input.parameters.labels[_]"), HOUSE, 4, "there are no facts `parameters`", "data.policy.parameters",
+    ),
+    "value_that_a_fact_never_has": (
+        deny('some record in input.bundle.records; record.kind == "extern"'), HOUSE, 4,
+        "`input.bundle.records[_].kind` is never `extern`", "did you mean `external`?",
+    ),
     "each_that_is_no_list": (
-        {FILE: topic(requirement(each="bundle.purpose"))}, FILE, 12, "which is no list", "known facts",
+        {FILE: topic(requirement(each="bundle.purpose"))}, FILE, 12, "which is not a list", "known facts",
     ),
     "reads_of_values": (
         {FILE: topic(requirement(more="reads: [licenses.lisenses]"))}, FILE, 13, "`reads` names `licenses.lisenses`",
@@ -108,6 +116,12 @@ UNKNOWN: dict[str, tuple[dict[str, str | bytes | None], str, int, str, str]] = {
     "reads_of_a_fact": (
         {FILE: topic(requirement(more='reads: ["licenses.licenses.{licence}"]'))}, FILE, 13, "the fact `licence`",
         "`license`",
+    ),
+    "field": (
+        {FILE: topic(requirement(more="field: licence"))}, FILE, 13, "`field` names the fact `licence`", "`license`",
+    ),
+    "facts": (
+        {FILE: topic(requirement(more="facts: {is: bundle.porpoise}"))}, FILE, 13, "`facts` names the fact", "",
     ),
 }  # fmt: skip
 
@@ -125,14 +139,17 @@ def test_what_no_schema_knows_is_refused(name: str, tmp_path: Path) -> None:
 KNOWN: dict[str, dict[str, str | bytes | None]] = {
     "added_deny": deny('some record in input.bundle.records; record.license == "GPL-2.0-only"'),
     "added_deny_of_values": deny('data.policy.licenses.licenses[input.bundle.purpose] == "refuse"'),
+    "value_that_a_fact_may_have": deny('some record in input.bundle.records; "external" == record.kind'),
     "free_mapping": deny("input.bundle.free.anything.at_all == 1"),
     "requirement": {FILE: topic(requirement(body='record.license == "MIT"\nrecord.size == 1'))},
     "alternatives": {FILE: topic(requirement(), 'admitted(record) if {\n\trecord.license == "ISC"\n}')},
     "helper": lib('record.size == 1\n\tinput.bundle.purpose == "eval"'),
     "reads": {FILE: topic(requirement(more='reads: ["licenses.licenses.{license}", licenses.most]'))},
+    "facts": {FILE: topic(requirement(more="facts: {is: license, of: bundle.purpose}"))},
 }
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", KNOWN)
 def test_what_the_schemas_know_is_built(name: str, tmp_path: Path) -> None:
     build(write(tmp_path, KNOWN[name]), CLOSED, opa(), tmp_path / "cache", DOCUMENTS)

@@ -50,7 +50,7 @@ def test_skipped_is_no_pass(tmp_path: Path) -> None:
 def test_a_line_that_no_test_reaches(tmp_path: Path) -> None:
     (problem,) = run(tmp_path, {TEST: GOOD.replace(HEAD.splitlines()[5], "")}).problems
     assert (problem.where.file, problem.where.line) == (str(tmp_path / LIMITS), 5)
-    assert "no test reaches" in problem.message
+    assert "no test covers" in problem.message
 
 
 @pytest.mark.parametrize("text", [HEAD.split("\n", maxsplit=1)[0] + "\n", None])
@@ -65,7 +65,7 @@ def test_tests_that_do_not_compile(tmp_path: Path) -> None:
     assert "undefined function" in problem.message
 
 
-def test_added_rules_are_tested_with_their_generated_part(tmp_path: Path) -> None:
+def test_of_a_recipe_with_rules_the_added_rules_are_tested_with_their_generated_part(tmp_path: Path) -> None:
     test = """package admission.added.source.house_test
 
 test_house if {
@@ -75,5 +75,9 @@ test_house if {
 }
 """
     rule = 'package main\n\ndeny contains "x" if input.bundle.x == 1\n'
-    found = run(tmp_path, {TEST: GOOD, f"{RULES}/house.rego": rule, f"{RULES}/house_test.rego": test})
-    assert found == TestRun(passed=4, files=2, problems=())
+    files: dict[str, str | bytes | None] = {TEST: GOOD, f"{RULES}/house.rego": rule, f"{RULES}/house_test.rego": test}
+    assert run(tmp_path, files) == TestRun(passed=1, files=1, problems=())
+    files[f"{RULES}/house.rego"] = rule + '\ndeny contains "y" if {\n\tinput.bundle.y == 1\n\tinput.bundle.z == 1\n}\n'
+    found = run(tmp_path, files).problems
+    assert {one.where.file for one in found} == {str(tmp_path / RULES / "house.rego")}
+    assert 7 in {one.where.line for one in found}

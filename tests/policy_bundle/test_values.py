@@ -11,6 +11,7 @@ import pytest
 
 from engine.errors import PolicyError
 from engine.policy_bundle.build import PolicyBundle
+from tests.expect import there
 from tests.policy_bundle.trees import LOWERED, built, write
 
 
@@ -38,8 +39,7 @@ def test_override(override: str, path: tuple[str, ...], value: Any, tmp_path: Pa
     policy = bundle(tmp_path, override)
     row = policy.row(path)
     assert row.value == value
-    assert row.where is not None
-    assert row.where.file == "--values"
+    assert there(row.where).file == "--values"
     assert policy.revisions.values != bundle(tmp_path).revisions.values
     assert policy.revisions.rules == bundle(tmp_path).revisions.rules
 
@@ -50,7 +50,7 @@ def test_a_later_override_wins(tmp_path: Path) -> None:
 
 def test_an_override_into_a_list_or_scalar_needs_what_is_there(tmp_path: Path) -> None:
     for override in ("licenses.most.x=1", "licenses.licenses.MIT.decision=refuse", "licenses=1"):
-        with pytest.raises(PolicyError, match="not there"):
+        with pytest.raises(PolicyError, match="does not exist"):
             bundle(tmp_path, override)
 
 
@@ -74,9 +74,7 @@ def test_rows_and_their_places(tmp_path: Path) -> None:
 def test_a_place_opens_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = bundle(tmp_path)
     monkeypatch.chdir(tmp_path)
-    where = policy.row(("licenses", "most")).where
-    assert where is not None
-    assert where.file == "policy/licenses.yaml"
+    assert there(policy.row(("licenses", "most")).where).file == "policy/licenses.yaml"
     assert str(policy.where("bundles/house/rules/source/x.rego", 3)) == "bundles/house/rules/source/x.rego:3"
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import BinaryIO
 
-from engine.record.storage import ChangedError
+from engine.record.storage import ChangedError, Storage
 
 _SUBSETS = 6  # names that may be there or not: all combinations up to here, then the first few only
 
@@ -51,8 +51,9 @@ Change = tuple[str | None, str | None, Inode | None]
 """A name that goes, a name that comes, what it names; a folder is named by None."""
 
 
-class SimulatedDisk:
+class SimulatedDisk(Storage):
     def __init__(self, tree: Tree | None = None) -> None:
+        self.place = "state"
         self.view: dict[str, Inode | None] = {"": None}
         self.durable: dict[str, Inode | None] = {"": None}
         self.pending: dict[str, list[Change]] = {}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from engine.model import Decision, Finding, Level, Mode, Outcome, Revisions
+from engine.record.chain import Position
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, ResultRecord
+from engine.record.retention import Retained, RetentionOrder
 from engine.record.source_events import EventName, Hashes, SourceEvent
+from engine.record.storage import Storage
 
 TIME = "2026-11-21T00:00:00.000000Z"
 DIGEST = "sha256:" + "c" * 64
@@ -24,7 +28,7 @@ def taken(number: int, outcome: Outcome = Outcome.DENY, mode: Mode = Mode.CHECK)
     finding = Finding(
         code="license_unknown",
         level=Level.DENY,
-        message="words that no record holds",
+        requirement="words that no record holds",
         subject=f"records/contacts-{number}",
         remedy="more words",
     )
@@ -68,8 +72,30 @@ def event(number: int = 1, **changes: Any) -> SourceEvent:
     return SourceEvent(**(facts | changes))
 
 
+class NoState:
+    """A state that remembers nothing and has no orders."""
+
+    def known(self) -> Mapping[int, Mapping[str, Position]]:
+        return {}
+
+    def remember(self, chain: int, installation: str, end: Position) -> None:
+        pass
+
+    def leave_order(self, chain: int, order: RetentionOrder) -> None:
+        raise NotImplementedError
+
+    def orders(self, _: int) -> tuple[RetentionOrder, ...]:
+        return ()
+
+    def carried_out(self, chain: int, decision_id: str, removed: Retained | None) -> None:
+        raise NotImplementedError
+
+    def outcomes(self, decision_id: str) -> dict[int, Retained | None]:
+        raise NotImplementedError
+
+
 def open_log(state: Path, lock_seconds: float = 1.0) -> RecordLog:
-    return RecordLog.open(state / "records", lock_seconds=lock_seconds, clock=clock)
+    return RecordLog.open(Storage(state), lock_seconds=lock_seconds, clock=clock)
 
 
 def write(state: Path, count: int, first: int = 1) -> None:

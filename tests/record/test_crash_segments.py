@@ -36,7 +36,7 @@ LATER = datetime(2027, 11, 21, tzinfo=UTC)  # the samples are from a year before
 
 
 def opened(disk: SimulatedDisk) -> RecordLog:
-    return RecordLog.on(disk, lock_seconds=1, clock=clock, place="state", segment_bytes=SEGMENT)
+    return RecordLog.open(disk, lock_seconds=1, clock=clock, segment_bytes=SEGMENT)
 
 
 def read(disk: SimulatedDisk) -> list[Entry]:
@@ -224,6 +224,7 @@ def test_no_crash_of_a_second_retention_loses_what_is_to_be_kept() -> None:
     assert verify_storage(session.disk).removed > first
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("share", [0.0, 0.5], ids=["nothing of it happens", "half of it happens"])
 def test_every_failing_operation_under_concurrent_appends_denies_and_a_restart_goes_on(share: float) -> None:
     steps = Session(SimulatedDisk()).batches((2, 4, 3, 4)).disk.steps
@@ -280,6 +281,7 @@ class NoSyncOfEvents(SimulatedDisk):
             super().sync(path)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [NoSync, NoFolderSync, NoSyncOfNewSegments, NoSyncOfEvents])
 def test_planted_bug_of_writing_batches_is_found(kind: type[SimulatedDisk]) -> None:
     session = Session(kind())

@@ -25,7 +25,7 @@ DECISIONS_MADE = 7
 
 
 def opened(disk: SimulatedDisk) -> RecordLog:
-    return RecordLog.on(disk, lock_seconds=1, clock=clock, place="state")
+    return RecordLog.open(disk, lock_seconds=1, clock=clock)
 
 
 @dataclass
@@ -117,7 +117,7 @@ def test_no_crash_loses_what_was_acknowledged() -> None:
     assert total > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_crash_loses_what_was_acknowledged_torn_at_every_byte() -> None:
     session = Session(SimulatedDisk())
     found = [fault(tree, told) for tree, told in crashes(session, lambda: session.run(2), stride=1)]
@@ -170,7 +170,7 @@ def test_after_a_failed_sync_and_a_restart_no_crash_loses_anything(monkeypatch: 
             judged.add(state(tree, told))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_after_two_failures_and_two_restarts_no_crash_loses_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     judged: set[object] = set()
     for first in range(1, Session(SimulatedDisk()).run(2).disk.steps + 1, 2):
@@ -207,7 +207,7 @@ def test_after_a_failure_the_log_stays_closed() -> None:
 def again(session: Session, log: RecordLog) -> RecordLog:
     """Open the record again as a running engine does; callers were told what `session` says."""
     session.disk.fail = None
-    return RecordLog.on(session.disk, lock_seconds=1, clock=clock, place="state", heads=dict, answered=log.leave())
+    return RecordLog.open(session.disk, lock_seconds=1, clock=clock, heads=dict, answered=log.leave())
 
 
 def goes_on(session: Session, log: RecordLog, count: int) -> RecordLog:
@@ -259,7 +259,7 @@ def test_what_was_answered_and_is_gone_is_never_begun_anew() -> None:
     for disk in (SimulatedDisk({"records": None}), old):
         before = disk.tree()
         with pytest.raises(RecordError) as refused:
-            RecordLog.on(disk, lock_seconds=1, clock=clock, place="state", answered=log.leave())
+            RecordLog.open(disk, lock_seconds=1, clock=clock, answered=log.leave())
         assert refused.value.code == "engine.record_rolled_back"
         assert disk.tree() == before
 

@@ -21,14 +21,14 @@ from engine.record.chain import parse
 from engine.record.layout import DECISIONS, EVENTS
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord
-from engine.record.storage import DiskStorage
+from engine.record.storage import Storage
 from engine.record.verify import verify
 from tests.record.samples import clock, decision, event, open_log
 
 PATIENCE = 20.0  # seconds until something that never comes is called a failure
 
 
-class Gated(DiskStorage):
+class Gated(Storage):
     """Holds up the sync of decisions while the gate is shut; counts what is done to each file."""
 
     def __init__(self, root: Path) -> None:
@@ -63,7 +63,7 @@ class Gated(DiskStorage):
 @contextmanager
 def gated(state: Path) -> Iterator[tuple[RecordLog, Gated]]:
     storage = Gated(state)
-    log = RecordLog.on(storage, lock_seconds=1, clock=clock, place="state")
+    log = RecordLog.open(storage, lock_seconds=1, clock=clock)
     storage.syncs.clear()
     storage.writes.clear()
     try:
@@ -281,7 +281,7 @@ def test_a_body_that_cannot_be_written_fails_only_its_own_caller(
     with open_log(tmp_path / "state") as log:
         told = asyncio.run(tasks(log))
         assert told[0::3] == [1, 2]
-        assert ["no JSON form" in str(told[1]), "longer than 2000 bytes" in str(told[2])] == [True, True]
+        assert ["cannot be written as JSON" in str(told[1]), "longer than 2000 bytes" in str(told[2])] == [True, True]
         assert log.usable
     assert numbers(tmp_path / "state") == [1, 4]
 
@@ -389,7 +389,7 @@ def test_a_worker_that_cannot_start_fails_those_who_need_it_and_closing_ends(tmp
 
 def test_a_line_left_behind_that_no_worker_can_take_fails_and_the_durable_one_is_told(tmp_path: Path) -> None:
     storage = Gated(tmp_path / "state")
-    log = RecordLog.on(storage, lock_seconds=1, clock=clock, place="state")
+    log = RecordLog.open(storage, lock_seconds=1, clock=clock)
     storage.gate.clear()
     first = Caller(log, 1)
     assert storage.waiting.wait(PATIENCE)
@@ -428,7 +428,7 @@ def test_a_fork_may_not_write(tmp_path: Path, how: str) -> None:
     assert verify(tmp_path / "state").ok
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_many_threads_and_tasks_at_once(tmp_path: Path) -> None:
     with open_log(tmp_path / "state") as log:
         told: list[int] = []

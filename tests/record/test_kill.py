@@ -20,6 +20,7 @@ import pytest
 
 from engine.record.layout import segment_file, segment_numbers
 from engine.record.log import RecordLog
+from engine.record.storage import Storage
 from engine.record.verify import verify
 from tests.record.samples import clock
 
@@ -32,13 +33,14 @@ WRITERS = """
 import asyncio, itertools, os, sys, threading
 from pathlib import Path
 from engine.record.log import RecordLog
+from engine.record.storage import Storage
 from tests.record.samples import clock, decision, event
 
 def told(number):
     os.write(1, b"%d\\n" % number)
 
 def write(state, first, early):
-    log = RecordLog.open(Path(state) / "records", lock_seconds=5.0, clock=clock, segment_bytes=int(sys.argv[1]))
+    log = RecordLog.open(Storage(Path(state)), lock_seconds=5.0, clock=clock, segment_bytes=int(sys.argv[1]))
     numbers = itertools.count(first)
 
     def thread():
@@ -113,7 +115,7 @@ def recorded(state: Path) -> list[int]:
     return [int(found, 16) for found in re.findall(rb'"decision_id":"([0-9a-f]{32})"', data)]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_kill_while_threads_and_tasks_append_loses_and_doubles_nothing(tmp_path: Path) -> None:
     chance = random.Random(23)  # noqa: S311 (when to kill is no secret)
     acknowledged: set[int] = set()
@@ -124,8 +126,8 @@ def test_kill_while_threads_and_tasks_append_loses_and_doubles_nothing(tmp_path:
             if round_ % FRESH == 0:
                 acknowledged = set()
             acknowledged |= set(killed(process, state, 1 + round_ * 100_000, chance.randrange(1, 150)))
-            with RecordLog.open(state / "records", lock_seconds=5.0, clock=clock, segment_bytes=SEGMENT) as log:
-                cuts += len(log.recovered)
+            with RecordLog.open(Storage(state), lock_seconds=5.0, clock=clock, segment_bytes=SEGMENT) as log:
+                cuts += len(log.opened.recovered)
             found = verify(state)
             assert found.ok, found.breaks
             there = recorded(state)
@@ -136,7 +138,6 @@ def test_kill_while_threads_and_tasks_append_loses_and_doubles_nothing(tmp_path:
     print(f"{ROUNDS} rounds, at most {segments} segments, {cuts} unfinished ends cut")  # noqa: T201 (for -s)
 
 
-@pytest.mark.slow
 def test_a_writer_that_acknowledges_early_is_found(tmp_path: Path) -> None:
     """Positive control: the same rounds find it within a few."""
     with nursery() as process:

@@ -15,6 +15,7 @@ def test_the_longest_line_is_read_from_both_ends_and_one_byte_more_is_refused(mo
     monkeypatch.setattr(lines, "LINE_BYTES", 10)
     for size in (1, 3, 10, 11, 1 << 20):
         monkeypatch.setattr(lines, "_CHUNK", size)
+        monkeypatch.setattr(lines, "_BACK", size)
         for line in (b"x" * 9, b"x" * 10):
             data = b"a\n" + line + b"\nb\n"
             assert list(lines.Lines(io.BytesIO(data))) == [b"a", line, b"b"]
@@ -24,6 +25,7 @@ def test_the_longest_line_is_read_from_both_ends_and_one_byte_more_is_refused(mo
     for data in (b"x" * 11 + b"\nb\n", b"x" * 11 + b"\n"):
         for read in (lines.Lines, lines.backwards):
             monkeypatch.setattr(lines, "_CHUNK", 1)
+            monkeypatch.setattr(lines, "_BACK", 1)
             with pytest.raises(LineError, match="more than 10 bytes"):
                 list(read(io.BytesIO(data)))
 

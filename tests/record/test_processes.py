@@ -20,7 +20,7 @@ from engine.record.chain import parse
 from engine.record.layout import DECISIONS, EVENTS, LOCK
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord
-from engine.record.storage import DiskStorage
+from engine.record.storage import Storage
 from engine.record.verify import verify
 from tests.facilities import needs
 from tests.processes import in_child
@@ -110,7 +110,7 @@ def test_a_child_process_does_not_keep_the_lock(tmp_path: Path) -> None:
         child.communicate(b"\n")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None:
     state, acknowledged, cut = tmp_path / "state", [], 0
     chance = random.Random(11)  # noqa: S311 (when to kill is no secret)
@@ -121,7 +121,7 @@ def test_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None:
             rest = process.communicate()[0].split()
         acknowledged += [f"{int(number):032x}" for number in [*told[1:], *rest] if number.isdigit()]
         with open_log(state) as log:
-            cut += len(log.recovered)
+            cut += len(log.opened.recovered)
         assert verify(state).ok
         assert set(acknowledged) <= set(recorded(state))
     assert len(acknowledged) > 100
@@ -146,6 +146,7 @@ def test_a_full_disk_denies_and_nothing_acknowledged_is_lost(tmp_path: Path, roo
     assert {f"{int(number):032x}" for number in done} <= set(recorded(state))
 
 
+@pytest.mark.full(after=1)
 @needs("strace")
 @pytest.mark.parametrize(
     "fault",
@@ -180,17 +181,17 @@ def test_a_failing_system_call_denies_and_nothing_acknowledged_is_lost(tmp_path:
 
 
 def test_a_forked_process_that_closes_its_copy_leaves_the_lock_to_its_parent(tmp_path: Path) -> None:
-    storage = DiskStorage(tmp_path)
+    storage = Storage(tmp_path)
     storage.lock("lock", 0)
 
     def child() -> bool:
         storage.close()
-        return DiskStorage(tmp_path).locked("lock")
+        return Storage(tmp_path).locked("lock")
 
     assert in_child(child)
-    assert DiskStorage(tmp_path).locked("lock")
+    assert Storage(tmp_path).locked("lock")
     storage.close()
-    assert not DiskStorage(tmp_path).locked("lock")
+    assert not Storage(tmp_path).locked("lock")
 
 
 MANY_WRITERS = """
@@ -235,6 +236,7 @@ told("usable" if log.usable else "closed")
 """
 
 
+@pytest.mark.full(after=1)
 @needs("strace")
 @pytest.mark.parametrize(
     "fault", ["fdatasync:error=EIO:when=2", "fdatasync:error=ENOSPC:when=2", "write:error=ENOSPC:when=2"]
@@ -276,7 +278,7 @@ def test_a_read_only_record_denies(tmp_path: Path) -> None:
     assert verify(state).ok
 
 
-class Overtaken(DiskStorage):
+class Overtaken(Storage):
     """Another process removes the lock file between our opening it and locking it, once."""
 
     done = False
@@ -291,7 +293,7 @@ class Overtaken(DiskStorage):
 
 def test_a_lock_on_a_file_that_was_removed_meanwhile_is_taken_again(tmp_path: Path) -> None:
     storage = Overtaken(tmp_path / "state")
-    with RecordLog.on(storage, lock_seconds=1.0, clock=clock, place="state") as log:
+    with RecordLog.open(storage, lock_seconds=1.0, clock=clock) as log:
         assert storage.done
         assert storage.holds(LOCK)
         log.append(decision(1))

@@ -51,12 +51,13 @@ def state(tmp_path: Path) -> Path:
 
 
 def shown(found: Selection) -> list[int]:
-    assert found.fitting == len(found.entries)
+    assert found.matching == len(found.entries)
     return [entry.seq for entry in found.entries]
 
 
 def test_each_field_shows_what_has_its_value(state: Path) -> None:
-    assert set(OF_FIRST) == {field.name for field in fields(Filter)}
+    assert {*OF_FIRST, "until"} == {field.name for field in fields(Filter)}
+    assert shown(select(state, Filter(until=OF_FIRST["since"]), 10)) == [2, 3]
     assert shown(select(state, Filter(), 10)) == [1, 2, 3]
     for name, value in OF_FIRST.items():
         assert shown(select(state, Filter(**{name: value}), 10)) == [1], name
@@ -115,7 +116,7 @@ def test_lines_from_the_end_are_those_from_the_beginning_turned_round(whole: lis
     data = b"".join(line + b"\n" for line in whole) + rest
     for size in (1, 2, 3, 7, 1 << 20):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(lines, "_CHUNK", size)
+            patched.setattr(lines, "_BACK", size)
             assert list(lines.backwards(io.BytesIO(data))) == whole[::-1]
 
 
@@ -126,6 +127,7 @@ def test_a_line_longer_than_any_of_ours_ends_the_reading() -> None:
         list(found)
 
 
+@pytest.mark.full
 def test_the_newest_entries_come_first_over_segments_and_past_lines_that_are_none(tmp_path: Path) -> None:
     write(tmp_path, 5)
     first = (tmp_path / DECISIONS).read_bytes()

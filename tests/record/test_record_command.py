@@ -8,13 +8,14 @@ import os
 import re
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from typer.testing import CliRunner, Result
 
-from engine.cli.record import _MEANINGS, Modes, Outcomes, app
+from engine.cli.record.commands import Modes, Outcomes, app
+from engine.cli.record.verification import _MEANINGS
 from engine.errors import GatherError, RecordError
 from engine.model import Mode, Outcome
 from engine.record.layout import CHECKPOINT, DECISIONS, EVENTS, INSTALLATION, BreakKind
@@ -100,9 +101,9 @@ def test_show_tells_all_about_one_decision(state: Path, snapshot: SnapshotAssert
 
 def test_show_for_programs(state: Path) -> None:
     told = json.loads(run("show", "--state", state, "--format", "json", "--limit", "1").stdout)
-    assert told["fitting"] == 4
+    assert told["matching"] == 4
     assert [entry["seq"] for entry in told["entries"]] == [4]
-    assert set(told["entries"][0]) == {"seq", "prev", *json.loads(decision(3).model_dump_json())}
+    assert set(told["entries"][0]) == {"chain", "seq", "prev", *json.loads(decision(3).model_dump_json())}
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_show_filters_by_who_when_and_why(
         def now(cls, tz: tzinfo | None = None) -> Self:
             return cls(2026, 12, 1, tzinfo=tz)
 
-    monkeypatch.setattr("engine.cli.record.datetime", Clock)
+    monkeypatch.setattr("engine.cli.record.commands.datetime", Clock)
     told = run("show", "--state", told_state, "--format", "json", *filters)
     assert [entry["seq"] for entry in json.loads(told.stdout)["entries"]] == numbers
 
@@ -236,7 +237,7 @@ def test_export_writes_over_nothing_and_passes_what_is_no_record(told_state: Pat
     broken = run("export", "--state", told_state)
     assert (len(broken.stdout.splitlines()), broken.stderr) == (
         4,
-        f"{DECISIONS}:5 is no record; run `engine record verify`\n",
+        f"{DECISIONS}:5 is not a valid record; run `engine record verify`\n",
     )
 
 
@@ -270,7 +271,7 @@ def test_show_goes_on_past_what_is_no_record(state: Path) -> None:
     (state / DECISIONS).write_bytes(b"".join([lines[0], b"[" * 100_000 + b"\n", *lines[1:]]))
     told = run("show", "--state", state)
     assert told.stdout.count("source") == 3
-    assert told.stderr == f"{DECISIONS}:2 is no record; run `engine record verify`\n"
+    assert told.stderr == f"{DECISIONS}:2 is not a valid record; run `engine record verify`\n"
 
 
 def test_text_from_the_record_cannot_steer_a_terminal(state: Path) -> None:
@@ -309,8 +310,8 @@ def test_what_is_kept_for_ages_is_refused_as_an_argument(told_state: Path) -> No
 
 def test_show_says_when_there_is_no_such_point(state: Path) -> None:
     told = run("show", "--state", state, "--point", "licens")
-    assert told.exit_code == 0
-    assert told.stderr.startswith("engine: there is no decision point `licens`; use one of: source, license, ")
+    assert told.exit_code == 2
+    assert "`licens` is not one of source, license, " in told.stderr
     assert run("show", "--state", state, "--point", "license").stderr == ""
 
 
@@ -327,5 +328,5 @@ def test_what_cannot_be_read_is_an_error_of_the_record(tmp_path: Path) -> None:
 
 def test_the_command_knows_every_word() -> None:
     assert {kind.value for kind in BreakKind} == set(_MEANINGS)
-    assert {word.value for word in Outcomes} == {word.value for word in Outcome}
-    assert {word.value for word in Modes} == {word.value for word in Mode}
+    assert {*get_args(Outcomes)} == {word.value for word in Outcome}
+    assert {*get_args(Modes)} == {word.value for word in Mode}

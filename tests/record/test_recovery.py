@@ -62,9 +62,7 @@ class Interrupted(SimulatedDisk):
 
 
 def opened(disk: SimulatedDisk, answered: Answered | None = None, segment_bytes: int = SEGMENT) -> RecordLog:
-    return RecordLog.on(
-        disk, lock_seconds=1, clock=clock, place="state", segment_bytes=segment_bytes, answered=answered
-    )
+    return RecordLog.open(disk, lock_seconds=1, clock=clock, segment_bytes=segment_bytes, answered=answered)
 
 
 def written(count: int, first: int = 1, tree: Tree | None = None) -> Interrupted:
@@ -174,13 +172,13 @@ def test_each_unfinished_end_is_kept_and_told_of_once(tails: tuple[bytes, bytes]
     """Also where both ends have the same bytes at the same place."""
     disk = with_tail(written(lines), decisions=tails[0], events=tails[1])
     with opened(disk) as log:
-        recovered = [one.bytes for one in log.recovered]
+        recovered = [one.bytes for one in log.opened.recovered]
     expected = [len(tail) for tail in tails if tail]
     assert sorted(recovered) == sorted(told(disk)) == sorted(expected)
     assert sorted(kept(disk)) == sorted(tail for tail in tails if tail)
     assert verify_storage(disk).ok
     with opened(disk) as log:
-        assert log.recovered == ()
+        assert log.opened.recovered == ()
 
 
 @pytest.mark.parametrize(
@@ -270,9 +268,9 @@ def test_lines_that_were_added_to_a_segment_before_the_last_one_are_not_opened()
 
 
 def answered(disk: SimulatedDisk, log: RecordLog, *, alone: bool) -> Answered:
-    end: Position = log._opened.end
+    end: Position = log.opened.end
     assert disk.size(end.file) == end.size
-    return Answered(log.installation, end, alone)
+    return Answered(log.opened.identity.installation, end, alone)
 
 
 @pytest.mark.parametrize("alone", [True, False])

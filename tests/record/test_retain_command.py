@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -12,11 +13,16 @@ from typing import Any, Self
 import pytest
 from typer.testing import CliRunner, Result
 
-from engine.cli.record import app
+from engine.cli.record.commands import app
 from engine.engine import Engine
+from engine.errors import EngineError
 from engine.record.layout import LOCK
+from engine.record.reader import Filter, select
+from engine.record.storage import Storage
 from engine.record.verify import verify
+from engine.record.verify_chains import verify_chains
 from engine.settings import Settings
+from tests.api.serving import until
 
 LICENSE: dict[str, Any] = {
     "license": "CC0-1.0",
@@ -75,34 +81,36 @@ def test_what_is_old_is_removed_under_the_policy_that_was_in_force(
         "nothing to remove: no whole segment is older than 30 days\n",
     )
     assert verify(state).removed == 0
-    monkeypatch.setattr("engine.engine.datetime", Later)
+    monkeypatch.setattr("engine.assembly.datetime", Later)
     done = retain(state, policy, 30, "--format", "json")
     told: dict[str, Any] = json.loads(done.stdout)
-    assert (done.exit_code, told["removed"]["first"], told["decision"]["outcome"]) == (0, 1, "allow")
+    assert (done.exit_code, told["removed"][0]["first"], told["decision"]["outcome"]) == (0, 1, "allow")
     found = verify(state)
-    assert (found.ok, found.removed) == (True, told["removed"]["lines"])
+    assert (found.ok, found.removed) == (True, told["removed"][0]["lines"])
     shown = CliRunner().invoke(app, ["show", "--state", str(state)])
     assert "retention: segments 1 to 1 removed" in shown.stdout
 
 
+@pytest.mark.full
 def test_below_the_fewest_days_nothing_is_removed(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = decided(settings, policy)
-    monkeypatch.setattr("engine.engine.datetime", Later)
+    monkeypatch.setattr("engine.assembly.datetime", Later)
     refused = retain(state, policy, 29, "--format", "json")
     assert (refused.exit_code, codes(refused)) == (1, ["retention_below_floor"])
     assert (verify(state).ok, verify(state).removed) == (True, 0)
     assert "retention_below_floor: required: " in retain(state, policy, 29).stderr
 
 
+@pytest.mark.full
 def test_a_folder_of_values_that_was_not_in_force_decides_nothing(
     settings: Settings, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = decided(settings, policy)
     mine = Path(shutil.copytree(policy, tmp_path / "mine"))
     floor(mine, 0)
-    monkeypatch.setattr("engine.engine.datetime", Later)
+    monkeypatch.setattr("engine.assembly.datetime", Later)
     for _ in range(2):  # the first try is no decision that puts it in force
         refused = retain(state, mine, 1, "--format", "json")
         assert (refused.exit_code, codes(refused)) == (1, ["policy_not_in_force"])
@@ -110,24 +118,65 @@ def test_a_folder_of_values_that_was_not_in_force_decides_nothing(
     assert retain(state, policy, 30).stdout.startswith("removed ")
 
 
+@pytest.mark.full
 def test_a_changed_policy_counts_once_it_is_enforced(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = decided(settings, policy)
     floor(policy, 50)
-    monkeypatch.setattr("engine.engine.datetime", Later)
+    monkeypatch.setattr("engine.assembly.datetime", Later)
     assert codes(retain(state, policy, 55, "--format", "json")) == ["policy_not_in_force"]
     decided(settings, policy)
     assert codes(retain(state, policy, 49, "--format", "json")) == ["retention_below_floor"]
     assert retain(state, policy, 50).exit_code == 0
 
 
-def test_a_record_in_use_is_left_alone(settings: Settings, policy: Path) -> None:
+def test_chains_that_engines_hold_are_shortened_by_them(
+    settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = decided(settings, policy)  # chain 1
+    own = replace(settings, policy=policy)
+    with Engine(own) as first, Engine(own) as second, Engine(own):
+        for engine in (first, second):
+            assert engine.decide("license", LICENSE).fault is None
+    with Engine(own):  # holds chain 1; chain 2 is the command's own, chain 3 is free
+        monkeypatch.setattr("engine.assembly.datetime", Later)
+        done = retain(state, policy, 30, "--reason", "disk full", "--format", "json")
+    told = json.loads(done.stdout)
+    assert (done.exit_code, [one["chain"] for one in told["removed"]], told["waiting"]) == (0, [1, 2], [])
+    found = verify_chains(state)
+    assert [chain.ok for chain in found.values()] == [True, True, True]
+    assert [chain.removed for chain in found.values()] == [*(one["lines"] for one in told["removed"]), 0]
+    lines = [entry.body for entry in select(state, Filter(), 99).entries if entry.body.kind == "retention"]
+    assert {(line.decision_id, line.reason) for line in lines} == {(told["decision"]["decision_id"], "disk full")}
+    assert len(lines) == 2
+
+
+def test_an_order_that_an_engine_does_not_carry_out_in_time_waits_for_the_next_one(
+    settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = decided(settings, policy)
+    with monkeypatch.context() as patched, closing(Storage(state)) as other:
+        patched.setattr("engine.record.retain_chains._WAIT_SECONDS", 0.2)
+        other.lock(LOCK, 0.0)  # an engine that hangs
+        patched.setattr("engine.assembly.datetime", Later)
+        told = retain(state, policy, 30)
+        assert told.stdout == "chain 1 is still to come: the engine that holds it has an order to remove what is old\n"
+    assert verify(state).removed == 0
     with Engine(replace(settings, policy=policy)):
-        refused = CliRunner().invoke(
-            app, ["retain", "--state", str(state), "--policy", str(policy), "--keep-days", "30"]
-        )
-    assert refused.exit_code == 4
-    assert "engine.record_locked" in refused.stderr
-    assert (state / LOCK).exists()
+        until(lambda: verify(state).removed > 0)
+    assert verify(state).ok
+
+
+def test_a_chain_that_is_broken_is_not_shortened_and_said_so(
+    settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = decided(settings, policy)
+    with Engine(replace(settings, policy=policy)), Engine(replace(settings, policy=policy)):
+        pass
+    (state / "chains/002/checkpoints/decisions.json").unlink()
+    monkeypatch.setattr("engine.assembly.datetime", Later)
+    failed = retain(state, policy, 30)
+    assert isinstance(failed.exception, EngineError)
+    assert failed.exception.code == "engine.record_broken"
+    assert verify(state).removed > 0  # chain 1 was

@@ -15,6 +15,7 @@ from engine.record.layout import segment_file
 from engine.record.log import RecordLog
 from engine.record.model import RetentionRecord, timestamp
 from engine.record.retention import retain
+from engine.record.storage import Storage
 from engine.record.verify import verify
 from tests.record.samples import decision
 
@@ -24,7 +25,7 @@ PATIENCE = 20.0  # seconds until something that never comes is called a failure
 
 @pytest.fixture
 def log(tmp_path: Path) -> RecordLog:
-    opened = RecordLog.open(tmp_path / "records", lock_seconds=1, segment_bytes=1)
+    opened = RecordLog.open(Storage(tmp_path), lock_seconds=1, segment_bytes=1)
     for number, days in enumerate((900, 800, 700, 600, 500, 400, 1), start=1):
         opened.append(decision(number).model_copy(update={"time": timestamp(NOW - timedelta(days=days))}))
     return opened

@@ -24,9 +24,8 @@ from engine.record.log import RecordLog
 from engine.record.model import RetentionRecord, timestamp
 from engine.record.reader import Filter, select
 from engine.record.retention import Retained, _remove, begin, retain
-from engine.record.segments import open_segments
-from engine.record.storage import DiskStorage
-from engine.record.verify import Verification, verify, verify_storage
+from engine.record.storage import Storage
+from engine.record.verify import Verification, open_segments, verify, verify_storage
 from tests.record.disk import SimulatedDisk, Tree
 from tests.record.samples import clock, decision, event, open_log
 
@@ -37,7 +36,7 @@ IN_A_LINE = {"bad_json", "bad_keys", "seq_gap", "chain_break", "checkpoint_misma
 
 
 def opened(state: Path) -> RecordLog:
-    return RecordLog.open(state / "records", lock_seconds=1, clock=clock, segment_bytes=SEGMENT)
+    return RecordLog.open(Storage(state), lock_seconds=1, clock=clock, segment_bytes=SEGMENT)
 
 
 def write(state: Path, count: int, first: int = 1) -> None:
@@ -425,7 +424,7 @@ def test_a_checkpoint_that_was_kept_elsewhere_is_compared(original: Path, remove
 def test_only_a_state_that_was_never_used_may_have_no_installation(original: Path, removed: Path) -> None:
     used, shorter = tree_of(original), tree_of(removed)
     fresh = SimulatedDisk()
-    RecordLog.on(fresh, lock_seconds=1, clock=clock, place="state").close()
+    RecordLog.open(fresh, lock_seconds=1, clock=clock).close()
     begun: Tree = {path: data for path, data in fresh.tree().items() if path != INSTALLATION}
     assert {CHECKPOINT, DECISIONS, EVENTS} <= begun.keys()
     changes: list[tuple[Tree, bool]] = [
@@ -442,11 +441,11 @@ def test_only_a_state_that_was_never_used_may_have_no_installation(original: Pat
             kinds = [one.kind for one in verify_storage(disk).breaks]
             assert kinds == ([] if may else [BreakKind.INSTALLATION_MISSING])
             if may:
-                RecordLog.on(disk, lock_seconds=1, clock=clock, place="state").close()
+                RecordLog.open(disk, lock_seconds=1, clock=clock).close()
                 assert verify_storage(disk).ok
             else:
                 with pytest.raises(RecordError):
-                    RecordLog.on(disk, lock_seconds=1, clock=clock, place="state")
+                    RecordLog.open(disk, lock_seconds=1, clock=clock)
 
 
 def test_an_anchor_that_says_other_things_than_its_line_is_found(state: Path) -> None:
@@ -455,7 +454,7 @@ def test_an_anchor_that_says_other_things_than_its_line_is_found(state: Path) ->
     before = tree_of(state)
     for change in ({}, {"last_segment": last.segment - 1}, {"last_seq": last.seq - 1}, {"last_hash": "e" * 64}):
         disk = SimulatedDisk(before)
-        log = RecordLog.on(disk, lock_seconds=1, clock=clock, place="state", segment_bytes=SEGMENT)
+        log = RecordLog.open(disk, lock_seconds=1, clock=clock, segment_bytes=SEGMENT)
         told = log.append(
             RetentionRecord(
                 time=timestamp(YEAR_LATER),
@@ -500,7 +499,7 @@ def test_a_segment_ends_and_a_checkpoint_is_due_at_exactly_their_bytes(
         monkeypatch.setattr(writer_module, "CHECKPOINT_BYTES", checkpoint)
         state = tmp_path / f"{segment}-{checkpoint}"
         found = []
-        with RecordLog.open(state / "records", lock_seconds=1, clock=clock, segment_bytes=segment) as log:
+        with RecordLog.open(Storage(state), lock_seconds=1, clock=clock, segment_bytes=segment) as log:
             for number in range(1, 8):
                 log.append(decision(number))
                 found.append((len(segments(tree_of(state))), vouched(state)))
@@ -586,7 +585,7 @@ def test_a_line_that_tells_of_a_removal_that_was_not_done_changes_nothing(state:
 
 def test_lines_that_a_checkpoint_vouches_for_are_proven_by_their_digests_alone(state: Path) -> None:
     """Also in the segments before its own, however long they are: another version may have written them."""
-    storage = DiskStorage(state)
+    storage = Storage(state)
     identity, checkpoint = read_identity(storage), verify(state).checkpoint
     assert identity is not None
     assert checkpoint is not None

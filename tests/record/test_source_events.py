@@ -13,13 +13,14 @@ from pydantic import ValidationError
 
 from engine.errors import RecordError
 from engine.model import Outcome
-from engine.record import events_file
+from engine.record import lines
 from engine.record.checkpoint import Events
-from engine.record.events_file import EventsWalk, last_line
 from engine.record.layout import DECISIONS, EVENTS, BreakKind, BrokenError
-from engine.record.redaction import redacted
+from engine.record.lines import last_line
 from engine.record.source_events import EventName, Hashes, SourceEvent, block, line
 from engine.record.verify import verify
+from engine.record.walk import EventsWalk
+from engine.secrets.redaction import redacted
 from tests.record.samples import decision, event, open_log, result
 
 FACTS = {
@@ -179,7 +180,7 @@ def test_events_without_their_decision_are_cut_and_kept_aside(tmp_path: Path) ->
     assert [broken.kind.value for broken in found.breaks] == ["orphan_events"]
     assert (found.breaks[0].line, found.repairable) == (2, True)
     with open_log(state) as log:
-        (cut,) = log.recovered
+        (cut,) = log.opened.recovered
         assert log.seq == 2
     assert (cut.file, cut.bytes) == ("source_events.jsonl", len(orphans))
     assert (state / "records" / cut.kept).read_bytes() == orphans
@@ -219,7 +220,7 @@ def test_a_claim_is_these_bytes_and_this_many_lines() -> None:
     data = line(event(1)) + line(event(2))
     sha = sha256(data).hexdigest()
     start = Events(size=0, lines=0, hash="a" * 64)
-    EventsWalk(io.BytesIO(data), start).claim(len(data), 2, sha, 1)
+    EventsWalk(io.BytesIO(data), start).events(len(data), 2, sha, 1)
     for size, count, digest in (
         (len(data), 1, sha),
         (len(data), 2, "e" * 64),
@@ -227,7 +228,7 @@ def test_a_claim_is_these_bytes_and_this_many_lines() -> None:
         (len(data) + 1, 2, sha),
     ):
         with pytest.raises(BrokenError):
-            EventsWalk(io.BytesIO(data), start).claim(size, count, digest, 1)
+            EventsWalk(io.BytesIO(data), start).events(size, count, digest, 1)
 
 
 BACK = 1 << 16
@@ -248,7 +249,7 @@ def test_where_no_line_ends_there_is_none(monkeypatch: pytest.MonkeyPatch) -> No
     assert last_line(io.BytesIO(data), 0, "genesis") == (0, "genesis")
     for size in (1, 3, 7, 9, 100):
         assert last_line(io.BytesIO(data), size, "genesis") == (size, sha256(b"").hexdigest())
-    monkeypatch.setattr(events_file, "LINE_BYTES", 2 * BACK)
+    monkeypatch.setattr(lines, "LINE_BYTES", 2 * BACK)
     longest = b"x" * (2 * BACK)
     assert last_line(io.BytesIO(longest + b"\n"), 2 * BACK + 1, "genesis") == (0, sha256(longest).hexdigest())
     endless = b"x" * (10 * BACK) + b"\n"

@@ -1,6 +1,6 @@
 """A record that outlives its faults, looked at one tick at a time: when it is opened again, cut, vouched for, told of.
 
-tests/test_record_faults.py asks the same of whole engines, whose thread ticks by itself.
+tests/record/test_faults.py asks the same of whole engines, whose thread ticks by itself.
 """
 
 from __future__ import annotations
@@ -16,37 +16,38 @@ from typing import Any
 import pytest
 
 from engine.errors import RecordError, StateError
-from engine.record import standing
+from engine.record import chains, standing
 from engine.record.chain import Position, parse
 from engine.record.layout import CHECKPOINT, DECISIONS, LOCK
 from engine.record.model import DecisionRecord
 from engine.record.standing import StandingLog
-from engine.record.storage import DiskStorage
+from engine.record.storage import Storage
 from engine.record.verify import verify
-from tests.record.samples import clock, decision, event, open_log
+from tests.record.samples import NoState, clock, decision, event, open_log
 
 
-class Heads:
+class Heads(NoState):
     """A state beside the record; raises `fault` while there is one."""
 
     def __init__(self) -> None:
-        self.ends: dict[str, Position] = {}
+        self.ends: dict[str, Position] = {}  # of chain 1
         self.told: list[int] = []
         self.fault: StateError | None = None
 
-    def known(self) -> Mapping[str, Position]:
+    def known(self) -> Mapping[int, Mapping[str, Position]]:
         if self.fault is not None:
             raise self.fault
-        return dict(self.ends)
+        return {1: dict(self.ends)}
 
-    def remember(self, installation: str, end: Position) -> None:
+    def remember(self, chain: int, installation: str, end: Position) -> None:
         if self.fault is not None:
             raise self.fault
-        self.ends[installation] = end
+        if chain == 1:
+            self.ends[installation] = end
         self.told.append(end.seq)
 
 
-class Disk(DiskStorage):
+class Disk(Storage):
     """A disk whose sync of the record fails with `error`."""
 
     error: OSError | None = None
@@ -66,7 +67,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
     """Opens the record of this test, as often as wanted; it ticks when the test says so, without any rest."""
     monkeypatch.setattr(standing, "_TICK_SECONDS", 3600.0)
     monkeypatch.setattr(standing, "_REST", 0)
-    monkeypatch.setattr(standing, "DiskStorage", Disk)
+    monkeypatch.setattr(chains, "Storage", Disk)
     logs: list[StandingLog] = []
 
     def open_one(heads: Heads | None = None, events: Events | None = None) -> StandingLog:
@@ -75,7 +76,6 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
             StandingLog(
                 tmp_path / "state",
                 heads or Heads(),
-                lock_seconds=0.0,
                 clock=clock,
                 on_event=lambda name, fields: say.append((name, fields)),
             )
@@ -101,7 +101,10 @@ def numbers(state: Path) -> list[int]:
     return [int(body.decision_id, 16) for body in bodies if isinstance(body, DecisionRecord)]
 
 
-def test_a_record_that_another_engine_holds_is_not_usable_until_it_is_free(tmp_path: Path, opened: Opener) -> None:
+def test_a_record_whose_chains_are_all_held_is_not_usable_until_one_is_free(
+    tmp_path: Path, opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chains, "MOST_CHAINS", 1)
     events: Events = []
     first, second = opened(), opened(events=events)
     assert first.append(decision(1)) == 1
@@ -110,7 +113,7 @@ def test_a_record_that_another_engine_holds_is_not_usable_until_it_is_free(tmp_p
     with pytest.raises(RecordError) as refused:
         second.append(decision(2))
     assert refused.value.code == "engine.record_locked"
-    assert refused.value.message.startswith("another engine holds this record")
+    assert refused.value.message == "all 1 chains of this record are in use by engines"
     first.close()
     second._tick()
     assert second.usable
@@ -120,10 +123,13 @@ def test_a_record_that_another_engine_holds_is_not_usable_until_it_is_free(tmp_p
     assert verify(tmp_path / "state").ok
 
 
-def test_an_engine_that_never_had_the_record_is_closed_like_any_other(opened: Opener) -> None:
+def test_an_engine_that_never_had_a_chain_is_closed_like_any_other(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chains, "MOST_CHAINS", 1)
     first, second = opened(), opened()
     second.close()
-    with pytest.raises(RecordError, match="another engine holds this record"):
+    with pytest.raises(RecordError, match="are in use by engines"):
         second.append(decision(1))
     assert first.append(decision(1)) == 1
 
@@ -143,6 +149,7 @@ def test_what_the_opening_cut_off_is_told(tmp_path: Path, opened: Opener) -> Non
 
 
 def test_an_attempt_in_vain_is_followed_by_a_rest(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chains, "MOST_CHAINS", 1)
     first = opened()
     with monkeypatch.context() as patched:
         patched.setattr(standing, "_REST", 1e12)
@@ -194,12 +201,12 @@ def test_a_state_that_could_not_be_read_when_the_record_was_opened_is_compared_l
     log.append(decision(1))
     log._tick()
     own = log.usable_log()
-    end = own.vouched
+    end = own.opened.vouched
     later = Position(1, 9, end.size * 9, 9, end.hash)
     heads.ends = {
         "nothing": {},
-        "this record": {own.installation: end},
-        "a later line": {own.installation: later},
+        "this record": {own.opened.identity.installation: end},
+        "a later line": {own.opened.identity.installation: later},
         "another record": {"f" * 32: end},
     }[known]
     heads.fault = None
@@ -209,7 +216,7 @@ def test_a_state_that_could_not_be_read_when_the_record_was_opened_is_compared_l
         with pytest.raises(RecordError):
             log.append(decision(2))
         log._tick()  # opening it again finds the same, and says what it is
-        with pytest.raises(RecordError, match="cannot be opened again: the record was rolled back") as refused:
+        with pytest.raises(RecordError, match="cannot be reopened: the record was rolled back") as refused:
             log.append(decision(2))
         assert refused.value.code == "engine.record_unavailable"
 
@@ -289,7 +296,7 @@ def test_a_forked_process_neither_writes_nor_lets_go_when_it_closes(tmp_path: Pa
         finally:
             os._exit(len(heads.told) if log.usable else 99)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    with pytest.raises(RecordError, match="another engine holds this record"):
+    with pytest.raises(RecordError, match="another engine uses this record"):
         open_log(tmp_path / "state", lock_seconds=0.0)
     assert log.append(decision(2)) == 2
 

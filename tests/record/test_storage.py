@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.record.storage import ChangedError, DiskStorage, LockHeldError, read_file
+from engine.record.storage import ChangedError, LockHeldError, Storage, read_file
+from tests.processes import open_under
 
 
 @contextmanager
@@ -25,19 +26,15 @@ def most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def open_files() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
 @pytest.fixture
-def storage(tmp_path: Path) -> Iterator[DiskStorage]:
-    opened = DiskStorage(tmp_path)
+def storage(tmp_path: Path) -> Iterator[Storage]:
+    opened = Storage(tmp_path)
     opened.create("file")
     yield opened
     opened.close()
 
 
-def test_what_is_written_in_part_is_an_error(storage: DiskStorage, tmp_path: Path) -> None:
+def test_what_is_written_in_part_is_an_error(storage: Storage, tmp_path: Path) -> None:
     storage.append("file", b"x" * 100)
     storage.rewrite("file", 90, b"y" * 10)
     with most(120), pytest.raises(OSError, match="No space left"):
@@ -47,14 +44,14 @@ def test_what_is_written_in_part_is_an_error(storage: DiskStorage, tmp_path: Pat
     assert (tmp_path / "file").read_bytes() == b"x" * 90 + b"y" * 10 + b"z" * 20  # the limit was met half-way
 
 
-def test_a_file_that_is_not_there_has_no_size_and_no_content(storage: DiskStorage) -> None:
-    assert (storage.size("nothing"), read_file(storage, "nothing", 10)) == (None, None)
+def test_a_file_that_is_not_there_has_no_size_and_no_content(storage: Storage) -> None:
+    assert (storage.size("nothing"), read_file(storage, "nothing")) == (None, None)
     storage.append("file", b"content")
-    assert (storage.size("file"), read_file(storage, "file", 4)) == (7, b"cont")
+    assert (storage.size("file"), read_file(storage, "file")) == (7, b"content")
 
 
 def test_a_lock_is_waited_for_as_long_as_was_asked_for_and_let_go_by_closing(tmp_path: Path) -> None:
-    first, second = DiskStorage(tmp_path), DiskStorage(tmp_path)
+    first, second = Storage(tmp_path), Storage(tmp_path)
     second.close()  # which never took it
     assert not first.locked("lock")
     first.lock("lock", 0.0)
@@ -66,9 +63,8 @@ def test_a_lock_is_waited_for_as_long_as_was_asked_for_and_let_go_by_closing(tmp
     assert time.monotonic() - began >= 0.2
     (tmp_path / "lock").unlink()
     assert not first.holds("lock")
-    before = open_files()
     first.lock("lock", 0.0)  # the file that has the name now
-    assert (first.holds("lock"), open_files()) == (True, before)
+    assert (first.holds("lock"), open_under(tmp_path)) == (True, [tmp_path / "lock"])
     first.close()
     assert not first.holds("lock")
     second.lock("lock", 0.0)
@@ -96,7 +92,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], list[int | None]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_watched_file_that_changed_is_noticed(change: str, storage: DiskStorage, tmp_path: Path) -> None:
+def test_a_watched_file_that_changed_is_noticed(change: str, storage: Storage, tmp_path: Path) -> None:
     storage.append("file", b"abc")
     storage.watch("file")
     storage.unchanged("file")
@@ -113,17 +109,18 @@ def test_a_watched_file_that_changed_is_noticed(change: str, storage: DiskStorag
             storage.unchanged("file", size)
 
 
-def test_a_file_is_held_open_between_two_writes_and_let_go_when_it_is_released(storage: DiskStorage) -> None:
+def test_a_file_is_held_open_between_two_writes_and_let_go_when_it_is_released(
+    storage: Storage, tmp_path: Path
+) -> None:
     storage.release("file")  # which nobody has written to
-    before = open_files()
     storage.append("file", b"a")
-    held = open_files()
+    held = open_under(tmp_path)
     storage.append("file", b"b")
     storage.sync("file")
-    assert (held, open_files()) == (before + 1, before + 1)
+    assert held == open_under(tmp_path) == [tmp_path / "file"]
     storage.release("file")
-    assert open_files() == before
+    assert open_under(tmp_path) == []
     storage.append("file", b"c")
     storage.release_all()
-    assert open_files() == before
+    assert open_under(tmp_path) == []
     assert storage.size("file") == 3

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.canonical import canonical
+from engine.documents.canonical import canonical
 from engine.errors import RecordError
 from engine.record.chain import LineError, encode, head, parse
 from engine.record.checkpoint import Events, read_identity, write_checkpoint
 from engine.record.layout import CHECKPOINT, CUT, DECISIONS, EVENTS, INSTALLATION, KEY, BreakKind
 from engine.record.model import DecisionRecord
-from engine.record.storage import DiskStorage
+from engine.record.storage import Storage
 from engine.record.verify import Verification, verify, verify_storage
 from tests.record.disk import SimulatedDisk, Tree
 from tests.record.samples import TIME, decision, event, open_log, write
@@ -75,6 +75,7 @@ def test_the_record_holds_as_it_was_written(original: Path, tree: Tree) -> None:
     assert checked(tree) == found
 
 
+@pytest.mark.full
 def test_every_flipped_byte_is_found_in_its_line(tree: Tree) -> None:
     data = content(tree, DECISIONS)
     tried = 0
@@ -89,6 +90,7 @@ def test_every_flipped_byte_is_found_in_its_line(tree: Tree) -> None:
     assert tried > 3000
 
 
+@pytest.mark.full
 def test_every_flipped_byte_of_a_source_event_is_found(tree: Tree) -> None:
     data = content(tree, EVENTS)
     for index, changed in flips(data, 1500):
@@ -142,6 +144,7 @@ def test_a_rewritten_record_is_found_by_its_checkpoint(tree: Tree) -> None:
     assert [broken.kind for broken in verify_storage(without).breaks] == [BreakKind.CHECKPOINT_MISSING]
 
 
+@pytest.mark.full
 def test_every_flipped_byte_of_the_checkpoint_is_found(tree: Tree) -> None:
     for _, changed in flips(content(tree, CHECKPOINT), 150):
         found = checked(tree, checkpoint=changed)
@@ -184,7 +187,7 @@ def test_a_longer_file_is_cut_only_behind_the_last_newline(state: Path, path: st
     assert not found.ok
     assert found.repairable
     with open_log(state) as log:
-        (recovered,) = log.recovered
+        (recovered,) = log.opened.recovered
     assert verify(state).ok
     assert (state / "records" / recovered.kept).read_bytes() == b'{"half'
     assert (state / CUT).is_dir()
@@ -216,7 +219,7 @@ def test_a_file_that_does_not_belong_is_found(state: Path, name: str) -> None:
 def test_records_of_two_installations_cannot_be_swapped(state: Path, tmp_path: Path) -> None:
     write(tmp_path / "other", DECISIONS_MADE)
     shutil.copy(tmp_path / "other" / DECISIONS, state / DECISIONS)
-    identity = read_identity(DiskStorage(state))
+    identity = read_identity(Storage(state))
     assert identity is not None
     found = verify(state)
     assert (found.breaks[0].kind, found.breaks[0].line) == (BreakKind.CHAIN_BREAK, 1)
@@ -224,7 +227,7 @@ def test_records_of_two_installations_cannot_be_swapped(state: Path, tmp_path: P
 
 
 def test_another_key_of_ours_does_not_sign(state: Path) -> None:
-    storage = DiskStorage(state)
+    storage = Storage(state)
     (state / KEY).write_bytes(b"k" * 32)
     identity = read_identity(storage)
     assert identity is not None
@@ -242,7 +245,7 @@ def test_a_key_of_another_size_is_named_with_its_size(state: Path, size: int) ->
 
 
 def test_a_checkpoint_signed_for_other_events_is_found(state: Path) -> None:
-    storage = DiskStorage(state)
+    storage = Storage(state)
     identity = read_identity(storage)
     checkpoint = verify(state).checkpoint
     assert identity is not None
@@ -320,7 +323,7 @@ def test_a_line_with_another_seq_prev_or_kind_is_no_record(old: bytes, new: byte
     assert parse(line).seq == 1
     with pytest.raises(LineError) as caught:
         parse(line.replace(old, new, 1))
-    assert (caught.value.kind, caught.value.found) == (BreakKind.BAD_KEYS, "no seq, prev or kind of ours")
+    assert (caught.value.kind, caught.value.found) == (BreakKind.BAD_KEYS, "no valid seq, prev or kind")
 
 
 @pytest.mark.parametrize("form", [b"%b ", b" %b", b"%b\r"])
@@ -408,7 +411,7 @@ def test_events_and_lines_that_are_broken_at_different_places_are_both_named(tre
 def test_a_checkpoint_of_an_empty_record_vouches_for_its_events_too(tmp_path: Path) -> None:
     state = tmp_path / "state"
     open_log(state).close()
-    storage = DiskStorage(state)
+    storage = Storage(state)
     identity, checkpoint = read_identity(storage), verify(state).checkpoint
     assert identity is not None
     assert checkpoint is not None

@@ -8,21 +8,22 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from adapters.sandbox.model import Bounds, Ended, Program
-from adapters.sandbox.probe import Act, Row
+from admission_adapters.sandbox.model import Bounds, Program, RunResult
+from admission_adapters.sandbox.probe.rows import Act, Row
 from engine import Engine
 from engine.enforce import enforceable
 from engine.errors import EnforceError, WorkError
-from engine.model import Limits
-from engine.points import SandboxFacts
-from engine.sandboxes import AHEAD_SECONDS, KEPT_SECONDS, RETRY_SECONDS, Sandboxes
+from engine.model import Limits, SandboxFacts
+from engine.sandboxes.evidence import AHEAD_SECONDS, KEPT_SECONDS, RETRY_SECONDS, Sandboxes
 from engine.sandboxes.registry import Registered, registered
 from engine.settings import Settings
 from tests.facilities import needs
+from tests.threads import at_once
 
 NOW = 1_790_000_000
 
@@ -48,7 +49,7 @@ class Machine:
     probes: int = 0
     entered: threading.Event = field(default_factory=threading.Event)
 
-    def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> Ended:
+    def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> RunResult:
         raise NotImplementedError
 
     def available(self) -> str | None:
@@ -277,29 +278,21 @@ def test_state_that_cannot_be_written_costs_a_probe_and_nothing_else(tmp_path: P
 
 
 def test_many_at_once_try_it_once(tmp_path: Path) -> None:
-    machine, found = Machine(), list[SandboxFacts]()
+    machine = Machine()
     sandboxes, together = machine.sandboxes(tmp_path), threading.Barrier(8)
 
-    def ask() -> None:
+    def ask() -> SandboxFacts:
         together.wait()
-        found.append(sandboxes.facts("simulated"))
+        return sandboxes.facts("simulated")
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = at_once([ask] * 8)
     assert machine.probes == 1
     assert found == [found[0]] * 8
 
 
 def test_engines_that_start_together_agree_on_one_key(tmp_path: Path) -> None:
     machines = [Machine() for _ in range(8)]
-    threads = [threading.Thread(target=machine.facts, args=(tmp_path,)) for machine in machines]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(partial(machine.facts, tmp_path) for machine in machines)
     late = Machine()
     late.facts(tmp_path)
     assert late.probes == 0
@@ -327,14 +320,15 @@ def test_limits_with_a_boundary_that_was_not_shown_are_refused(tmp_path: Path) -
     enforceable(Bound(), Machine(rows=(HELD, held)).facts(tmp_path / "more").boundaries)
 
 
+@pytest.mark.full
 @needs("bubblewrap")
 def test_the_engine_tries_nothing_before_somebody_asks(settings: Settings) -> None:
     with Engine(settings, now=lambda: datetime.fromtimestamp(NOW, UTC)) as engine:
-        assert engine.parts is not None
+        assert engine.services is not None
         engine.check("license", {"expression": "MIT", "purpose": "train"})
         assert not (settings.state / "sandbox").exists()
-        assert engine.parts.world.sandbox_facts("unknown", None) == SandboxFacts()
+        assert engine.services.gather_context.sandbox_facts("unknown", None) == SandboxFacts()
         assert not (settings.state / "sandbox").exists()
-        found = engine.parts.world.sandbox_facts("bubblewrap", None)
+        found = engine.services.gather_context.sandbox_facts("bubblewrap", None)
         assert {each.backend for each in found.boundaries} == {"bubblewrap"}
         assert [probe.probed_at for probe in found.probes] == [NOW]

@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.state import NewApproval, NewPrefix, StateLimits, Store, open_store
+from engine.state import open_store
+from engine.state.rows import ApprovalRow, PrefixRow, StateLimits
+from engine.state.store import Store
 from tests.conftest import ROOT
 
 NOW = 1_800_000_000
@@ -30,9 +32,9 @@ def opened(folder: Path, limits: StateLimits | None = None) -> Iterator[Store]:
         store.close()
 
 
-def asked(**changes: Any) -> NewApproval:
+def asked(**changes: Any) -> ApprovalRow:
     """A request for approval at NOW that expires an hour later."""
-    new = NewApproval(
+    new = ApprovalRow(
         point="source",
         input_digest=DIGEST,
         rules="sha256:" + "1" * 64,
@@ -45,9 +47,9 @@ def asked(**changes: Any) -> NewApproval:
     return replace(new, **changes)
 
 
-def approved(**changes: Any) -> NewPrefix:
+def approved(**changes: Any) -> PrefixRow:
     """A prefix that is approved at NOW and expires an hour later."""
-    new = NewPrefix("pipeline", "/work", "shell", ("git", "status"), "user:lee", NOW, NOW + 3600)
+    new = PrefixRow("pipeline", "/work", "shell", ("git", "status"), "user:lee", NOW, NOW + 3600)
     return replace(new, **changes)
 
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from engine.state import AttemptRow, NewAttempt, Store
+from engine.state.rows import AttemptRow
+from engine.state.store import Store
 from tests.state.samples import NOW, opened, together
 
 ID = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
 CODE = "a" * 64
-NEW = NewAttempt(ID, "pipeline", "task-1", CODE, NOW)
-BEGUN = AttemptRow(ID, CODE, "begun", NOW)
+NEW = AttemptRow(ID, "pipeline", "task-1", CODE, NOW)
+BEGUN = NEW
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def numbered(number: int) -> NewAttempt:
+def numbered(number: int) -> AttemptRow:
     return replace(NEW, id=str(uuid.UUID(int=number)), code_sha256=f"{number:064x}", created_at=NOW + number)
 
 
@@ -47,7 +48,7 @@ def test_the_first_end_stands(store: Store, state: Any) -> None:
         store.end_attempt(ID, other, NOW + 6)
     store.begin_attempt(replace(NEW, code_sha256="b" * 64))  # the same id twice is once
     store.withdraw_attempt(ID)  # what has ended stays
-    assert store.attempts("pipeline", "task-1", None, 9) == (AttemptRow(ID, CODE, state, NOW, NOW + 5),)
+    assert store.attempts("pipeline", "task-1", None, 9) == (replace(NEW, state=state, ended_at=NOW + 5),)
 
 
 # covers: C63
@@ -93,6 +94,6 @@ def test_tries_that_begin_together_are_all_counted(store: Store) -> None:
 def test_what_no_caller_gives_is_refused(store: Store, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         store.begin_attempt(replace(NEW, **wrong))
-    with pytest.raises(ValueError, match="one of the states"):
+    with pytest.raises(ValueError, match="must end as"):
         store.end_attempt(ID, "begun", NOW)  # type: ignore[arg-type]
     assert store.attempts("pipeline", "task-1", None, 9) == ()

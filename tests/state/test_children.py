@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from engine.state import ChildRow, NewChild, Store
+from engine.state.rows import ChildRow
+from engine.state.store import Store
 from tests.state.samples import NOW, go, line, opened, process, together
 
 ID = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
-NEW = NewChild(ID, "conversation one", NOW)
-RUNNING = ChildRow(ID, "conversation one", "running", NOW)
+NEW = ChildRow(ID, "conversation one", NOW)
+RUNNING = NEW
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_the_first_end_stands(tmp_path: Path, store: Store, state: Any) -> None:
 
 def test_the_newest_come_first(store: Store) -> None:
     ids = [str(uuid.UUID(int=number)) for number in range(6)]
-    rows = [store.add_child(NewChild(id_, f"parent {number % 2}", NOW)) for number, id_ in enumerate(ids)]
+    rows = [store.add_child(ChildRow(id_, f"parent {number % 2}", NOW)) for number, id_ in enumerate(ids)]
     assert store.children(None, 99) == tuple(reversed(rows))
     assert store.children("parent 1", 2) == (rows[5], rows[3])
     assert store.children("parent", 9) == ()
@@ -103,16 +104,17 @@ def test_of_threads_that_end_a_child_one_is_first(store: Store) -> None:
 CLAIMER = """
 import sys
 from pathlib import Path
-from engine.state import NewChild
+from engine.state.rows import ChildRow
 from tests.state.samples import NOW, opened
 
 with opened(Path(sys.argv[1])) as store:
     print("ready", flush=True)
     input()
-    print(store.add_child(NewChild(sys.argv[2], sys.argv[3], NOW)).parent, flush=True)
+    print(store.add_child(ChildRow(sys.argv[2], sys.argv[3], NOW)).parent, flush=True)
 """
 
 
+@pytest.mark.full
 def test_of_two_processes_one_is_the_parent(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with process(CLAIMER, state, ID, "one") as one, process(CLAIMER, state, ID, "two") as two:

@@ -20,10 +20,12 @@ from typing import Any
 import pytest
 
 from engine.errors import EngineError, Exit, StateError
-from engine.state import Counter, NewChild, StateLimits, Store, exists, location, open_store
+from engine.state import exists, location, open_store
 from engine.state.database import Database
-from engine.state.sqlite import SqliteStore
+from engine.state.rows import ChildRow, Counter, StateLimits
+from engine.state.store import Store
 from tests.facilities import needs
+from tests.processes import open_under
 from tests.state.samples import NOW, SECONDS, approved, asked, opened, together
 
 ONE = Counter("n", "k", 60)
@@ -55,7 +57,7 @@ def _use(store: Store) -> None:
     store.tokens()
     store.revoke_prefix(store.approve_prefix(approved(principal=tag)).id, NOW)
     store.prefixes(None, None, 100)
-    child = store.add_child(NewChild(str(uuid.uuid4()), tag, NOW))
+    child = store.add_child(ChildRow(str(uuid.uuid4()), tag, NOW))
     store.end_child(child.id, "ended", NOW)
     store.children(None, 100)
 
@@ -124,13 +126,11 @@ def test_a_store_whose_thread_cannot_start_is_refused_and_leaves_nothing_open(
     def full(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    descriptors = Path("/proc/self/fd")
-    before = len(list(descriptors.iterdir()))
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", full)
         with pytest.raises(StateError, match="no thread can be started"):
             open_store(state)
-    assert len(list(descriptors.iterdir())) == before
+    assert open_under(state) == []
     with opened(state) as store:
         assert store.used(ONE, NOW) >= 3
 
@@ -166,7 +166,6 @@ def test_folder_and_files_are_for_their_owner_only(tmp_path: Path) -> None:
 
 def test_a_commit_is_synced_and_the_schema_guarded(state: Path) -> None:
     with opened(state) as store:
-        assert isinstance(store, SqliteStore)
         for connection in (store._database._writer, store._database._reader):
             for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
                 assert connection.execute(f"PRAGMA {pragma}").fetchone()[0] == value
@@ -251,10 +250,10 @@ def _lonely_wal(path: Path) -> None:
         (_dangling, "not a regular file"),
         (_folder, "not a regular file"),
         (_pipe, "not a regular file"),
-        (_readable, "others may read"),
-        (_writable_folder, "others may change"),
+        (_readable, "users can read"),
+        (_writable_folder, "users can change"),
         (_linked_wal, "not a regular file"),
-        (_lonely_wal, "but not what belongs to it"),
+        (_lonely_wal, "but its -wal file exists"),
     ],
 )
 def test_a_file_that_is_not_ours_alone_is_refused(state: Path, spoil: Callable[[Path], None], message: str) -> None:
@@ -265,7 +264,7 @@ def test_a_file_that_is_not_ours_alone_is_refused(state: Path, spoil: Callable[[
 
 
 @needs("root")
-@pytest.mark.parametrize(("name", "message"), [(NAME, "another user"), ("", "others may change")])
+@pytest.mark.parametrize(("name", "message"), [(NAME, "another user"), ("", "users can change")])
 def test_a_file_of_somebody_else_is_refused(state: Path, name: str, message: str) -> None:
     os.chown(state / name, 12345, -1)
     assert message in refusal(state).message
@@ -340,6 +339,7 @@ def _refused(state: Path) -> bool:
     return False
 
 
+@pytest.mark.full(after=2)
 @pytest.mark.parametrize("stored", ["", "[", "{}", "[1]", '"source"', "null"])
 def test_names_that_no_engine_wrote_are_refused(state: Path, stored: str) -> None:
     with opened(state) as store:
@@ -376,6 +376,7 @@ def test_a_constraint_that_fails_harms_nobody_else(state: Path) -> None:
         assert store.reserve("other", (ONE,), NOW) == (0,)
 
 
+@pytest.mark.full
 def test_damage_found_in_use_ends_the_store(state: Path) -> None:
     with opened(state, StateLimits(checked_bytes=0)) as store:
         data = bytearray((state / NAME).read_bytes())
@@ -442,7 +443,6 @@ def test_a_file_that_was_replaced_is_used_no_more(state: Path) -> None:
 def test_what_is_committed_to_a_file_that_was_moved_meanwhile_is_not_taken_for_kept(end: str, state: Path) -> None:
     path = Path(f"{state / 'state.sqlite3'}{end}")
     with opened(state) as store:
-        assert isinstance(store, SqliteStore)
         with pytest.raises(StateError, match="moved or replaced"):
             store._database.write(lambda _: path.rename(path.with_suffix(".aside")))
         path.with_suffix(".aside").rename(path)

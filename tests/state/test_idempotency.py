@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import StateError
-from engine.state import Begun, StateLimits
-from engine.state.sqlite import SqliteStore
+from engine.state.rows import Begun, StateLimits
 from tests.state.samples import NOW, opened, together
 
 SCOPE, KEY, BODY = "runner_request pipeline", "key-1", "sha256:" + "a" * 64
@@ -45,7 +44,7 @@ def test_a_request_that_a_crash_cut_off_is_not_run_again(tmp_path: Path) -> None
     with opened(tmp_path / "state") as store:  # as after a restart: whoever began it is gone
         assert store.begin(SCOPE, KEY, BODY, NOW + DAY - 1).kind == "pending"
         store.abandon(SCOPE, KEY)
-        with pytest.raises(StateError, match="not one that was begun here"):
+        with pytest.raises(StateError, match="was not started under this"):
             store.finish(SCOPE, KEY, ANSWER, "r1", "v1")
         assert store.begin(SCOPE, KEY, BODY, NOW + DAY - 1).kind == "pending"
         assert store.begin(SCOPE, KEY, OTHER, NOW + DAY).kind == "new"
@@ -81,7 +80,6 @@ def test_expired_keys_go_in_small_steps(tmp_path: Path) -> None:
             store.finish(SCOPE, str(number), ANSWER, "r1", "v1")
         for number in range(4):
             assert store.begin(SCOPE, f"later {number}", BODY, NOW + 100).kind == "new"
-        assert isinstance(store, SqliteStore)
         count = store._database.read(
             lambda connection: connection.execute("SELECT count(*) FROM idempotency").fetchone()
         )
@@ -109,7 +107,6 @@ def test_no_other_key_is_kept(tmp_path: Path, bad: str) -> None:
 def test_an_answer_that_is_too_large_for_the_file_harms_nobody_else(tmp_path: Path) -> None:
     with opened(tmp_path / "state") as store:
         store.begin(SCOPE, KEY, BODY, NOW)
-        assert isinstance(store, SqliteStore)
         store._database._writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
         with pytest.raises(StateError):
             store.finish(SCOPE, KEY, "x" * 200_000, "r1", "v1")

@@ -13,7 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from engine.state import ApprovalClosedError, ApprovalRow, Claim, Counter, open_store
+from engine.state import open_store
+from engine.state.rows import ApprovalClosedError, ApprovalRow, Counter
+from tests.lanes import examples
 from tests.state.samples import NOW, asked
 
 COUNTERS = st.lists(
@@ -156,7 +158,7 @@ class ApprovalMachine(_Machine):
     def claim(self, id_: str, decision: str, requester: str | None) -> None:
         known = self.rows.get(id_)
         taken = known is not None and known.state == "granted" and known.requester == requester
-        assert self.store.claim(id_, decision, asked(requester=requester), self.now) == Claim(known, taken)
+        assert self.store.claim(id_, decision, asked(requester=requester), self.now) == (known, taken)
         if known is not None and taken:
             self.rows[id_] = replace(known, state="used", decision_id=decision, used_at=self.now)
 
@@ -175,7 +177,7 @@ class ApprovalMachine(_Machine):
             assert self.store.approvals(state, 1000) == tuple(row for row in listed if row.state == state)
 
 
-_BOUNDED: Any = settings(max_examples=30, stateful_step_count=30)
+_BOUNDED: Any = settings(max_examples=examples(30), stateful_step_count=30)
 TestBudgets = BudgetMachine.TestCase
 TestBudgets.settings = _BOUNDED
 TestApprovals = ApprovalMachine.TestCase

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.state import part
-from engine.state.store import LARGEST, LONGEST_TEXT
+from engine.state.rows import LONGEST_TEXT
 
 UUID = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
 SHA = "0123456789abcdef" * 4
@@ -19,7 +20,7 @@ MAY_BE_EMPTY = partial(part.text, empty=True)
 @pytest.mark.parametrize(
     ("take", "taken", "refused"),
     [
-        (part.whole, (0, 1, LARGEST), (-1, LARGEST + 1, True, 1.0, "1", None)),
+        (part.whole, (0, 1, MAX_SAFE_INTEGER), (-1, MAX_SAFE_INTEGER + 1, True, 1.0, "1", None)),
         (part.text, ("x", "x" * LONGEST_TEXT, "é\ud7ff\ue000🙂"), ("", "x" * (LONGEST_TEXT + 1), ["x"], b"x", 1, None)),
         (MAY_BE_EMPTY, ("", "x", "x" * LONGEST_TEXT), ("x" * (LONGEST_TEXT + 1), [], b"", 0, None)),
         (part.encodable, ("", "x" * 9 * LONGEST_TEXT, "\ud7ff\ue000"), ("\ud800", "x\udfff", "\udabc", ["x"], 1, None)),

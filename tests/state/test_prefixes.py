@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.state import Store
-from engine.state.store import IdTakenError
+from engine.state.rows import IdTakenError
+from engine.state.store import Store
 from tests.state.samples import NOW, approved, opened, together
 
 
@@ -32,10 +32,10 @@ def test_a_prefix_is_kept_as_it_was_approved(store: Store) -> None:
 
 
 def test_an_id_that_the_caller_gives_is_used_once(store: Store) -> None:
-    row = store.approve_prefix(approved(), id="a" * 32)
+    row = store.approve_prefix(approved(id="a" * 32))
     assert (row.id, store.prefix("a" * 32)) == ("a" * 32, row)
-    with pytest.raises(IdTakenError, match="there is an approved prefix of this id already"):
-        store.approve_prefix(approved(principal="other"), id="a" * 32)
+    with pytest.raises(IdTakenError, match="an approved prefix with this id already exists"):
+        store.approve_prefix(approved(principal="other", id="a" * 32))
     assert store.prefixes(None, None, 9) == (row,)
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.state import Counter, Store
+from engine.state.rows import Counter
+from engine.state.store import Store
 from tests.conftest import ROOT
 from tests.facilities import needs
 from tests.state.samples import NOW, SECONDS, asked, opened
@@ -23,7 +24,7 @@ WRITER = """
 import resource, sys
 from pathlib import Path
 from engine.errors import StateError
-from engine.state import Counter
+from engine.state.rows import Counter
 from tests.state.samples import NOW, asked, opened
 
 first, count, room = map(int, sys.argv[2:5])
@@ -83,11 +84,11 @@ def hold_what_was_told(store: Store, told: list[str]) -> None:
     assert store.used(EVER, NOW) <= len(reserved) + sum(line == "open" for line in told)  # one in flight a process
 
 
-@pytest.mark.slow
-def test_kill_at_any_moment_loses_nothing_that_was_told(tmp_path: Path) -> None:
+def test_kill_at_any_moment_loses_nothing_that_was_told(tmp_path: Path, *, full: bool) -> None:
     state, told = tmp_path / "state", []
     chance = random.Random(11)  # noqa: S311 (when to kill is no secret)
-    for round_ in range(12):
+    rounds = 12 if full else 2
+    for round_ in range(rounds):
         with writing(state, round_ * 100_000) as process:
             assert process.stdout is not None
             said = [process.stdout.readline().strip() for _ in range(1 + chance.randrange(1, 150))]
@@ -97,9 +98,10 @@ def test_kill_at_any_moment_loses_nothing_that_was_told(tmp_path: Path) -> None:
         told += said
         with opened(state) as store:
             hold_what_was_told(store, told)
-    assert len(told) > 300
+    assert len(told) > 25 * rounds
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("room", [8_000, 40_000, 150_000])
 def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(tmp_path: Path, room: int) -> None:
     """A limit on file size stands for a full disk: the kernel refuses the write the same way."""
@@ -118,6 +120,7 @@ def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(tmp_path: Path, ro
         assert store.writable()
 
 
+@pytest.mark.full(after=1)
 @needs("strace")
 @pytest.mark.parametrize(
     "fault",

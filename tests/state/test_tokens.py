@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.state import IssuedToken, Store, TokenRow
 from engine.state import tokens as tokens_module
-from engine.state.sqlite import SqliteStore
-from engine.state.store import IdTakenError
+from engine.state.rows import IdTakenError, IssuedToken, TokenRow
+from engine.state.store import Store
+from tests.lanes import examples
 from tests.state.samples import NOW, opened, together
 
 LATER = NOW + 3600
@@ -65,7 +65,7 @@ def test_whatever_else_is_presented_is_none(store: Store) -> None:
     assert store.token(text, NOW) is not None
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(st.characters(), max_size=200))
 def test_any_text_is_none(shared: Store, presented: str) -> None:
     assert shared.token(presented, NOW) is None
@@ -144,13 +144,12 @@ def test_an_id_that_the_caller_gives_is_used_once(store: Store) -> None:
     id_ = tokens_module.new_token_id()
     issued = store.issue("one", ["source"], LATER, NOW, id=id_)
     assert (issued.id, issued.text[4:12]) == (id_, id_)
-    with pytest.raises(IdTakenError, match="there is a token of this id already"):
+    with pytest.raises(IdTakenError, match="a token with this id already exists"):
         store.issue("two", ["source"], LATER, NOW, id=id_)
     assert store.token(issued.text, NOW) == store.tokens()[0] == TokenRow(id_, "one", ("source",), NOW, LATER)
 
 
 def test_a_row_is_read_once_until_something_changes(store: Store) -> None:
-    assert isinstance(store, SqliteStore)
     issued, other = (store.issue(name, ["source"], LATER, NOW) for name in ("one", "two"))
     asked: list[str] = []
     store._database._reader.set_trace_callback(asked.append)

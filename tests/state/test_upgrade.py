@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from engine.errors import StateError
-from engine.state import ChildRow, Counter, NewChild, StateLimits, Store, TokenRow, open_store, schema
+from engine.state import open_store, schema
 from engine.state.database import Database
+from engine.state.rows import ChildRow, Counter, StateLimits, TokenRow
+from engine.state.store import Store
 from tests.state.samples import NOW, approved, asked, go, line, opened, process, together
 
 NAME = "state.sqlite3"
@@ -53,13 +55,13 @@ def test_an_upgraded_file_keeps_its_rows_and_has_the_new_tables(state: Path) -> 
     assert all(before[name] for name in ("budgets", "holds", "approvals", "idempotency", "tokens", "probe"))
     with opened(state) as store:
         assert _version(state) == 4
-        names = ("prefixes", "children", "attempts", "artifact_checks", "record_heads")
+        names = ("prefixes", "children", "attempts", "artifact_checks", "record_heads", "retention_orders")
         added: dict[str, list[Any]] = {name: [] for name in names}
         approvals = [(*row, None) for row in before["approvals"]]  # how the caller came in is not known
         tokens = [(*row, "[]") for row in before["tokens"]]  # they approve nothing
         assert _everything(state) == {**before, **added, "approvals": approvals, "tokens": tokens}
         _hold_what_it_held(store)
-        assert store.add_child(NewChild(ID, "p", NOW)) == ChildRow(ID, "p", "running", NOW)
+        assert store.add_child(ChildRow(ID, "p", NOW)) == ChildRow(ID, "p", NOW)
         row = store.approve_prefix(approved())
     with opened(state) as store:  # a second time there is nothing to do
         assert store.prefixes(None, None, 9) == (row,)
@@ -170,7 +172,7 @@ def test_threads_that_open_at_once_upgrade_once(state: Path) -> None:
 OPENER = """
 import sys
 from pathlib import Path
-from engine.state import Counter
+from engine.state.rows import Counter
 from tests.state.samples import NOW, opened
 
 print("ready", flush=True)
@@ -180,6 +182,7 @@ with opened(Path(sys.argv[1])) as store:
 """
 
 
+@pytest.mark.full
 def test_processes_that_open_at_once_upgrade_once(state: Path) -> None:
     with process(OPENER, state, "one") as one, process(OPENER, state, "two") as two:
         assert [line(one), line(two)] == ["ready", "ready"]

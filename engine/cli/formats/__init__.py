@@ -1,31 +1,45 @@
-"""How decisions are told: one module a format, imported when it is first asked for.
+"""Output formats of decisions: one module each, imported on first use.
 
-Every format is a function `render(reports, context) -> str`. The text ends with a line feed, and
+Every module has a function `render(reports, context) -> str`. The text ends with a line feed, and
 equal reports give equal text. No format leaves out a finding without saying how many it left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias, cast
+from json import dumps, loads  # `json` is a format here
+from typing import TYPE_CHECKING, Any
 
 from engine import __version__
+from engine.cli.terminal import colored
 
 if TYPE_CHECKING:
     from engine.errors import Exit
-    from engine.report import Report
+    from engine.reports.explain import Report
 
-__all__ = ["FORMATS", "Context", "Render"]
+
+class ReportFormat(StrEnum):
+    """Values of `--format` for reports."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a format must know besides the reports.
+    """What a format needs besides the reports.
 
     `exit` is the code that the command ends with, `width` is in columns. Files below `base` are
-    named relative to it where a format asks for relative names (SARIF, GitHub).
+    named relative to it where a format asks for relative names (SARIF, GitHub). `docs` is the address at
+    which docs/requirements.md is published, if it is.
     """
 
     exit: Exit
@@ -34,25 +48,23 @@ class Context:
     width: int = 100
     version: str = __version__
     base: str = ""
+    docs: str | None = None
+
+    def for_output(self) -> Context:
+        """The same for text on standard output, with the width and colors of a terminal if it is one."""
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else self.width
+        return replace(self, width=width, color=colored(sys.stdout))
 
 
-Render: TypeAlias = Callable[[Sequence["Report"], Context], str]
+def render(name: ReportFormat, reports: Sequence[Report], context: Context) -> str:
+    """The reports in this format."""
+    text: str = import_module(f"{__name__}.{name}").render(reports, context)
+    return text
 
 
-class _Formats(Mapping[str, Render]):
-    _names = ("text", "json", "sarif", "junit", "github")
-
-    def __getitem__(self, name: str) -> Render:
-        if name not in self._names:
-            raise KeyError(name)
-        return cast("Render", import_module(f"{__name__}.{name}").render)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-FORMATS: Mapping[str, Render] = _Formats()
-"""The formats by the name that `--format` takes."""
+def extended(name: str, report: Report, more: dict[str, Any], lines: Iterable[str]) -> str:
+    """One report for standard output, with more at its end: keys of its JSON document, or lines of its text."""
+    text = render(ReportFormat(name), [report], Context(exit=report.exit).for_output())
+    if name == ReportFormat.JSON:
+        return dumps(loads(text) | more, indent=2, ensure_ascii=False) + "\n"
+    return text + "".join(f"{line}\n" for line in lines)

@@ -1,7 +1,7 @@
-"""Decisions as workflow commands, which GitHub shows beside the lines they speak of.
+"""Decisions as workflow commands, which GitHub shows beside the lines they refer to.
 
 A deny is an error, a confirm or a warning is a warning, an allowed request is a notice. GitHub
-shows ten of each a step; a report with very many findings tells the first ones and how many more.
+shows ten of each per step; a report with more findings lists the first ones and the number of the others.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, claim, clean, findings, kind, relative
+from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, claim, clean, kind, relative, there
 
 if TYPE_CHECKING:
     from engine.cli.formats import Context
     from engine.errors import Location
-    from engine.report import Explained, Report
+    from engine.reports.explain import Explained, Report
 
 _MOST = 50
-"""Findings told of one report without `--explain`; GitHub shows fewer, the rest is for the log."""
+"""Findings printed for one report without `--explain`; GitHub shows fewer, the log has all."""
 _LEVELS = {"deny": "error", "confirm": "warning", "warn": "warning"}
 _KINDS = {Kind.ALLOW: "notice", Kind.CONFIRM: "warning"}
 
@@ -31,7 +31,7 @@ def render(reports: Sequence[Report], context: Context) -> str:
 def _commands(report: Report, context: Context) -> Iterator[str]:
     answer = kind(report)
     level = _KINDS.get(answer, "error")
-    found = findings(report)
+    found = report.explained
     shown = found if context.explain else found[:_MOST]
     for item in shown:
         yield _finding(report, answer, item, context)
@@ -47,16 +47,17 @@ def _finding(report: Report, answer: Kind, item: Explained, context: Context) ->
     level = "error" if answer.undecided else _LEVELS[finding.level.value]
     title = f"{answer.value}: {finding.code}" if answer.undecided else finding.code
     subject = f"{_name(report)} {WHOLE}" if finding.subject is None else clean(finding.subject)
-    message = f"{subject}: {claim(item)}\nfix: {clean(finding.remedy)}{_mode(report)}"
+    found = there(item)
+    message = f"{subject}: {claim(item)}\n" + (f"found: {found}\n" if found else "")
+    message += f"fix: {clean(finding.remedy)}{_mode(report)}"
     return _command(level, item.where, title, message, context)
 
 
 def _command(level: str, where: Location | None, title: str, message: str, context: Context) -> str:
-    properties = {"title": title}
-    if where is not None:
-        properties = {"file": relative(where.file, context.base), "title": title}
-        if where.line is not None:
-            properties = {"file": properties["file"], "line": str(where.line), "title": title}
+    properties = {} if where is None else {"file": relative(where.file, context.base)}
+    if where is not None and where.line is not None:
+        properties["line"] = str(where.line)
+    properties["title"] = title
     told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     return f"::{level} {told}::{_data(message)}"
 

@@ -4,15 +4,15 @@
      "reports": [{"path", "title", "exit",
        "decision": {"decision_id", "point", "mode", "outcome", "findings", "limits", "policy", "input_digest"},
        "subjects": ["records/contacts-1"],
-       "findings": [{"code", "level", "subject", "message", "remedy",
-         "where": {"file", "line", "field"}, "rule": {"file", "line"},
+       "findings": [{"code", "level", "subject", "requirement", "remedy",
+         "found", "where": {"file", "line", "field"}, "rule": {"file", "line"},
          "labels": {"row": "A16"},
-         "policy_rows": [{"path", "value", "where": {"file", "line"}}]}]}]}
+         "policy_rows": [{"path", "value", "nearest": [], "where": {"file", "line"}}]}]}]}
 
 `decision` is exactly what was recorded; `findings` adds where each points. Whatever is not known
-is null. A policy row whose `where` is null does not exist. `exit` is 0 allow, 1 deny, 2 input
-unreadable, 3 confirm, 4 the engine failed closed, 5 policy bundle invalid: of one report, and of
-the command. `mode` is null when there is no report. The text is ASCII.
+is null. A policy row whose `where` is null does not exist; `nearest` are keys that are spelled alike.
+`exit` is 0 allow, 1 deny, 2 input unreadable, 3 confirm, 4 the engine failed closed, 5 policy bundle
+invalid: of one report, and of the command. `mode` is null when there is no report. The text is ASCII.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.formats.show import encodable, findings, modes
+from engine.cli.formats.show import encodable, modes
 
 if TYPE_CHECKING:
     from engine.cli.formats import Context
     from engine.errors import Location
-    from engine.report import Explained, PolicyRow, Report
+    from engine.policy_bundle.catalogue import PolicyRow
+    from engine.reports.explain import Explained, Report
 
 
 def render(reports: Sequence[Report], context: Context) -> str:
@@ -47,7 +48,7 @@ def _report(report: Report) -> dict[str, Any]:
         "exit": int(report.exit),
         "decision": report.decision.model_dump(mode="json"),
         "subjects": [encodable(subject) for subject in report.subjects],
-        "findings": [_finding(item) for item in findings(report)],
+        "findings": [_finding(item) for item in report.explained],
     }
 
 
@@ -57,23 +58,24 @@ def _finding(item: Explained) -> dict[str, Any]:
         "code": finding.code,
         "level": finding.level.value,
         "subject": finding.subject,
-        "message": finding.message,
+        "requirement": finding.requirement,
         "remedy": finding.remedy,
-        "where": None if item.where is None else {**_place(item.where), "field": _text(item.where.field)},
-        "rule": None if item.rule is None else _place(item.rule),
+        "found": item.found and encodable(item.found),
+        "where": item.where and {**_place(item.where), "field": item.where.field and encodable(item.where.field)},
+        "rule": item.rule and _place(item.rule),
         "labels": {encodable(name): encodable(value) for name, value in item.labels},
         "policy_rows": [_row(row) for row in item.rows],
     }
 
 
 def _row(row: PolicyRow) -> dict[str, Any]:
-    where = None if row.where is None else _place(row.where)
-    return {"path": encodable(row.path), "value": row.value, "where": where}
+    return {
+        "path": encodable(row.path),
+        "value": row.value,
+        "nearest": [*row.nearest],
+        "where": row.where and _place(row.where),
+    }
 
 
 def _place(where: Location) -> dict[str, Any]:
     return {"file": encodable(where.file), "line": where.line}
-
-
-def _text(text: str | None) -> str | None:
-    return None if text is None else encodable(text)

@@ -1,6 +1,6 @@
-"""Decisions as JUnit XML: a suite a request, a test case a subject and one for the whole.
+"""Decisions as JUnit XML: one suite per request, one test case per subject and one for the whole request.
 
-What is required and does not hold is a failure, also when a person could still approve it; an engine
+An unmet requirement is a failure, even if a person could still approve it; an engine
 that could not decide is an error, and then the subjects are skipped, not passed.
 """
 
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind
+from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind, there
 from engine.model import Level
 
 if TYPE_CHECKING:
     from engine.cli.formats import Context
-    from engine.errors import Location
-    from engine.report import Explained, Report
+    from engine.reports.explain import Explained, Report
 
+_TOTALS = ("tests", "failures", "errors")
 _COUNTS = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
@@ -26,7 +26,7 @@ def render(reports: Sequence[Report], context: Context) -> str:
     root = ET.Element("testsuites", name=f"admission-engine {clean(context.version)}")
     for report in reports:
         root.append(_suite(report))
-    for name in _COUNTS:
+    for name in _TOTALS:
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
@@ -77,19 +77,15 @@ def _subject(report: Report, answer: Kind, subject: str, items: list[Explained])
     if answer.undecided and not biting:
         ET.SubElement(case, "skipped", message="not decided")
     elif biting:
-        codes = ", ".join(dict.fromkeys(item.finding.code for item in biting))
-        worst = min(biting, key=lambda item: item.finding.level is not Level.DENY).finding.level.value
-        _told(case, "error" if answer.undecided else "failure", worst, codes, biting)
+        first = min(biting, key=lambda item: item.finding.level is not Level.DENY)
+        codes = dict.fromkeys(item.finding.code for item in (first, *biting))
+        message = f"{', '.join(codes)}: {claim(first)}"
+        _told(case, "error" if answer.undecided else "failure", first.finding.level.value, message, biting)
     return case
 
 
 def _case(report: Report, name: str, items: list[Explained]) -> ET.Element:
     case = ET.Element("testcase", classname=clean(report.decision.point), name=name)
-    where = next((item.where for item in items if item.where is not None), None)
-    if where is not None:
-        case.set("file", clean(where.file))
-        if where.line is not None:
-            case.set("line", str(where.line))
     warnings = [item for item in items if item.finding.level is Level.WARN]
     if warnings:
         ET.SubElement(case, "system-out").text = _text(warnings)
@@ -105,10 +101,10 @@ def _told(case: ET.Element, tag: str, word: str, message: str, items: list[Expla
 def _text(items: list[Explained]) -> str:
     return "".join(
         f"\n{item.finding.level.value} {clean(item.finding.code)}: {claim(item)}"
-        f"{_at(item.where)}\n  fix: {clean(item.finding.remedy)}\n"
+        f"{_line('found', there(item))}{_line('at', item.where)}{_line('fix', item.finding.remedy)}\n"
         for item in items
     )
 
 
-def _at(where: Location | None) -> str:
-    return "" if where is None else f"\n  at: {clean(str(where))}"
+def _line(name: str, value: object) -> str:
+    return "" if value is None else f"\n  {name}: {clean(str(value))}"

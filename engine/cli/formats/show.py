@@ -12,44 +12,60 @@ from engine.errors import Exit
 
 if TYPE_CHECKING:
     from engine.model import Finding
-    from engine.report import Explained, Report
+    from engine.reports.explain import Explained, Report
 
 DRY_RUN = "dry run: nothing was enforced"
 WHOLE = "whole request"
-"""What stands in the place of a subject when a finding is about the whole request."""
+"""Shown as the subject of a finding about the whole request."""
 
 
 class Kind(StrEnum):
-    """What a reader must tell apart: a policy's deny is not an engine that failed closed."""
+    """What a reader must distinguish: a deny of the policy is not a fault of the engine."""
 
     ALLOW = "allow"
     CONFIRM = "confirm"
     DENY = "deny"
     UNREADABLE = "unreadable"
+    POLICY = "invalid policy"
     FAULT = "engine fault"
 
     @property
     def undecided(self) -> bool:
         """Whether no rule decided: subjects without a finding are not in order either."""
-        return self in {Kind.UNREADABLE, Kind.FAULT}
+        return self in {Kind.UNREADABLE, Kind.POLICY, Kind.FAULT}
 
 
 def kind(report: Report) -> Kind:
     """What kind of answer this is; when in doubt, the worst. Looks at every finding: ask once."""
     if report.exit is Exit.UNREADABLE:
         return Kind.UNREADABLE
-    if any(_by_engine(finding) for finding in report.decision.findings) or report.exit not in {
-        Exit.ALLOW,
-        Exit.CONFIRM,
-        Exit.DENY,
-    }:
+    if report.exit is Exit.POLICY_INVALID:
+        return Kind.POLICY
+    from engine.model import is_reserved
+
+    decided = report.exit in {Exit.ALLOW, Exit.CONFIRM, Exit.DENY}
+    if not decided or any(is_reserved(finding.code) for finding in report.decision.findings):
         return Kind.FAULT
     return Kind(report.decision.outcome.value)
 
 
 def claim(item: Explained) -> str:
-    """A finding in a sentence: what is required and does not hold, or what kept the engine from deciding."""
-    return said(item.finding.code, item.finding.message)
+    """A finding in a sentence: the unmet requirement, or what prevented a decision."""
+    return said(item.finding.code, item.finding.requirement)
+
+
+def there(item: Explained) -> str | None:
+    """What was found instead of what is required, with keys of the policy that are spelled alike; None if not known."""
+    from engine.facts.text.nearest import did_you_mean
+
+    rows = [f"{row.path} is no row of the policy, {did_you_mean(row.nearest)}" for row in item.rows if row.nearest]
+    return clean("; ".join(filter(None, (item.found, *rows)))) or None
+
+
+def finding_text(finding: Finding) -> str:
+    """A finding with its remedy below it, for commands that print no report."""
+    about = "" if finding.subject is None else f" ({clean(finding.subject)})"
+    return f"{finding.code}{about}: {said(finding.code, finding.requirement)}\n  {clean(finding.remedy)}"
 
 
 def said(code: str, message: str) -> str:
@@ -59,29 +75,14 @@ def said(code: str, message: str) -> str:
     return f"{'not decided' if is_reserved(code) else 'required'}: {clean(message)}"
 
 
-def _by_engine(finding: Finding) -> bool:
-    from engine.model import is_reserved
-
-    return is_reserved(finding.code)
-
-
-def findings(report: Report) -> tuple[Explained, ...]:
-    """Every finding of the decision once, in order, also one that nobody explained."""
-    from engine.report import Explained
-
-    told = {item.finding for item in report.explained}
-    bare = (Explained(finding, None, None, (), ()) for finding in report.decision.findings if finding not in told)
-    return (*report.explained, *bare)
-
-
 def by_subject(report: Report) -> dict[str | None, list[Explained]]:
     """The findings of each subject: the whole request (None) first, then the subjects in their order.
 
-    A subject without findings has an empty list; the whole request is there in any case.
+    A subject without findings has an empty list; the whole request is always included.
     """
     found: dict[str | None, list[Explained]] = {None: []}
     found.update((subject, []) for subject in report.subjects)
-    for item in findings(report):
+    for item in report.explained:
         found.setdefault(item.finding.subject, []).append(item)
     return found
 
@@ -92,22 +93,18 @@ def modes(reports: Sequence[Report]) -> list[str]:
 
 
 def clean(text: str) -> str:
-    r"""Text that no terminal, log or reader takes for a command: one line, every character visible.
+    r"""Text that no terminal, log or reader interprets as a command: one line, every character visible.
 
     Escapes control, format and other invisible characters as `\x1b` or `\u202e`, and breaks up
-    `##[`, which a GitHub log obeys anywhere in a line.
+    `##[`, which a GitHub log interprets anywhere in a line.
     """
     if not text.isprintable():
-        text = "".join(char if char.isprintable() else _escaped(char) for char in text)
+        text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
     return text.replace("##[", "##\\[") if "##[" in text else text
 
 
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
-
-
 def encodable(text: str) -> str:
-    """The same text, with the odd bytes of a file name written out so that UTF-8 can carry it."""
+    """The same text, with invalid bytes of a file name escaped, so that it is valid UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -1,8 +1,8 @@
-"""Decisions for people: what was decided, on which record, why, by which row, and what to do.
+"""Decisions for people: outcome, subject, reason, policy row and remedy.
 
-Subjects with the same findings are told together and long lists are cut, always with the number
-of what was left out; `--explain` tells each subject by itself, and the rule, labels, revisions
-and limits too.
+Subjects with the same findings are grouped and long lists are cut, always with the number
+of omitted items; `--explain` lists each subject, and the rule, labels, revisions
+and limits.
 """
 
 from __future__ import annotations
@@ -11,31 +11,39 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
 from engine.cli.formats.show import DRY_RUN, WHOLE, Kind, by_subject, claim, clean, kind, modes
 from engine.errors import Exit
+from engine.facts.text.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from engine.cli.formats import Context
     from engine.errors import Location
-    from engine.report import Explained, PolicyRow, Report
+    from engine.policy_bundle.catalogue import PolicyRow
+    from engine.reports.explain import Explained, Report
 
 _MOST_NAMES = 20  # subjects without findings
-_MOST_SUBJECTS = 10  # subjects, places and policy rows of findings told together
+_MOST_SUBJECTS = 10  # subjects, places and policy rows of findings shown together
+_MOST_FOUND = 3  # what was found, of subjects shown together
 _MOST_BLOCKS = 50  # groups of subjects of one report, and findings of one group
-_MOST_VALUE = 120  # characters of a policy value
-_NARROWEST = 40  # columns; below that, lines are longer than asked for
+_MOST_VALUE = 400
+_NARROWEST = 40  # columns; for less, lines are longer than requested
 
 _COLORS = {
     Kind.ALLOW: typer.colors.GREEN,
     Kind.CONFIRM: typer.colors.YELLOW,
     Kind.DENY: typer.colors.RED,
     Kind.UNREADABLE: typer.colors.MAGENTA,
+    Kind.POLICY: typer.colors.MAGENTA,
     Kind.FAULT: typer.colors.MAGENTA,
+}
+_UNDECIDED = {
+    Kind.UNREADABLE: "the input cannot be read",
+    Kind.POLICY: "the policy cannot be used",
+    Kind.FAULT: "the engine failed",
 }
 _LEVELS = {"deny": typer.colors.RED, "confirm": typer.colors.YELLOW, "warn": typer.colors.YELLOW}
 _MEANING = {
@@ -43,7 +51,7 @@ _MEANING = {
     Exit.DENY: "at least one is denied",
     Exit.UNREADABLE: "at least one cannot be read",
     Exit.CONFIRM: "at least one needs a person's approval",
-    Exit.FAILED_CLOSED: "the engine failed closed; nothing is allowed by what it could not decide",
+    Exit.FAILED_CLOSED: "the engine failed closed; what it could not decide is not allowed",
     Exit.POLICY_INVALID: "the policy is invalid; nothing is allowed",
     Exit.REPLAY_CHANGED: "at least one outcome changed",
 }
@@ -71,14 +79,13 @@ def _report(report: Report, context: Context) -> Iterator[str]:
     answer = kind(report)
     yield from _headline(report, answer, context)
     if answer.undecided:
-        what = "the input cannot be read" if answer is Kind.UNREADABLE else "the engine or its policy failed"
-        yield from _wrap(f"not decided by any rule: {what}; nothing is allowed", 2, context)
+        yield from _wrap(f"not decided by any rule: {_UNDECIDED[answer]}; nothing is allowed", 2, context)
     subjects = by_subject(report)
     blocks = _blocks(subjects, context)
     shown = blocks if context.explain else blocks[:_MOST_BLOCKS]
     for block in shown:
         yield from _block(block, context)
-    if left := sum(len(block.subjects) for block in blocks[len(shown) :]):
+    if left := sum(map(len, blocks[len(shown) :])):
         yield from _wrap(f"… and {left:,} more subjects with other findings; --explain shows all", 2, context)
     yield from _without(answer, subjects, context)
     if context.explain:
@@ -95,48 +102,45 @@ def _headline(report: Report, answer: Kind, context: Context) -> Iterator[str]:
     yield from lines[1:]
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Subjects with the same findings; each column is one finding as it is at each subject."""
-
-    subjects: list[str | None]
-    columns: list[list[Explained]]
+_Block: TypeAlias = "dict[str | None, list[Explained]]"
+"""Subjects with the same findings."""
 
 
 def _blocks(subjects: dict[str | None, list[Explained]], context: Context) -> list[_Block]:
     blocks: dict[Any, _Block] = {}
     for subject, unsorted in subjects.items():
-        if not unsorted:
-            continue
-        items = sorted(unsorted, key=_identity)
-        alone = subject if context.explain else subject is None
-        block = blocks.setdefault((alone, *map(_identity, items)), _Block([], [[] for _ in items]))
-        block.subjects.append(subject)
-        for column, item in zip(block.columns, items, strict=True):
-            column.append(item)
+        if unsorted:
+            items = sorted(unsorted, key=_identity)
+            alone = subject if context.explain else subject is None
+            blocks.setdefault((alone, *map(_identity, items)), {})[subject] = items
     return list(blocks.values())
 
 
 def _identity(item: Explained) -> tuple[str, str, str, str]:
     finding = item.finding
-    return (finding.code, finding.level.value, finding.message, finding.remedy)
+    return (finding.code, finding.level.value, finding.requirement, finding.remedy)
 
 
 def _block(block: _Block, context: Context) -> Iterator[str]:
-    names = [WHOLE if subject is None else _keep(subject) for subject in block.subjects]
+    names = [WHOLE if subject is None else _keep(subject) for subject in block]
     yield from _wrap(_listed(names, _MOST_SUBJECTS), 2, context)
-    shown = block.columns if context.explain else block.columns[:_MOST_BLOCKS]
+    columns = list(zip(*block.values(), strict=True))  # each is one finding as it is at each subject
+    shown = columns if context.explain else columns[:_MOST_BLOCKS]
     for column in shown:
         yield from _finding(column, context)
-    if left := len(block.columns) - len(shown):
+    if left := len(columns) - len(shown):
         yield from _wrap(f"… and {left:,} more findings; --explain shows all", 4, context)
 
 
-def _finding(column: list[Explained], context: Context) -> Iterator[str]:
+def _finding(column: Sequence[Explained], context: Context) -> Iterator[str]:
     first = column[0]
     level = first.finding.level.value
     yield f"    {_painted(level, _LEVELS[level], context)} {clean(first.finding.code)}"
     yield from _wrap(claim(first), 6, context)
+    if there := list(dict.fromkeys(clean(item.found) for item in column if item.found)):
+        more = "" if context.explain or len(there) <= _MOST_FOUND else f" … and {len(there) - _MOST_FOUND:,} more"
+        shown = there if context.explain else there[:_MOST_FOUND]
+        yield from _wrap(f"found: {'; '.join(shown)}{more}", 6, context)
     if places := _places(column):
         yield from _wrap(f"at: {places}", 6, context)
     yield from _wrap(f"fix: {clean(first.finding.remedy)}", 6, context)
@@ -156,7 +160,8 @@ def _finding(column: list[Explained], context: Context) -> Iterator[str]:
 
 def _row(row: PolicyRow, context: Context) -> str:
     if row.where is None:
-        return f"{_keep(row.path)}: no row"
+        meant = f"; {clean(did_you_mean(row.nearest))}" if row.nearest else ""
+        return f"{_keep(row.path)}: no row{meant}"
     value = clean(json.dumps(row.value, ensure_ascii=False, default=str))
     if len(value) > _MOST_VALUE and not context.explain:
         value = f"{value[:_MOST_VALUE]}…"
@@ -168,7 +173,7 @@ def _without(answer: Kind, subjects: dict[str | None, list[Explained]], context:
     if names:
         word = "not decided" if answer.undecided else "without findings"
         of = f"{len(names):,} of {len(subjects) - 1:,}"
-        yield from _wrap(f"{word}, {of}: {_listed(names, _MOST_NAMES)}", 2, context)
+        yield from _wrap(f"{of} {word}: {_listed(names, _MOST_NAMES)}", 2, context)
 
 
 def _decision(report: Report, context: Context) -> Iterator[str]:
@@ -205,7 +210,7 @@ def _place(where: Location) -> str:
     return _keep(place) + (f" ({_keep(where.field)})" if where.field is not None else "")
 
 
-def _places(column: list[Explained]) -> str:
+def _places(column: Sequence[Explained]) -> str:
     """Where one finding is; of several subjects the files with their lines, as `bundle.yaml:3, 12, 40`."""
     wheres = [item.where for item in column if item.where is not None]
     if len(wheres) == 1:
@@ -241,6 +246,6 @@ def _wrap(text: str, indent: int, context: Context) -> list[str]:
 
 
 def _inert(line: str) -> str:
-    """A line that a GitHub log does not take for a command, which it would after any indent."""
+    """A line that a GitHub log does not interpret as a command, which it would after any indent."""
     start = line.lstrip()
     return line.replace("::", ":\\:", 1) if start.startswith("::") else line

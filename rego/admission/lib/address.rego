@@ -1,6 +1,6 @@
 # Which addresses on the network are those of the public internet.
 #
-# `family`, `isatap` and `scoped` are facts of the engine; `text` is there only for an address in its own spelling.
+# The engine computes `family`, `isatap` and `scoped`; `text` is present only for an address in canonical form.
 package admission.lib.address
 
 import future.keywords.not

@@ -14,10 +14,10 @@ subjects := {
 
 about(subject) if subjects[input.act] == subject
 
-# An act on what exists gives nothing out.
+# An act on something that exists issues nothing.
 gives_nothing if input.act in {"grant_approval", "refuse_approval", "revoke_token", "revoke_prefix"}
 
-# The decision point at which the act lets something happen: a token must be for approving there.
+# The decision point that the act affects. A token needs the scope to approve there.
 approving_at := input.approval.point if about("approval")
 
 approving_at := "tool_call" if about("prefix")

@@ -1,4 +1,4 @@
-# When an approval by a person stands for a confirm: each condition by itself, and all of them.
+# When an approval by a person satisfies a confirm: each condition by itself, and all of them.
 package admission.lib.approval
 
 import future.keywords.not
@@ -15,14 +15,14 @@ granted(approval) if approval.state == "granted"
 
 for_this_input(approval) if {
 	is_string(approval.input_digest)
-	approval.input_digest == approval.asked.input_digest
+	approval.input_digest == approval.expected.input_digest
 }
 
 under_this_policy(approval) if {
 	is_string(approval.rules)
 	is_string(approval.values)
-	approval.rules == approval.asked.rules
-	approval.values == approval.asked.values
+	approval.rules == approval.expected.rules
+	approval.values == approval.expected.values
 }
 
 in_time(approval) if {
@@ -46,11 +46,11 @@ differ(requester, approver) if {
 	requester != approver
 }
 
-# A caller without a name cannot be shown to differ from the approver; how it came in is what values list.
+# A caller without a name cannot be shown to differ from the approver; policy/approvals.yaml lists accepted ways.
 unnamed_requester(approval) if {
 	approval.requester_named == false
 	approval.requester_via in data.policy.approvals.unnamed_requesters
 }
 
-# Visible characters, with single spaces between them at most: two names that differ also look different in lists.
+# Visible characters with single spaces between them, so that names that differ also look different in lists.
 plain_name(name) if regex.match(`^[^\pZ\pC]+( [^\pZ\pC]+)*$`, name)

@@ -1,23 +1,15 @@
-# What the engine has seen of a generated artifact.
+# What the engine has recorded of a generated artifact.
 package admission.lib.artifact
 
 import future.keywords.not
 
 # METADATA
-# description: The newest check of this name, where it was passed under a decision that is known.
+# description: The newest check of this name, if it passed under a recorded decision.
 # custom:
-#   proof: the engine gives one check of each name, the newest
+#   proof: the engine lists only the newest check of each name
 passed(name) := check if {
 	some check in input.checks
 	check.id == name
 	check.passed == true
 	is_string(check.decision_id)
-}
-
-# METADATA
-# description: Where code of this kind has to have run before it may be used.
-isolations(kind) := {"restricted_process", "container"} if kind in {"solution", "verifier"}
-
-isolations(kind) := {"restricted_process", "container", "webassembly"} if {
-	kind in {"code", "tool", "environment_logic"}
 }

@@ -14,13 +14,3 @@ test_passed if {
 	not artifact.passed("sandbox") with input as {"checks": []}
 	not artifact.passed("sandbox") with input as {}
 }
-
-test_isolations if {
-	found := {kind: isolations |
-		some kind in ["solution", "verifier", "code", "tool", "environment_logic", "poem", null]
-		isolations := artifact.isolations(kind)
-	}
-	strict := {"restricted_process", "container"}
-	wide := strict | {"webassembly"}
-	found == {"solution": strict, "verifier": strict, "code": wide, "tool": wide, "environment_logic": wide}
-}

@@ -1,17 +1,17 @@
-# When a sandbox counts as holding a boundary: it was tried on this machine as it is now, and held.
+# When a sandbox counts as enforcing a boundary: a probe on this machine, in its current state, found it enforced.
 package admission.lib.boundary
 
 import future.keywords.not
 
-# Every boundary there is. All have to be held, whatever a request or a value names.
+# All boundaries. Each must be enforced, whatever a request or a value names.
 names := {
 	"files", "network", "processes", "environment", "descriptors", "capabilities", "namespaces", "syscalls",
 	"memory", "memory_process", "process_count", "open_files", "file_size", "disk", "inodes", "cpu", "output",
 	"time", "survivors",
 }
 
-# What a caller's own words for boundaries stand for.
-behind := {
+# The boundaries that each word of a caller stands for.
+boundaries_of := {
 	"network": {"network"},
 	"filesystem": {"files", "file_size", "disk", "inodes"},
 	"cpu": {"cpu"},
@@ -20,82 +20,84 @@ behind := {
 }
 
 # METADATA
-# description: Whether the sandbox of a profile holds a boundary, in a way that profile and floor admit.
+# description: Whether the profile's sandbox enforces a boundary by a mechanism that profile and floor admit.
 proven(profile, name) if {
-	tried_recently(profile)
+	probed_recently(profile)
 	some kind in data.policy.sandbox.profiles[profile].boundaries[name]
 	kind in {"kernel", "supervised", "bounded"}
-	[_backend(profile), name, kind] in _shown
+	[_backend(profile), name, kind] in _enforced
 	kind in data.policy.sandbox.floor.boundaries[name]
 }
 
 # METADATA
-# description: Which backend was shown to hold which boundary, and by whom.
+# description: Which backend enforces which boundary, and by which mechanism.
 # custom:
-#   proof: what is missing here was shown by nobody, and each boundary is asked for by its name
-_shown contains [held.backend, held.boundary, held.kind] if {
-	some held in input.boundaries
-	held.enforced == true
-	is_string(held.evidence)
+#   proof: an entry that is missing counts as not enforced, and each boundary is looked up by name
+_enforced contains [result.backend, result.boundary, result.kind] if {
+	some result in input.boundaries
+	result.enforced == true
+	is_string(result.evidence)
 }
 
 # METADATA
-# description: Whether the engine asks for every boundary there is.
-all_needed if {
+# description: Whether the engine requires every boundary.
+all_required if {
 	count(names) > 0
-	every name in names { name in _needed }
+	every name in names { name in _required }
 }
 
 # METADATA
 # custom:
-#   proof: a boundary that is missing here is not asked for
-_needed contains needed.id if some needed in input.required.boundaries
+#   proof: a boundary that is missing here counts as not required, which a requirement refuses
+_required contains required.id if some required in input.required.boundaries
 
 # METADATA
-# description: Whether the sandbox of a profile was tried at all.
+# description: Whether the sandbox of a profile was probed at all.
 # custom:
-#   proof: one probe of the profile's own backend is asked for; those of other backends say nothing of it
-tried(profile) if {
+#   proof: only probes of the profile's own backend count
+probed(profile) if {
 	some probe in input.probes
 	probe.id == _backend(profile)
 }
 
 # METADATA
-# description: Whether it was tried on this machine as it is now.
+# description: Whether it was probed on this machine in its current state.
 # custom:
-#   proof: one probe of the profile's own backend is asked for; those of other backends say nothing of it
-tried_here(profile) if {
+#   proof: only probes of the profile's own backend count
+probed_here(profile) if {
 	some probe in input.probes
 	probe.id == _backend(profile)
 	_made_here(probe)
 }
 
 # METADATA
-# description: Whether it was tried on this machine as it is now, and not long ago.
+# description: Whether it was probed on this machine in its current state, and recently.
 # custom:
-#   proof: one probe of the profile's own backend is asked for; those of other backends say nothing of it
-tried_recently(profile) if {
+#   proof: only probes of the profile's own backend count
+probed_recently(profile) if {
 	some probe in input.probes
 	probe.id == _backend(profile)
 	_made_here(probe)
 	_recent(probe)
 }
 
-# The probe was made by this installation, on this machine as it is now.
+# The probe was made by this installation, on this machine in its current state.
 _made_here(probe) if {
 	is_string(probe.subject)
 	probe.subject == probe.machine
 	probe.authentic == true
 }
 
-# The probe is neither old nor from the future, the clock aside: one that was set back by a minute is no forgery.
+# The probe is neither too old nor from the future. A small clock skew is tolerated.
 _recent(probe) if {
 	age := _age(probe)
 	is_number(age)
-	most := data.policy.sandbox.probe_max_age_seconds
-	is_number(most)
-	age >= -60
-	age <= most
+	max_age := data.policy.sandbox.probe_max_age_seconds
+	is_number(max_age)
+	age <= max_age
+	skew := data.policy.sandbox.probe_clock_skew_seconds
+	is_number(skew)
+	age + skew >= 0
 }
 
 _age(probe) := input.now - probe.probed_at if {

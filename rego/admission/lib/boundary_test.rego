@@ -5,6 +5,7 @@ import future.keywords.not
 
 _policy := {"sandbox": {
 	"probe_max_age_seconds": 100,
+	"probe_clock_skew_seconds": 60,
 	"floor": {"boundaries": {"files": ["kernel", "bounded"], "cpu": ["kernel"], "time": ["unsupported"]}},
 	"profiles": {"here": {
 		"backend": "jail",
@@ -62,7 +63,8 @@ test_unsupported_is_never_proven if {
 
 test_values_missing if {
 	every path in [
-		"probe_max_age_seconds", "floor", "floor/boundaries", "floor/boundaries/files", "profiles", "profiles/here",
+		"probe_max_age_seconds", "probe_clock_skew_seconds", "floor", "floor/boundaries", "floor/boundaries/files",
+		"profiles", "profiles/here",
 		"profiles/here/backend", "profiles/here/boundaries", "profiles/here/boundaries/files",
 	] {
 		policy := {"sandbox": json.remove(_policy.sandbox, [path])}
@@ -71,16 +73,16 @@ test_values_missing if {
 }
 
 test_tried if {
-	tried := {name | some name, case in _cases; boundary.tried("here") with input as case with data.policy as _policy}
+	tried := {name | some name, case in _cases; boundary.probed("here") with input as case with data.policy as _policy}
 	object.keys(_cases) - tried == {"other probe", "no probes", "nothing"}
 	here := {name |
 		some name, case in _cases
-		boundary.tried_here("here") with input as case with data.policy as _policy
+		boundary.probed_here("here") with input as case with data.policy as _policy
 	}
 	tried - here == {"other machine", "machine lost", "forged"}
 	recently := {name |
 		some name, case in _cases
-		boundary.tried_recently("here") with input as case with data.policy as _policy
+		boundary.probed_recently("here") with input as case with data.policy as _policy
 	}
 	here - recently == {"too old", "from the future", "time is text", "no clock"}
 }
@@ -88,22 +90,25 @@ test_tried if {
 test_all_needed if {
 	every_one := [{"id": name} | some name in boundary.names]
 	count(every_one) == 19
-	boundary.all_needed with input as {"required": {"boundaries": every_one}}
-	not boundary.all_needed with input as {"required": {"boundaries": array.slice(every_one, 1, 19)}}
-	not boundary.all_needed with input as {"required": {"boundaries": []}}
-	not boundary.all_needed with input as {}
+	boundary.all_required with input as {"required": {"boundaries": every_one}}
+	not boundary.all_required with input as {"required": {"boundaries": array.slice(every_one, 1, 19)}}
+	not boundary.all_required with input as {"required": {"boundaries": []}}
+	not boundary.all_required with input as {}
 }
 
-test_an_age_is_a_number_of_seconds if {
-	every age in ["100", null, {}] {
-		policy := json.patch(_policy, [{"op": "replace", "path": "/sandbox/probe_max_age_seconds", "value": age}])
+test_age_and_skew_are_numbers_of_seconds if {
+	every change in [{name: value} |
+		some name in ["probe_max_age_seconds", "probe_clock_skew_seconds"]
+		some value in ["100", null, {}]
+	] {
+		policy := {"sandbox": object.union(_policy.sandbox, change)}
 		not boundary.proven("here", "files") with input as _clean with data.policy as policy
 	}
 }
 
 test_every_word_stands_for_boundaries_there_are if {
-	object.keys(boundary.behind) == {"network", "filesystem", "cpu", "memory", "processes"}
-	every names in boundary.behind {
+	object.keys(boundary.boundaries_of) == {"network", "filesystem", "cpu", "memory", "processes"}
+	every names in boundary.boundaries_of {
 		count(names) > 0
 		names - boundary.names == set()
 	}

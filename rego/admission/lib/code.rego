@@ -1,9 +1,9 @@
-# What a proposed code action must be, and what hints beside it make of the limits of policy/code.yaml.
+# What a proposed code action must be, and how hints narrow the limits of policy/code.yaml.
 package admission.lib.code
 
 import future.keywords.not
 
-# A hint may ask for no network, or say nothing; every other word, and what is no word, asks for some (C03, C77).
+# A hint may request no network or be absent; any other value requests a network (C03, C77).
 network_denied if input.hints.network_access.stated == false
 
 network_denied if {
@@ -11,32 +11,32 @@ network_denied if {
 	input.hints.network_access.value in data.policy.code.hints.network_access
 }
 
-# The time budget of the whole run is not spent.
+# The time budget of the run is not used up.
 in_time if {
 	is_number(input.elapsed_ms)
 	input.elapsed_ms >= 0
 	input.elapsed_ms <= data.policy.code.max_seconds * 1000
 }
 
-# The most characters of the code: the hint within what policy leaves to hints.
+# Maximum length of the code, in characters: the hint, within the bounds of the policy.
 max_code_chars := _kept(input.hints.max_code_chars, data.policy.code.hints.max_code_chars)
 
-# How long one execution may take, in seconds.
+# Timeout of one execution, in seconds.
 exec_timeout_seconds := _kept(input.hints.exec_timeout_seconds, data.policy.code.hints.exec_timeout_seconds)
 
-# Languages of proposals: those of policy, and of these the hinted ones where any were hinted (C05, H19).
+# Languages of proposals: those of the policy, limited to the hinted ones if there are hints (C05, H19).
 # METADATA
 # custom:
-#   proof: the comprehension only takes languages of policy, so a hint that is missing leaves fewer, never more
+#   proof: the comprehension takes only languages of the policy, so a missing hint leaves fewer, never more
 languages := sort([language | some language in data.policy.code.languages; _hinted(language)]) if {
 	is_boolean(input.hints.allowed_languages.readable)
 	is_array(data.policy.code.languages)
 }
 
-# Languages that may be executed; no hint reaches them (C78).
+# Languages that may be executed; hints do not change them (C78).
 # METADATA
 # custom:
-#   proof: the comprehension takes what policy names and no fact at all
+#   proof: the comprehension reads only policy values and no facts
 execution_languages := sort([language | some language, _ in data.policy.code.execution]) if {
 	is_object(data.policy.code.execution)
 }

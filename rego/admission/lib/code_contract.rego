@@ -1,4 +1,4 @@
-# The contract of a code action, check by check, for whoever proposes one and for whoever would run it.
+# The contract of a code action, check by check, for the points that admit and that run one.
 package admission.lib.code_contract
 
 import data.admission.lib.code
@@ -41,9 +41,9 @@ entrypoint_is_name if input.action.entrypoint.separators == false
 
 entrypoint_admitted if input.action.entrypoint.value in data.policy.code.entrypoints
 
-nothing_further if input.action.further == 0
+no_unknown_fields if input.action.unknown_fields == 0
 
-# All of it.
+# All of these checks.
 holds if {
 	is_action
 	id_stated
@@ -54,7 +54,7 @@ holds if {
 	payload_is_object
 	entrypoint_is_name
 	entrypoint_admitted
-	nothing_further
+	no_unknown_fields
 }
 
 _stated(field) if {

@@ -20,7 +20,7 @@ _input := {
 			"sha256": "ab", "hash": "a",
 		},
 		"input_payload": {"object": true, "bytes": 2, "sha256": "cd"},
-		"further": 0,
+		"unknown_fields": 0,
 	},
 }
 
@@ -28,7 +28,7 @@ _true(rules) := {name | some name, held in rules; held == true}
 
 _all := {
 	"is_action", "id_stated", "language_stated", "entrypoint_stated", "code_stated", "code_short_enough",
-	"payload_is_object", "entrypoint_is_name", "entrypoint_admitted", "nothing_further", "holds",
+	"payload_is_object", "entrypoint_is_name", "entrypoint_admitted", "no_unknown_fields", "holds",
 }
 
 _faults := {
@@ -51,7 +51,7 @@ _faults := {
 	"/action/code/chars": {"code_short_enough"},
 	"/action/input_payload/object": {"payload_is_object"},
 	"/action/input_payload/sha256": {"payload_is_object"},
-	"/action/further": {"nothing_further"},
+	"/action/unknown_fields": {"no_unknown_fields"},
 	"/hints/max_code_chars/value": {"code_short_enough"},
 }
 

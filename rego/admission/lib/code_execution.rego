@@ -1,4 +1,4 @@
-# Where a code action would run, what is left of its time, and its contract without its entry point.
+# Where a code action would run, how much time it has left, and its contract without the entry point.
 package admission.lib.code_execution
 
 import data.admission.lib.code_contract
@@ -6,14 +6,14 @@ import future.keywords.not
 
 # METADATA
 # description: The profile in which the language of the action runs.
-usual := found if {
-	found := data.policy.code.execution[input.action.language.value]
-	is_string(found)
+default_profile := profile if {
+	profile := data.policy.code.execution[input.action.language.value]
+	is_string(profile)
 }
 
 # METADATA
-# description: The profile of this run, the stated one before that of the language.
-profile := usual if input.profile.stated == false
+# description: The requested profile, else that of the language.
+profile := default_profile if input.profile.stated == false
 
 profile := input.profile.value if {
 	input.profile.stated == true
@@ -21,11 +21,11 @@ profile := input.profile.value if {
 }
 
 # METADATA
-# description: Seconds of the whole run that are left.
+# description: Seconds left of the whole run.
 remaining_seconds := data.policy.code.max_seconds - (input.elapsed_ms / 1000)
 
 # METADATA
-# description: Whether the action is one at all, its entry point aside.
+# description: Whether the action meets its contract, except for the entry point.
 contract_holds if {
 	code_contract.is_action
 	code_contract.id_stated
@@ -34,11 +34,11 @@ contract_holds if {
 	code_contract.code_stated
 	code_contract.code_short_enough
 	code_contract.payload_is_object
-	code_contract.nothing_further
+	code_contract.no_unknown_fields
 }
 
 # METADATA
-# description: Whether the entry point is one that may run.
+# description: Whether the entry point is admitted.
 entrypoint_admitted if {
 	code_contract.entrypoint_is_name
 	code_contract.entrypoint_admitted

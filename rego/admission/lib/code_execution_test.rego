@@ -48,7 +48,7 @@ run := object.union(sandbox_test.facts, {
 			"hash": "a",
 		},
 		"input_payload": {"object": true, "sha256": "b"},
-		"further": 0,
+		"unknown_fields": 0,
 	},
 	"hints": {
 		"network_access": {"stated": false},
@@ -70,7 +70,7 @@ test_profile if {
 	code_execution.profile == "here" with input as run with data.policy as policy
 	stated := object.union(run, {"profile": {"stated": true, "value": "strict"}})
 	code_execution.profile == "strict" with input as stated with data.policy as policy
-	code_execution.usual == "here" with input as stated with data.policy as policy
+	code_execution.default_profile == "here" with input as stated with data.policy as policy
 	every change in [
 		{"profile": {"stated": true, "value": null}},
 		{"profile": {"stated": null}},
@@ -83,7 +83,7 @@ test_profile if {
 	}
 	unused := object.union(run, {"profile": {"stated": false, "value": "strict"}})
 	code_execution.profile == "here" with input as unused with data.policy as policy
-	not code_execution.usual with input as run with data.policy as {"code": {"execution": {"python": 7}}}
+	not code_execution.default_profile with input as run with data.policy as {"code": {"execution": {"python": 7}}}
 	not code_execution.profile with input as run with data.policy as {}
 }
 
@@ -99,7 +99,7 @@ test_contract_holds if {
 	code_execution.contract_holds with input as elsewhere with data.policy as policy
 	every change in [
 		{"object": false}, {"id": {"blank": true}}, {"language": {"text": false}}, {"entrypoint": {"blank": true}},
-		{"code": {"blank": true}}, {"code": {"chars": 101}}, {"input_payload": {"object": false}}, {"further": 1},
+		{"code": {"blank": true}}, {"code": {"chars": 101}}, {"input_payload": {"object": false}}, {"unknown_fields": 1},
 	] {
 		not code_execution.contract_holds with input as object.union(run, {"action": change}) with data.policy as policy
 	}

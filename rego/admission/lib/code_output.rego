@@ -1,84 +1,84 @@
-# What the output of a program is, under its contract in policy/code.yaml.
+# Whether the output of a program meets its contract in policy/code.yaml.
 package admission.lib.code_output
 
 import future.keywords.not
 
 contract := data.policy.code.contracts[input.contract]
 
-# The sandbox ended the program itself.
+# The sandbox killed the program.
 stopped if input.run.status in {"output_limit", "timeout_cpu", "timeout_wall"}
 
-# The program ended, one way or another.
+# The program ended, in whatever way.
 ended if input.run.status in {"forbidden_syscall", "ok", "oom", "runtime_error", "signal"}
 
-# A program that ended badly is refused for that, whatever it printed.
+# The program failed; it is refused for that, whatever it printed.
 # METADATA
 # custom:
-#   proof: a program with one bad end is refused by a requirement of its own, so the others need not refuse it again
+#   proof: each kind of failure has its own requirement, so other requirements need not refuse it again
 failed if {
 	some exit in input.run.exits
 	is_number(exit.code)
 	exit.code != 0
 }
 
-# Exactly the fields of the contract are facts.
+# The facts have exactly the fields of the contract.
 # METADATA
 # custom:
-#   proof: a name that is missing on either side is left out of one list alone, and then the two differ
+#   proof: a name that is missing on one side makes the two lists differ
 named if {
-	names := [wanted.name | some wanted in contract.fields]
+	names := [expected.name | some expected in contract.fields]
 	count(names) > 0
 	count(names) == count(contract.fields)
 	names == [field.id | some field in input.output.fields]
 }
 
-# A field is there and is what the contract says.
+# A field is present and meets the contract.
 fits(field) if {
 	field.present == true
-	some wanted in contract.fields
-	wanted.name == field.id
-	_is(wanted, field)
+	some expected in contract.fields
+	expected.name == field.id
+	_matches(expected, field)
 }
 
-_is(wanted, field) if {
-	wanted.type == "number"
+_matches(expected, field) if {
+	expected.type == "number"
 	field.kind in {"integer", "number"}
-	_within(wanted, field.number)
+	_within(expected, field.number)
 }
 
-_is(wanted, field) if {
-	wanted.type == "integer"
+_matches(expected, field) if {
+	expected.type == "integer"
 	field.kind == "integer"
-	_within(wanted, field.number)
+	_within(expected, field.number)
 }
 
-_is(wanted, field) if {
-	wanted.type == "convertible"
+_matches(expected, field) if {
+	expected.type == "convertible"
 	field.kind in {"integer", "number", "text"}
-	_within(wanted, field.number)
+	_within(expected, field.number)
 }
 
-_is(wanted, field) if {
-	wanted.type == "choice"
-	is_string(chosen(wanted, field))
+_matches(expected, field) if {
+	expected.type == "choice"
+	is_string(chosen(expected, field))
 }
 
-_is(wanted, field) if {
-	wanted.type == "flag"
+_matches(expected, field) if {
+	expected.type == "flag"
 	field.kind == "boolean"
 	is_boolean(field.flag)
-	field.flag == wanted.must_be
+	field.flag == expected.must_be
 }
 
-_is(wanted, field) if {
-	wanted.type == "request"
+_matches(expected, field) if {
+	expected.type == "request"
 	is_string(repeated(field))
 }
 
-_within(wanted, number) if {
+_within(expected, number) if {
 	is_number(number)
-	_above(number, wanted.minimum)
-	_below(number, wanted.maximum)
+	_above(number, expected.minimum)
+	_below(number, expected.maximum)
 }
 
 _above(_, "any")
@@ -97,17 +97,17 @@ _below(number, most) if {
 	number <= most
 }
 
-# The text of the policy that a field says.
-chosen(wanted, field) := option if {
+# The field equals a text of the policy.
+chosen(expected, field) := option if {
 	field.kind == "text"
-	some option in wanted.one_of
+	some option in expected.one_of
 	crypto.sha256(option) == field.sha256
 }
 
-# The text of the request that a field says too.
+# The field equals the request's field.
 repeated(field) := text if {
 	field.kind in {"integer", "text"}
-	text := carried(field.id)
+	text := echoed(field.id)
 	_same(field, text)
 }
 
@@ -124,33 +124,33 @@ _same(field, text) if {
 # A field of the request as the answer repeats it.
 # METADATA
 # custom:
-#   proof: the field of this name is asked for, and a request has one of each name
-carried(name) := one.text if {
+#   proof: only the field of this name counts; names are unique in a request
+echoed(name) := entry.text if {
 	_case(name) == "as_is"
-	some one in input.carried
-	one.id == name
-	is_string(one.text)
+	some entry in input.echoed
+	entry.id == name
+	is_string(entry.text)
 }
 
-carried(name) := one.upper if {
+echoed(name) := entry.upper if {
 	_case(name) == "upper"
-	some one in input.carried
-	one.id == name
-	is_string(one.upper)
+	some entry in input.echoed
+	entry.id == name
+	is_string(entry.upper)
 }
 
 _case(name) := row.case if {
-	some row in contract.carried
+	some row in contract.echoed
 	row.name == name
 }
 
-# Where a field stands in the order of the contract; strict, so of several fields one is the first.
+# The position of a field in the order of the contract; strict, so exactly one field is the first.
 # METADATA
 # custom:
-#   proof: the least of no positions is undefined, so a field that the contract does not name has none
-position(id) := min({index | some index, wanted in contract.fields; wanted.name == id}) if is_string(id)
+#   proof: the minimum of no positions is undefined, so a field that is not in the contract has none
+position(id) := min({index | some index, expected in contract.fields; expected.name == id}) if is_string(id)
 
-# A file that was looked through, for the secrets that the policy knows, and in which none was seen.
+# A file that was searched for all secret formats of the policy and contains none.
 keepable(file) if {
 	is_string(file.id)
 	file.secret == false

@@ -19,7 +19,7 @@ _policy := {"code": {
 			{"name": "incident", "type": "request"},
 			{"name": "region", "type": "request"},
 		],
-		"carried": [
+		"echoed": [
 			{"name": "date", "case": "as_is"},
 			{"name": "region", "case": "upper"},
 			{"name": "incident", "case": "as_is"},
@@ -52,7 +52,7 @@ _input := {
 			},
 		],
 	},
-	"carried": [
+	"echoed": [
 		{"id": "date", "text": "2026-03-07", "upper": "2026-03-07"},
 		{"id": "region", "text": "Us", "upper": "US"},
 		{"id": "incident", "text": "inc-1", "upper": "INC-1"},
@@ -114,8 +114,8 @@ _values := [
 	["/output/fields/5/kind", "object", "number", "incident", {"incident"}],
 	["/output/fields/6/upper_sha256", crypto.sha256("EU"), crypto.sha256("us"), "region", {"region"}],
 	["/output/fields/6/sha256", "x", "y", "region", set()],
-	["/carried/1/upper", "EU", null, "region", {"region"}],
-	["/carried/2/text", "inc-2", null, "incident", {"incident"}],
+	["/echoed/1/upper", "EU", null, "region", {"region"}],
+	["/echoed/2/text", "inc-2", null, "incident", {"incident"}],
 ]
 
 test_fits if {
@@ -212,11 +212,11 @@ test_what_is_carried_has_the_letter_case_of_its_row if {
 }
 
 test_only_text_is_carried if {
-	code_output.carried("incident") == "inc-1" with input as _input with data.policy as _policy
-	code_output.carried("region") == "US" with input as _input with data.policy as _policy
+	code_output.echoed("incident") == "inc-1" with input as _input with data.policy as _policy
+	code_output.echoed("region") == "US" with input as _input with data.policy as _policy
 	every value in [null, 7] {
-		not code_output.carried("incident") with input as _set("/carried/2/text", value) with data.policy as _policy
-		not code_output.carried("region") with input as _set("/carried/1/upper", value) with data.policy as _policy
+		not code_output.echoed("incident") with input as _set("/echoed/2/text", value) with data.policy as _policy
+		not code_output.echoed("region") with input as _set("/echoed/1/upper", value) with data.policy as _policy
 	}
 }
 
@@ -242,10 +242,10 @@ test_values_missing if {
 		}
 		got1 == {"rate"}
 	}
-	carried := json.remove(_policy, ["code/contracts/m/carried/1/case"])
+	echoed := json.remove(_policy, ["code/contracts/m/echoed/1/case"])
 	got2 := {field.id |
 		some field in _input.output.fields
-		not code_output.fits(field) with input as _input with data.policy as carried
+		not code_output.fits(field) with input as _input with data.policy as echoed
 	}
 	got2 == {"region"}
 	got3 := {field.id |

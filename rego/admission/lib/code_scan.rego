@@ -1,4 +1,4 @@
-# What the text of generated code may hold: the facts of a scan against the lists of policy/code.yaml.
+# What generated code may contain: the facts of a scan, compared with the lists of policy/code.yaml.
 package admission.lib.code_scan
 
 import future.keywords.not
@@ -6,7 +6,7 @@ import future.keywords.not
 # The lists for the language of the code.
 rules := data.policy.code.scan[input.scan.language]
 
-# Every requirement on a scan holds; for points that run code and do not explain it.
+# All requirements on a scan hold; for points that run code and do not explain the scan.
 clean if {
 	language_scanned
 	complete
@@ -22,24 +22,24 @@ complete if input.scan.complete == true
 
 parsed if input.scan.parsed == true
 
-import_allowed(found) if {
-	found.kind == "module"
-	is_array(rules.modules[found.id])
+import_allowed(module) if {
+	module.kind == "module"
+	is_array(rules.modules[module.id])
 }
 
-member_allowed(found) if {
-	is_string(found.id)
-	found.name in rules.modules[found.module]
+member_allowed(member) if {
+	is_string(member.id)
+	member.name in rules.modules[member.module]
 }
 
-member_allowed(found) if found.top in _refused_modules
+member_allowed(member) if member.top in _refused_modules
 
-module_plain(found) if {
-	is_string(found.id)
-	found.as_value == false
+module_plain(module) if {
+	is_string(module.id)
+	module.as_value == false
 }
 
-module_plain(found) if found.top in _refused_modules
+module_plain(module) if module.top in _refused_modules
 
 call_allowed(call) if {
 	_named(call)
@@ -47,17 +47,17 @@ call_allowed(call) if {
 	_callable_attribute(call)
 }
 
-attribute_allowed(found) if {
-	_named(found)
-	found.dunder == false
-	_absent(found.id, "denied_attributes")
+attribute_allowed(attribute) if {
+	_named(attribute)
+	attribute.dunder == false
+	_absent(attribute.id, "denied_attributes")
 }
 
-name_allowed(found) if {
-	_named(found)
-	found.dunder == false
-	_admitted_variable(found)
-	_admitted_value(found)
+name_allowed(name) if {
+	_named(name)
+	name.dunder == false
+	_admitted_variable(name)
+	_admitted_value(name)
 }
 
 literal_allowed(kind) if kind.id in rules.literals
@@ -76,10 +76,10 @@ input_read_within if {
 }
 
 # METADATA
-# description: Modules whose import is refused; what is done with them needs no words of its own.
+# description: Modules whose import is refused; their members need no finding of their own.
 # custom:
-#   proof: whatever is in this set is in the list of imports and has no row, and is refused there
-_refused_modules := {found.id | some found in input.scan.imports; is_string(found.id)} - _admitted_modules
+#   proof: every module in this set is imported and has no row, and is refused for that
+_refused_modules := {module.id | some module in input.scan.imports; is_string(module.id)} - _admitted_modules
 
 # METADATA
 # custom:
@@ -89,15 +89,15 @@ _admitted_modules contains name if {
 	is_array(members)
 }
 
-_named(found) if {
-	is_string(found.id)
-	found.id != ""
+_named(name) if {
+	is_string(name.id)
+	name.id != ""
 }
 
 # METADATA
-# description: The lists that deny, as sets; one that is missing in policy/code.yaml is none of them.
+# description: The `denied_*` lists as sets; a list that is missing in policy/code.yaml is not a set.
 # custom:
-#   proof: what is missing here is no set, and nothing is absent from it
+#   proof: a missing list is not a set, and then no name counts as absent from it
 _denied[list] := {name | some name in rules[list]} if {
 	some list in {"denied_calls", "denied_names", "denied_attributes"}
 	is_array(rules[list])
@@ -105,7 +105,7 @@ _denied[list] := {name | some name in rules[list]} if {
 
 # METADATA
 # custom:
-#   proof: both are there and of their types; a list that denies nothing denies nothing
+#   proof: both are present and of the right type; an empty list denies nothing
 _absent(name, list) if {
 	is_string(name)
 	count({name} & _denied[list]) == 0
@@ -120,50 +120,50 @@ _callable_name(call) if {
 
 # METADATA
 # custom:
-#   proof: a denied name is refused where it stands, so that the call need not be refused again
+#   proof: a denied name is refused wherever it occurs, so the call need not be refused again
 _callable_name(call) if {
 	call.id in rules.builtins
 	_absent(call.id, "denied_calls")
 }
 
-# Refused by its name alone, which says the same.
+# Refused by its name alone, by another finding.
 _callable_name(call) if {
 	call.id in rules.denied_names
 	_absent(call.id, "denied_calls")
-	some found in input.scan.names
-	found.id == call.id
-	found.variable == true
+	some name in input.scan.names
+	name.id == call.id
+	name.variable == true
 }
 
 _callable_attribute(call) if call.by_attribute == false
 
 _callable_attribute(call) if _absent(call.id, "denied_attributes")
 
-_admitted_variable(found) if found.variable == false
+_admitted_variable(name) if name.variable == false
 
-_admitted_variable(found) if _absent(found.id, "denied_names")
+_admitted_variable(name) if _absent(name.id, "denied_names")
 
-# What is only called is held to the rules of calls.
-_admitted_value(found) if found.as_value == false
+# A name that is only called is subject to the rules of calls.
+_admitted_value(name) if name.as_value == false
 
-_admitted_value(found) if found.builtin == false
+_admitted_value(name) if name.builtin == false
 
-_admitted_value(found) if found.id in rules.builtins
+_admitted_value(name) if name.id in rules.builtins
 
 # METADATA
 # custom:
-#   proof: each list is there; code in which nothing of a kind occurs has an empty one
+#   proof: each list is present; it is empty if the code has nothing of that kind
 _all_hold if {
 	every name in _lists { is_array(input.scan[name]) }
-	every found in input.scan.imports { import_allowed(found) }
-	every found in input.scan.members { member_allowed(found) }
-	every found in input.scan.modules { module_plain(found) }
-	every found in input.scan.calls { call_allowed(found) }
-	every found in input.scan.attributes { attribute_allowed(found) }
-	every found in input.scan.names { name_allowed(found) }
-	every found in input.scan.literals { literal_allowed(found) }
-	every found in input.scan.computed { computed_allowed(found) }
-	every found in input.scan.encodings { encoding_allowed(found) }
+	every module in input.scan.imports { import_allowed(module) }
+	every member in input.scan.members { member_allowed(member) }
+	every module in input.scan.modules { module_plain(module) }
+	every call in input.scan.calls { call_allowed(call) }
+	every attribute in input.scan.attributes { attribute_allowed(attribute) }
+	every name in input.scan.names { name_allowed(name) }
+	every kind in input.scan.literals { literal_allowed(kind) }
+	every kind in input.scan.computed { computed_allowed(kind) }
+	every kind in input.scan.encodings { encoding_allowed(kind) }
 }
 
 _lists := ["imports", "members", "modules", "calls", "attributes", "names", "literals", "computed", "encodings"]

@@ -1,50 +1,68 @@
-# What a license label is worth: the one meaning that points `source` and `license` share.
+# Whether a license is admitted: one definition for the points `source` and `license`.
 #
-# A label is a list of alternatives (OR), an alternative is a list of keys that all apply (AND): the
-# best alternative counts, in it the worst key. A key is worth the stricter of its row, of its
-# category for the purpose, and, when the result is exported, of its category's export term.
+# A material has `license` and the recomputed `content.sha256`. Both its license decision and the table in
+# policy/licenses.yaml count; the stricter wins.
+#
+# A label is a list of alternatives (OR); an alternative is a list of keys that all apply (AND). The best
+# alternative counts, and in it the worst key. The verdict on a key is the strictest of its row, of
+# its category for the purpose, and, when the result is exported, of its category's export term.
 package admission.lib.license
 
+import data.admission.lib.license_decision
 import future.keywords.not
 
-# What the material is wanted for, of a request that states a purpose and whether it exports. Small
-# on purpose: it is an argument of every call below.
+# The purpose and export of a request. Small on purpose, because it is an argument of every call below.
 use(request) := {"purpose": request.purpose, "exported": false, "export": []} if {
-	request.purpose in {"train", "eval", "tool", "environment"}
+	request.purpose in data.policy.sources.purposes
 	request.exported == false
 }
 
 use(request) := {"purpose": request.purpose, "exported": true, "export": alternatives} if {
-	request.purpose in {"train", "eval", "tool", "environment"}
+	request.purpose in data.policy.sources.purposes
 	request.exported == true
 	alternatives := request.export_license.alternatives
-	known_everywhere(alternatives)
+	all_known(alternatives)
+}
+
+known(material) if {
+	any_known(material.license.alternatives)
+	license_decision.every_decision_in(material, {"accepted", "incompatible", "review_required"})
+}
+
+compatible(material, use) if {
+	best_verdict_in(material.license.alternatives, use, {"admit", "review"})
+	license_decision.every_decision_in(material, {"accepted", "review_required"})
+}
+
+admitted(material, use) if {
+	best_verdict_in(material.license.alternatives, use, {"admit"})
+	license_decision.every_decision_in(material, {"accepted"})
 }
 
 # Some alternative has a complete row for each of its keys.
-known(alternatives) if {
+any_known(alternatives) if {
 	is_array(alternatives)
 	some alternative in alternatives
-	_all_known(alternative)
+	_keys_known(alternative)
 }
 
-# Every alternative has: whoever receives the result may choose any of them.
-known_everywhere(alternatives) if {
+# Every alternative has complete rows: recipients of the result may choose any of them.
+all_known(alternatives) if {
 	is_array(alternatives)
 	count(alternatives) > 0
-	every alternative in alternatives { _all_known(alternative) }
+	every alternative in alternatives { _keys_known(alternative) }
 }
 
-# Some alternative of which every key is worth one of the verdicts for this use.
-worth(alternatives, wanted, verdicts) if {
+# In some alternative, the verdict on every key for this use is one of the given verdicts.
+best_verdict_in(alternatives, use, verdicts) if {
 	is_array(alternatives)
 	some alternative in alternatives
 	is_array(alternative)
 	count(alternative) > 0
-	every key in alternative { _key_worth(key, wanted, verdicts) }
+	every key in alternative { _verdict_in(key, use, verdicts) }
 }
 
-_all_known(alternative) if {
+_keys_known(alternative) if {
 	is_array(alternative)
 	count(alternative) > 0
 	every key in alternative {
@@ -54,27 +72,27 @@ _all_known(alternative) if {
 	}
 }
 
-_key_worth(key, wanted, verdicts) if {
+_verdict_in(key, use, verdicts) if {
 	row := data.policy.licenses.licenses[key]
 	row.decision in verdicts
 	category := data.policy.licenses.categories[row.category]
-	category[wanted.purpose] in verdicts
-	_export_worth(row, category, wanted, verdicts)
+	category[use.purpose] in verdicts
+	_export_verdict_in(row, category, use, verdicts)
 }
 
-_export_worth(_, _, wanted, _) if wanted.exported == false
+_export_verdict_in(_, _, use, _) if use.exported == false
 
-_export_worth(_, category, wanted, verdicts) if {
-	wanted.exported == true
+_export_verdict_in(_, category, use, verdicts) if {
+	use.exported == true
 	category.export in verdicts
 }
 
-# `listed`: each license of each alternative of the export license stands in the row.
-_export_worth(row, category, wanted, _) if {
-	wanted.exported == true
+# `listed`: the row lists each license of each alternative of the export license.
+_export_verdict_in(row, category, use, _) if {
+	use.exported == true
 	category.export == "listed"
-	count(wanted.export) > 0
-	every alternative in wanted.export {
+	count(use.export) > 0
+	every alternative in use.export {
 		count(alternative) > 0
 		every key in alternative { key in row.export_under }
 	}

@@ -1,8 +1,7 @@
-# The explicit decision that a person or process took on exactly this content.
+# The explicit license decision on exactly this content.
 #
-# A material is anything with `license.decisions` and the recomputed `content.sha256`. Decisions on
-# another content count for nothing, but have to be readable: one that lost its hash or its word
-# could have been the refusal.
+# A material has `license.decisions` and the recomputed `content.sha256`. Decisions on other content do not
+# count, but must be complete: one without its hash or outcome could have been the refusal of this content.
 package admission.lib.license_decision
 
 import data.admission.lib.digest
@@ -14,14 +13,14 @@ present(material) if {
 	decision.sha256 == material.content.sha256
 }
 
-# One complete decision names exactly this content, and no second one does.
+# Exactly one complete decision names exactly this content.
 single(material) if {
-	readable(material)
+	complete(material)
 	count(_taken(material)) == 1
 }
 
 # Every decision, on this content or another, is complete.
-readable(material) if {
+complete(material) if {
 	count(material.license.decisions) > 0
 	every decision in material.license.decisions {
 		digest.sha256(decision.sha256)
@@ -31,15 +30,15 @@ readable(material) if {
 	}
 }
 
-# Every decision on exactly this content says one of the words; there is at least one.
-within(material, words) if {
+# There are decisions on exactly this content, and each has an admitted outcome.
+every_decision_in(material, words) if {
 	taken := _taken(material)
 	count(taken) > 0
 	every decision in taken { decision.decision in words }
 }
 
-# Every decision on exactly this content was taken by now; there is at least one.
-until(material, now) if {
+# There are decisions on exactly this content, and each was taken before now.
+taken_by(material, now) if {
 	is_number(now)
 	taken := _taken(material)
 	count(taken) > 0
@@ -52,7 +51,7 @@ until(material, now) if {
 
 # METADATA
 # custom:
-#   proof: every caller demands a count of at least one, and `readable` refuses a decision that lost its hash
+#   proof: every caller requires a count of at least one, and `complete` refuses a decision without a hash
 _taken(material) := [decision |
 	some decision in material.license.decisions
 	decision.sha256 == material.content.sha256

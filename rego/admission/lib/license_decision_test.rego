@@ -57,13 +57,13 @@ test_present if {
 	{name | some name, material in _materials; license_decision.present(material)} == _for_this_content
 }
 
-test_readable if {
-	unreadable := {
+test_complete if {
+	incomplete := {
 		"refusal lost its hash", "refusal has an empty hash", "refusal lost its word", "refusal lost its time",
 		"refusal has time 0", "time 0", "refusal is null", "none",
 		"decisions are null", "no decisions", "no license", "nothing",
 	}
-	{name | some name, material in _materials; not license_decision.readable(material)} == unreadable
+	{name | some name, material in _materials; not license_decision.complete(material)} == incomplete
 }
 
 test_single if {
@@ -71,30 +71,30 @@ test_single if {
 	{name | some name, material in _materials; license_decision.single(material)} == single
 }
 
-test_within if {
-	within := _for_this_content - {"refused", "accepted and refused"}
-	{name | some name, material in _materials; license_decision.within(material, {"accepted"})} == within
+test_every_decision_in if {
+	accepted := _for_this_content - {"refused", "accepted and refused"}
+	{name | some name, material in _materials; license_decision.every_decision_in(material, {"accepted"})} == accepted
 }
 
-test_until if {
-	untils := {now: names |
+test_taken_by if {
+	taken_by := {now: names |
 		some now in [99, 100, 200]
-		names := {name | some name, material in _materials; license_decision.until(material, now)}
+		names := {name | some name, material in _materials; license_decision.taken_by(material, now)}
 	}
 	late := {"refused", "accepted and refused"}
 	taken := _for_this_content - {"time 0"}
-	untils == {99: set(), 100: taken - late, 200: taken}
+	taken_by == {99: set(), 100: taken - late, 200: taken}
 }
 
-test_until_clock_missing if not license_decision.until(_material([_accepted]), {}.now)
+test_taken_by_clock_missing if not license_decision.taken_by(_material([_accepted]), {}.now)
 
 test_a_time_is_a_number if {
 	# regal ignore:var-shadows-builtin
 	every time in ["2026-11-21", {}, true] {
-		not license_decision.readable(_material([object.union(_accepted, {"decided_at": time})]))
+		not license_decision.complete(_material([object.union(_accepted, {"decided_at": time})]))
 	}
 }
 
-test_until_clock_of_wrong_type if {
-	every now in [null, true, "", [], {}] { not license_decision.until(_material([_accepted]), now) }
+test_taken_by_clock_of_wrong_type if {
+	every now in [null, true, "", [], {}] { not license_decision.taken_by(_material([_accepted]), now) }
 }

@@ -5,25 +5,28 @@ import future.keywords.not
 
 _category(train, eval, export) := {"title": "x", "train": train, "eval": eval, "export": export}
 
-_policy := {"licenses": {
-	"categories": {
-		"free": _category("admit", "admit", "admit"),
-		"alike": _category("review", "admit", "listed"),
-		"bound": _category("refuse", "review", "refuse"),
-	},
+_policy := {
 	"licenses": {
-		"Free": {"category": "free", "decision": "admit"},
-		"Looked-At": {"category": "free", "decision": "review"},
-		"Refused": {"category": "free", "decision": "refuse"},
-		"Alike": {"category": "alike", "decision": "admit", "export_under": ["Alike", "Alike-2"]},
-		"Alike-2": {"category": "alike", "decision": "admit", "export_under": ["Alike-2"]},
-		"Bound": {"category": "bound", "decision": "admit"},
-		"Lost-Category": {"category": "gone", "decision": "admit"},
-		"Lost-Decision": {"category": "free"},
-		"Odd-Decision": {"category": "free", "decision": "perhaps"},
-		"Lost-List": {"category": "alike", "decision": "admit"},
+		"categories": {
+			"free": _category("admit", "admit", "admit"),
+			"alike": _category("review", "admit", "listed"),
+			"bound": _category("refuse", "review", "refuse"),
+		},
+		"licenses": {
+			"Free": {"category": "free", "decision": "admit"},
+			"Looked-At": {"category": "free", "decision": "review"},
+			"Refused": {"category": "free", "decision": "refuse"},
+			"Alike": {"category": "alike", "decision": "admit", "export_under": ["Alike", "Alike-2"]},
+			"Alike-2": {"category": "alike", "decision": "admit", "export_under": ["Alike-2"]},
+			"Bound": {"category": "bound", "decision": "admit"},
+			"Lost-Category": {"category": "gone", "decision": "admit"},
+			"Lost-Decision": {"category": "free"},
+			"Odd-Decision": {"category": "free", "decision": "perhaps"},
+			"Lost-List": {"category": "alike", "decision": "admit"},
+		},
 	},
-}}
+	"sources": {"purposes": ["train", "eval"]},
+}
 
 _inside(purpose) := {"purpose": purpose, "exported": false, "export": []}
 
@@ -31,31 +34,31 @@ _exported(purpose, alternatives) := {"purpose": purpose, "exported": true, "expo
 
 _admit := {"admit"}
 
-_admit_or_review := {"admit", "review"}
+_review := {"admit", "review"}
 
 _keys := object.keys(_policy.licenses.licenses) | {"Nowhere", "NOASSERTION"}
 
-# The keys that are worth `admit`, and those worth that or `review`.
-test_worth_is_the_stricter_of_row_and_category if {
+# The keys with verdict `admit`, and those with that or `review`.
+test_verdict_is_the_stricter_of_row_and_category if {
 	use := _inside("train")
-	admitted := {key | some key in _keys; license.worth([[key]], use, _admit) with data.policy as _policy}
-	reviewable := {key | some key in _keys; license.worth([[key]], use, _admit_or_review) with data.policy as _policy}
+	admitted := {key | some key in _keys; license.best_verdict_in([[key]], use, _admit) with data.policy as _policy}
+	reviewable := {key | some key in _keys; license.best_verdict_in([[key]], use, _review) with data.policy as _policy}
 	[admitted, reviewable] == [{"Free"}, {"Free", "Looked-At", "Alike", "Alike-2", "Lost-List"}]
 }
 
-test_worth_depends_on_the_purpose if {
+test_verdict_depends_on_the_purpose if {
 	use := _inside("eval")
-	admitted := {key | some key in _keys; license.worth([[key]], use, _admit) with data.policy as _policy}
-	reviewable := {key | some key in _keys; license.worth([[key]], use, _admit_or_review) with data.policy as _policy}
+	admitted := {key | some key in _keys; license.best_verdict_in([[key]], use, _admit) with data.policy as _policy}
+	reviewable := {key | some key in _keys; license.best_verdict_in([[key]], use, _review) with data.policy as _policy}
 	clean := {"Free", "Alike", "Alike-2", "Lost-List"}
 	[admitted, reviewable] == [clean, (clean | {"Looked-At", "Bound"})]
 }
 
 # Alike-2 may not go out under Alike, Bound not at all, and a row that lost its list under nothing.
-test_worth_depends_on_the_export if {
+test_verdict_depends_on_the_export if {
 	use := _exported("eval", [["Alike"]])
-	admitted := {key | some key in _keys; license.worth([[key]], use, _admit) with data.policy as _policy}
-	reviewable := {key | some key in _keys; license.worth([[key]], use, _admit_or_review) with data.policy as _policy}
+	admitted := {key | some key in _keys; license.best_verdict_in([[key]], use, _admit) with data.policy as _policy}
+	reviewable := {key | some key in _keys; license.best_verdict_in([[key]], use, _review) with data.policy as _policy}
 	[admitted, reviewable] == [{"Free", "Alike"}, {"Free", "Alike", "Looked-At"}]
 }
 
@@ -74,7 +77,7 @@ _exports := {
 test_listed_means_every_license_of_every_alternative if {
 	held := {name |
 		some name, alternatives in _exports
-		license.worth([["Alike"]], _exported("eval", alternatives), _admit) with data.policy as _policy
+		license.best_verdict_in([["Alike"]], _exported("eval", alternatives), _admit) with data.policy as _policy
 	}
 	held == {"listed", "both listed", "a choice of listed ones"}
 }
@@ -101,18 +104,18 @@ test_or_takes_the_best_and_the_worst if {
 	use := _inside("train")
 	admitted := {name |
 		some name, label in _labels
-		license.worth(label, use, _admit) with data.policy as _policy
+		license.best_verdict_in(label, use, _admit) with data.policy as _policy
 	}
 	reviewable := {name |
 		some name, label in _labels
-		license.worth(label, use, _admit_or_review) with data.policy as _policy
+		license.best_verdict_in(label, use, _review) with data.policy as _policy
 	}
 	clean := {"one", "the best alternative counts", "an unknown alternative does not"}
 	[admitted, reviewable] == [clean, (clean | {"an alternative to review"})]
 }
 
-test_known if {
-	{name | some name, label in _labels; license.known(label) with data.policy as _policy} == {
+test_any_known if {
+	{name | some name, label in _labels; license.any_known(label) with data.policy as _policy} == {
 		"one",
 		"the best alternative counts",
 		"an unknown alternative does not",
@@ -121,14 +124,14 @@ test_known if {
 	}
 }
 
-test_known_needs_a_whole_row if {
-	{key | some key in _keys; license.known([[key]]) with data.policy as _policy} == {
+test_any_known_needs_a_whole_row if {
+	{key | some key in _keys; license.any_known([[key]]) with data.policy as _policy} == {
 		"Free", "Looked-At", "Refused", "Alike", "Alike-2", "Bound", "Lost-List",
 	}
 }
 
-test_known_everywhere if {
-	{name | some name, label in _labels; license.known_everywhere(label) with data.policy as _policy} == {
+test_all_known if {
+	{name | some name, label in _labels; license.all_known(label) with data.policy as _policy} == {
 		"one",
 		"the best alternative counts",
 		"the worst key counts",
@@ -150,6 +153,53 @@ _requests := {
 	"export is null": {"purpose": "train", "exported": null},
 }
 
+_hash := "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+_material(key, word) := {
+	"content": {"sha256": _hash},
+	"license": {"alternatives": [[key]], "decisions": [{"sha256": _hash, "decision": word, "decided_at": 100}]},
+}
+
+_accepted := _material("Free", "accepted")
+
+_materials := {
+	"accepted": _accepted,
+	"best alternative": object.union(_accepted, {"license": {"alternatives": [["Bound"], ["Free"]]}}),
+	"table reviews": _material("Alike", "accepted"),
+	"table refuses": _material("Bound", "accepted"),
+	"table does not know": _material("Nowhere", "accepted"),
+	"decision reviews": _material("Free", "review_required"),
+	"decision refuses": _material("Free", "incompatible"),
+	"decision leaves it open": _material("Free", "unknown"),
+	"decision of another word": _material("Free", "yes"),
+	"no decision": object.union(_accepted, {"license": {"decisions": []}}),
+	"decisions lost": json.remove(_accepted, ["license/decisions"]),
+	"label does not parse": json.remove(_accepted, ["license/alternatives"]),
+	"no license": json.remove(_accepted, ["license"]),
+	"no content": json.remove(_accepted, ["content"]),
+}
+
+# The stricter of table and decision wins.
+test_material if {
+	use := _inside("train")
+	known := {name | some name, material in _materials; license.known(material) with data.policy as _policy}
+	compatible := {name |
+		some name, material in _materials
+		license.compatible(material, use) with data.policy as _policy
+	}
+	admitted := {name | some name, material in _materials; license.admitted(material, use) with data.policy as _policy}
+	admitted == {"accepted", "best alternative"}
+	compatible == admitted | {"table reviews", "decision reviews"}
+	known == compatible | {"table refuses", "decision refuses"}
+}
+
+test_use_needs_the_purposes if {
+	request := {"purpose": "train", "exported": false}
+	every policy in [{}, json.remove(_policy, ["sources/purposes"]), {"sources": {"purposes": []}}] {
+		not license.use(request) with data.policy as policy
+	}
+}
+
 test_use if {
 	{name: use | some name, request in _requests; use := license.use(request) with data.policy as _policy} == {
 		"inside": {"purpose": "train", "exported": false, "export": []},
@@ -160,13 +210,13 @@ test_use if {
 
 test_no_word_on_export if {
 	every key in {"Free", "Alike"} {
-		not license.worth([[key]], {"purpose": "eval", "export": [["Alike"]]}, _admit) with data.policy as _policy
+		not license.best_verdict_in([[key]], {"purpose": "eval", "export": [["Alike"]]}, _admit) with data.policy as _policy
 	}
 }
 
 test_every_value_missing if {
 	use := _exported("eval", [["Alike"]])
-	license.worth([["Alike"]], use, _admit) with data.policy as _policy
+	license.best_verdict_in([["Alike"]], use, _admit) with data.policy as _policy
 	every gone in [
 		"licenses",
 		"licenses/categories",
@@ -179,6 +229,6 @@ test_every_value_missing if {
 		"licenses/licenses/Alike/decision",
 		"licenses/licenses/Alike/export_under",
 	] {
-		not license.worth([["Alike"]], use, _admit) with data.policy as json.remove(_policy, [gone])
+		not license.best_verdict_in([["Alike"]], use, _admit) with data.policy as json.remove(_policy, [gone])
 	}
 }

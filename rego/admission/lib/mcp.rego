@@ -1,15 +1,15 @@
-# MCP servers: what policy says of one, and which entries of a delivery hold nothing to deliver.
+# MCP servers: their entries in policy/mcp.yaml, and which entries of a request are empty.
 package admission.lib.mcp
 
 import future.keywords.not
 
-# What policy/mcp.yaml says of a server.
+# The entry of a server in policy/mcp.yaml.
 admitted(server) := data.policy.mcp.servers[server]
 
-# What somebody admitted of a tool of a server.
+# The admitted entry of a server's tool.
 pinned(tool) := admitted(tool.server).tools[tool.remote]
 
-# Nothing can be delivered of it and nothing starts: a delivery leaves it out.
+# The entry delivers nothing and starts no process; it is left out.
 left_out(server) if {
 	input.phase == "delivery"
 	server.deliverable == false

@@ -1,7 +1,7 @@
-# Where a record says it comes from.
+# The origin that a record states.
 #
-# `remote` is a fact of the engine: the record names a URL. It is a boolean of its own and not the
-# absence of `url`, so that a record that lost its URL does not turn into an offline one.
+# The engine sets `remote` if the record names a URL. It is a boolean of its own and not the absence of `url`,
+# so that a record that lost its URL does not become an offline one.
 package admission.lib.origin
 
 import future.keywords.not
@@ -13,7 +13,7 @@ offline(record) if {
 }
 
 # METADATA
-# description: The hosts that this organisation admits sources from, as a set, so that a host is looked up.
+# description: The admitted hosts as a set, so that a host is looked up and not searched for.
 # custom:
 #   proof: hosts are only looked up in it, so an empty set refuses every host
 hosts contains host if some host in data.policy.networks.hosts

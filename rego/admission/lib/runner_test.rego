@@ -7,7 +7,7 @@ _policy := {"runners": {
 	"backends": {"here": {"host": "runner"}, "there": {"host": "remote"}},
 	"default_backend": "here",
 	"tools": {"outside": {"runs_on": "client"}, "inside": {"runs_on": "sandbox"}, "beside": {"runs_on": "runner"}},
-	"boundaries": {"network": {"boundary": "egress", "held_by": ["kernel"]}},
+	"boundaries": {"network": {"boundary": "egress", "enforced_by": ["kernel"]}},
 }}
 
 _stated := {"sandbox": "there", "sandbox_stated": true}
@@ -77,7 +77,7 @@ test_plain_to_exactly_the_hosts_of_a_place if {
 }
 
 test_values_missing if {
-	every policy in [{}, {"runners": {}}, json.remove(_policy, ["runners/boundaries/network/held_by"])] {
+	every policy in [{}, {"runners": {}}, json.remove(_policy, ["runners/boundaries/network/enforced_by"])] {
 		not runner.proven(_requests.clean, "network") with data.policy as policy
 	}
 	not runner.backend({"sandbox_stated": false}) with data.policy as {}

@@ -1,24 +1,24 @@
-# What a profile of policy/sandbox.yaml gives: only where it is complete and within the floor.
+# The limits of a profile in policy/sandbox.yaml, if it is complete and meets the floor.
 package admission.lib.sandbox
 
 import data.admission.lib.boundary
 import future.keywords.not
 
-# Every limit there is.
+# Names of all limits.
 _limits := {
 	"wall_seconds", "cpu_seconds", "memory_bytes", "processes", "open_files", "file_bytes", "disk_bytes",
 	"stdout_bytes", "stderr_bytes", "artifact_files", "artifact_bytes",
 }
 
 # METADATA
-# description: What the backend of a profile is.
-isolation(profile) := found if {
-	found := data.policy.sandbox.backends[_profile(profile).backend].isolation
-	is_string(found)
+# description: The backend's type of isolation.
+isolation(profile) := value if {
+	value := data.policy.sandbox.backends[_profile(profile).backend].isolation
+	is_string(value)
 }
 
 # METADATA
-# description: Whether a profile admits nothing beyond the floor for programs in this role.
+# description: Whether a profile meets the floor for programs in this role.
 within_floor(profile, role) if {
 	count(_limits) > 0
 	count(boundary.names) > 0
@@ -27,17 +27,17 @@ within_floor(profile, role) if {
 }
 
 # METADATA
-# description: The most of a limit that a profile gives programs in this role.
-most(profile, role, limit) := found if {
-	found := _bounds(profile, role)[limit]
-	ceiling := data.policy.sandbox.floor.most[limit]
-	is_number(found)
+# description: The value of a limit for programs in this role.
+most(profile, role, limit) := value if {
+	value := _bounds(profile, role)[limit]
+	ceiling := data.policy.sandbox.floor.limits[limit]
+	is_number(value)
 	is_number(ceiling)
-	found <= ceiling
+	value <= ceiling
 }
 
 # METADATA
-# description: Whether a limit that a request states is one, and no higher than that of the profile.
+# description: Whether a stated limit exists and does not exceed that of the profile.
 no_higher(profile, role, amount) if {
 	is_number(amount.value)
 	_some(amount)
@@ -46,7 +46,7 @@ no_higher(profile, role, amount) if {
 	amount.value <= ceiling
 }
 
-# Nothing runs in no time or with no memory; only files may be none.
+# Time and memory must be above zero; only artifact_files and artifact_bytes may be zero.
 _some(amount) if {
 	is_number(amount.value)
 	amount.value > 0
@@ -58,7 +58,7 @@ _some(amount) if {
 }
 
 # METADATA
-# description: All limits of a profile for programs in this role, or the lower ones that the request states.
+# description: All limits of a profile for programs in this role, lowered to those that the request states.
 bounds(profile, role) := {
 	"wall_seconds": _bound(profile, role, "wall_seconds"),
 	"cpu_seconds": _bound(profile, role, "cpu_seconds"),
@@ -74,7 +74,7 @@ bounds(profile, role) := {
 }
 
 # METADATA
-# description: What every permit for a sandbox says besides its limits.
+# description: The part of a sandbox permit that does not depend on limits.
 place(profile) := {
 	"profile": profile,
 	"backend": _profile(profile).backend,
@@ -89,19 +89,19 @@ _bounds(profile, "solution") := _profile(profile).limits
 _bounds(profile, "verifier") := _profile(profile).verifier
 
 # METADATA
-# description: A limit of the profile, or the lower one that the request states.
+# description: The limit of the profile, or the lower one of the request.
 # custom:
-#   proof: the limit of the profile always counts and a stated one only lowers it; one without a number is refused
+#   proof: the limit of the profile always applies, and a stated one can only lower it; one without a number is refused
 _bound(profile, role, limit) := min({most(profile, role, limit)} | {amount.value |
 	some amount in input.tighten
 	amount.id == limit
 })
 
 _no_looser(profile, name) if {
-	held := _profile(profile).boundaries[name]
-	is_array(held)
-	count(held) > 0
-	every kind in held { kind in data.policy.sandbox.floor.boundaries[name] }
+	kinds := _profile(profile).boundaries[name]
+	is_array(kinds)
+	count(kinds) > 0
+	every kind in kinds { kind in data.policy.sandbox.floor.boundaries[name] }
 }
 
 _profile(name) := data.policy.sandbox.profiles[name]

@@ -7,17 +7,18 @@ import future.keywords.not
 # What a test of any point whose work runs in a sandbox starts from.
 policy := {"sandbox": {
 	"probe_max_age_seconds": 100,
+	"probe_clock_skew_seconds": 60,
 	"redaction": true,
 	"backends": {"jail": {"isolation": "container"}},
-	"floor": {"boundaries": kernel, "most": of_each(20)},
+	"floor": {"boundaries": kernel, "limits": of_each(20)},
 	"profiles": {
 		"here": {
 			"backend": "jail", "boundaries": kernel, "limits": of_each(10), "verifier": of_each(5),
-			"instead": ["there"],
+			"alternatives": ["there"],
 		},
-		"there": {"backend": "jail", "boundaries": kernel, "limits": of_each(9), "verifier": of_each(4), "instead": []},
-		"other": {"backend": "jail", "boundaries": kernel, "limits": of_each(9), "verifier": of_each(4), "instead": []},
-		"low": {"backend": "jail", "boundaries": kernel, "limits": of_each(21), "verifier": of_each(4), "instead": []},
+		"there": {"backend": "jail", "boundaries": kernel, "limits": of_each(9), "verifier": of_each(4), "alternatives": []},
+		"other": {"backend": "jail", "boundaries": kernel, "limits": of_each(9), "verifier": of_each(4), "alternatives": []},
+		"low": {"backend": "jail", "boundaries": kernel, "limits": of_each(21), "verifier": of_each(4), "alternatives": []},
 	},
 	"executables": {"cat": "/usr/bin/cat"},
 }}
@@ -73,7 +74,7 @@ test_within_floor if {
 			with data.policy as _with(concat("/", ["profiles/here/limits", name]), null)
 		not sandbox.within_floor("here", "solution")
 			with data.policy as _without(concat("/", ["profiles/here/limits", name]))
-		not sandbox.within_floor("here", "solution") with data.policy as _without(concat("/", ["floor/most", name]))
+		not sandbox.within_floor("here", "solution") with data.policy as _without(concat("/", ["floor/limits", name]))
 		sandbox.within_floor("here", "verifier")
 			with data.policy as _with(concat("/", ["profiles/here/limits", name]), 21)
 	}
@@ -92,7 +93,7 @@ test_no_higher if {
 	held := {name | some name, one in amounts; sandbox.no_higher("here", "solution", one) with data.policy as policy}
 	held == {"lower", "same", "no files"}
 	not sandbox.no_higher("here", "verifier", amounts.lower) with data.policy as policy
-	not sandbox.no_higher("here", "solution", amounts.lower) with data.policy as _without("floor/most/processes")
+	not sandbox.no_higher("here", "solution", amounts.lower) with data.policy as _without("floor/limits/processes")
 }
 
 _found(role) := {name: value | some name, value in sandbox.bounds("here", role)}
@@ -122,7 +123,7 @@ test_most_is_a_number_up_to_that_of_the_floor if {
 			with data.policy as _with("profiles/here/limits/processes", value)
 	}
 	every value in [9, null, "many"] {
-		not sandbox.most("here", "solution", "processes") with data.policy as _with("floor/most/processes", value)
+		not sandbox.most("here", "solution", "processes") with data.policy as _with("floor/limits/processes", value)
 	}
 }
 

@@ -1,9 +1,9 @@
-# Where the files of a skill may be: in certain folders of it, and how deep.
+# Where files of a skill may be: in certain folders, up to a depth.
 package admission.lib.skill
 
 import future.keywords.not
 
-# `place` counts the parts of a path below the skill's folder and names the first of them.
+# `place` has the number of parts of a path below the skill's folder and the name of the first one.
 readable(place) if {
 	place.folder in data.policy.skills.folders
 	is_number(place.segments)

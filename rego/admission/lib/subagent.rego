@@ -1,4 +1,4 @@
-# What the operations on subagents are, and what is left of a quota.
+# The operations on subagents, and how much of a quota is left.
 package admission.lib.subagent
 
 import future.keywords.not
@@ -8,19 +8,19 @@ import future.keywords.not
 starts(operation) if operation in {"spawn", "run"}
 
 # METADATA
-# description: Whether the operation is about a subagent that there is.
+# description: Whether the operation refers to an existing subagent.
 attends(operation) if operation in {"poll", "cancel", "kill"}
 
 # METADATA
-# description: The row of the operation in policy/subagents.yaml; only where it is complete.
-row(operation) := found if {
-	found := data.policy.subagents.operations[operation]
-	is_string(found.tool)
-	is_number(found.timeout_seconds)
+# description: The row of the operation in policy/subagents.yaml, if it is complete.
+row(operation) := operation_row if {
+	operation_row := data.policy.subagents.operations[operation]
+	is_string(operation_row.tool)
+	is_number(operation_row.timeout_seconds)
 }
 
 # METADATA
-# description: Whether what was counted of a quota of new subagents, and this one, stay within its ceiling.
+# description: Whether one more subagent stays within a quota.
 within_quota(quotas, name) if {
 	some counted in quotas
 	counted.id == name

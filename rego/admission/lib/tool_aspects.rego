@@ -1,108 +1,111 @@
-# What of a destination, a path or a command one rule may cover, in the words of `data.policy.tool_lookup`.
+# The aspects of a destination, path or command that a rule may cover, as named in `data.policy.tool_lookup`.
 #
-# Rules that allow compare letter for letter, and a folder covers what is in it. Rules that refuse or ask
-# disregard the letter case of paths and programs and the folder of a program, and a folder covers itself too.
+# Allow rules compare letter for letter, and a folder covers what is in it. Deny and confirm rules ignore the
+# letter case of paths and programs and the folder of a program, and a folder also covers itself.
 package admission.lib.tool_aspects
 
 import future.keywords.not
 
-# Of a destination, for every rule: its exact origin.
-destination(one) := {"any host", concat(" ", ["host", one.origin])} if {
-	one.canonical == true
-	contains(one.origin, "://")
+# Aspects of a destination, for every rule: its exact origin.
+of_destination(destination) := {"any host", concat(" ", ["host", destination.origin])} if {
+	destination.canonical == true
+	contains(destination.origin, "://")
 }
 
-# Of a path, for rules that allow: it and every folder that it is in.
-path(one) := ({"any path"} | _ways(_bare(one.path))) | _below_cwd(one) if {
-	one.canonical == true
-	startswith(one.path, "/")
+# Aspects of a path, for allow rules: the path and every folder that contains it.
+of_path(path) := ({"any path"} | _ways(_bare(path.path))) | _below_cwd(path) if {
+	path.canonical == true
+	startswith(path.path, "/")
 }
 
 # METADATA
 # custom:
-#   proof: without a word on the working folder a path is in none that could allow it
-_below_cwd(one) := _ways(concat("", ["{cwd}/", _bare(one.below_cwd)])) if {
-	is_string(one.below_cwd)
-	one.below_cwd != ""
-	one.path != concat("", ["/", one.below_cwd]) # a working folder `/` is the whole machine and admits nothing
+#   proof: without a stated working folder, a path is in no folder that could allow it
+_below_cwd(path) := _ways(concat("", ["{cwd}/", _bare(path.below_cwd)])) if {
+	is_string(path.below_cwd)
+	path.below_cwd != ""
+	path.path != concat("", ["/", path.below_cwd]) # a working folder `/` is the whole machine and admits nothing
 } else := set()
 
-# Of a path, for rules that refuse or ask.
-path_refused(one, asked) := ({"any path"} | _over(folded)) | _over_cwd(_slashed(folded), asked) if {
-	one.canonical == true
-	startswith(one.path, "/")
-	folded := lower(upper(one.path)) # some letters have an equal only in upper case
+# Aspects of a path, for deny and confirm rules.
+of_path_refused(path, context) := ({"any path"} | _over(folded)) | _over_cwd(_slashed(folded), context) if {
+	path.canonical == true
+	startswith(path.path, "/")
+	folded := lower(upper(path.path)) # some letters have an equal only in upper case
 }
 
 # METADATA
 # custom:
-#   proof: without a working folder every path counts as one that may be in it
-_over_cwd(slashed, asked) := _over(concat("", ["{cwd}/", trim_prefix(slashed, cwd)])) if {
-	startswith(asked.cwd, "/")
-	cwd := _slashed(lower(upper(asked.cwd)))
+#   proof: without a working folder, every path counts as one that may be in it
+_over_cwd(slashed, context) := _over(concat("", ["{cwd}/", trim_prefix(slashed, cwd)])) if {
+	startswith(context.cwd, "/")
+	cwd := _slashed(lower(upper(context.cwd)))
 	startswith(slashed, cwd)
 } else := set() if {
-	startswith(asked.cwd, "/")
+	startswith(context.cwd, "/")
 } else := {"any path without cwd"}
 
 _over(path) := {_slashed(path)} | _ways(_bare(path))
 
-# Of a command, for rules that allow: its first word, its first two words, and so on.
-command(one) := {"any command"} | beginnings(one.words) if {
-	one.canonical == true
-	is_array(one.words)
+# Aspects of a command, for allow rules: its first word, its first two words, and so on.
+of_command(command) := {"any command"} | prefixes(command.words) if {
+	command.canonical == true
+	is_array(command.words)
 }
 
-# Of a command, for rules that refuse or ask: whatever folder its program is in, and the paths that its words may be.
+# Aspects of a command, for deny and confirm rules: its prefixes without the program's folder, and its paths.
 # METADATA
 # custom:
-#   proof: the words of a command are there before the program is put in front of them; more aspects only refuse more
-command_refused(one, asked) := (({"any command"} | beginnings(full)) | beginnings(short)) | _touched(one, asked) if {
-	one.canonical == true
-	is_array(one.words)
-	program := lower(one.words[0])
-	others := array.slice(one.words, 1, count(one.words))
+#   proof: the program is put before words that are present; more aspects can only refuse more
+of_command_refused(command, context) := ({"any command"} | by_words) | _of_touches(command, context) if {
+	command.canonical == true
+	is_array(command.words)
+	program := lower(command.words[0])
+	others := array.slice(command.words, 1, count(command.words))
 	full := array.concat([program], others)
 	parts := split(program, "/")
 	short := array.concat([parts[count(parts) - 1]], others)
+	by_words := prefixes(full) | prefixes(short)
 }
 
 # The command runs in its working folder for certain.
 #
 # METADATA
 # custom:
-#   proof: it collects parts of texts that are there; a command without its paths is refused by a requirement of its own
-_touched(one, asked) := touched(array.concat(one.touches, _own_folder(asked)), asked) | _in_no_folder(asked)
+#   proof: it collects parts of texts that are there; another requirement refuses a command without its paths
+_of_touches(command, context) := of_touched_paths(paths, context) | _in_no_folder(context) if {
+	paths := array.concat(command.touches, _own_folder(context))
+}
 
-# Of paths that words may be, for rules that refuse or ask. A word is a path only perhaps, so it is not `any path`.
+# Aspects of words that may be paths, for deny and confirm rules. Not `any path`, because they may be no paths.
 #
 # METADATA
 # custom:
-#   proof: it collects parts of texts that are there
-touched(paths, asked) := {aspect |
+#   proof: it collects parts of texts that are present
+of_touched_paths(paths, context) := {aspect |
 	some path in paths
-	some aspect in (path_refused({"canonical": true, "path": path}, asked) - {"any path"})
+	some aspect in (of_path_refused({"canonical": true, "path": path}, context) - {"any path"})
 }
 
 # METADATA
 # custom:
-#   proof: without a working folder the command is in none, and counts as one that may be in every folder below it
-_own_folder(asked) := [asked.cwd] if {
-	startswith(asked.cwd, "/")
+#   proof: without a working folder, the command counts as one that may be in every folder below it
+_own_folder(context) := [context.cwd] if {
+	startswith(context.cwd, "/")
 } else := []
 
 # METADATA
 # custom:
-#   proof: without a working folder a command may touch every path that a rule names below it
-_in_no_folder(asked) := set() if {
-	startswith(asked.cwd, "/")
+#   proof: without a working folder, a command may touch every path that a rule names below it
+_in_no_folder(context) := set() if {
+	startswith(context.cwd, "/")
 } else := {"any path without cwd"}
 
-# Of texts that may be paths below a working folder that the call does not name: each path that a rule names below it.
+# Aspects of texts that may be paths below an unknown working folder: each path that a rule names below it.
 #
 # METADATA
 # custom:
-#   proof: only a fact that says so leaves the aspect out
+#   proof: the aspect is left out only if a fact says so
 unplaced(call) := set() if {
 	call.unplaced == false
 } else := {"any path without cwd"}
@@ -111,12 +114,12 @@ _bare(path) := trim_suffix(path, "/")
 
 _slashed(path) := concat("", [_bare(path), "/"])
 
-# A rule speaks of at most 32 parts of a path and of at most 16 words of a command: engine.values.tool_checks.
+# Rules have at most 32 parts of a path and 16 words of a command (engine.values.tools).
 _most_parts := 32
 
 _most_words := 16
 
-# Of `/a/b`: `/`, `/a/` and `/a/b`. What is in no folder has none.
+# For `/a/b`: `/`, `/a/` and `/a/b`. A path that is in no folder has none.
 _ways(path) := {path} | _folders(concat("/", array.slice(parts, 0, count(parts) - 1))) if {
 	parts := split(path, "/")
 	count(parts) > 1
@@ -124,11 +127,11 @@ _ways(path) := {path} | _folders(concat("/", array.slice(parts, 0, count(parts) 
 
 _ways(path) := set() if count(split(path, "/")) == 1
 
-# Of `/a`: `/` and `/a/`. OPA remembers what it called, and many paths share their folder.
+# For `/a`: `/` and `/a/`. OPA caches calls, and many paths share a folder.
 #
 # METADATA
 # custom:
-#   proof: it collects parts of one text that is there
+#   proof: it collects parts of one text that is present
 _folders(folder) := {concat("/", array.concat(array.slice(parts, 0, length), [""])) |
 	some index, _ in parts
 	length := index + 1
@@ -137,12 +140,12 @@ _folders(folder) := {concat("/", array.concat(array.slice(parts, 0, length), [""
 	parts := split(folder, "/")
 }
 
-# Of a command: its first word, its first two words, and so on.
+# The prefixes of a command: its first word, its first two words, and so on.
 #
 # METADATA
 # custom:
-#   proof: a command without words has no beginning, and is refused by a requirement of its own
-beginnings(words) := {concat(" ", array.concat(["command", format_int(length, 10)], array.slice(words, 0, length))) |
+#   proof: a command without words has no prefix, and another requirement refuses it
+prefixes(words) := {concat(" ", array.concat(["command", format_int(length, 10)], array.slice(words, 0, length))) |
 	some index, _ in words
 	length := index + 1
 	length <= _most_words

@@ -17,7 +17,7 @@ _path := {"id": "a", "canonical": true, "path": "/Work/Notes/a.txt", "below_cwd"
 _command := {"id": "a", "canonical": true, "words": ["/usr/bin/Git", "status", "-s"], "touches": []}
 
 test_destination if {
-	tool_aspects.destination(_host) == {"any host", "host https://a.example.com"}
+	tool_aspects.of_destination(_host) == {"any host", "host https://a.example.com"}
 	broken := [
 		json.patch(_host, [{"op": "replace", "path": "canonical", "value": false}]),
 		json.remove(_host, ["canonical"]),
@@ -26,12 +26,12 @@ test_destination if {
 		json.patch(_host, [{"op": "replace", "path": "origin", "value": "a.example.com"}]),
 	]
 	every one in broken {
-		not tool_aspects.destination(one)
+		not tool_aspects.of_destination(one)
 	}
 }
 
 test_path_letter_for_letter if {
-	tool_aspects.path(_path) == {
+	tool_aspects.of_path(_path) == {
 		"any path",
 		"/",
 		"/Work/",
@@ -45,19 +45,19 @@ test_path_letter_for_letter if {
 
 test_a_folder_is_not_in_itself if {
 	folder := {"canonical": true, "path": "/work/notes/", "below_cwd": "notes/"}
-	tool_aspects.path(folder) == {"any path", "/", "/work/", "/work/notes", "{cwd}/", "{cwd}/notes"}
-	tool_aspects.path({"canonical": true, "path": "/work/", "below_cwd": ""}) == {"any path", "/", "/work"}
-	tool_aspects.path({"canonical": true, "path": "/"}) == {"any path"}
+	tool_aspects.of_path(folder) == {"any path", "/", "/work/", "/work/notes", "{cwd}/", "{cwd}/notes"}
+	tool_aspects.of_path({"canonical": true, "path": "/work/", "below_cwd": ""}) == {"any path", "/", "/work"}
+	tool_aspects.of_path({"canonical": true, "path": "/"}) == {"any path"}
 }
 
 test_outside_of_the_working_folder if {
-	tool_aspects.path({"canonical": true, "path": "/a"}) == {"any path", "/", "/a"}
-	tool_aspects.path({"canonical": true, "path": "/a", "below_cwd": true}) == {"any path", "/", "/a"}
-	tool_aspects.path({"canonical": true, "path": "/a", "below_cwd": "a"}) == {"any path", "/", "/a"}
+	tool_aspects.of_path({"canonical": true, "path": "/a"}) == {"any path", "/", "/a"}
+	tool_aspects.of_path({"canonical": true, "path": "/a", "below_cwd": true}) == {"any path", "/", "/a"}
+	tool_aspects.of_path({"canonical": true, "path": "/a", "below_cwd": "a"}) == {"any path", "/", "/a"}
 }
 
 test_refused_whatever_the_letter_case if {
-	tool_aspects.path_refused(_path, {"cwd": "/wORK"}) == {
+	tool_aspects.of_path_refused(_path, {"cwd": "/wORK"}) == {
 		"any path",
 		"/",
 		"/work/",
@@ -70,29 +70,29 @@ test_refused_whatever_the_letter_case if {
 		"{cwd}/notes/a.txt/",
 	}
 	kelvin := {"canonical": true, "path": "/\u212aeys"}
-	"/keys" in tool_aspects.path_refused(kelvin, {"cwd": "/work"})
+	"/keys" in tool_aspects.of_path_refused(kelvin, {"cwd": "/work"})
 	long_s := {"canonical": true, "path": "/\u017fecret"}
-	"/secret" in tool_aspects.path_refused(long_s, {"cwd": "/work"})
+	"/secret" in tool_aspects.of_path_refused(long_s, {"cwd": "/work"})
 }
 
 test_a_folder_is_refused_itself if {
 	every path in ["/etc", "/etc/", "/ETC"] {
-		"/etc/" in tool_aspects.path_refused({"canonical": true, "path": path}, {"cwd": "/work"})
+		"/etc/" in tool_aspects.of_path_refused({"canonical": true, "path": path}, {"cwd": "/work"})
 	}
 	every path in ["/work", "/work/"] {
-		"{cwd}/" in tool_aspects.path_refused({"canonical": true, "path": path}, {"cwd": "/work"})
+		"{cwd}/" in tool_aspects.of_path_refused({"canonical": true, "path": path}, {"cwd": "/work"})
 	}
-	"/" in tool_aspects.path_refused({"canonical": true, "path": "/"}, {"cwd": "/work"})
-	"{cwd}/a" in tool_aspects.path_refused({"canonical": true, "path": "/a"}, {"cwd": "/"})
+	"/" in tool_aspects.of_path_refused({"canonical": true, "path": "/"}, {"cwd": "/work"})
+	"{cwd}/a" in tool_aspects.of_path_refused({"canonical": true, "path": "/a"}, {"cwd": "/"})
 }
 
 test_refused_without_a_working_folder if {
 	every asked in [{}, {"cwd": null}, {"cwd": ""}, null] {
-		"any path without cwd" in tool_aspects.path_refused(_path, asked)
+		"any path without cwd" in tool_aspects.of_path_refused(_path, asked)
 	}
-	not "any path without cwd" in tool_aspects.path_refused(_path, {"cwd": "/other"})
-	not "{cwd}/" in tool_aspects.path_refused(_path, {"cwd": "/other"})
-	not "{cwd}/" in tool_aspects.path_refused({"canonical": true, "path": "/worker"}, {"cwd": "/work"})
+	not "any path without cwd" in tool_aspects.of_path_refused(_path, {"cwd": "/other"})
+	not "{cwd}/" in tool_aspects.of_path_refused(_path, {"cwd": "/other"})
+	not "{cwd}/" in tool_aspects.of_path_refused({"canonical": true, "path": "/worker"}, {"cwd": "/work"})
 }
 
 test_path_missing if {
@@ -101,20 +101,20 @@ test_path_missing if {
 		{"path": "/work"}, {"canonical": false, "path": "/work"},
 	]
 	every one in broken {
-		not tool_aspects.path(one)
-		not tool_aspects.path_refused(one, {"cwd": "/work"})
+		not tool_aspects.of_path(one)
+		not tool_aspects.of_path_refused(one, {"cwd": "/work"})
 	}
 }
 
 test_a_path_of_many_parts if {
 	deep := concat("", ["/a" | some _ in numbers.range(1, 100)])
-	found := tool_aspects.path({"canonical": true, "path": deep})
+	found := tool_aspects.of_path({"canonical": true, "path": deep})
 	count(found) == 34
 	deep in found
 }
 
 test_command_word_for_word if {
-	tool_aspects.command(_command) == {
+	tool_aspects.of_command(_command) == {
 		"any command",
 		"command 1 /usr/bin/Git",
 		"command 2 /usr/bin/Git status",
@@ -123,7 +123,7 @@ test_command_word_for_word if {
 }
 
 test_command_refused_whatever_the_folder_of_its_program if {
-	tool_aspects.command_refused(_command, {"cwd": "/Srv"}) == {
+	tool_aspects.of_command_refused(_command, {"cwd": "/Srv"}) == {
 		"/",
 		"/srv",
 		"/srv/",
@@ -140,34 +140,34 @@ test_command_refused_whatever_the_folder_of_its_program if {
 
 test_command_refused_by_what_its_words_may_be if {
 	touching := object.union(_command, {"touches": ["/usr/bin/Git", "/work/Keys/a"]})
-	found := tool_aspects.command_refused(touching, {"cwd": "/work"})
+	found := tool_aspects.of_command_refused(touching, {"cwd": "/work"})
 	every aspect in ["/usr/bin/", "/usr/bin/git", "{cwd}/keys/", "{cwd}/keys/a", "/work/"] {
 		aspect in found
 	}
 	not "any path" in found
 	not "any path without cwd" in found
 	every asked in [{}, {"cwd": null}, {"cwd": ""}, null] {
-		"any path without cwd" in tool_aspects.command_refused(_command, asked)
+		"any path without cwd" in tool_aspects.of_command_refused(_command, asked)
 	}
 }
 
 test_words_with_blanks_are_other_words if {
-	found := tool_aspects.command({"canonical": true, "words": ["git status", "-s"]})
+	found := tool_aspects.of_command({"canonical": true, "words": ["git status", "-s"]})
 	not "command 2 git status" in found
 	found == {"any command", "command 1 git status", "command 2 git status -s"}
 }
 
 test_a_command_of_many_words if {
 	words := [sprintf("w%d", [number]) | some number in numbers.range(1, 40)]
-	count(tool_aspects.command({"canonical": true, "words": words})) == 17
+	count(tool_aspects.of_command({"canonical": true, "words": words})) == 17
 }
 
 test_what_is_not_canonical_is_looked_at_by_no_rule if {
-	tool_aspects.command_refused(_command, {"cwd": "/work"})
+	tool_aspects.of_command_refused(_command, {"cwd": "/work"})
 	every canonical in [false, null] {
 		one := object.union(_command, {"canonical": canonical})
-		not tool_aspects.command_refused(one, {"cwd": "/work"})
-		not tool_aspects.command(one)
+		not tool_aspects.of_command_refused(one, {"cwd": "/work"})
+		not tool_aspects.of_command(one)
 	}
 }
 
@@ -177,8 +177,8 @@ test_command_missing if {
 		{"canonical": false, "words": ["ls"]},
 	]
 	every one in broken {
-		not tool_aspects.command(one)
-		not tool_aspects.command_refused(one, {"cwd": "/work"})
+		not tool_aspects.of_command(one)
+		not tool_aspects.of_command_refused(one, {"cwd": "/work"})
 	}
-	not tool_aspects.command_refused({"canonical": true, "words": []}, {"cwd": "/work"})
+	not tool_aspects.of_command_refused({"canonical": true, "words": []}, {"cwd": "/work"})
 }

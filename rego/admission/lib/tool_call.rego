@@ -1,4 +1,4 @@
-# Which rule of the policy refuses the call in the input, asks a person about it, or allows it.
+# Which rule of the policy denies the call, requires confirmation, or allows it.
 package admission.lib.tool_call
 
 import data.admission.lib.tool_aspects as aspects
@@ -8,31 +8,33 @@ import data.admission.lib.tool_words as words
 import data.admission.lib.tools
 import future.keywords.not
 
-# The numbers of the rules that refuse it, and of those that ask; undefined unless all of them could be looked at.
-denying := rules.matching(input.asked.policy, input.call.tool, "deny", _found)
+# The numbers of the deny and of the confirm rules that match; undefined unless all could be evaluated.
+denying := rules.matching(input.context.policy, input.call.tool, "deny", _aspects)
 
-confirming := rules.matching(input.asked.policy, input.call.tool, "confirm", _found)
+confirming := rules.matching(input.context.policy, input.call.tool, "confirm", _aspects)
 
 # The number of the first rule that allows it.
-allowing := rules.first_allowing(input.asked.policy, input.call.tool, held) if tools.principal_admitted(input.asked)
+allowing := rules.first_allowing(input.context.policy, input.call.tool, to_cover) if {
+	tools.principal_admitted(input.context)
+}
 
-# The approved beginning of a command that allows it. Destinations and paths need a rule all the same.
+# The approved command prefix that allows it. Destinations and paths still need a rule.
 approved := prefixes.for_commands[0] if {
-	tools.shown(input.asked, input.call.tool)
+	tools.visible(input.context, input.call.tool)
 	_besides_commands_allowed
 }
 
-# What decides: the section, the rule as `<ruleset>/<id>` or `prefix:<id>`, and on which basis it allows.
+# The deciding section, the rule as `<ruleset>/<id>` or `prefix:<id>`, and the basis of an allow.
 #
 # METADATA
 # custom:
-#   proof: a section counts only when the sections before it have no match, and were whole
-decided := {"section": "deny", "rule": rules.name(input.asked.policy, "deny", min(denying))} if {
+#   proof: a section counts only if the sections before it were complete and have no match
+decided := {"section": "deny", "rule": rules.name(input.context.policy, "deny", min(denying))} if {
 	count(denying) > 0
-} else := {"section": "confirm", "rule": rules.name(input.asked.policy, "confirm", min(confirming))} if {
+} else := {"section": "confirm", "rule": rules.name(input.context.policy, "confirm", min(confirming))} if {
 	count(denying) == 0
 	count(confirming) > 0
-} else := {"section": "allow", "rule": rules.name(input.asked.policy, "allow", allowing), "basis": "rule"} if {
+} else := {"section": "allow", "rule": rules.name(input.context.policy, "allow", allowing), "basis": "rule"} if {
 	_undisputed
 } else := {"section": "allow", "rule": concat(":", ["prefix", approved]), "basis": "argument_text_prefix"} if {
 	_undisputed
@@ -45,49 +47,54 @@ _undisputed if {
 
 # METADATA
 # custom:
-#   proof: what is not canonical is left out here, and refused by requirements of its own
-_found := ((({"always"} | hosts) | paths) | commands) | touched if {
-	is_array(words.counted)
+#   proof: text that is not canonical is left out here, and other requirements refuse it
+_aspects := ((({"always"} | hosts) | paths) | commands) | touched if {
+	is_array(words.hosts)
 	is_array(input.paths)
 	is_array(input.commands)
 	is_array(input.call.touches)
-	hosts := {aspect | some one in words.counted; some aspect in words.refused(one)}
-	paths := {aspect | some one in input.paths; some aspect in aspects.path_refused(one, input.asked)}
-	commands := {aspect | some one in input.commands; some aspect in aspects.command_refused(one, input.asked)}
-	touched := aspects.touched(input.call.touches, input.asked) | aspects.unplaced(input.call)
+	hosts := {aspect | some host in words.hosts; some aspect in words.refused(host)}
+	paths := {aspect | some path in input.paths; some aspect in aspects.of_path_refused(path, input.context)}
+	commands := {aspect |
+		some command in input.commands
+		some aspect in aspects.of_command_refused(command, input.context)
+	}
+	touched := aspects.of_touched_paths(input.call.touches, input.context) | aspects.unplaced(input.call)
 }
 
-# Everything the call holds, each with what a rule that allows may cover of it.
+# All hosts, paths and commands of the call, each as the aspects by which an allow rule may cover it.
 #
 # METADATA
 # custom:
-#   proof: what is not canonical is left out, and then the counts differ
-held := {"hosts": hosts, "paths": paths, "commands": commands} if {
-	is_array(words.counted)
+#   proof: text that is not canonical is left out, and then the counts differ
+to_cover := {"hosts": hosts, "paths": paths, "commands": commands} if {
+	is_array(words.hosts)
 	is_array(input.paths)
 	is_array(input.commands)
-	hosts := [words.allowed(one) | some one in words.counted]
-	paths := [aspects.path(one) | some one in input.paths]
-	commands := [aspects.command(one) | some one in input.commands]
-	count(hosts) == count(words.counted)
+	hosts := [words.allowed(host) | some host in words.hosts]
+	paths := [aspects.of_path(path) | some path in input.paths]
+	commands := [aspects.of_command(command) | some command in input.commands]
+	count(hosts) == count(words.hosts)
 	count(paths) == count(input.paths)
 	count(commands) == count(input.commands)
 }
 
 _besides_commands_allowed if {
 	count(_other_hosts) == 0
-	count(held.paths) == 0
+	count(to_cover.paths) == 0
 }
 
 _besides_commands_allowed if {
-	count(_other_hosts) + count(held.paths) > 0
-	besides := {"hosts": _other_hosts, "paths": held.paths, "commands": []}
-	is_number(rules.first_allowing(input.asked.policy, input.call.tool, besides))
+	count(_other_hosts) + count(to_cover.paths) > 0
+	besides := {"hosts": _other_hosts, "paths": to_cover.paths, "commands": []}
+	is_number(rules.first_allowing(input.context.policy, input.call.tool, besides))
 }
 
-# The hosts that no approved beginning names as a word of its command.
+# The hosts that no approved prefix contains as a word of its command.
 #
 # METADATA
 # custom:
-#   proof: each counts unless a beginning in force reaches it, and `held` says that all of them could be looked at
-_other_hosts := [words.allowed(one) | some one in words.counted; not prefixes.names(one)] if is_array(held.hosts)
+#   proof: each counts unless a valid prefix contains it, and `to_cover` is defined only if all could be read
+_other_hosts := [words.allowed(host) | some host in words.hosts; not prefixes.approved_word(host)] if {
+	is_array(to_cover.hosts)
+}

@@ -50,7 +50,7 @@ _commands(commands) := [command |
 
 _call(tool, hosts, paths, commands) := {
 	"now": 100,
-	"asked": {"policy": "p", "cwd": "/work"},
+	"context": {"policy": "p", "cwd": "/work"},
 	"caller": {"principal": "agent"},
 	"call": {"tool": tool, "touches": [], "unplaced": false},
 	"destinations": _hosts(hosts),
@@ -129,7 +129,7 @@ test_what_is_not_canonical_is_not_allowed if {
 	every list in ["destinations", "paths", "commands"] {
 		call := object.union(_calls.free, {list: [{"id": "x", "canonical": false}]})
 		not tool_call.decided with input as call with data.policy as _policy
-		not tool_call.held with input as call with data.policy as _policy
+		not tool_call.to_cover with input as call with data.policy as _policy
 	}
 }
 
@@ -138,7 +138,7 @@ test_lists_missing if {
 		every call in [json.remove(_calls.free, [list]), object.union(_calls.free, {list: null})] {
 			not tool_call.decided with input as call with data.policy as _policy
 			not tool_call.denying with input as call with data.policy as _policy
-			not tool_call.held with input as call with data.policy as _policy
+			not tool_call.to_cover with input as call with data.policy as _policy
 		}
 	}
 	every call in [{"tool": "web"}, {"tool": "web", "touches": null}] {
@@ -171,7 +171,7 @@ test_a_section_that_cannot_be_looked_at_leaves_nothing_decided if {
 
 test_lists_that_are_none_hold_nothing if {
 	every list in ["destinations", "paths", "commands"] {
-		not tool_call.held with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
+		not tool_call.to_cover with input as object.union(_calls.free, {list: {}}) with data.policy as _policy
 	}
 }
 

@@ -1,12 +1,12 @@
-# Whether a tool comes with the definition that policy/tools.yaml asks for.
+# Whether a tool comes with the definition that policy/tools.yaml requires.
 package admission.lib.tool_definition
 
 import future.keywords.not
 
-# No definition is asked for, and none is looked at.
-unasked(tool) if data.policy.tools.tools[tool].definition == "none"
+# No definition is required; one that is stated is ignored.
+not_required(tool) if data.policy.tools.tools[tool].definition == "none"
 
-# It came with a definition, and with this one where one is pinned.
+# There is a definition, and it is the pinned one if policy/tools.yaml pins one.
 as_pinned(tool, digest) if {
 	is_string(digest)
 	data.policy.tools.tools[tool].definition in {"any", digest}

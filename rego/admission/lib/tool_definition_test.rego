@@ -22,12 +22,12 @@ test_as_pinned if {
 test_unasked if {
 	held := {tool |
 		some tool in ["pinned", "free", "plain", "lost", "unknown", null]
-		tool_definition.unasked(tool) with data.policy as _policy
+		tool_definition.not_required(tool) with data.policy as _policy
 	}
 	held == {"plain"}
 }
 
 test_values_missing if {
 	not tool_definition.as_pinned("free", "sha256:a") with data.policy as {}
-	not tool_definition.unasked("plain") with data.policy as {}
+	not tool_definition.not_required("plain") with data.policy as {}
 }

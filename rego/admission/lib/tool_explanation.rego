@@ -1,4 +1,4 @@
-# Why the call in the input is decided as it is, for people: what shows the tool, what decides, what no rule covers.
+# The explanation of a decision on a call, for people: why the tool is visible, what decides, what no rule covers.
 package admission.lib.tool_explanation
 
 import data.admission.lib.tool_aspects as aspects
@@ -10,51 +10,51 @@ import future.keywords.not
 
 # METADATA
 # custom:
-#   proof: it is told to people, and no requirement asks for it
+#   proof: the explanation is only shown to people; no requirement reads it
 explanation := {
-	"visible": ({"shown", "profile"} - held) == set(),
-	"base": tools.base(input.asked),
-	"policy_known": "policy" in held,
-	"in_profile": "profile" in held,
+	"visible": ({"shown", "profile"} - met) == set(),
+	"base": tools.base(input.context),
+	"policy_known": "policy" in met,
+	"in_profile": "profile" in met,
 	"section": _decided.section,
 	"rule": _decided.rule,
 	"basis": _decided.basis,
 	"uncovered": {
-		"destinations": [one.id | some one in words.counted; not _covered(words.allowed(one))],
-		"paths": [one.id | some one in input.paths; not _covered(aspects.path(one))],
-		"commands": [one.id | some one in input.commands; not _covered(aspects.command(one))],
+		"destinations": [host.id | some host in words.hosts; not _can_cover(words.allowed(host))],
+		"paths": [path.id | some path in input.paths; not _can_cover(aspects.of_path(path))],
+		"commands": [command.id | some command in input.commands; not _can_cover(aspects.of_command(command))],
 	},
-	"needs": [need | some need in _needs; not need in held],
+	"needs": [need | some need in _needs; not need in met],
 } if {
-	held := {name | some name in (_needs | {"shown"}); _holds(name)}
+	met := {name | some name in (_needs | {"shown"}); _met(name)}
 }
 
-# What has to be there for a call to be allowed, each a thing that somebody can change.
+# The conditions that make the call allowed, each with the value that a person can change.
 _needs := {"tool", "policy", "principal", "profile", "no_deny_rule", "no_confirm_rule", "allow_rule"}
 
-_holds("tool") if tools.known(input.call.tool)
+_met("tool") if tools.known(input.call.tool)
 
-_holds("policy") if tools.policy_known(input.asked)
+_met("policy") if tools.policy_known(input.context)
 
-_holds("principal") if tools.principal_admitted(input.asked)
+_met("principal") if tools.principal_admitted(input.context)
 
-_holds("profile") if tools.in_profile(input.asked, input.call.tool)
+_met("profile") if tools.in_profile(input.context, input.call.tool)
 
-_holds("shown") if tools.shown(input.asked, input.call.tool)
+_met("shown") if tools.visible(input.context, input.call.tool)
 
-_holds("no_deny_rule") if count(tool_call.denying) == 0
+_met("no_deny_rule") if count(tool_call.denying) == 0
 
-_holds("no_confirm_rule") if count(tool_call.confirming) == 0
+_met("no_confirm_rule") if count(tool_call.confirming) == 0
 
-_holds("allow_rule") if is_number(tool_call.allowing)
+_met("allow_rule") if is_number(tool_call.allowing)
 
-_holds("allow_rule") if is_string(tool_call.approved)
+_met("allow_rule") if is_string(tool_call.approved)
 
-_covered(found) if rules.some_covering(input.asked.policy, input.call.tool, found)
+_can_cover(options) if rules.some_covering(input.context.policy, input.call.tool, options)
 
 # METADATA
 # custom:
-#   proof: it is told to people, and no requirement asks for it
+#   proof: the explanation is only shown to people; no requirement reads it
 _decided := object.union({"basis": null}, tool_call.decided)
 
 _decided := {"section": "none", "rule": null, "basis": null} if not tool_call.decided

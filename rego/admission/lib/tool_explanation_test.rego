@@ -28,7 +28,7 @@ _host(name) := {"id": name, "canonical": true, "origin": $"https://{name}.exampl
 
 _request := {
 	"now": 100,
-	"asked": {"policy": "p", "profile": "all", "cwd": "/work"},
+	"context": {"policy": "p", "profile": "all", "cwd": "/work"},
 	"caller": {"principal": "agent"},
 	"call": {"tool": "web", "touches": [], "unplaced": false},
 	"destinations": [_host("a")],
@@ -101,10 +101,10 @@ _differences := {
 		object.union(_undecided, {"uncovered": {"destinations": ["b"], "paths": ["p"]}, "needs": ["allow_rule"]}),
 	],
 	"not in the profile": [
-		{"asked": {"profile": "none"}},
+		{"context": {"profile": "none"}},
 		{"visible": false, "in_profile": false, "needs": ["profile"]},
 	],
-	"unknown policy": [{"asked": {"policy": "q"}}, _unknown_policy],
+	"unknown policy": [{"context": {"policy": "q"}}, _unknown_policy],
 	"unknown tool": [{"call": {"tool": "other", "touches": [], "unplaced": false}}, _unknown_tool],
 }
 
@@ -134,7 +134,7 @@ test_what_a_rule_covers_is_not_told_as_uncovered if {
 }
 
 test_without_facts if {
-	told := tool_explanation.explanation with input as {"asked": {}} with data.policy as _policy
+	told := tool_explanation.explanation with input as {"context": {}} with data.policy as _policy
 	told == {
 		"visible": false,
 		"base": "deny_all",

@@ -1,59 +1,59 @@
-# Beginnings of commands that a person has approved, for one tool, principal and working folder.
+# Command prefixes that a person has approved, for one tool, principal and working folder.
 #
-# They compare the text of arguments only and say nothing about the program that the system will run.
+# Only the text of arguments is compared; the program that the system will run is not checked.
 package admission.lib.tool_prefixes
 
 import future.keywords.not
 
-# The approved beginning that counts for each command of the call, by its id.
+# The id of the approved prefix that applies to each command of the call.
 #
 # METADATA
 # custom:
-#   proof: each command that no approved beginning covers is missing here, and the counts are compared
-for_commands := found if {
+#   proof: a command without an approved prefix is missing here, and the counts are compared
+for_commands := approved if {
 	is_array(input.commands)
 	count(input.commands) > 0
-	found := [min(ids) |
+	approved := [min(ids) |
 		some command in input.commands
-		ids := {prefix.id | some prefix in _counting; _begins(command, prefix)}
+		ids := {prefix.id | some prefix in _valid; _starts_with(command, prefix)}
 		count(ids) > 0
 	]
-	count(found) == count(input.commands)
+	count(approved) == count(input.commands)
 }
 
-# Whether an approved beginning of its command names this word, which may be a host.
+# An approved prefix of its command contains this word, which may be a host.
 #
 # METADATA
 # custom:
-#   proof: a word stands in one command, the one that has its id
-names(one) if {
+#   proof: the word is in exactly one command, found by its id
+approved_word(destination) if {
 	some command in input.commands
-	command.id == one.word.command
-	some prefix in _counting
-	_begins(command, prefix)
+	command.id == destination.word.command
+	some prefix in _valid
+	_starts_with(command, prefix)
 
 	# regal ignore:non-loop-expression
-	is_number(one.word.index)
+	is_number(destination.word.index)
 	is_array(prefix.words)
-	count(prefix.words) > one.word.index
+	count(prefix.words) > destination.word.index
 }
 
 # METADATA
 # custom:
-#   proof: a prefix that lacks a fact is left out, and what is left out allows nothing
-_counting := [prefix |
+#   proof: a prefix that lacks a fact is left out, and then allows nothing
+_valid := [prefix |
 	some prefix in input.prefixes
 	is_string(prefix.id)
-	_bound(prefix) == _call
+	_scope(prefix) == _call
 	_in_force(prefix)
 ]
 
-_bound(prefix) := {"tool": prefix.tool, "principal": prefix.principal, "cwd": prefix.cwd}
+_scope(prefix) := {"tool": prefix.tool, "principal": prefix.principal, "cwd": prefix.cwd}
 
-_call := {"tool": input.call.tool, "principal": input.caller.principal, "cwd": input.asked.cwd} if {
+_call := {"tool": input.call.tool, "principal": input.caller.principal, "cwd": input.context.cwd} if {
 	"execute" in data.policy.tools.tools[input.call.tool].side_effects
 	is_string(input.caller.principal)
-	is_string(input.asked.cwd)
+	is_string(input.context.cwd)
 }
 
 _in_force(prefix) if {
@@ -66,7 +66,7 @@ _in_force(prefix) if {
 	input.now < prefix.expires_at
 }
 
-_begins(command, prefix) if {
+_starts_with(command, prefix) if {
 	command.canonical == true
 	is_array(command.words)
 	is_array(prefix.words)

@@ -23,7 +23,7 @@ _command := {"id": "c", "canonical": true, "words": ["git", "status", "-s"]}
 
 _request := {
 	"now": 100,
-	"asked": {"cwd": "/work"},
+	"context": {"cwd": "/work"},
 	"caller": {"principal": "agent"},
 	"call": {"tool": "shell"},
 	"commands": [_command],
@@ -86,7 +86,7 @@ test_only_tools_that_execute if {
 
 test_facts_missing if {
 	every lost in [
-		"now", "asked", "asked/cwd", "caller", "caller/principal", "call", "call/tool", "commands", "prefixes",
+		"now", "context", "context/cwd", "caller", "caller/principal", "call", "call/tool", "commands", "prefixes",
 		"prefixes/0/tool", "prefixes/0/principal", "prefixes/0/cwd", "prefixes/0/words", "prefixes/0/approver",
 		"prefixes/0/expires_at", "prefixes/0/revoked", "prefixes/0/id", "commands/0/words", "commands/0/canonical",
 	] {
@@ -97,7 +97,7 @@ test_facts_missing if {
 		{"principal": null},
 	)]})
 	not tool_prefixes.for_commands with input as nobody with data.policy as _policy
-	nowhere := object.union(_request, {"asked": {"cwd": null}, "prefixes": [object.union(_prefix, {"cwd": null})]})
+	nowhere := object.union(_request, {"context": {"cwd": null}, "prefixes": [object.union(_prefix, {"cwd": null})]})
 	not tool_prefixes.for_commands with input as nowhere with data.policy as _policy
 }
 
@@ -119,12 +119,12 @@ test_a_word_is_named_by_a_beginning_of_its_own_command_that_reaches_it if {
 	held := {[command, index] |
 		some command in ["c", "d", "e", null]
 		some index in [0, 1, 2, null, "1"]
-		tool_prefixes.names(_named(command, index)) with input as two with data.policy as _policy
+		tool_prefixes.approved_word(_named(command, index)) with input as two with data.policy as _policy
 	}
 	held == {["c", 0], ["c", 1]}
 	other := _with_words(["git", "push"])
-	not tool_prefixes.names(_named("c", 1)) with input as other with data.policy as _policy
-	not tool_prefixes.names({"id": "h"}) with input as two with data.policy as _policy
+	not tool_prefixes.approved_word(_named("c", 1)) with input as other with data.policy as _policy
+	not tool_prefixes.approved_word({"id": "h"}) with input as two with data.policy as _policy
 }
 
 test_values_missing if {

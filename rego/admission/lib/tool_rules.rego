@@ -1,16 +1,16 @@
-# The rules of a policy that match, looked up by what a call holds; policy/tools.yaml is their source.
+# The rules of a policy that match, looked up by the aspects of a call; policy/tools.yaml is their source.
 #
-# Rows of the lookup are named in full, never bound as a whole: OPA copies what a variable holds, and the cost
-# would grow with the number of rules. `size` says that a section is there; without it nothing here is defined.
+# Rows of the lookup are always named by their full path and never bound to a variable: OPA would copy them,
+# at a cost that grows with the number of rules. Without `size`, a section is missing and nothing is defined.
 package admission.lib.tool_rules
 
 import future.keywords.not
 
-# The numbers of the rules of a section, `deny` or `confirm`, that cover some of these aspects.
+# The numbers of the rules of a section, `deny` or `confirm`, that cover any of these aspects.
 #
 # METADATA
 # custom:
-#   proof: the selectors of the tool and the section are there, and the aspects are complete or refused elsewhere
+#   proof: the selectors of the tool and the section are present, and the aspects are complete or refused elsewhere
 matching(policy, tool, section, aspects) := {number |
 	some selector in _selectors(tool)
 	some aspect in aspects
@@ -22,17 +22,20 @@ matching(policy, tool, section, aspects) := {number |
 
 _selectors(tool) := data.policy.tool_lookup.tools[tool].selectors
 
-# The number of the first rule that allows all of what a call holds: `held` has lists of aspects, one for
-# each destination, path and command. The rules to try are those of one thing it holds, the one with fewest.
+# The number of the first rule that allows the whole call: `to_cover` has a set of aspects for each
+# destination, path and command. Only the rules of the set with the fewest rules are tried.
 #
 # METADATA
 # custom:
-#   proof: what is missing leaves rules out, and fewer rules allow less
-first_allowing(policy, tool, held) := min(found) if {
-	pivots := _pivots(held)
+#   proof: a missing fact leaves rules out, and fewer rules allow less
+first_allowing(policy, tool, to_cover) := min(covering) if {
+	pivots := _pivots(to_cover)
 	by_size := sort([[_tries(policy, tool, pivot), number] | some number, pivot in pivots])
-	found := {one | some one in _tried(policy, tool, pivots[by_size[0][1]]); _covers_all(policy, one, held)}
-	count(found) > 0
+	covering := {number |
+		some number in _tried(policy, tool, pivots[by_size[0][1]])
+		_covers_all(policy, number, to_cover)
+	}
+	count(covering) > 0
 }
 
 # The first rule that allows a tool by its name alone.
@@ -41,7 +44,7 @@ allowing_by_name(policy, tool) := min(_tried(policy, tool, {"by name"}))
 # `<ruleset>/<id>` of a rule by its number.
 name(policy, section, number) := data.policy.tool_lookup.policies[policy][section].names[number]
 
-# Whether some rule that allows covers this one thing.
+# Some allow rule covers one of these aspects.
 some_covering(policy, tool, aspects) if {
 	tries := _tries(policy, tool, aspects)
 	is_number(tries)
@@ -50,7 +53,7 @@ some_covering(policy, tool, aspects) if {
 
 # METADATA
 # custom:
-#   proof: what is missing leaves rules out, and fewer rules allow less
+#   proof: a missing fact leaves rules out, and fewer rules allow less
 _tried(policy, tool, aspects) := [number |
 	some selector in _selectors(tool)
 	some aspect in aspects
@@ -59,7 +62,7 @@ _tried(policy, tool, aspects) := [number |
 
 # METADATA
 # custom:
-#   proof: it only says where looking is cheapest
+#   proof: it only chooses the cheapest lookup
 _tries(policy, tool, aspects) := sum([size |
 	some selector in _selectors(tool)
 	some aspect in aspects
@@ -68,17 +71,17 @@ _tries(policy, tool, aspects) := sum([size |
 
 # METADATA
 # custom:
-#   proof: a call holds nothing only when its three lists are there and empty
-_pivots(held) := [{"always"}] if {
-	held == {"hosts": [], "paths": [], "commands": []}
-} else := [things[0] | some things in held; count(things) > 0]
+#   proof: a call has nothing to cover only if its three lists are present and empty
+_pivots(to_cover) := [{"always"}] if {
+	to_cover == {"hosts": [], "paths": [], "commands": []}
+} else := [aspect_sets[0] | some aspect_sets in to_cover; count(aspect_sets) > 0]
 
 # METADATA
 # custom:
-#   proof: the lists are complete, or `held` would not be there; a call that holds nothing has nothing to cover
-_covers_all(policy, number, held) if {
-	every things in [held.hosts, held.paths, held.commands] {
-		every aspects in things {
+#   proof: the lists are complete, or `to_cover` would be undefined; an empty call has nothing to cover
+_covers_all(policy, number, to_cover) if {
+	every aspect_sets in [to_cover.hosts, to_cover.paths, to_cover.commands] {
+		every aspects in aspect_sets {
 			_covers(policy, number, aspects)
 		}
 	}

@@ -1,4 +1,4 @@
-# What makes a tool of a list visible; each condition is a requirement too, so that people are told which fails.
+# What makes a tool of a list visible; each condition is a requirement too, so that findings name the one that fails.
 package admission.lib.tool_visibility
 
 import data.admission.lib.tool_definition
@@ -6,17 +6,17 @@ import data.admission.lib.tools
 import future.keywords.not
 
 visible(tool) if {
-	tools.shown(input.asked, tool.name)
-	tools.in_profile(input.asked, tool.name)
+	tools.visible(input.context, tool.name)
+	tools.in_profile(input.context, tool.name)
 	defined(tool)
 	listed_once(tool)
 }
 
 defined(tool) if tool_definition.as_pinned(tool.name, tool.definition_digest)
 
-defined(tool) if tool_definition.unasked(tool.name)
+defined(tool) if tool_definition.not_required(tool.name)
 
 listed_once(tool) if {
 	is_string(tool.name)
-	tool.times == 1
+	tool.occurrences == 1
 }

@@ -17,9 +17,9 @@ _policy := {
 	},
 }
 
-_read := {"id": "read", "name": "read", "times": 1}
+_read := {"id": "read", "name": "read", "occurrences": 1}
 
-_pinned := {"id": "pinned", "name": "pinned", "times": 1, "definition_digest": "sha256:a"}
+_pinned := {"id": "pinned", "name": "pinned", "occurrences": 1, "definition_digest": "sha256:a"}
 
 _all := {"policy": "p", "profile": "all"}
 
@@ -33,8 +33,8 @@ _lists := {
 	"another definition": [_all, _read, object.union(_pinned, {"definition_digest": "sha256:b"})],
 	"no definition": [_all, _read, json.remove(_pinned, ["definition_digest"])],
 	"a definition that is not asked for": [_all, object.union(_read, {"definition_digest": "sha256:b"}), _pinned],
-	"listed twice": [_all, object.union(_read, {"times": 2}), _pinned],
-	"nobody counted": [_all, json.remove(_read, ["times"]), _pinned],
+	"listed twice": [_all, object.union(_read, {"occurrences": 2}), _pinned],
+	"nobody counted": [_all, json.remove(_read, ["occurrences"]), _pinned],
 	"no name": [_all, json.remove(_read, ["name"]), _pinned],
 }
 
@@ -43,7 +43,7 @@ test_visible if {
 		some name, [asked, first, second] in _lists
 		ids := {tool.id |
 			some tool in [first, second]
-			tool_visibility.visible(tool) with input as {"asked": asked} with data.policy as _policy
+			tool_visibility.visible(tool) with input as {"context": asked} with data.policy as _policy
 		}
 	}
 	found == {

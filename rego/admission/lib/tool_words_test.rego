@@ -40,7 +40,7 @@ _words := [
 test_no_host if {
 	every row in _words {
 		request := {"destinations": [_word(row[1], row[2])], "commands": [_command(row[0])]}
-		counted := tool_words.counted with input as request with data.policy as _policy
+		counted := tool_words.hosts with input as request with data.policy as _policy
 		expected := {true: [], false: request.destinations}
 		counted == expected[row[3]]
 	}
@@ -62,7 +62,7 @@ test_facts_and_values_missing if {
 		less := {"commands": [_command(["sh", "tar", "a.pl"])]}
 		not tool_words.no_host(json.remove(_word(1, false), [lost])) with input as less with data.policy as {}
 	}
-	not tool_words.counted with input as {"destinations": {"a": _host}}
+	not tool_words.hosts with input as {"destinations": {"a": _host}}
 }
 
 test_allowed if {

@@ -68,7 +68,7 @@ test_shown if {
 	found := {[policy, tool] |
 		some policy in ["asks", "shows", "hides", "unknown", null]
 		some tool in ["read", "unknown", null]
-		tools.shown({"policy": policy}, tool) with input as _agent with data.policy as _policy
+		tools.visible({"policy": policy}, tool) with input as _agent with data.policy as _policy
 	}
 	found == {["asks", "read"], ["shows", "read"]}
 }
@@ -126,7 +126,7 @@ test_values_missing if {
 	] {
 		tools.outcome_by_name(asked, "read") == "deny" with input as _agent with data.policy as json.remove(_policy, [lost])
 	}
-	not tools.shown(asked, "read") with input as _agent with data.policy as {}
+	not tools.visible(asked, "read") with input as _agent with data.policy as {}
 	not tools.in_profile(asked, "read") with input as _agent with data.policy as {}
 	not tools.known("read") with data.policy as {}
 }
@@ -142,6 +142,6 @@ test_principals_are_a_list if {
 }
 
 test_explanation if {
-	explanation := tools.explanation with input as {"asked": {}, "call": {"tool": "read"}} with data.policy as _policy
+	explanation := tools.explanation with input as {"context": {}, "call": {"tool": "read"}} with data.policy as _policy
 	explanation.section == "none"
 }

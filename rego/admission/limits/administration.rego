@@ -1,4 +1,4 @@
-# The one act that may be done, and for how long what it gives out holds.
+# The one act that may be done, and how long its result is valid.
 package admission.limits.administration
 
 import data.admission.lib.administration

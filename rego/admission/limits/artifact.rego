@@ -1,4 +1,4 @@
-# Which bytes may be used for what, and the decisions under which they were run and validated.
+# Which bytes may be used for what, and the decisions under which they ran and were validated.
 package admission.limits.artifact
 
 import data.admission.lib.artifact

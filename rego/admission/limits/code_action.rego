@@ -1,4 +1,4 @@
-# The action as it would be tried, and within what.
+# The proposed action and its limits.
 package admission.limits.code_action
 
 import data.admission.lib.code

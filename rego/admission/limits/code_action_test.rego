@@ -27,7 +27,7 @@ _input := {
 		"entrypoint": {"text": true, "blank": false, "value": "main.py", "separators": false},
 		"code": {"text": true, "blank": false, "null_characters": false, "chars": 30, "sha256": "ab", "hash": "a"},
 		"input_payload": {"object": true, "bytes": 2, "sha256": "cd"},
-		"further": 0,
+		"unknown_fields": 0,
 	},
 }
 
@@ -51,7 +51,7 @@ test_complete if {
 test_incomplete if {
 	paths := [
 		"action/object", "action/id/value", "action/language", "action/entrypoint/separators", "action/code/sha256",
-		"action/code/hash", "action/code/chars", "action/input_payload", "action/further", "hints/max_code_chars",
+		"action/code/hash", "action/code/chars", "action/input_payload", "action/unknown_fields", "hints/max_code_chars",
 		"hints/exec_timeout_seconds/value", "hints/allowed_languages/readable", "hints", "action",
 	]
 	every path in paths {

@@ -1,4 +1,4 @@
-# What exactly may run, where, and what it may use.
+# What exactly may run, where, and its limits.
 package admission.limits.code_execution
 
 import data.admission.lib.code
@@ -8,7 +8,7 @@ import future.keywords.not
 
 # METADATA
 # custom:
-#   proof: every part is asked for, and without one of them there are no limits
+#   proof: every part is required; without one of them there are no limits
 limits := object.union_n([
 	sandbox.place(code_execution.profile),
 	_bounds,

@@ -77,7 +77,7 @@ test_values_missing if {
 	every path in [
 		"code/execution/python", "code/max_seconds", "code/stdout_bytes", "code/stderr_bytes", "code/environment",
 		"code/retention_days", "code/hints/exec_timeout_seconds", "sandbox/backends/jail", "sandbox/redaction",
-		"sandbox/floor/most/disk_bytes", "sandbox/profiles/here/limits/disk_bytes", "sandbox/profiles/here/boundaries",
+		"sandbox/floor/limits/disk_bytes", "sandbox/profiles/here/limits/disk_bytes", "sandbox/profiles/here/boundaries",
 	] {
 		not code_execution.limits with input as _run with data.policy as _without(path)
 	}

@@ -1,4 +1,4 @@
-# What may be said of a run: the fields of the contract, in its order and converted, and what the answer repeats.
+# What an answer may contain: the converted fields of the contract in order, and the repeated fields of the request.
 package admission.limits.code_output
 
 import data.admission.lib.code_output
@@ -6,11 +6,11 @@ import future.keywords.not
 
 # METADATA
 # custom:
-#   proof: what does not fit is left out of a comprehension, and then the counts differ
+#   proof: a field that does not fit is left out, and then the counts differ
 limits := {
 	"contract": input.contract,
 	"result": _result,
-	"carried": _carried,
+	"echoed": _echoed,
 	"answer": code_output.contract.answer,
 	"artifacts": _kept,
 } if {
@@ -19,61 +19,63 @@ limits := {
 	input.run.exits[0].code == 0
 	code_output.named
 	count(_result) == count(code_output.contract.fields)
-	count(_carried) == count(code_output.contract.carried)
+	count(_echoed) == count(code_output.contract.echoed)
 }
 
 # METADATA
 # custom:
-#   proof: what does not fit is left out, and limits compare the count with that of the contract
+#   proof: a field that does not fit is left out, and the count is compared with that of the contract
 _result := [item |
-	some wanted in code_output.contract.fields
+	some expected in code_output.contract.fields
 	some field in input.output.fields
-	field.id == wanted.name
+	field.id == expected.name
 	code_output.fits(field)
-	item := _item(wanted, field)
+	item := _item(expected, field)
 ]
 
 # METADATA
 # custom:
-#   proof: what the request does not state is left out, and limits compare the count with that of the contract
-_carried := [{"name": row.name, "value": value} |
-	some row in code_output.contract.carried
-	value := code_output.carried(row.name)
+#   proof: a field that the request does not state is left out, and the count is compared with that of the contract
+_echoed := [{"name": row.name, "value": value} |
+	some row in code_output.contract.echoed
+	value := code_output.echoed(row.name)
 ]
 
 # METADATA
 # custom:
-#   proof: a file that is not seen to be free of secrets is left out, and then no byte of it is kept
+#   proof: a file that was not searched for secrets, or contains one, is left out and not kept
 _kept := [file.id | some file in input.artifacts; code_output.keepable(file)]
 
-_item(wanted, field) := _number(wanted, field, "rounded") if wanted.type == "convertible"
+_item(expected, field) := _number(expected, field, "rounded") if expected.type == "convertible"
 
-_item(wanted, field) := object.union(_number(wanted, field, "rate"), {"percent": wanted.percent}) if {
-	wanted.type == "number"
-	is_object(wanted.percent)
+_item(expected, field) := object.union(_number(expected, field, "rate"), {"percent": expected.percent}) if {
+	expected.type == "number"
+	is_object(expected.percent)
 }
 
 # METADATA
 # custom:
-#   proof: what is not there is a value of the policy; without it less is shown
-_item(wanted, field) := _number(wanted, field, "number") if {
-	wanted.type == "number"
-	not wanted.percent
+#   proof: only a policy value can be missing, and then less is shown
+_item(expected, field) := _number(expected, field, "number") if {
+	expected.type == "number"
+	not expected.percent
 }
 
-_item(wanted, field) := {"name": wanted.name, "kind": "integer", "value": field.number} if wanted.type == "integer"
+_item(expected, field) := {"name": expected.name, "kind": "integer", "value": field.number} if {
+	expected.type == "integer"
+}
 
-_item(wanted, field) := {"name": wanted.name, "kind": "flag", "value": field.flag} if wanted.type == "flag"
+_item(expected, field) := {"name": expected.name, "kind": "flag", "value": field.flag} if expected.type == "flag"
 
-_item(wanted, field) := _text(wanted, code_output.chosen(wanted, field)) if wanted.type == "choice"
+_item(expected, field) := _text(expected, code_output.chosen(expected, field)) if expected.type == "choice"
 
-_item(wanted, field) := _text(wanted, code_output.repeated(field)) if wanted.type == "request"
+_item(expected, field) := _text(expected, code_output.repeated(field)) if expected.type == "request"
 
-_number(wanted, field, kind) := {
-	"name": wanted.name,
+_number(expected, field, kind) := {
+	"name": expected.name,
 	"kind": kind,
 	"value": field.number,
-	"decimals": wanted.decimals,
+	"decimals": expected.decimals,
 }
 
-_text(wanted, value) := {"name": wanted.name, "kind": wanted.type, "value": value}
+_text(expected, value) := {"name": expected.name, "kind": expected.type, "value": value}

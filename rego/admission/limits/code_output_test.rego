@@ -19,7 +19,7 @@ _policy := {"code": {
 			{"name": "incident", "type": "request"},
 			{"name": "region", "type": "request"},
 		],
-		"carried": [
+		"echoed": [
 			{"name": "date", "case": "as_is"},
 			{"name": "region", "case": "upper"},
 			{"name": "incident", "case": "as_is"},
@@ -52,7 +52,7 @@ _input := {
 			},
 		],
 	},
-	"carried": [
+	"echoed": [
 		{"id": "date", "text": "2026-03-07", "upper": "2026-03-07"},
 		{"id": "region", "text": "Us", "upper": "US"},
 		{"id": "incident", "text": "inc-1", "upper": "INC-1"},
@@ -79,7 +79,7 @@ test_complete if {
 			{"name": "incident", "kind": "request", "value": "inc-1"},
 			{"name": "region", "kind": "request", "value": "US"},
 		],
-		"carried": [
+		"echoed": [
 			{"name": "date", "value": "2026-03-07"},
 			{"name": "region", "value": "US"},
 			{"name": "incident", "value": "inc-1"},
@@ -104,8 +104,8 @@ test_files if {
 test_incomplete if {
 	paths := [
 		"/contract", "/run/status", "/run/exits", "/run/exits/0", "/run/exits/0/code", "/output/fields/0",
-		"/output/fields/0/number", "/output/fields/4/sha256", "/output/fields/6/upper_sha256", "/carried/0",
-		"/carried/1/upper", "/carried", "/output", "/run",
+		"/output/fields/0/number", "/output/fields/4/sha256", "/output/fields/6/upper_sha256", "/echoed/0",
+		"/echoed/1/upper", "/echoed", "/output", "/run",
 	]
 	every path in paths {
 		not code_output.limits with input as _without(path) with data.policy as _policy
@@ -117,8 +117,8 @@ test_incomplete if {
 
 test_values_missing if {
 	paths := [
-		"fields", "fields/0/decimals", "fields/0/minimum", "fields/0/type", "fields/4/one_of", "carried",
-		"carried/0/case", "carried/0/name", "answer",
+		"fields", "fields/0/decimals", "fields/0/minimum", "fields/0/type", "fields/4/one_of", "echoed",
+		"echoed/0/case", "echoed/0/name", "answer",
 	]
 	every path in paths {
 		policy := json.remove(_policy, [concat("/", ["code", "contracts", "m", path])])

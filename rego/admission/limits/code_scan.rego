@@ -1,4 +1,4 @@
-# The code that was looked at, all of it.
+# The code that was scanned, all of it.
 package admission.limits.code_scan
 
 import future.keywords.not

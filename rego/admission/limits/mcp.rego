@@ -1,4 +1,4 @@
-# Which servers may be delivered, and which entries are left out because there is nothing to deliver.
+# Which servers may be delivered, and which entries are left out because they are empty.
 package admission.limits.mcp
 
 import data.admission.lib.mcp
@@ -17,19 +17,19 @@ limits := {"phase": "list", "servers": [], "skipped": [], "tools": _tools} if {
 
 # METADATA
 # custom:
-#   proof: what is not complete is dropped, and then the count differs from the list's
+#   proof: an incomplete entry is dropped, and then the counts differ
 _servers := [limit | some stated in input.servers; limit := _server(stated)] if is_array(input.servers)
 
 # METADATA
 # custom:
-#   proof: what has no id is dropped, and then the count differs from the list's
+#   proof: an entry without an id is dropped, and then the counts differ
 _skipped := [stated.id | some stated in input.servers; is_string(stated.id); mcp.left_out(stated)] if {
 	is_array(input.servers)
 }
 
 # METADATA
 # custom:
-#   proof: what has no id is dropped, and then the count differs from the list's
+#   proof: an entry without an id is dropped, and then the counts differ
 _tools := [tool.id | some tool in input.tools; is_string(tool.id)] if is_array(input.tools)
 
 _server(stated) := {

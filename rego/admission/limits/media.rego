@@ -1,4 +1,4 @@
-# What may be put before a model, and from where it may be fetched: one host at exactly the addresses decided on.
+# The media that may be passed to a model, and where it may be fetched: one host at exactly the resolved addresses.
 package admission.limits.media
 
 import data.admission.lib.media
@@ -15,7 +15,7 @@ limits := {
 
 # METADATA
 # custom:
-#   proof: the comprehension drops an address without text, and then the two counts differ
+#   proof: an address without text is dropped, and then the counts differ
 limits := {
 	"kind": input.media.kind,
 	"media_type": input.media.media_type,
@@ -29,7 +29,7 @@ limits := {
 } if {
 	media.by_url
 	is_array(input.addresses)
-	addresses := [one.text | some one in input.addresses; is_string(one.text)]
+	addresses := [address.text | some address in input.addresses; is_string(address.text)]
 	count(addresses) > 0
 	count(addresses) == count(input.addresses)
 }

@@ -1,4 +1,4 @@
-# What may be written, and how long it must be kept.
+# What may be recorded, and how long it must be kept.
 package admission.limits.record
 
 import future.keywords.not

@@ -1,4 +1,4 @@
-# The one address that may be bound, and whether whoever asks there must show who they are.
+# The one address that may be bound, and whether callers must authenticate.
 package admission.limits.runner_bind
 
 import future.keywords.not

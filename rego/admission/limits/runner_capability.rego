@@ -1,4 +1,4 @@
-# The tools that the harness may be given, and how it is known that it takes them.
+# The tools that the harness may get, and how its support for them is known.
 package admission.limits.runner_capability
 
 import future.keywords.not

@@ -1,4 +1,4 @@
-# What a run may use: this harness, within this sandbox, exactly these tools and servers.
+# What a run may use: this harness and sandbox, exactly these tools and servers.
 package admission.limits.runner_request
 
 import data.admission.lib.runner
@@ -6,7 +6,7 @@ import future.keywords.not
 
 # METADATA
 # custom:
-#   proof: a comprehension drops what is not complete, and then its count differs from the list's
+#   proof: an incomplete entry is dropped, and then the counts differ
 limits := {
 	"harness": input.agent.harness,
 	"sandbox": {
@@ -34,7 +34,7 @@ limits := {
 	is_array(input.endpoints)
 	endpoints := [endpoint.origin | some endpoint in input.endpoints; is_string(endpoint.origin)]
 	count(endpoints) == count(input.endpoints)
-	count(input.carried) == count(input.tools) + count(input.mcp_servers)
+	count(input.attached) == count(input.tools) + count(input.mcp_servers)
 }
 
 _server(stated) := {

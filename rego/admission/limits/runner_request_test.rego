@@ -14,7 +14,7 @@ _bare := {
 	"sandbox_permission": {"network": "unrestricted", "filesystem_stated": false, "enforcement": "undeclared"},
 	"tools": [],
 	"mcp_servers": [],
-	"carried": [],
+	"attached": [],
 	"endpoints": [],
 }
 
@@ -34,7 +34,7 @@ _full := {
 	},
 	"tools": [{"id": "search", "kind": "gateway", "code": false}],
 	"mcp_servers": [{"id": "docs", "transport": "http", "url": {"host": "a.example.com", "port": 443}}],
-	"carried": [{"id": "tools/search"}, {"id": "mcp_servers/docs"}],
+	"attached": [{"id": "tools/search"}, {"id": "mcp_servers/docs"}],
 	"endpoints": [{"id": "trace", "origin": "https://a.example.com"}],
 }
 
@@ -74,12 +74,12 @@ test_incomplete if {
 		"agent/permission_policy", "sandbox_permission", "sandbox_permission/network",
 		"sandbox_permission/filesystem_stated", "sandbox_permission/filesystem", "tools", "tools/0/id",
 		"tools/0/kind", "mcp_servers", "mcp_servers/0/id", "mcp_servers/0/transport", "mcp_servers/0/url/host",
-		"mcp_servers/0/url/port", "carried", "endpoints", "endpoints/0/origin",
+		"mcp_servers/0/url/port", "attached", "endpoints", "endpoints/0/origin",
 	]
 	every path in paths {
 		not runner_request.limits with input as json.remove(_full, [path]) with data.policy as _policy
 	}
-	not runner_request.limits with input as object.union(_full, {"carried": []}) with data.policy as _policy
+	not runner_request.limits with input as object.union(_full, {"attached": []}) with data.policy as _policy
 }
 
 test_values_missing if {

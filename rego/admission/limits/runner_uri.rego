@@ -1,4 +1,4 @@
-# The runner to use, and whether it has to be reached over TLS.
+# The runner to use, and whether TLS is required.
 package admission.limits.runner_uri
 
 import data.admission.lib.runner

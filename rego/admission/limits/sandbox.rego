@@ -1,4 +1,4 @@
-# What a command may use in its sandbox, and which one it is.
+# Which command may run in its sandbox, and its limits.
 package admission.limits.sandbox
 
 import data.admission.lib.sandbox
@@ -6,7 +6,7 @@ import future.keywords.not
 
 # METADATA
 # custom:
-#   proof: every part is asked for, and without one of them there are no limits
+#   proof: every part is required; without one of them there are no limits
 limits := object.union_n([
 	sandbox.place(input.profile),
 	sandbox.bounds(input.profile, "solution"),

@@ -40,7 +40,7 @@ test_incomplete if {
 		not sandbox.limits with input as object.union(_request, change) with data.policy as _policy
 	}
 	not sandbox.limits with input as {} with data.policy as _policy
-	every path in ["backends", "floor/most/processes", "profiles/here/limits/processes", "redaction"] {
+	every path in ["backends", "floor/limits/processes", "profiles/here/limits/processes", "redaction"] {
 		not sandbox.limits with input as _request with data.policy as _without(path)
 	}
 }

@@ -6,8 +6,8 @@ import future.keywords.not
 
 # METADATA
 # custom:
-#   proof: hosts that are not in both lists are only left out; the comprehension of records drops a record that is
-#     not complete, and then the two counts differ
+#   proof: a host that is not in both lists is left out; an incomplete record is dropped, and then the
+#     counts differ
 limits := {
 	"purpose": input.bundle.purpose,
 	"environment": input.bundle.environment,

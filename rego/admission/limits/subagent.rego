@@ -1,4 +1,4 @@
-# What an operation on a subagent may do and give.
+# What an operation on a subagent may do and return.
 package admission.limits.subagent
 
 import data.admission.lib.subagent
@@ -26,8 +26,8 @@ _timeout := _least(input.timeout_seconds, subagent.row(input.operation).timeout_
 
 _least(amount, most) := most if amount.stated == false
 
-_least(amount, most) := min([amount.asked, most]) if {
+_least(amount, most) := min([amount.requested, most]) if {
 	amount.stated == true
-	is_number(amount.asked)
+	is_number(amount.requested)
 	is_number(most)
 }

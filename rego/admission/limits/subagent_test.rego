@@ -29,7 +29,7 @@ _limits := {
 	"lifetime_seconds": 60,
 }
 
-_amount(number) := {"stated": true, "asked": number}
+_amount(number) := {"stated": true, "requested": number}
 
 _changes := {
 	"nothing": {},

@@ -1,7 +1,7 @@
-# What the call may use, which effects it has, and what admitted it.
+# What the call may use, its side effects, and the rule that admitted it.
 #
-# The basis `argument_text_prefix` says that only the text of a command was compared: it is no guarantee about
-# the program that the system will run.
+# The basis `argument_text_prefix` means that only the text of a command was compared, which guarantees nothing
+# about the program that runs.
 package admission.limits.tool_call
 
 import data.admission.lib.tool_call
@@ -20,12 +20,12 @@ limits := {
 
 # METADATA
 # custom:
-#   proof: a call that no rule decides is asked about, and a person has to approve it
+#   proof: a call that no rule matches requires the approval of a person
 _admitted := tool_call.decided if {
 	tool_call.decided.section == "allow"
 } else := {"rule": tool_call.decided.rule, "basis": "approval"} if {
 	tool_call.decided.section == "confirm"
-} else := {"rule": concat("/", ["base", tools.base(input.asked)]), "basis": "approval"} if {
+} else := {"rule": concat("/", ["base", tools.base(input.context)]), "basis": "approval"} if {
 	not tool_call.decided.section
-	tools.base(input.asked) == "confirm_all"
+	tools.base(input.context) == "confirm_all"
 }

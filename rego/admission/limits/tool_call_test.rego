@@ -32,7 +32,7 @@ _policy := {
 
 _request := {
 	"now": 100,
-	"asked": {"policy": "p", "cwd": "/work"},
+	"context": {"policy": "p", "cwd": "/work"},
 	"caller": {"principal": "agent"},
 	"call": {"tool": "read", "touches": [], "unplaced": false},
 	"destinations": [],
@@ -84,12 +84,12 @@ test_none_for_what_is_refused if {
 	host := {"id": "x", "canonical": true, "origin": "https://x.example.com"}
 	refused := object.union(_request, {"call": {"tool": "run", "touches": [], "unplaced": false}, "destinations": [host]})
 	not tool_call.limits with input as refused with data.policy as _policy
-	hidden := object.union(_request, {"asked": {"policy": "q"}})
+	hidden := object.union(_request, {"context": {"policy": "q"}})
 	not tool_call.limits with input as hidden with data.policy as _policy
 }
 
 test_incomplete if {
-	every lost in ["call", "call/tool", "asked", "asked/policy"] {
+	every lost in ["call", "call/tool", "context", "context/policy"] {
 		not tool_call.limits with input as json.remove(_request, [lost]) with data.policy as _policy
 	}
 }

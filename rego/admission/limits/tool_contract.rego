@@ -1,4 +1,4 @@
-# What was accepted: a proposal, and then nothing is registered, or exactly one tool.
+# What was accepted: a proposal, which registers nothing, or exactly one tool.
 package admission.limits.tool_contract
 
 import future.keywords.not

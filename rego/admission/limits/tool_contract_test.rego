@@ -6,14 +6,14 @@ import future.keywords.not
 _proposal := {
 	"kind": "proposal",
 	"proposals": [{"id": "a", "role": "designer", "complete": true, "content": "sha256:cc"}],
-	"hits": {},
+	"detected": {},
 	"tools": [],
 }
 
 _tool := {
 	"kind": "tool",
 	"proposals": [],
-	"hits": {},
+	"detected": {},
 	"tools": [{
 		"id": "a",
 		"name": "a",

@@ -1,4 +1,4 @@
-# How a result may be shown: its most bytes, those of a prompt, and how much of an error.
+# How a result may be shown: its size, the size of all results in a prompt, and the details of an error.
 package admission.limits.tool_result
 
 import future.keywords.not

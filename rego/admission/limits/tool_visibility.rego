@@ -6,7 +6,7 @@ import future.keywords.not
 
 # METADATA
 # custom:
-#   proof: a tool that lacks a fact is left out, and what is left out is not shown
+#   proof: a tool that lacks a fact is left out and not shown
 limits := {"visible": [tool.name | some tool in input.tools; tool_visibility.visible(tool)]} if {
 	is_array(input.tools)
 }

@@ -15,9 +15,10 @@ _policy := {
 }
 
 _request := {
-	"asked": {"policy": "p", "profile": "all"},
+	"context": {"policy": "p", "profile": "all"},
 	"tools": [
-		{"id": "read", "name": "read", "times": 1}, {"id": "write", "name": "write", "times": 1}, {"id": "#2", "times": 1},
+		{"id": "read", "name": "read", "occurrences": 1},
+		{"id": "write", "name": "write", "occurrences": 1}, {"id": "#2", "occurrences": 1},
 	],
 }
 
@@ -26,7 +27,7 @@ test_only_what_may_be_shown if {
 }
 
 test_nothing_to_show if {
-	hidden := json.remove(_request, ["asked/policy"])
+	hidden := json.remove(_request, ["context/policy"])
 	tool_visibility.limits == {"visible": []} with input as hidden with data.policy as _policy
 	tool_visibility.limits == {"visible": []} with input as _request with data.policy as {}
 	empty := object.union(_request, {"tools": []})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.model import Bounds, Ended, Program
+from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
+from admission_adapters.sandbox.model import Bounds, Program, RunResult
+from tests.processes import soon
 
 BOUNDS = Bounds(
     wall_seconds=20.0,
@@ -39,7 +39,7 @@ def bounds(**fields: Any) -> Bounds:
     return replace(BOUNDS, **fields)
 
 
-def ran(code: str, *, within: Bounds = BOUNDS, **fields: Any) -> Ended:
+def ran(code: str, *, within: Bounds = BOUNDS, **fields: Any) -> RunResult:
     return Bubblewrap().run(program(code, **fields), within)
 
 
@@ -56,20 +56,10 @@ def inhabitants(namespace: str) -> list[int]:
     return found
 
 
-def open_descriptors() -> set[str]:
-    """Of this process."""
-    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
-
-
 def namespace_of(process: int) -> str:
     return str(Path(f"/proc/{process}/ns/pid_for_children").readlink())
 
 
 def emptied(namespace: str, seconds: float) -> bool:
     """Whether nothing lives there any more, now or soon."""
-    deadline = time.monotonic() + seconds
-    while inhabitants(namespace):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
+    return soon(lambda: not inhabitants(namespace), seconds)

@@ -14,15 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox.arguments import PROTECTIONS
-from adapters.sandbox.cgroup import memory_mode
-from adapters.sandbox.probe import Row, probe_bubblewrap
-from adapters.sandbox.probe.trial import tried
-from adapters.sandbox.process import run_once
-from adapters.sandbox.user import sandbox_user
+from admission_adapters.sandbox.bubblewrap.arguments import PROTECTIONS
+from admission_adapters.sandbox.bubblewrap.probe import probe_bubblewrap
+from admission_adapters.sandbox.probe.rows import Row
+from admission_adapters.sandbox.probe.trial import tried
+from admission_adapters.sandbox.run.cgroup import memory_mode
+from admission_adapters.sandbox.run.process import run_once
+from admission_adapters.sandbox.run.user import sandbox_user
 from tests.facilities import needs
 
-pytestmark = [needs("bubblewrap"), pytest.mark.slow]
+pytestmark = needs("bubblewrap")
 
 COVERED = {"unshare_user", "disable_userns"}
 """What the filter covers: a namespace that nobody can make needs no other guard."""
@@ -98,7 +99,7 @@ def red(outside: dict[str, str], *without: str) -> set[tuple[str, str]]:
 
 
 def _red(row: Row) -> list[str]:
-    weaker = [act.name for act in row.acts if row.kind == "bounded" and act.held is None]
+    weaker = [act.name for act in row.acts if row.kind == "bounded" and act.enforced is None]
     return [act.name for act in row.red] + weaker
 
 
@@ -106,6 +107,7 @@ def test_every_protection_has_its_act() -> None:
     assert set(SHOWS) == set(PROTECTIONS)
 
 
+@pytest.mark.full
 def test_with_every_protection_nothing_shows(outside: dict[str, str]) -> None:
     assert red(outside) == (
         set() if memory_mode() != "none" else {("memory", "memory_tree"), ("inodes", "inode_flood")}
@@ -113,6 +115,7 @@ def test_with_every_protection_nothing_shows(outside: dict[str, str]) -> None:
 
 
 # covers: C58 C59 C60
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("protection", sorted(set(PROTECTIONS) - COVERED))
 def test_a_protection_that_is_left_out_shows(protection: str, outside: dict[str, str]) -> None:
     if protection == "drop_uid" and sandbox_user().own:
@@ -122,6 +125,7 @@ def test_a_protection_that_is_left_out_shows(protection: str, outside: dict[str,
     assert SHOWS[protection] in {act for _, act in red(outside, protection)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("protection", sorted(COVERED))
 def test_a_protection_that_the_filter_covers_shows_without_it(
     protection: str, outside: dict[str, str], unfiltered: set[tuple[str, str]]
@@ -130,6 +134,7 @@ def test_a_protection_that_the_filter_covers_shows_without_it(
     assert SHOWS[protection] in shown
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("protection", sorted(UNCOVERED))
 def test_harm_that_the_filter_covered_is_done_without_it(
     protection: str, outside: dict[str, str], unfiltered: set[tuple[str, str]]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import arguments
-from adapters.sandbox.arguments import NAMESPACES, PROTECTIONS
-from adapters.sandbox.model import Bounds
+from admission_adapters.sandbox.bubblewrap import arguments
+from admission_adapters.sandbox.bubblewrap.arguments import NAMESPACES, PROTECTIONS
+from admission_adapters.sandbox.model import Bounds
 from engine.errors import WorkError
 from tests.adapters.sandbox.programs import BOUNDS, ENVIRONMENT, bounds
 
@@ -101,7 +101,7 @@ def test_a_bound_is_above_nothing_and_below_what_the_kernel_takes_for_no_limit(n
     for number in (1, MOST):
         assert words(within=bounds(**{name: number}))
     for number in (0, -1, MOST + 1):
-        with pytest.raises(WorkError, match=f"a bound is no bound: `{name}`"):
+        with pytest.raises(WorkError, match=f"a limit is not valid: `{name}`"):
             words(within=bounds(**{name: number}))
 
 
@@ -129,6 +129,6 @@ def test_artifacts_need_files_to_be_open(fields: dict[str, int], refused: list[s
     "wrong", [{"": "x"}, {"A=B": "x"}, {"A\0": "x"}, {"A": "\0"}, {"\ud800": "x"}, {"A": "\ud800"}]
 )
 def test_an_environment_that_no_process_can_have_is_refused(wrong: dict[str, str]) -> None:
-    with pytest.raises(WorkError, match="no process can have"):
+    with pytest.raises(WorkError, match="an invalid name or value"):
         arguments.variables({"GOOD": "1", **wrong})
     assert arguments.variables({"A": "b=c"})["A"] == "b=c"

@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from adapters.sandbox.model import Artifact, NotTaken, Status
-from adapters.sandbox.report import TOO_MANY, Report
+from admission_adapters.sandbox.model import Artifact, RefusedArtifact, Status
+from admission_adapters.sandbox.run.report import TOO_MANY, Report
 from tests.adapters.sandbox.programs import bounds, ran
 from tests.facilities import needs
 
@@ -82,18 +82,18 @@ def test_too_many_and_too_large() -> None:
     many = "for n in range(7): open(f'artifacts/{n}', 'w').write(str(n))"
     ended = ran(many, within=WITH)
     assert [one.path for one in ended.artifacts] == ["0", "1", "2", "3"]
-    assert ended.refused_artifacts == tuple(NotTaken(name, "too_many_files") for name in "456")
+    assert ended.refused_artifacts == tuple(RefusedArtifact(name, "too_many_files") for name in "456")
     large = "open('artifacts/a', 'wb').write(b'x' * (1 << 20)); open('artifacts/b', 'w').write('y')"
     ended = ran(large, within=WITH)
     assert ([one.path for one in ended.artifacts], ended.refused_artifacts) == (
         ["a"],
-        (NotTaken("b", "too_many_bytes"),),
+        (RefusedArtifact("b", "too_many_bytes"),),
     )
     sparse = "import os; os.truncate(os.open('artifacts/a', os.O_CREAT | os.O_WRONLY), 8 << 20)"
-    assert ran(sparse, within=WITH).refused_artifacts == (NotTaken("a", "too_many_bytes"),)
+    assert ran(sparse, within=WITH).refused_artifacts == (RefusedArtifact("a", "too_many_bytes"),)
     more = ran("for n in range(150): open(f'artifacts/{n:03}', 'w')", within=WITH).refused_artifacts
     assert len(more) == 101
-    assert more[-1] == NotTaken("(46 more)", "not_named")
+    assert more[-1] == RefusedArtifact("(46 more)", "not_named")
     flood = "for n in range(5000): open(f'artifacts/{n}', 'w')"
     ended = ran(flood, within=WITH)
     assert (ended.artifacts, ended.refused_artifacts) == ((), (TOO_MANY,))
@@ -163,7 +163,7 @@ def test_a_program_that_was_ended_leaves_nothing() -> None:
         within=bounds(artifact_files=1, artifact_bytes=9, wall_seconds=0.4),
     )
     assert (ended.status, ended.artifacts) == (Status.TIMEOUT_WALL, ())
-    assert ended.refused_artifacts == (NotTaken("(all files)", "not_handed_out"),)
+    assert ended.refused_artifacts == (RefusedArtifact("(all files)", "not_handed_out"),)
 
 
 def test_a_report_in_order_piece_by_piece() -> None:
@@ -174,7 +174,10 @@ def test_a_report_in_order_piece_by_piece() -> None:
         report.feed(whole[at : at + 1])
     assert (report.complete, report.broken) == (True, False)
     assert (report.wait_status, report.cpu_seconds) == (768, 0.0015)
-    assert (report.artifacts, report.refused) == ([artifact("a/b", b"hi")], [NotTaken("x", "not_a_regular_file")])
+    assert (report.artifacts, report.refused) == (
+        [artifact("a/b", b"hi")],
+        [RefusedArtifact("x", "not_a_regular_file")],
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,16 +228,18 @@ def test_a_report_out_of_order_is_broken(said: bytes) -> None:
         (b"F 1 2\nahi", [artifact("a", b"hi")], []),
         (b"F 1 0\na" * 4, [artifact("a", b"")] * 4, []),
         (b"F 255 1048576\n" + b"a" * 255 + b"x" * (1 << 20), [artifact("a" * 255, b"x" * (1 << 20))], []),
-        (b"X 255 kind\n" + b"a" * 255, [], [NotTaken("a" * 255, "not_a_regular_file")]),
-        (b"X 1 size\na" * 100, [], [NotTaken("a", "too_many_bytes")] * 100),
+        (b"X 255 kind\n" + b"a" * 255, [], [RefusedArtifact("a" * 255, "not_a_regular_file")]),
+        (b"X 1 size\na" * 100, [], [RefusedArtifact("a", "too_many_bytes")] * 100),
         (b"F 1 2\nahiO\n", [], [TOO_MANY]),
-        (b"M 12\n", [], [NotTaken("(12 more)", "not_named")]),
+        (b"M 12\n", [], [RefusedArtifact("(12 more)", "not_named")]),
         (b"F 1 2\nah", [], []),
         (b"X 2 kind\na", [], []),
         (b"F" * 63, [], []),
     ],
 )
-def test_a_report_is_read_up_to_its_bounds(said: bytes, artifacts: list[Artifact], refused: list[NotTaken]) -> None:
+def test_a_report_is_read_up_to_its_bounds(
+    said: bytes, artifacts: list[Artifact], refused: list[RefusedArtifact]
+) -> None:
     report = Report(WITH)
     report.feed(b"E 0 0\n" + said)
     assert (report.broken, report.complete, report.wait_status) == (False, False, 0)

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import cgroup
-from adapters.sandbox.cgroup import MemoryGroup, Place, memory_mode, memory_place
+from admission_adapters.sandbox.run import cgroup
+from admission_adapters.sandbox.run.cgroup import Hierarchy, MemoryGroup, memory_mode, memory_place
 from engine.errors import WorkError
-from tests.adapters.sandbox.programs import open_descriptors
+from tests.expect import there
 from tests.facilities import needs
+from tests.processes import leaks
 
 _MIB = 1 << 20
 _ROOT = Path(__file__).parents[3]
@@ -31,14 +32,13 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def place() -> Iterator[Hierarchy]:
     """Where this machine has groups of version 1, of which none is kept but those of the test."""
     if not re.search(r"^\d+:(.*,)?memory[,:]", Path("/proc/self/cgroup").read_text(encoding="ascii"), re.MULTILINE):
         pytest.skip("groups are kept with version 1 only")
-    found = memory_place()
-    assert found is not None
+    found = there(memory_place())
     assert found.version == 1
-    kept = cgroup._kept(os.getpid())
+    kept = cgroup._reusable(os.getpid())
     before = list(kept)
     kept.clear()
     yield found
@@ -50,8 +50,7 @@ def place() -> Iterator[Place]:
 @contextmanager
 def _inhabited(group: MemoryGroup) -> Iterator[int]:
     """A process that was born in a group."""
-    assert group.thread is not None
-    with group.thread.submit(subprocess.Popen, ["/usr/bin/cat"], stdin=subprocess.PIPE).result() as process:
+    with there(group.thread).submit(subprocess.Popen, ["/usr/bin/cat"], stdin=subprocess.PIPE).result() as process:
         yield process.pid
         process.kill()
 
@@ -67,14 +66,14 @@ def _emptied(group: MemoryGroup) -> None:
 
 
 def test_version_2_bounds_the_tree_and_ends_it_as_a_whole(tmp_path: Path) -> None:
-    group = MemoryGroup.ready(Place(tmp_path, 2), 64 * _MIB)
+    group = MemoryGroup.ready(Hierarchy(tmp_path, 2), 64 * _MIB)
     told = {file.name: file.read_text(encoding="ascii") for file in group._folder.iterdir()}
     assert told == {"memory.max": str(80 * _MIB), "memory.swap.max": "0", "memory.oom.group": "1"}
     assert (group.thread, group.oom) == (None, None)
 
 
 def test_version_2_takes_a_sandbox_that_waits(tmp_path: Path) -> None:
-    group = MemoryGroup(Place(tmp_path, 2), 64 * _MIB)
+    group = MemoryGroup(Hierarchy(tmp_path, 2), 64 * _MIB)
     with subprocess.Popen(["/usr/bin/cat"], stdin=subprocess.PIPE) as process:
         group.take(process.pid)
         assert _read(group, "cgroup.procs") == str(process.pid)
@@ -84,24 +83,24 @@ def test_version_2_takes_a_sandbox_that_waits(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("said", "killed"), [("oom_kill 1", True), ("oom_kill 0", False), ("max 9", False)])
 def test_version_2_tells_a_kill_for_memory(tmp_path: Path, said: str, killed: object) -> None:
-    group = MemoryGroup(Place(tmp_path, 2), 64 * _MIB)
+    group = MemoryGroup(Hierarchy(tmp_path, 2), 64 * _MIB)
     assert group.killed() is False  # nothing can be read
     (group._folder / "memory.events").write_text(f"low 3\noom 5\n{said}\n", encoding="ascii")
     assert group.killed() is killed
 
 
 def test_version_2_keeps_no_group(tmp_path: Path) -> None:
-    group = MemoryGroup.ready(Place(tmp_path, 2), 64 * _MIB)
+    group = MemoryGroup.ready(Hierarchy(tmp_path, 2), 64 * _MIB)
     _emptied(group)
     group.give_back()
     assert list(tmp_path.iterdir()) == []
-    assert group not in cgroup._kept(os.getpid())
+    assert group not in cgroup._reusable(os.getpid())
 
 
 def test_a_group_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     for folder, version in ((tmp_path / "none", 2), (tmp_path / "none", 1), (tmp_path, 1)):
         with pytest.raises(WorkError, match="memory cgroup of a sandbox cannot be used") as caught:
-            MemoryGroup.ready(Place(folder, version), 64 * _MIB)
+            MemoryGroup.ready(Hierarchy(folder, version), 64 * _MIB)
         assert caught.value.code == "engine.limit_unenforceable"
     (left,) = tmp_path.iterdir()  # files keep a folder that is no group
     told = {file.name: file.read_text(encoding="ascii") for file in left.iterdir()}
@@ -112,7 +111,7 @@ def test_what_has_just_died_in_a_group_is_waited_for_and_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cgroup, "_REMOVAL_SECONDS", 20.0)
-    group = MemoryGroup(Place(tmp_path, 2), 64 * _MIB)
+    group = MemoryGroup(Hierarchy(tmp_path, 2), 64 * _MIB)
     timer = threading.Timer(0.2, _emptied, [group])
     timer.start()
     group.close()
@@ -120,12 +119,12 @@ def test_what_has_just_died_in_a_group_is_waited_for_and_not_for_ever(
     assert list(tmp_path.iterdir()) == []
 
     monkeypatch.setattr(cgroup, "_REMOVAL_SECONDS", 0.1)
-    MemoryGroup(Place(tmp_path, 2), 64 * _MIB).close()
+    MemoryGroup(Hierarchy(tmp_path, 2), 64 * _MIB).close()
     assert len(list(tmp_path.iterdir())) == 1
 
 
 @needs("memory_cgroup")
-def test_a_group_that_is_given_back_is_the_next_one_with_its_own_bound(place: Place) -> None:
+def test_a_group_that_is_given_back_is_the_next_one_with_its_own_bound(place: Hierarchy) -> None:
     group = MemoryGroup.ready(place, 64 * _MIB)
     assert _read(group, "memory.limit_in_bytes") == str(80 * _MIB)
     group.give_back()
@@ -136,7 +135,7 @@ def test_a_group_that_is_given_back_is_the_next_one_with_its_own_bound(place: Pl
 
 
 @needs("memory_cgroup")
-def test_a_group_that_is_not_empty_or_is_elsewhere_is_not_the_next_one(place: Place, tmp_path: Path) -> None:
+def test_a_group_that_is_not_empty_or_is_elsewhere_is_not_the_next_one(place: Hierarchy, tmp_path: Path) -> None:
     group = MemoryGroup.ready(place, 64 * _MIB)
     with _inhabited(group) as process:
         assert str(process) in _read(group, "tasks").split()
@@ -145,29 +144,27 @@ def test_a_group_that_is_not_empty_or_is_elsewhere_is_not_the_next_one(place: Pl
         assert other is not group
     group._folder.rmdir()  # possible only now: the process in it has ended
     other.give_back()
-    elsewhere = MemoryGroup.ready(Place(tmp_path, 2), 64 * _MIB)
+    elsewhere = MemoryGroup.ready(Hierarchy(tmp_path, 2), 64 * _MIB)
     assert elsewhere.place.folder == tmp_path
     assert not other._folder.exists()
 
 
 @needs("memory_cgroup")
-def test_no_more_groups_are_kept_than_a_few(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_groups_are_kept_than_a_few(place: Hierarchy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroup, "_KEPT", 2)
     groups = [MemoryGroup.ready(place, 64 * _MIB) for _ in range(3)]
     for group in groups:
         group.give_back()
     assert [group._folder.exists() for group in groups] == [True, True, False]
-    assert list(cgroup._kept(os.getpid())) == groups[:2]
+    assert list(cgroup._reusable(os.getpid())) == groups[:2]
 
 
 @needs("memory_cgroup")
-def test_a_group_that_is_closed_leaves_nothing(place: Place) -> None:
-    before = open_descriptors()
+def test_a_group_that_is_closed_leaves_nothing(place: Hierarchy) -> None:
+    assert not leaks(lambda: MemoryGroup(place, 64 * _MIB).close())
     group = MemoryGroup(place, 64 * _MIB)
-    thread = group.thread
-    assert thread is not None
+    thread = there(group.thread)
     group.close()
-    assert open_descriptors() == before
     assert not group._folder.exists()
     with pytest.raises(RuntimeError, match="after shutdown"):
         thread.submit(os.getpid)
@@ -192,7 +189,7 @@ def test_only_old_empty_groups_of_engines_that_are_gone_are_removed(tmp_path: Pa
             (folder / "tasks").touch()
         if name != "young":
             os.utime(folder, (time.time() - 90, time.time() - 90))
-    cgroup._swept(Place(tmp_path, 2))
+    cgroup._swept(Hierarchy(tmp_path, 2))
     assert {name for name, folder in made.items() if not folder.exists()} == {"old"}
 
 
@@ -202,11 +199,11 @@ def test_no_group_is_made_above_the_root(tmp_path: Path) -> None:
     for folder in (tmp_path, root):
         assert cgroup.places(root, "0::/\n") == []
         (folder / "cgroup.subtree_control").write_text("memory", encoding="ascii")
-    assert cgroup.places(root, "0::/\n") == [Place(root, 2)]
+    assert cgroup.places(root, "0::/\n") == [Hierarchy(root, 2)]
 
 
 @needs("memory_cgroup")
-def test_version_1_moves_nobody(place: Place) -> None:
+def test_version_1_moves_nobody(place: Hierarchy) -> None:
     group = MemoryGroup(place, 64 * _MIB)
     with subprocess.Popen(["/usr/bin/cat"], stdin=subprocess.PIPE) as process:
         group.take(process.pid)
@@ -215,16 +212,16 @@ def test_version_1_moves_nobody(place: Place) -> None:
 
 
 def test_the_mode_names_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place, mode in ((None, "none"), (Place(Path("/"), 1), "v1"), (Place(Path("/"), 2), "v2")):
+    for place, mode in ((None, "none"), (Hierarchy(Path("/"), 1), "v1"), (Hierarchy(Path("/"), 2), "v2")):
         monkeypatch.setattr(cgroup, "memory_place", lambda place=place: place)
         assert memory_mode() == mode
 
 
 _FORKED = """\
 import atexit, os
-from adapters.sandbox.cgroup import MemoryGroup, _kept, memory_place
+from admission_adapters.sandbox.run.cgroup import MemoryGroup, _reusable, memory_place
 engine = os.getpid()
-atexit.register(lambda: print(os.getpid() == engine, len(_kept(engine)), flush=True))
+atexit.register(lambda: print(os.getpid() == engine, len(_reusable(engine)), flush=True))
 MemoryGroup.ready(memory_place(), 1 << 26).give_back()
 if os.fork():
     os.wait()

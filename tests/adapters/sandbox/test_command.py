@@ -1,57 +1,32 @@
-"""The hand of a command: no permit, no proof, no exact argument array: nothing runs (B11, H05)."""
+"""The executor of a command: no permit, no proof, no exact argument array: nothing runs (B11, H05)."""
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.command import Command, digest_of, run_command
-from adapters.sandbox.granted import Shown
-from adapters.sandbox.model import Bounds, Ended, Program, Status
+from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
+from admission_adapters.sandbox.command import Command, digest_of, run_command
+from admission_adapters.sandbox.model import RunResult, Status
 from engine.errors import WorkError
-from engine.facts.boundaries import BOUNDARIES, Required
-from engine.model import Boundary, Permit, Probe
+from engine.facts.code.boundaries import BOUNDARIES
+from engine.model import Permit, SandboxFacts
 from engine.points.sandbox import Executable, NoCommand, SandboxLimits
+from tests.adapters.sandbox.recorder import Recorder, shown
 from tests.facilities import needs
 
 DIGEST = "sha256:" + "0" * 64
 WORDS = ("wc", "-c", "$(id)", "; id", "&& id", "-n")
-SHOWN = Shown(
-    [Boundary(backend="bubblewrap", boundary=one, kind="kernel", enforced=True, evidence=DIGEST) for one in BOUNDARIES],
-    [Probe(id="bubblewrap", subject=DIGEST, machine=DIGEST, probed_at=0, authentic=True)],
-)
-
-
-@dataclass
-class Recorder:
-    """A backend that only writes down what it was told to run."""
-
-    name: str = "bubblewrap"
-    lacking: str | None = None
-    ran: list[tuple[Program, Bounds]] = field(default_factory=list)
-
-    def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> Ended:
-        assert cancel is None
-        self.ran.append((program, bounds))
-        return Ended(Status.OK, 0, None, 0.25, None, b"out", b"", 3, 0)
-
-    def available(self) -> str | None:
-        return self.lacking
-
-    def machine(self) -> str:
-        return DIGEST
+SHOWN = shown()
 
 
 def limits(words: tuple[str, ...] | None = WORDS) -> SandboxLimits:
     command = NoCommand(kind="none") if words is None else _executable(words)
-    held: dict[str, Any] = dict.fromkeys(BOUNDARIES, ("kernel",))
+    held: Any = dict.fromkeys(BOUNDARIES, ("kernel",))
     return SandboxLimits(
         command=command, profile="standard", backend="bubblewrap", isolation="restricted_process",
-        required=Required(**held), network="none", redact=True, wall_seconds=5.0, cpu_seconds=5,
+        required=held, network="none", redact=True, wall_seconds=5.0, cpu_seconds=5,
         memory_bytes=1 << 28, processes=16, open_files=64, file_bytes=1 << 20, disk_bytes=1 << 22, stdout_bytes=4096,
         stderr_bytes=4096, artifact_files=0, artifact_bytes=0,
     )  # fmt: skip
@@ -65,7 +40,9 @@ def sealed(granted: SandboxLimits, point: str = "sandbox") -> Permit:
     return Permit.seal(decision_id="d", point=point, input_digest=DIGEST, limits=granted)
 
 
-def work(backend: Recorder, permit: Permit, words: tuple[str, ...] = WORDS, shown: Shown = SHOWN) -> tuple[Any, Ended]:
+def work(
+    backend: Recorder, permit: Permit, words: tuple[str, ...] = WORDS, shown: SandboxFacts = SHOWN
+) -> tuple[Any, RunResult]:
     return run_command(permit, DIGEST, SandboxLimits, Command(words, b"in"), lambda _: backend, shown)
 
 
@@ -77,21 +54,8 @@ def test_the_words_are_those_of_the_program_and_no_shell_takes_part() -> None:
     assert program.command == ("/usr/bin/wc", *WORDS[1:])
     assert (program.stdin, program.code, dict(program.environment)) == (b"in", "", {})
     assert (bounds.wall_seconds, bounds.processes, bounds.artifact_files) == (5.0, 16, 0)
-    assert (result.status, ended.stdout) == ("ok", b"out")
-    assert (result.facts["network"], result.facts["exit_code"], result.facts["exec_ms"]) == ("enforced", 0, 250)
-
-
-def _without(name: str) -> Shown:
-    return Shown([one for one in SHOWN.boundaries if one.boundary != name], SHOWN.probes)
-
-
-def _probe(**change: Any) -> Shown:
-    return Shown(SHOWN.boundaries, [one.model_copy(update=change) for one in SHOWN.probes])
-
-
-def _open(name: str, **change: Any) -> Shown:
-    rows = [one.model_copy(update=change) if one.boundary == name else one for one in SHOWN.boundaries]
-    return Shown(rows, SHOWN.probes)
+    assert (result.status, ended.stdout) == ("ok", b"1\n")
+    assert (result.facts["network"], result.facts["exit_code"], result.facts["exec_ms"]) == ("enforced", 0, 25)
 
 
 PERMITS: dict[str, tuple[Permit, tuple[str, ...]]] = {
@@ -100,15 +64,17 @@ PERMITS: dict[str, tuple[Permit, tuple[str, ...]]] = {
     "another point": (sealed(limits(), "code_execution"), WORDS),
 }
 UNPROVEN = {
-    "nothing shown": Shown((), ()),
-    "no probe": Shown(SHOWN.boundaries, ()),
-    "boundary not shown": _without("syscalls"),
-    "boundary open": _open("network", enforced=False),
-    "boundary only bounded": _open("files", kind="bounded"),
-    "boundary of another": _open("cpu", backend="gvisor"),
-    "probe forged": _probe(authentic=False),
-    "probe of another machine": _probe(machine="sha256:" + "1" * 64),
-    "probe of another backend": _probe(id="gvisor"),
+    "nothing shown": SandboxFacts((), ()),
+    "no probe": SandboxFacts(SHOWN.boundaries, ()),
+    "boundary not shown": SandboxFacts(
+        tuple(one for one in SHOWN.boundaries if one.boundary != "syscalls"), SHOWN.probes
+    ),
+    "boundary open": shown("network", enforced=False),
+    "boundary only bounded": shown("files", kind="bounded"),
+    "boundary of another": shown("cpu", backend="gvisor"),
+    "probe forged": shown(of_probe={"authentic": False}),
+    "probe of another machine": shown(of_probe={"machine": DIGEST}),
+    "probe of another backend": shown(of_probe={"id": "gvisor"}),
 }
 BACKENDS = {"another backend": Recorder(name="gvisor"), "backend lacking": Recorder(lacking="bubblewrap is missing")}
 
@@ -142,7 +108,7 @@ def test_nothing_runs_on_another_backend_or_without_it(name: str) -> None:
 def test_nothing_runs_on_another_backend_that_was_shown_to_hold_as_much() -> None:
     boundaries = [one.model_copy(update={"backend": "gvisor"}) for one in SHOWN.boundaries]
     probes = [one.model_copy(update={"id": "gvisor"}) for one in SHOWN.probes]
-    shown = Shown([*SHOWN.boundaries, *boundaries], [*SHOWN.probes, *probes])
+    shown = SandboxFacts((*SHOWN.boundaries, *boundaries), (*SHOWN.probes, *probes))
     assert refused(Recorder(name="gvisor"), sealed(limits()), WORDS, shown) == "engine.limit_unenforceable"
 
 

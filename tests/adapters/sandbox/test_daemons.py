@@ -14,28 +14,17 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.model import Bounds, Ended, Program, Status
-from adapters.sandbox.user import sandbox_user
+from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
+from admission_adapters.sandbox.model import Program, RunResult, Status
+from admission_adapters.sandbox.run.user import sandbox_user
 from tests.adapters.sandbox.hostile.canaries import PYTHON, end, identity, marked
+from tests.adapters.sandbox.programs import bounds
 from tests.facilities import needs
+from tests.processes import soon
 
 _RUNS, _AT_ONCE = 100, 2
 _SECONDS_AFTER = 0.05
-_MIB = 1024 * 1024
-_BOUNDS = Bounds(
-    wall_seconds=0.5,
-    cpu_seconds=5,
-    memory_bytes=256 * _MIB,
-    processes=16,
-    open_files=64,
-    file_bytes=_MIB,
-    disk_bytes=4 * _MIB,
-    stdout_bytes=4096,
-    stderr_bytes=4096,
-    artifact_files=0,
-    artifact_bytes=0,
-)
+_BOUNDS = bounds(wall_seconds=0.5, processes=16)
 _DAEMONS = """\
 import os, signal, sys, time
 for kind in range(5):
@@ -63,13 +52,11 @@ _ENDS = {
     Status.FORBIDDEN_SYSCALL: "import ctypes\nctypes.CDLL(None).unshare(0x10000000)\n",
 }
 
-pytestmark = [
-    needs("bubblewrap"),
-]
+pytestmark = needs("bubblewrap")
 
 
 # covers: C58 C84
-@pytest.mark.slow
+@pytest.mark.full
 def test_of_a_hundred_runs_with_daemons_nothing_survives() -> None:
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         found = list(threads.map(_run, range(_RUNS)))
@@ -106,17 +93,14 @@ def test_what_lives_in_a_sandbox_is_seen_from_outside() -> None:
     program = Program("python", _DAEMONS + "time.sleep(600)\n", b"", {"RUN": token}, 0, folder)
     with ThreadPoolExecutor(1) as thread:
         running = thread.submit(Bubblewrap().run, program, replace(_BOUNDS, wall_seconds=30.0), cancel)
-        deadline = time.monotonic() + 20
-        while len(marked(token)) < 6 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        seen = len(marked(token))
+        seen = soon(lambda: len(marked(token)) >= 6, 20)
         cancel.set()
         assert running.result().status is Status.CANCELLED
-    assert seen >= 6
+    assert seen
     assert marked(token) == []
 
 
-def _run(number: int) -> tuple[Ended, list[int], list[int]]:
+def _run(number: int) -> tuple[RunResult, list[int], list[int]]:
     """Its end, what of it lives at once, and what lives 50 ms later."""
     token = _token()
     code = _DAEMONS + list(_ENDS.values())[number % len(_ENDS)]

@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import gvisor_bundle
-from adapters.sandbox.gvisor import Gvisor, InGvisor
-from adapters.sandbox.gvisor_probe import CHECKS, Below, probe_gvisor
-from adapters.sandbox.model import Bounds, Ended, Status
-from adapters.sandbox.probe import REQUESTED
-from adapters.sandbox.process import NOTHING, Sandbox, run_once
+from admission_adapters.sandbox.gvisor import backend as gvisor_backend
+from admission_adapters.sandbox.gvisor.backend import Gvisor
+from admission_adapters.sandbox.gvisor.probe import CHECKS, Below, probe_gvisor
+from admission_adapters.sandbox.model import Bounds, RunResult, Status
+from admission_adapters.sandbox.probe.rows import REQUESTED
+from admission_adapters.sandbox.run.process import NOTHING, run_in, run_once
+from admission_adapters.sandbox.run.recipe import Setup
+from admission_adapters.sandbox.run.start import start
 from engine.errors import WorkError
 from engine.settings import Settings
 from tests.adapters.sandbox.programs import BOUNDS, bounds, inhabitants, namespace_of, program
@@ -29,9 +31,7 @@ from tests.facilities import needs
 FOLDER = Settings().cache / "sandbox"
 GVISOR = Gvisor(FOLDER)
 
-pytestmark = [
-    needs("gvisor"),
-]
+pytestmark = needs("gvisor")
 
 SPIN = "while True: pass"
 SLEEP = "import time; time.sleep(600)"
@@ -46,8 +46,8 @@ print("left", flush=True)
 """
 
 
-def ran(code: str, *, within: Bounds = BOUNDS, without: frozenset[str] = NOTHING, **fields: object) -> Ended:
-    return run_once(program(code, **fields), within, None, without, recipe=InGvisor(FOLDER))
+def ran(code: str, *, within: Bounds = BOUNDS, without: frozenset[str] = NOTHING, **fields: object) -> RunResult:
+    return run_once(program(code, **fields), within, None, without, recipe=Gvisor(FOLDER))
 
 
 def test_a_program_runs_as_in_bubblewrap() -> None:
@@ -130,10 +130,10 @@ def test_the_filter_is_worth_something() -> None:
 def test_nothing_lives_when_the_answer_is_there(code: str) -> None:
     for _ in range(5):
         given = program(code)
-        sandbox = Sandbox.ready(bounds(wall_seconds=2.0), given.environment, recipe=InGvisor(FOLDER))
+        sandbox = start(Setup(bounds(wall_seconds=2.0), given.environment), Gvisor(FOLDER))
         namespace = namespace_of(sandbox.child)
         with Below(sandbox.child) as below:
-            ended = sandbox.run(given)
+            ended = run_in(sandbox, given)
 
         assert (inhabitants(namespace), below.left()) == ([], "none")
         assert ended.stdout == b"left\n"
@@ -198,7 +198,7 @@ def shared() -> Iterator[Path]:
 
 
 def test_what_cannot_be_stated_starts_nothing() -> None:
-    with pytest.raises(WorkError, match="no sandbox runs `wasm`"):
+    with pytest.raises(WorkError, match="no sandbox runs the language `wasm`"):
         GVISOR.run(program(language="wasm"), BOUNDS)
     with pytest.raises(WorkError, match="environment"):
         GVISOR.run(program("print(1)", environment={"A=B": "1"}), BOUNDS)
@@ -206,7 +206,7 @@ def test_what_cannot_be_stated_starts_nothing() -> None:
 
 def test_the_host_shows_nothing_but_its_programs() -> None:
     """The outer layer: what even gVisor's own kernel could reach."""
-    words = gvisor_bundle.outside(3, 4).decode().split("\0")
+    words = gvisor_backend.outside(3, 4).decode().split("\0")
     bound = [words[index + 1] for index, word in enumerate(words) if word in {"--ro-bind", "--bind"}]
 
     assert set(bound) <= {"/usr", "/lib", "/lib64", "/bin"}
@@ -215,7 +215,7 @@ def test_the_host_shows_nothing_but_its_programs() -> None:
 
 
 # covers: A94.1 C58 C60
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_probe_shows_every_boundary() -> None:
     rows = probe_gvisor(FOLDER)
     assert [row.boundary for row in rows] == list(REQUESTED)

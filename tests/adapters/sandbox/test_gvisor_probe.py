@@ -10,9 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from adapters.sandbox import arguments, gvisor_bundle
-from adapters.sandbox.gvisor_probe import _DAEMONS, CHECKS, Below, _word
-from adapters.sandbox.probe.checks import KERNEL, REFUSED
+from admission_adapters.sandbox.bubblewrap import arguments
+from admission_adapters.sandbox.gvisor import backend as gvisor_backend
+from admission_adapters.sandbox.gvisor.probe import _DAEMONS, CHECKS, Below, _word
+from admission_adapters.sandbox.probe.checks import KERNEL, REFUSED
+from tests.expect import there
 from tests.processes import children, gone
 
 CHILD = (
@@ -32,8 +34,7 @@ def kernel(*code: str) -> Iterator[int]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+        there(process.stdout).readline()
         yield process.pid
         process.kill()
 
@@ -96,7 +97,7 @@ def test_it_is_tried_as_bubblewrap_is_but_for_two_acts() -> None:
             acts = acts - {"outside_capabilities"} | {"namespace_user"}
         assert {check.act for check in CHECKS[name]} == acts
     written = [check for check in CHECKS["files"] if check.act.endswith("_write")]
-    assert {check.held for check in written} == {REFUSED}
+    assert {check.expected for check in written} == {REFUSED}
     assert len(written) == 4
 
 
@@ -105,7 +106,7 @@ def test_the_loader_is_where_the_machine_has_it(monkeypatch: pytest.MonkeyPatch,
     """A folder is shown as one, a link as a link."""
     folder = "no-such-folder" if merged else "etc"
     monkeypatch.setattr(arguments, "SYSTEM", (folder,))
-    words = gvisor_bundle.outside(3, 4).decode().split("\0")
+    words = gvisor_backend.outside(3, 4).decode().split("\0")
 
     made = {words[at + 2]: words[at + 1] for at, word in enumerate(words) if word == "--symlink"}
     folders = {words[at + 1] for at, word in enumerate(words) if word == "--dir"}

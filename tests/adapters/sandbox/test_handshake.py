@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from adapters.sandbox.handshake import NAMESPACES, HandshakeError, child_of, exit_line, is_dead, opened
-from tests.adapters.sandbox.programs import open_descriptors
+from admission_adapters.sandbox.run.handshake import NAMESPACES, HandshakeError, child_of, exit_line, is_dead, opened
+from tests.processes import leaks
 
 WHOLE = frozenset[str]()
 
@@ -68,10 +68,13 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
 def test_only_a_living_child_of_the_monitor_is_held(child: subprocess.Popen[bytes]) -> None:
     pidfd = opened(child.pid, os.getpid())
     assert not is_dead(pidfd)
-    before = open_descriptors()
-    for monitor in (os.getppid(), child.pid, 1, 0):
-        with pytest.raises(HandshakeError, match="child"):
-            opened(child.pid, monitor)
+
+    def refused() -> None:
+        for monitor in (os.getppid(), child.pid, 1, 0):
+            with pytest.raises(HandshakeError, match="child"):
+                opened(child.pid, monitor)
+
+    assert not leaks(refused)
     child.kill()
     assert is_dead(pidfd, 20.0)
     with pytest.raises(HandshakeError, match="child"):  # nobody has waited for it yet
@@ -79,7 +82,6 @@ def test_only_a_living_child_of_the_monitor_is_held(child: subprocess.Popen[byte
     child.wait()
     with pytest.raises(HandshakeError, match="pidfd"):
         opened(child.pid, os.getpid())
-    assert open_descriptors() == before
     os.close(pidfd)
 
 

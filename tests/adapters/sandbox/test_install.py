@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from adapters.sandbox import gvisor_binary
-from adapters.sandbox.gvisor import Gvisor
-from adapters.sandbox.gvisor_binary import MODULE, MissingError, _compared, find, pinned
+from admission_adapters.sandbox.gvisor import binary as gvisor_binary
+from admission_adapters.sandbox.gvisor.backend import Gvisor
+from admission_adapters.sandbox.gvisor.binary import MODULE, MissingError, _compared, find, pinned
 from engine.cli import app
 from engine.errors import Exit, WorkError
 from engine.opa import build
-from engine.sandbox_install import folder, install_gvisor
+from engine.sandboxes.install import folder, install_gvisor
 from engine.settings import Settings
 from tests.adapters.sandbox.programs import BOUNDS, program
+from tests.expect import refused
 from tests.packaging.conftest import Workshop, workshop  # noqa: F401  (the fixture)
 
 
@@ -82,7 +83,7 @@ def test_what_does_not_build_is_told(workshop: Workshop, settings: Settings) -> 
 
     with pytest.raises(WorkError, match="does not build") as caught:
         install_gvisor(settings)
-    assert caught.value.code == "engine.sandbox_install"
+    assert caught.value.code == "engine.sandboxes.install"
     assert not folder(settings).exists()
 
 
@@ -113,11 +114,14 @@ def test_what_was_built_is_found_and_held_open(tmp_path: Path) -> None:
         (lambda place: (place / "runsc").unlink(), "is not installed"),
         (lambda place: (place / "runsc.json").unlink(), "cannot be read"),
         (lambda place: (place / "runsc.json").write_text("{", encoding="utf-8"), "cannot be read"),
-        (lambda place: (place / "runsc.json").write_text("[]", encoding="utf-8"), "not the file that was built"),
-        (lambda place: (place / "runsc").write_bytes(b"other"), "not the file that was built"),
-        (lambda place: installed(place, version="0.0.0-20250205023644-9414b50a5633"), "another version"),
-        (lambda place: (place / "runsc").chmod(0o775), "other permissions"),
-        (lambda place: (place / "runsc").chmod(0o700), "other permissions"),
+        (
+            lambda place: (place / "runsc.json").write_text("[]", encoding="utf-8"),
+            "differs from the file that was built",
+        ),
+        (lambda place: (place / "runsc").write_bytes(b"other"), "differs from the file that was built"),
+        (lambda place: installed(place, version="0.0.0-20250205023644-9414b50a5633"), "not the pinned version"),
+        (lambda place: (place / "runsc").chmod(0o775), "permissions of the installed gVisor"),
+        (lambda place: (place / "runsc").chmod(0o700), "permissions of the installed gVisor"),
     ],
     ids=["absent", "no_note", "broken_note", "no_object", "changed", "older", "writable", "private"],
 )
@@ -130,9 +134,8 @@ def test_anything_else_is_refused_with_what_to_do(tmp_path: Path, change: object
     with pytest.raises(MissingError, match=says):
         find(place)
     assert "engine sandbox install gvisor" in (Gvisor(place).available() or "")
-    with pytest.raises(WorkError) as caught:
+    with refused(WorkError, "engine.limit_unenforceable"):
         Gvisor(place).run(program("print(1)"), BOUNDS)
-    assert caught.value.code == "engine.limit_unenforceable"
 
 
 def test_the_result_of_a_probe_depends_on_the_binary(tmp_path: Path) -> None:
@@ -156,5 +159,5 @@ def test_a_file_that_was_put_in_its_place_meanwhile_is_refused(tmp_path: Path) -
     note, there = json.loads(place.with_name("runsc.json").read_text(encoding="utf-8")), place.stat()
     with place.open("rb") as file:
         assert _compared(file.fileno(), note, (there.st_dev, there.st_ino))[0] == pinned()
-    with place.open("rb") as file, pytest.raises(MissingError, match="not the file that was built"):
+    with place.open("rb") as file, pytest.raises(MissingError, match="differs from the file that was built"):
         _compared(file.fileno(), note, (there.st_dev, there.st_ino + 1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -15,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import user
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.model import Ended, Program, Status
-from adapters.sandbox.process import NOTHING, Sandbox
+from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
+from admission_adapters.sandbox.model import Program, RunResult, Status
+from admission_adapters.sandbox.run import user
+from admission_adapters.sandbox.run.process import NOTHING, run_in
+from admission_adapters.sandbox.run.recipe import Setup
+from admission_adapters.sandbox.run.start import Sandbox, start
 from tests.adapters.sandbox.programs import (
     BOUNDS,
     ENVIRONMENT,
@@ -26,11 +27,12 @@ from tests.adapters.sandbox.programs import (
     emptied,
     inhabitants,
     namespace_of,
-    open_descriptors,
     program,
     ran,
 )
+from tests.expect import there
 from tests.facilities import needs
+from tests.processes import descriptors_left, in_child, leaks
 
 pytestmark = needs("bubblewrap")
 
@@ -47,12 +49,12 @@ for number in range(5):
 """
 
 
-def watched(given: Program, seconds: float = 20.0, without: frozenset[str] = NOTHING) -> tuple[Ended, list[int]]:
+def watched(given: Program, seconds: float = 20.0, without: frozenset[str] = NOTHING) -> tuple[RunResult, list[int]]:
     """The end, and who still lived in there when it was told."""
     within = bounds(wall_seconds=seconds)
-    sandbox = Sandbox.ready(within, given.environment, without)
+    sandbox = start(Setup(within, given.environment, without))
     namespace = namespace_of(sandbox.child)
-    return sandbox.run(given), inhabitants(namespace)
+    return run_in(sandbox, given), inhabitants(namespace)
 
 
 # covers: C34.1 C84
@@ -81,39 +83,40 @@ def test_a_cancelled_run() -> None:
 
 def test_cancelled_at_any_moment() -> None:
     chance = random.Random(7)  # noqa: S311  (moments, not secrets)
-    before = open_descriptors()
-    for _ in range(20):
+
+    def cancelled() -> None:
         cancel = threading.Event()
         timer = threading.Timer(chance.random() * 0.06, cancel.set)
         timer.start()
         ended = Bubblewrap().run(program("import time; time.sleep(0.02)"), BOUNDS, cancel)
         timer.join()
         assert ended.status in {Status.OK, Status.CANCELLED}
+
+    assert not leaks(cancelled)
     cancel = threading.Event()
     cancel.set()
     assert Bubblewrap().run(program("print(1)"), BOUNDS, cancel).status is Status.CANCELLED
-    assert open_descriptors() <= before
 
 
 def test_a_sandbox_outlives_the_thread_that_asked_for_it() -> None:
     made: list[Sandbox] = []
-    asking = threading.Thread(target=lambda: made.append(Sandbox.ready(BOUNDS, ENVIRONMENT)))
+    asking = threading.Thread(target=lambda: made.append(start(Setup(BOUNDS, ENVIRONMENT))))
     asking.start()
     asking.join()
     time.sleep(0.2)
-    assert made[0].run(program("print('still here')")).stdout == b"still here\n"
+    assert run_in(made[0], program("print('still here')")).stdout == b"still here\n"
 
 
 def test_a_sandbox_takes_no_program_of_another_environment() -> None:
-    sandbox = Sandbox.ready(BOUNDS, {})
+    sandbox = start(Setup(BOUNDS, {}))
     namespace = namespace_of(sandbox.child)
-    with pytest.raises(ValueError, match="of its own environment"):
-        sandbox.run(program("print(1)"))
+    with pytest.raises(ValueError, match="with the same environment"):
+        run_in(sandbox, program("print(1)"))
     assert inhabitants(namespace) == []
 
 
 def test_a_sandbox_that_is_not_used_ends_with_close() -> None:
-    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
+    sandbox = start(Setup(BOUNDS, ENVIRONMENT))
     namespace = namespace_of(sandbox.child)
     assert inhabitants(namespace)
     sandbox.close()
@@ -121,19 +124,19 @@ def test_a_sandbox_that_is_not_used_ends_with_close() -> None:
 
 
 def test_a_monitor_that_is_killed_is_a_sandbox_error() -> None:
-    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
+    sandbox = start(Setup(BOUNDS, ENVIRONMENT))
     namespace = namespace_of(sandbox.child)
-    threading.Timer(0.3, sandbox._started.process.kill).start()
-    ended = sandbox.run(program("import time; time.sleep(600)"))
+    threading.Timer(0.3, sandbox.process.kill).start()
+    ended = run_in(sandbox, program("import time; time.sleep(600)"))
     assert (ended.status, ended.exit_code, ended.signal) == (Status.SANDBOX_ERROR, None, None)
     assert inhabitants(namespace) == []
 
 
 def test_a_sandbox_that_died_before_its_program_is_a_sandbox_error() -> None:
-    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
+    sandbox = start(Setup(BOUNDS, ENVIRONMENT))
     os.kill(sandbox.child, signal.SIGKILL)
     time.sleep(0.1)
-    assert sandbox.run(program("print(1)")).status is Status.SANDBOX_ERROR
+    assert run_in(sandbox, program("print(1)")).status is Status.SANDBOX_ERROR
 
 
 def test_killing_the_first_process_from_inside_does_nothing() -> None:
@@ -167,33 +170,36 @@ def test_a_program_has_no_signal_blocked_whatever_its_engine_blocks() -> None:
     assert asked.stdout == b"set()\n"
 
 
+@pytest.mark.full
 def test_a_start_that_is_interrupted_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ran("print(1)")
-    before, began = open_descriptors(), time.monotonic()
+    began = time.monotonic()
 
     def interrupted(*_: object, **__: object) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("adapters.sandbox.start._line", interrupted)
+    monkeypatch.setattr("admission_adapters.sandbox.run.start._line", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ran("print(1)")
     assert time.monotonic() - began < 10
-    assert open_descriptors() <= before
+
+    def started() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            ran("print(1)")
+
+    assert not leaks(started)
 
 
 def test_no_descriptor_left_is_a_sandbox_error() -> None:
     ran("print(1)")
-    before = open_descriptors()
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = [number for number in range(soft) if str(number) not in before]
-    for more in (0, 2, 7, 12):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (free[more], hard))
-        try:
-            ended = ran("print(1)")
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        assert (ended.status, ended.stderr) == (Status.SANDBOX_ERROR, b"it cannot be made: too many open files")
-    assert open_descriptors() <= before
+
+    def exhausted() -> None:
+        for more in (0, 2, 7, 12):
+            with descriptors_left(more):
+                ended = ran("print(1)")
+            assert (ended.status, ended.stderr) == (Status.SANDBOX_ERROR, b"it cannot be made: too many open files")
+
+    assert not leaks(exhausted)
 
 
 def test_an_engine_that_ignores_the_ends_of_its_children_gets_a_sandbox_error_at_once() -> None:
@@ -209,11 +215,13 @@ def test_an_engine_that_ignores_the_ends_of_its_children_gets_a_sandbox_error_at
 ENGINE = """
 import sys
 sys.path.insert(0, {root!r})
-from adapters.sandbox.process import Sandbox
+from admission_adapters.sandbox.run.process import run_in
+from admission_adapters.sandbox.run.recipe import Setup
+from admission_adapters.sandbox.run.start import start
 from tests.adapters.sandbox.programs import BOUNDS, ENVIRONMENT, namespace_of, program
-sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
+sandbox = start(Setup(BOUNDS, ENVIRONMENT))
 print(namespace_of(sandbox.child), flush=True)
-sandbox.run(program({code!r}))
+run_in(sandbox, program({code!r}))
 """
 
 
@@ -221,8 +229,7 @@ sandbox.run(program({code!r}))
 def test_an_engine_that_is_killed_takes_its_sandbox_along(delay: float) -> None:
     text = ENGINE.format(root=str(ROOT), code=DAEMONS + "time.sleep(600)")
     with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) as engine:
-        assert engine.stdout is not None
-        namespace = engine.stdout.readline().decode().strip()
+        namespace = there(engine.stdout).readline().decode().strip()
         assert namespace.startswith("pid:")
         time.sleep(delay)
         engine.kill()
@@ -232,13 +239,13 @@ def test_an_engine_that_is_killed_takes_its_sandbox_along(delay: float) -> None:
 # covers: C84
 @needs("root")
 def test_what_an_engine_left_is_ended_by_the_next() -> None:
-    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"}))
+    sandbox = start(Setup(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"})))
     namespace = namespace_of(sandbox.child)
     try:
         user._end_orphan(sandbox.child, user.sandbox_user().uid)
         assert inhabitants(namespace)  # it has its monitor
-        sandbox._started.process.kill()
-        sandbox._started.process.wait()
+        sandbox.process.kill()
+        sandbox.process.wait()
         user.swept.__wrapped__(0)
         assert emptied(namespace, 5)
     finally:
@@ -248,7 +255,4 @@ def test_what_an_engine_left_is_ended_by_the_next() -> None:
 
 def test_a_forked_engine_starts_its_own() -> None:
     ran("print(1)")
-    child = os.fork()
-    if not child:
-        os._exit(0 if ran("print(2)").stdout == b"2\n" else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    assert in_child(lambda: ran("print(2)").stdout == b"2\n")

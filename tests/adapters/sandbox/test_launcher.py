@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from adapters.sandbox import launcher, memory
-from adapters.sandbox.arguments import NODE
+from admission_adapters.sandbox.bubblewrap.arguments import NODE
+from admission_adapters.sandbox.launcher import launch as launcher
+from admission_adapters.sandbox.run import recipe
 from engine.errors import WorkError
 from tests.adapters.sandbox.programs import bounds, program
 
@@ -77,8 +78,8 @@ def test_no_other_language_runs(language: str) -> None:
 @pytest.mark.parametrize("data", [b"", b"x", b"x" * (1 << 20)])
 def test_a_file_in_memory_holds_what_was_put_in_and_nothing_else_ever(data: bytes) -> None:
     with ExitStack() as stack:
-        file = memory.memory_file(stack)
-        memory.fill(file, data)
+        file = recipe.memory_file(stack)
+        recipe.fill(file, data)
         assert os.read(file, len(data) + 1) == data
         for change in (lambda: os.pwrite(file, b"y", 0), lambda: os.ftruncate(file, len(data) + 1)):
             with pytest.raises(PermissionError):

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import arguments, machine
-from adapters.sandbox.machine import missing
-from adapters.sandbox.user import User
+from admission_adapters.sandbox import machine
+from admission_adapters.sandbox.bubblewrap import arguments
+from admission_adapters.sandbox.machine import missing
+from admission_adapters.sandbox.run.user import User
 from engine.errors import WorkError
 
 FLAGS = "--disable-userns --assert-userns-disabled --json-status-fd --unshare-cgroup --size --perms"

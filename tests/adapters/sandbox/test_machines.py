@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from adapters.sandbox.cgroup import memory_mode
-from adapters.sandbox.machine import _help, missing
-from adapters.sandbox.probe import REQUESTED
+from admission_adapters.sandbox.machine import _help, missing
+from admission_adapters.sandbox.probe.rows import REQUESTED
+from admission_adapters.sandbox.run.cgroup import memory_mode
 from tests.facilities import needs
 
 pytestmark = [
@@ -43,8 +43,8 @@ MACHINES: Mapping[str, tuple[list[str], int | None, str]] = {
     "user_without_namespaces": (NO_NAMESPACES, ORDINARY, "the sandbox did not run the probe: sandbox_error: bwrap: "),
     "root_where_none_is_allowed": (NONE_ALLOWED, None, "user namespaces are switched off"),
     "user_where_none_is_allowed": (NONE_ALLOWED, ORDINARY, "user namespaces are switched off"),
-    "root_without_another_user": (ONLY_ROOT, None, "root has no other user"),
-    "root_by_name_only": (ONLY_ROOT, ORDINARY, "root has no other user"),
+    "root_without_another_user": (ONLY_ROOT, None, "root has no unprivileged user"),
+    "root_by_name_only": (ONLY_ROOT, ORDINARY, "root has no unprivileged user"),
 }
 """What stands around the engine, who runs it (None: root), and what it says is missing."""
 
@@ -53,7 +53,12 @@ MACHINES: Mapping[str, tuple[list[str], int | None, str]] = {
 def python() -> list[str]:
     """An interpreter and environment that every user may run, by way of env(1)."""
     packages = next(path for path in sys.path if path.endswith("site-packages"))
-    words = [f"PYTHONPATH={ROOT}:{packages}", "PYTHONDONTWRITEBYTECODE=1", "PATH=/usr/bin:/bin", "HOME=/nonexistent"]
+    words = [
+        f"PYTHONPATH={ROOT}:{ROOT}/adapters:{packages}",
+        "PYTHONDONTWRITEBYTECODE=1",
+        "PATH=/usr/bin:/bin",
+        "HOME=/nonexistent",
+    ]
     for interpreter in (sys.executable, "/usr/bin/python3"):
         argv = ["/usr/bin/env", "-i", *words, interpreter]
         with tempfile.TemporaryFile() as said:
@@ -97,6 +102,7 @@ def bubblewrap(python: list[str], around: list[str], user: int | None) -> tuple[
 
 
 # covers: E33.1 H05.1
+@pytest.mark.full
 @pytest.mark.parametrize("user", [None, ORDINARY], ids=["root", "ordinary"])
 def test_with_everything_there_every_boundary_is_held(python: list[str], user: int | None) -> None:
     code, found = bubblewrap(python, [], user)
@@ -105,10 +111,11 @@ def test_with_everything_there_every_boundary_is_held(python: list[str], user: i
     tree = "kernel" if user is None and memory_mode() != "none" else "bounded"
     special = {"output": "supervised", "time": "supervised", "memory": tree, "inodes": tree}
     assert kinds == {name: special.get(name, "kernel") for name in REQUESTED}
-    assert (tree == "bounded") is bool(found["do"])
+    assert (tree == "bounded") is bool(found["remedies"])
 
 
 # covers: D19 E33.1
+@pytest.mark.full
 @pytest.mark.parametrize("machine", MACHINES)
 def test_with_something_missing_nothing_is_claimed(python: list[str], machine: str) -> None:
     around, user, lack = MACHINES[machine]
@@ -124,7 +131,7 @@ from pathlib import Path
 from engine.enforce import enforceable
 from engine.errors import EngineError
 from engine.model import Limits
-from engine.sandboxes import Sandboxes
+from engine.sandboxes.evidence import Sandboxes
 
 class Bound(Limits):
     def boundaries(self): return frozenset({"files"})
@@ -140,6 +147,7 @@ except EngineError as error:
 
 
 # covers: D19 H05
+@pytest.mark.full
 def test_a_result_does_not_outlive_what_it_was_taken_on(python: list[str], state: Path) -> None:
     """The same state folder, whole, then without bubblewrap, then as another user: the kept result is not used."""
     ask = [*python, "-c", _FACTS, str(state)]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.sandbox.model import Ended, Status
+from admission_adapters.sandbox.model import RunResult, Status
 from tests.adapters.sandbox.programs import bounds, ran
 from tests.facilities import needs
 
 pytestmark = needs("bubblewrap", "node")
 
 
-def node(code: str, **fields: Any) -> Ended:
+def node(code: str, **fields: Any) -> RunResult:
     within = bounds(processes=16, memory_bytes=512 << 20, **fields)
     return ran(code, within=within, language="javascript", stdin=b'{"n": 3}')
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from adapters.sandbox.model import Artifact, NotTaken, Status
-from adapters.sandbox.outcome import Seen, ended
-from adapters.sandbox.report import Report
+from admission_adapters.sandbox.model import Artifact, RefusedArtifact, Status
+from admission_adapters.sandbox.run.outcome import RunObservations, ended
+from admission_adapters.sandbox.run.report import Report
 from tests.adapters.sandbox.programs import BOUNDS, bounds
 
 CPU = BOUNDS.cpu_seconds
@@ -18,14 +18,14 @@ KILL, SEGV, TERM, XCPU, SYS = (
 )
 WITH = bounds(artifact_files=2, artifact_bytes=99)
 NOTHING = (Status.SANDBOX_ERROR, None, None, None)
-LOST = (NotTaken("(all files)", "not_handed_out"),)
+LOST = (RefusedArtifact("(all files)", "not_handed_out"),)
 
 
-def seen(said: bytes = b"", **fields: Any) -> Seen:
+def seen(said: bytes = b"", **fields: Any) -> RunObservations:
     """A run that was let go and of which the launcher said this."""
     report = Report(fields.pop("within", BOUNDS))
     report.feed(said)
-    return Seen(report, **{"let_go": True, **fields})
+    return RunObservations(report, **{"let_go": True, **fields})
 
 
 def end(status: int, cpu: float = 1.0) -> bytes:
@@ -84,7 +84,7 @@ def end(status: int, cpu: float = 1.0) -> bytes:
         ),
     ],
 )
-def test_a_run_is_called_by_what_was_seen_of_it(run: Seen, verdict: tuple[Any, ...]) -> None:
+def test_a_run_is_called_by_what_was_seen_of_it(run: RunObservations, verdict: tuple[Any, ...]) -> None:
     found = ended(run, BOUNDS)
     assert (found.status, found.exit_code, found.signal, found.limit) == verdict
 
@@ -108,7 +108,7 @@ def test_files_come_out_of_a_program_that_ended_by_itself_only(
     found = ended(seen(said + b"F 1 2\nahiX 1 kind\nxZ\n", within=WITH, **fields), WITH)
     assert [one.path for one in found.artifacts] == kept
     assert all(isinstance(one, Artifact) for one in found.artifacts)
-    assert found.refused_artifacts == ((NotTaken("x", "not_a_regular_file"),) if kept else LOST)
+    assert found.refused_artifacts == ((RefusedArtifact("x", "not_a_regular_file"),) if kept else LOST)
 
 
 @pytest.mark.parametrize("within", [BOUNDS, WITH])

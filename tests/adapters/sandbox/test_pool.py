@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import secrets
 import signal
 import subprocess
@@ -18,44 +17,41 @@ from typing import Any
 
 import pytest
 
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.model import Bounds, Ended, NotStartedError, Program, Status
-from adapters.sandbox.pool import Pooled, _Kept
-from adapters.sandbox.process import Sandbox
+from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
+from admission_adapters.sandbox.model import Bounds, NotStartedError, Program, RunResult, Status
+from admission_adapters.sandbox.run import pool as pooling
+from admission_adapters.sandbox.run import process as running
+from admission_adapters.sandbox.run.pool import Pooled, _Stock
+from admission_adapters.sandbox.run.start import Sandbox
 from engine.errors import WorkError
+from tests.adapters.sandbox import programs
 from tests.adapters.sandbox.hostile.canaries import marked
+from tests.expect import there
 from tests.facilities import needs
-from tests.processes import alive, gone, in_child
+from tests.processes import alive, descriptors_left, gone, in_child, until
 
 _ROOT = Path(__file__).parents[3]
-_MIB = 1024 * 1024
-_BOUNDS = Bounds(
-    wall_seconds=5.0,
-    cpu_seconds=5,
-    memory_bytes=256 * _MIB,
-    processes=16,
-    open_files=64,
-    file_bytes=_MIB,
-    disk_bytes=4 * _MIB,
-    stdout_bytes=4096,
-    stderr_bytes=4096,
-    artifact_files=4,
-    artifact_bytes=4096,
-)
+_BOUNDS = programs.bounds(wall_seconds=5.0, processes=16, artifact_files=4, artifact_bytes=4096)
 
-pytestmark = [
-    needs("bubblewrap"),
-]
+pytestmark = needs("bubblewrap")
 
 
-class _Counting(Bubblewrap):
-    """Counts the runs for which nothing was waiting."""
+_COLD: list[Program] = []
+"""The runs for which nothing was waiting."""
 
-    cold = 0
 
-    def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> Ended:
-        self.cold += 1
-        return super().run(program, bounds, cancel)
+@pytest.fixture(autouse=True)
+def _counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Bubblewrap.run
+
+    def counted(
+        backend: Bubblewrap, program: Program, bounds: Bounds, cancel: threading.Event | None = None
+    ) -> RunResult:
+        _COLD.append(program)
+        return run(backend, program, bounds, cancel)
+
+    _COLD.clear()
+    monkeypatch.setattr(Bubblewrap, "run", counted)
 
 
 class _Clock:
@@ -72,7 +68,7 @@ def token() -> str:
 
 @pytest.fixture
 def pool(token: str) -> Iterator[Pooled]:
-    with Pooled(_Counting(), 2) as started:
+    with Pooled(2) as started:
         yield started
     assert marked(token) == []
 
@@ -82,14 +78,8 @@ def _program(token: str, code: str = "print(input())", stdin: bytes = b"in", **e
     return Program("python", code, stdin, {"RUN": token, **environment}, 0, folder)
 
 
-def _untimed(ended: Ended) -> Ended:
+def _untimed(ended: RunResult) -> RunResult:
     return replace(ended, wall_seconds=0.0, cpu_seconds=None)
-
-
-def _cold(pool: Pooled) -> int:
-    backend = pool._backend
-    assert isinstance(backend, _Counting)
-    return backend.cold
 
 
 def _firsts(token: str) -> set[int]:
@@ -117,7 +107,7 @@ def test_what_runs_in_a_sandbox_that_waited_is_as_in_a_cold_one(pool: Pooled, to
     bounds = replace(_BOUNDS, stdout_bytes=1 << 16)
     assert pool.prepare(told, bounds) == 2
     warm, cold = pool.run(told, bounds), Bubblewrap().run(told, bounds)
-    assert _cold(pool) == 0
+    assert len(_COLD) == 1
     assert (warm.status, warm.exit_code) == (Status.RUNTIME_ERROR, 3)
     assert json.loads(warm.stdout) == json.loads(cold.stdout)
     assert _untimed(warm) == _untimed(cold)
@@ -127,14 +117,9 @@ def test_what_runs_in_a_sandbox_that_waited_is_as_in_a_cold_one(pool: Pooled, to
 def test_a_pool_goes_on_when_there_was_no_descriptor_left(pool: Pooled, token: str) -> None:
     told = _program(token)
     assert pool.prepare(told, _BOUNDS) == 2
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = next(number for number in range(soft) if not Path(f"/proc/self/fd/{number}").exists())
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
-    try:
+    with descriptors_left(0):
         ends = [pool.run(told, _BOUNDS).status for _ in range(4)]
         pool.prepare(told, _BOUNDS, 0.2)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert set(ends) <= {Status.OK, Status.SANDBOX_ERROR}
     assert pool.prepare(told, _BOUNDS) == 2
 
@@ -156,7 +141,7 @@ def test_bounds_hold_in_a_sandbox_that_waited(
     bounds = replace(_BOUNDS, wall_seconds=seconds)
     assert pool.prepare(_program(token), bounds) == 2
     assert pool.run(_program(token, code), bounds).status is status
-    assert _cold(pool) == 0
+    assert len(_COLD) == 0
 
 
 def test_waiting_takes_nothing_off_the_time_of_a_program(pool: Pooled, token: str) -> None:
@@ -164,7 +149,7 @@ def test_waiting_takes_nothing_off_the_time_of_a_program(pool: Pooled, token: st
     pool.prepare(_program(token), bounds)
     time.sleep(0.7)
     assert pool.run(_program(token), bounds).status is Status.OK
-    assert _cold(pool) == 0
+    assert len(_COLD) == 0
 
 
 def test_each_sandbox_is_used_once_and_replaced(pool: Pooled, token: str) -> None:
@@ -176,18 +161,19 @@ def test_each_sandbox_is_used_once_and_replaced(pool: Pooled, token: str) -> Non
         answers.append(pool.run(_program(token, leave), _BOUNDS).stdout)
         pool.prepare(_program(token), _BOUNDS)
     assert answers == [b"False\n"] * 4
-    assert _cold(pool) == 0
+    assert len(_COLD) == 0
     assert first
     assert not first & _firsts(token)
 
 
+@pytest.mark.full(after=2)
 @pytest.mark.parametrize("field", [one.name for one in fields(Bounds)])
 def test_other_bounds_run_cold(pool: Pooled, token: str, field: str) -> None:
     pool.prepare(_program(token), _BOUNDS)
     assert (
         pool.run(_program(token), Bounds(**{**asdict(_BOUNDS), field: getattr(_BOUNDS, field) + 1})).status is Status.OK
     )
-    assert _cold(pool) == 1
+    assert len(_COLD) == 1
 
 
 def test_another_environment_or_hash_seed_runs_cold(pool: Pooled, token: str) -> None:
@@ -195,48 +181,40 @@ def test_another_environment_or_hash_seed_runs_cold(pool: Pooled, token: str) ->
     others = (_program(token, PYTHONHASHSEED="2"), _program(token, PYTHONHASHSEED="1", MORE="x"), _program(token))
     for other in others:
         assert pool.run(other, _BOUNDS).status is Status.OK
-    assert _cold(pool) == 3
+    assert len(_COLD) == 3
 
 
 def test_the_size_is_never_passed_and_shared_by_kinds(token: str) -> None:
-    with Pooled(_Counting(), 3) as pool:
+    with Pooled(3) as pool:
         for seed in range(5):
             pool.prepare(_program(token, PYTHONHASHSEED=str(seed)), _BOUNDS)
-        deadline = time.monotonic() + 10
-        while len(_firsts(token)) != 3 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert len(_firsts(token)) == 3
+        until(lambda: len(_firsts(token)) == 3)
         assert [dict(kind.environment)["PYTHONHASHSEED"] for kind in pool._kinds] == ["2", "3", "4"]
     assert _firsts(token) == set()
 
 
 def test_what_waited_too_long_or_is_asked_for_no_more_is_ended(token: str) -> None:
     clock = _Clock()
-    with Pooled(_Counting(), 2, idle_seconds=1.0, clock=clock) as pool:
+    with Pooled(2, idle_seconds=1.0, clock=clock) as pool:
         pool.prepare(_program(token), _BOUNDS)
         old = _firsts(token)
         clock.now = 0.8
         pool._ask(next(iter(pool._kinds)))
         clock.now = 1.5  # too old, and still asked for
-        deadline = time.monotonic() + 10
-        while _firsts(token) & old and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not _firsts(token) & old
+        until(lambda: not _firsts(token) & old)
         clock.now = 5.0
-        while (pool._kinds or _firsts(token)) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert _firsts(token) == set()
+        until(lambda: not pool._kinds and not _firsts(token))
         assert pool.run(_program(token), _BOUNDS).status is Status.OK
 
 
 def test_close_ends_all_that_waits_and_later_runs_are_cold(token: str) -> None:
-    pool = Pooled(_Counting(), 2)
+    pool = Pooled(2)
     pool.prepare(_program(token), _BOUNDS)
     assert len(_firsts(token)) == 2
     pool.close()
     assert _firsts(token) == set()
     assert pool.run(_program(token), _BOUNDS).status is Status.OK
-    assert _cold(pool) == 1
+    assert len(_COLD) == 1
     assert _firsts(token) == set()
     pool.close()
 
@@ -258,7 +236,7 @@ def test_one_that_dies_before_its_program_is_replaced_by_a_cold_one(
         assert gone(pid)
     monkeypatch.setattr(Sandbox, "alive", True)  # as it was a moment ago
     ended = pool.run(_program(token), _BOUNDS)
-    assert (ended.status, ended.stdout, _cold(pool)) == (Status.OK, b"in\n", 1)
+    assert (ended.status, ended.stdout, len(_COLD)) == (Status.OK, b"in\n", 1)
 
 
 def test_where_nothing_can_be_started_the_run_says_why(
@@ -267,7 +245,8 @@ def test_where_nothing_can_be_started_the_run_says_why(
     def refusing(*_: object) -> Sandbox:
         raise NotStartedError("no sandbox today")
 
-    monkeypatch.setattr(Sandbox, "ready", refusing)
+    monkeypatch.setattr(pooling, "start", refusing)
+    monkeypatch.setattr(running, "start", refusing)
     assert pool.prepare(_program(token), _BOUNDS) == 0
     ended = pool.run(_program(token), _BOUNDS)
     assert (ended.status, ended.stderr) == (Status.SANDBOX_ERROR, b"no sandbox today")
@@ -313,11 +292,10 @@ def test_a_forked_child_leaves_the_pool_alone(pool: Pooled, token: str) -> None:
 
 _ENGINE = """\
 import sys, time
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.model import Bounds, Program
-from adapters.sandbox.pool import Pooled
+from admission_adapters.sandbox.model import Bounds, Program
+from admission_adapters.sandbox.run.pool import Pooled
 bounds = Bounds(5.0, 5, 268435456, 16, 64, 1048576, 4194304, 4096, 4096, 0, 0)
-pool = Pooled(Bubblewrap(), 4)
+pool = Pooled(4)
 print(pool.prepare(Program("python", "", b"", {"RUN": sys.argv[1]}, 0, "code_exec_agent_0"), bounds), flush=True)
 time.sleep(60)
 """
@@ -327,8 +305,7 @@ def test_the_death_of_the_engine_ends_all_that_waits(token: str) -> None:
     engine = subprocess.Popen(
         [sys.executable, "-c", _ENGINE, token], cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
-    assert engine.stdout is not None
-    with engine.stdout as told:
+    with there(engine.stdout) as told:
         assert told.readline() == b"4\n"
     waiting = _firsts(token)
     engine.kill()
@@ -360,29 +337,29 @@ class _Waiting:
 def test_what_is_ended_and_what_is_started_next(
     size: int, kinds: dict[str, tuple[float, list[float]]], ends: list[str], missing: str | None
 ) -> None:
-    pool: Any = Pooled(Bubblewrap(), size, idle_seconds=1.0, clock=lambda: 2.0)
+    pool: Any = Pooled(size, idle_seconds=1.0, clock=lambda: 2.0)
     names: dict[object, str] = {}
     for name, (asked, times) in kinds.items():
         waiting = [(at, _Waiting()) for at in times]
         names |= {sandbox: f"{name}{number}" for number, (_, sandbox) in enumerate(waiting)}
-        pool._kinds[name] = _Kept(asked, deque(waiting))  # type: ignore[arg-type]
+        pool._kinds[name] = _Stock(asked, deque(waiting))  # type: ignore[arg-type]
     assert [names[one] for one in pool._superfluous()] == ends
     assert pool._missing() == missing
 
 
 @pytest.mark.parametrize("size", [1, 64])
 def test_a_size_within_bounds_is_kept(size: int) -> None:
-    Pooled(Bubblewrap(), size).close()
+    Pooled(size).close()
 
 
 @pytest.mark.parametrize("size", [0, -1, 65])
 def test_a_size_out_of_bounds_is_refused(size: int) -> None:
-    with pytest.raises(WorkError, match="cannot be kept"):
-        Pooled(Bubblewrap(), size)
+    with pytest.raises(WorkError, match="is not valid"):
+        Pooled(size)
 
 
 def test_a_pool_is_no_other_backend() -> None:
-    with Pooled(Bubblewrap(), 1) as pool:
+    with Pooled(1) as pool:
         assert (pool.name, pool.available(), pool.machine()) == (
             Bubblewrap().name,
             Bubblewrap().available(),

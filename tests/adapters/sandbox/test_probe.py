@@ -7,30 +7,29 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from adapters.sandbox.cgroup import memory_mode
-from adapters.sandbox.model import Bounds, Ended, Program, Status
-from adapters.sandbox.probe import REQUESTED, WORDING, Row, probe_bubblewrap, rows
-from adapters.sandbox.probe.canaries import Canaries, Victim
-from adapters.sandbox.probe.checks import KERNEL, SUPERVISED, SURVIVORS, WORK, Check
-from adapters.sandbox.probe.control import Control
-from adapters.sandbox.probe.trial import Trial, tried
-from adapters.sandbox.probe.watch import named
-from adapters.sandbox.probe.words import compared
-from adapters.sandbox.process import run_once
-from adapters.sandbox.user import sandbox_user
+from admission_adapters.sandbox.bubblewrap.probe import probe_bubblewrap
+from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
+from admission_adapters.sandbox.probe.canaries import Canaries, Victim, compared
+from admission_adapters.sandbox.probe.checks import KERNEL, SUPERVISED, SURVIVORS, WORK, Check
+from admission_adapters.sandbox.probe.control import WORDING, Control
+from admission_adapters.sandbox.probe.rows import REQUESTED, Row, rows
+from admission_adapters.sandbox.probe.trial import BOUNDS, Trial, tried
+from admission_adapters.sandbox.probe.watch import named
+from admission_adapters.sandbox.run.cgroup import memory_mode
+from admission_adapters.sandbox.run.process import run_once
+from admission_adapters.sandbox.run.user import sandbox_user
 from engine.errors import WorkError
 from tests.facilities import needs
+from tests.processes import leaks
 
 CHECKS = {**KERNEL, **SUPERVISED, "survivors": SURVIVORS}
 
 
 def user() -> int | None:
-    found = sandbox_user()
-    return None if found.own else found.uid
+    return sandbox_user().other
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +135,7 @@ def test_evidence_is_the_same_each_time_and_tells_what_was_seen(trial: Trial) ->
     assert other.evidence != again["network"].evidence
 
 
+@pytest.mark.full
 @needs("bubblewrap")
 def test_a_protection_is_left_out_alone(trial: Trial) -> None:
     """The folder of the host that stands for the private one is the program's, so that it still runs."""
@@ -145,19 +145,20 @@ def test_a_protection_is_left_out_alone(trial: Trial) -> None:
 
 
 def test_a_sandbox_that_does_not_start_is_told_in_its_own_words() -> None:
-    def refused(_program: Program, _bounds: Bounds) -> Ended:
-        return Ended(Status.SANDBOX_ERROR, None, None, 0.0, None, b"", b"bwrap: no permissions\n", 0, 22)
+    def refused(_program: Program, _bounds: Bounds) -> RunResult:
+        return RunResult(Status.SANDBOX_ERROR, None, None, 0.0, None, b"", b"bwrap: no permissions\n", 0, 22)
 
     with pytest.raises(WorkError, match="sandbox_error: bwrap: no permissions"):
         tried(refused, user(), {})
 
 
+@pytest.mark.full
 def test_a_launcher_that_holds_nothing_back_is_shown_to(canaries: Canaries) -> None:
     """The words come from what the host saw: a launcher that runs the program plainly holds next to nothing."""
 
-    def plain(program: Program, bounds: Bounds) -> Ended:
-        done = Control(user(), {canaries.secret_name: canaries.secret}, canaries.descriptor).run(program, 60.0)
-        return Ended(Status.OK, 0, None, bounds.wall_seconds, None, done.stdout, done.stderr, 0, 0)
+    def plain(program: Program, bounds: Bounds) -> RunResult:
+        done = Control(user(), {canaries.secret_name: canaries.secret}, canaries.descriptor).run(program, BOUNDS)
+        return RunResult(Status.OK, 0, None, bounds.wall_seconds, None, done.stdout, done.stderr, 0, 0)
 
     found = rows(tried(plain, user()))
     assert [row.boundary for row in found if row.enforced] == []
@@ -171,7 +172,10 @@ def canaries() -> Iterator[Canaries]:
 
 
 def test_canaries_leave_nothing_behind() -> None:
-    before = {*Path("/proc/self/fd").iterdir()}
+    assert not leaks(_laid_and_removed)
+
+
+def _laid_and_removed() -> None:
     with Canaries(user()) as laid:
         folder, name = laid.folder, laid.secret_name
         victim = laid.victim()
@@ -180,7 +184,6 @@ def test_canaries_leave_nothing_behind() -> None:
         victim.end()
     assert not folder.exists()
     assert name not in os.environ
-    assert {*Path("/proc/self/fd").iterdir()} == before
 
 
 def test_who_dies_a_moment_after_the_kill_was_killed(canaries: Canaries) -> None:

@@ -17,13 +17,13 @@ soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 count = min(int(sys.argv[1]), hard - 300)
 resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 300), hard))
 kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(count)]
-from adapters.sandbox import wasm_probe
-from adapters.sandbox.probe import trial
-from adapters.sandbox.probe.canaries import Canaries
-from adapters.sandbox.probe.control import Control
-from adapters.sandbox.process import run_once
-from adapters.sandbox.user import sandbox_user
-user = None if sandbox_user().own else sandbox_user().uid
+from admission_adapters.sandbox.wasm import probe as wasm_probe
+from admission_adapters.sandbox.probe import trial
+from admission_adapters.sandbox.probe.canaries import Canaries
+from admission_adapters.sandbox.probe.control import Control
+from admission_adapters.sandbox.run.process import run_once
+from admission_adapters.sandbox.run.user import sandbox_user
+user = sandbox_user().other
 without = frozenset(sys.argv[3:])
 with Canaries(user) as canaries:
     assert canaries.descriptor > count
@@ -34,9 +34,9 @@ with Canaries(user) as canaries:
     else:
         run = lambda program, bounds: run_once(program, bounds, None, without)
         control = Control(user, {canaries.secret_name: canaries.secret}, canaries.descriptor)
-        probe = trial._Probe(run, control, canaries, watched=False)
-        probe._acts_inside()
-        probe._acts_outside()
+        probe = trial._Probe(run, control, canaries)
+        probe.acts_inside()
+        probe.acts_outside()
 names = ("inherited", "descriptors")
 print(json.dumps([[words.get(name) for name in names] for words in (probe.trial.inside, probe.trial.outside)]))
 """
@@ -66,6 +66,7 @@ def test_a_file_that_bubblewrap_lets_in_is_seen_whatever_its_number(count: int) 
     assert probed(count, "bubblewrap", "close_fds") == [["did", "did"], ["did", "did"]]
 
 
+@pytest.mark.full(after=1)
 @needs("wasmtime")
 @many
 def test_wasmtime_is_shown_from_a_process_with_many_files(count: int) -> None:

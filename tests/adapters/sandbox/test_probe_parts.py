@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox.model import Bounds, Ended, Program, Status
-from adapters.sandbox.probe import Row, rows
-from adapters.sandbox.probe.canaries import FILES, Canaries, Victim
-from adapters.sandbox.probe.checks import (
+from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
+from admission_adapters.sandbox.probe.canaries import ALLOWED, FILES, Canaries, Victim, compared, words_of
+from admission_adapters.sandbox.probe.checks import (
     INODES,
     KERNEL,
     MACHINE_CALLS,
@@ -28,12 +27,14 @@ from adapters.sandbox.probe.checks import (
     Check,
     acts_of,
 )
-from adapters.sandbox.probe.control import Control
-from adapters.sandbox.probe.trial import BOUNDS, Trial, _Flood, _left, _Probe, _word, tried
-from adapters.sandbox.probe.watch import Watch, named, observed
-from adapters.sandbox.probe.words import ALLOWED, compared, said
-from adapters.sandbox.user import sandbox_user
+from admission_adapters.sandbox.probe.control import Control
+from admission_adapters.sandbox.probe.rows import Row, rows
+from admission_adapters.sandbox.probe.trial import BOUNDS, Trial, _Flood, _left, _Probe, _word, tried
+from admission_adapters.sandbox.probe.watch import ProcessWatcher, named, observed
+from admission_adapters.sandbox.run.user import sandbox_user
+from tests.expect import there
 from tests.facilities import needs
+from tests.processes import in_child
 
 OTHER = 61_997
 """Nobody's, and not the sandbox's own."""
@@ -44,10 +45,9 @@ def cat(*before: str, name: str = "/bin/cat") -> Iterator[subprocess.Popen[bytes
     """A process that is up, behind a command that makes it what it is."""
     with subprocess.Popen([*before, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(b"\n")
         process.stdin.flush()
-        assert process.stdout.read(1) == b"\n"
+        assert there(process.stdout).read(1) == b"\n"
         yield process
         process.kill()
 
@@ -116,14 +116,14 @@ def test_an_act_without_a_word_is_missing(laid: Canaries, victim: Victim) -> Non
     [(b'{"tcp": "did", "udp": 1}', {"tcp": "did", "udp": "1"}), (b"[1]", {}), (b"", {}), (b"\xff", {})],
 )
 def test_what_is_no_answer_says_nothing(output: bytes, words: dict[str, str]) -> None:
-    assert said(output) == words
+    assert words_of(output) == words
 
 
 # --- ends ---
 
 
-def end(status: Status, stdout: bytes = b"", **fields: object) -> Ended:
-    plain = Ended(status, None, None, 1.0, None, stdout, b"", len(stdout), 0)
+def end(status: Status, stdout: bytes = b"", **fields: object) -> RunResult:
+    plain = RunResult(status, None, None, 1.0, None, stdout, b"", len(stdout), 0)
     return replace(plain, **fields)  # type: ignore[arg-type]
 
 
@@ -146,13 +146,13 @@ FLOOD = _Flood({}, replace(BOUNDS, stdout_bytes=4, stderr_bytes=2), b"flood")
         (end(Status.OOM, b"", limit="memory"), "failed:oom"),
     ],
 )
-def test_an_end_past_a_limit_has_its_word(ended: Ended, word: str) -> None:
+def test_an_end_past_a_limit_has_its_word(ended: RunResult, word: str) -> None:
     assert _word(ended, FLOOD) == word
 
 
 def test_who_lives_on_is_told_and_ended(tmp_path: Path) -> None:
     shutil.copy("/bin/cat", tmp_path / "apleft")
-    watch = Watch("apmain", "apleft", 3)
+    watch = ProcessWatcher("apmain", "apleft", 3)
     with cat(name=str(tmp_path / "apleft")) as process:
         watch.most = 2
         assert _left("apleft", watch) == "failed:unseen"
@@ -169,12 +169,12 @@ def test_who_lives_on_is_told_and_ended(tmp_path: Path) -> None:
     [({}, 3, False), ({"a": "b"}, 2, False), ({"a": "b"}, 3, True), ({"a": "b"}, 4, True)],
 )
 def test_a_watch_is_over_when_it_saw_all(facts: dict[str, str], most: int, complete: bool) -> None:  # noqa: FBT001
-    watch = Watch("main", "token", 3)
+    watch = ProcessWatcher("main", "token", 3)
     watch.facts, watch.most = facts, most
     assert watch.complete is complete
 
 
-def silent(program: Program, bounds: Bounds) -> Ended:  # noqa: ARG001
+def silent(program: Program, bounds: Bounds) -> RunResult:  # noqa: ARG001
     """A launcher that runs nothing and says that all is well."""
     return end(Status.OK, wall_seconds=bounds.wall_seconds)
 
@@ -192,11 +192,11 @@ def test_controls_that_are_known_are_not_run_again() -> None:
     ],
 )
 def test_a_sleeper_counts_when_it_lived_until_its_end(status: Status, early: float, words: tuple[str, str]) -> None:
-    def run(program: Program, bounds: Bounds) -> Ended:  # noqa: ARG001
+    def run(program: Program, bounds: Bounds) -> RunResult:  # noqa: ARG001
         return end(status, wall_seconds=bounds.wall_seconds - early)
 
-    probe = _Probe(run, Control(None, {}, -1), Canaries(None), watched=True)
-    probe._sleeper()
+    probe = _Probe(run, Control(None, {}, -1), Canaries(None))
+    probe._sleeper(probe.trial.inside, run, Status.TIMEOUT_WALL)
     assert (probe.trial.inside["sleep"], probe.trial.inside["left_at_exit"]) == words
 
 
@@ -209,7 +209,7 @@ def held(**inside: str) -> Mapping[str, Row]:
     """The table of a machine on which everything is held, but for these words."""
     checks: list[Check] = [check for found in (*CHECKS.values(), WORK, *MACHINE_CALLS.values()) for check in found]
     trial = Trial(
-        {check.act: check.held[0] for check in checks}, {check.act: "".join(check.harm[:1]) for check in checks}
+        {check.act: check.expected[0] for check in checks}, {check.act: "".join(check.harm[:1]) for check in checks}
     )
     for words in (trial.inside, trial.outside):
         words["work_hash_seed"] = "value:1"
@@ -346,7 +346,7 @@ def test_who_is_somebody_else_has_no_groups_of_this_process(other: bool) -> None
     assert groups(victim.process.pid).split() == [str(one) for one in kept]
     victim.end()
     with Path("/dev/null").open("rb") as nothing:
-        done = Control(user, {}, nothing.fileno()).run(Program("python", _CONTROL, b"", {}, 0, ""), 60.0)
+        done = Control(user, {}, nothing.fileno()).run(Program("python", _CONTROL, b"", {}, 0, ""), BOUNDS)
     assert done.stdout.decode().strip() == f"{user or 0} {user or 0} {kept}"
 
 
@@ -369,16 +369,13 @@ def test_the_first_segment_of_a_machine_is_laid_and_one_that_it_has_no_room_for_
     """In an IPC namespace of its own, whose first segment has the number 0."""
     with Canaries(None) as here:
         assert _segment(here)[1] == here.secret.encode()
-    child = os.fork()
-    if child == 0:
-        try:
-            assert ctypes.CDLL(None).unshare(ctypes.c_int(_NEW_IPC | _NEW_MOUNTS)) == 0
-            for mounted in (["--make-rprivate", "/"], ["-t", "proc", "proc", "/proc"]):
-                subprocess.run(["/usr/bin/mount", *mounted], check=True)
-            Path("/proc/sys/kernel/shmmni").write_text(str(most))
-            with Canaries(None) as laid:
-                wanted = (0, laid.secret.encode()) if most else (-1, b"")
-                os._exit(0 if _segment(laid) == wanted else 1)
-        finally:
-            os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def laid_there() -> bool:
+        assert ctypes.CDLL(None).unshare(ctypes.c_int(_NEW_IPC | _NEW_MOUNTS)) == 0
+        for mounted in (["--make-rprivate", "/"], ["-t", "proc", "proc", "/proc"]):
+            subprocess.run(["/usr/bin/mount", *mounted], check=True)
+        Path("/proc/sys/kernel/shmmni").write_text(str(most))
+        with Canaries(None) as laid:
+            return _segment(laid) == ((0, laid.secret.encode()) if most else (-1, b""))
+
+    assert in_child(laid_there)

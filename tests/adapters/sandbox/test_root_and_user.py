@@ -13,11 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import arguments, cgroup, launcher, machine, user
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.model import Status
-from adapters.sandbox.process import Sandbox, run_once
+from admission_adapters.sandbox import machine
+from admission_adapters.sandbox.bubblewrap import arguments
+from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
+from admission_adapters.sandbox.launcher import launch as launcher
+from admission_adapters.sandbox.model import Status
+from admission_adapters.sandbox.run import cgroup, user
+from admission_adapters.sandbox.run.process import run_in, run_once
+from admission_adapters.sandbox.run.recipe import Setup
+from admission_adapters.sandbox.run.start import start
 from tests.adapters.sandbox.programs import BOUNDS, ENVIRONMENT, bounds, program, ran
+from tests.expect import there
 from tests.facilities import needs
 
 ORDINARY = 61_999
@@ -78,7 +84,7 @@ def test_root_runs_it_as_a_user_that_nobody_has() -> None:
     assert own.uid not in {0, 65534, os.geteuid()}
     with pytest.raises(KeyError):
         pwd.getpwuid(own.uid)
-    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
+    sandbox = start(Setup(BOUNDS, ENVIRONMENT))
     try:
         seen = identity(sandbox.child)
     finally:
@@ -102,9 +108,9 @@ def test_an_ordinary_user_runs_it_as_itself() -> None:
     def work() -> None:
         assert user.sandbox_user() == user.User(ORDINARY, ORDINARY, own=True)
         assert Bubblewrap().available() is None
-        sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT)
+        sandbox = start(Setup(BOUNDS, ENVIRONMENT))
         assert set(identity(sandbox.child)["Uid"].split()) == {str(ORDINARY)}
-        assert sandbox.run(program("import os; print(os.getuid())")).stdout == b"65534\n"
+        assert run_in(sandbox, program("import os; print(os.getuid())")).stdout == b"65534\n"
         assert ran("while True: pass", within=bounds(wall_seconds=0.3)).status is Status.TIMEOUT_WALL
         assert ran("print(len(b'x' * (300 << 20)))").limit == "memory"
         forks = "import os, time\ntry:\n    for n in range(30): os.fork() or time.sleep(1)\nexcept OSError: print(n)"
@@ -140,9 +146,7 @@ def test_without_user_namespaces_nothing_runs() -> None:
         ended = ran("print(1)")
         assert (ended.status, ended.stdout) == (Status.SANDBOX_ERROR, b"")
         assert ended.stderr
-        lacks = Bubblewrap().available()
-        assert lacks is not None
-        assert "user.max_user_namespaces" in lacks
+        assert "user.max_user_namespaces" in there(Bubblewrap().available())
 
     assert elsewhere(work, namespace=True) == ""
 
@@ -152,10 +156,8 @@ def test_root_that_has_no_other_user_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(user, "_mapped", lambda _name: [range(1)])
     user.sandbox_user.cache_clear()
     try:
-        lacks = Bubblewrap().available()
-        assert lacks is not None
-        assert "as an ordinary user" in lacks
-        with pytest.raises(Exception, match="no other user"):
+        assert "as an ordinary user" in there(Bubblewrap().available())
+        with pytest.raises(Exception, match="no unprivileged user"):
             ran("print(1)")
     finally:
         user.sandbox_user.cache_clear()
@@ -188,13 +190,12 @@ def test_without_bubblewrap_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_an_older_bubblewrap_runs_nothing(program_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(program_folder, "echo 'bwrap: Unknown option --disable-userns' >&2; exit 1", monkeypatch)
-    lacks = Bubblewrap().available()
-    assert lacks is not None
-    assert lacks.startswith("bubblewrap is too old")
+    assert there(Bubblewrap().available()).startswith("bubblewrap is too old")
     ended = ran("print(1)")
     assert (ended.status, ended.stderr) == (Status.SANDBOX_ERROR, b"bwrap: Unknown option --disable-userns")
 
 
+@pytest.mark.full(after=1)
 @needs("bubblewrap")
 @pytest.mark.parametrize(
     "text",

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import seccomp
-from adapters.sandbox.model import Status
-from adapters.sandbox.syscalls import NEWEST, numbers
+from admission_adapters.sandbox.bubblewrap import seccomp
+from admission_adapters.sandbox.bubblewrap.syscalls import NEWEST, numbers
+from admission_adapters.sandbox.model import Status
 from engine.errors import WorkError
 from tests.adapters.sandbox.bpf import answer, checked
 from tests.adapters.sandbox.programs import ran

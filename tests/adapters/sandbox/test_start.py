@@ -11,42 +11,40 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import cgroup
-from adapters.sandbox import start as starting
-from adapters.sandbox.cgroup import Place, memory_place
-from adapters.sandbox.model import NotStartedError
-from adapters.sandbox.process import Sandbox, run_once
-from adapters.sandbox.start import Started, start
-from adapters.sandbox.user import User, sandbox_user
+from admission_adapters.sandbox.model import NotStartedError
+from admission_adapters.sandbox.run import cgroup
+from admission_adapters.sandbox.run import start as starting
+from admission_adapters.sandbox.run.cgroup import Hierarchy, memory_place
+from admission_adapters.sandbox.run.process import run_in, run_once
+from admission_adapters.sandbox.run.recipe import Setup
+from admission_adapters.sandbox.run.start import Sandbox, start
+from admission_adapters.sandbox.run.user import User, sandbox_user
 from tests.adapters.sandbox.programs import (
     BOUNDS,
     ENVIRONMENT,
     emptied,
     inhabitants,
     namespace_of,
-    open_descriptors,
     program,
 )
+from tests.adapters.sandbox.test_root_and_user import identity
+from tests.expect import there
 from tests.facilities import needs
+from tests.processes import leaks
 
 pytestmark = needs("bubblewrap")
 
 
 @contextmanager
-def started(*without: str, job: Path | None = None) -> Iterator[Started]:
-    found = start(BOUNDS, ENVIRONMENT, frozenset(without), job)
+def started(*without: str, job: Path | None = None) -> Iterator[Sandbox]:
+    found = start(Setup(BOUNDS, ENVIRONMENT, frozenset(without), job))
     try:
         yield found
     finally:
         found.close()
 
 
-def _status(process: int) -> dict[str, str]:
-    rows = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
-    return {name: value.strip() for name, _, value in (row.partition(":") for row in rows)}
-
-
-def _launcher(found: Started) -> int:
+def _launcher(found: Sandbox) -> int:
     children = Path(f"/proc/{found.child}/task/{found.child}/children")
     return int(children.read_text(encoding="ascii"))
 
@@ -55,10 +53,11 @@ def _launcher(found: Started) -> int:
     ("without", "job"), [({"private"}, False), ({"private_job"}, False), (set(), True), ({"private_job", ""}, True)]
 )
 def test_what_cannot_be_left_out_starts_nothing(without: set[str], job: object, tmp_path: Path) -> None:
-    before = open_descriptors()
-    with pytest.raises(ValueError, match="no such protections"):
-        start(BOUNDS, ENVIRONMENT, frozenset(without), tmp_path if job else None)
-    assert open_descriptors() == before
+    def refused() -> None:
+        with pytest.raises(ValueError, match="unknown protections"):
+            start(Setup(BOUNDS, ENVIRONMENT, frozenset(without), tmp_path if job else None))
+
+    assert not leaks(refused)
 
 
 def test_the_probe_gives_a_folder_of_its_own() -> None:
@@ -74,7 +73,7 @@ def test_who_ignores_the_ends_of_its_children_starts_nothing() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         with pytest.raises(NotStartedError, match="ignores SIGCHLD"):
-            start(BOUNDS, ENVIRONMENT)
+            start(Setup(BOUNDS, ENVIRONMENT))
     finally:
         signal.signal(signal.SIGCHLD, before)
 
@@ -85,14 +84,14 @@ def test_root_is_another_user_in_a_sandbox(without: tuple[str, ...]) -> None:
     uid = 0 if without else sandbox_user().uid
     with started(*without) as found:
         for process in (found.process.pid, found.child):
-            assert _status(process)["Uid"].split()[0] == str(uid)
+            assert identity(process)["Uid"].split()[0] == str(uid)
 
 
 @needs("root")
 def test_a_user_of_its_own_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "sandbox_user", lambda: User(os.geteuid(), os.getegid(), own=True))
     with started() as found:
-        assert _status(found.child)["Uid"].split()[0] == str(os.geteuid())
+        assert identity(found.child)["Uid"].split()[0] == str(os.geteuid())
 
 
 @pytest.mark.parametrize("without", [(), ("clearenv",)])
@@ -140,29 +139,28 @@ def test_where_no_group_can_be_made_there_is_none(monkeypatch: pytest.MonkeyPatc
 
 def test_a_group_of_version_2_takes_what_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroup, "_REMOVAL_SECONDS", 0.1)
-    monkeypatch.setattr(starting, "memory_place", lambda: Place(tmp_path, 2))
+    monkeypatch.setattr(starting, "memory_place", lambda: Hierarchy(tmp_path, 2))
     with started() as found:
-        assert found.group is not None
-        assert (found.group._folder / "cgroup.procs").read_text(encoding="ascii") == str(_launcher(found))
+        assert (there(found.group)._folder / "cgroup.procs").read_text(encoding="ascii") == str(_launcher(found))
 
 
 def test_what_is_closed_is_dead_and_leaves_nothing() -> None:
     memory_place()
-    with started():
-        pass  # what is kept for the next one is there now
-    before = open_descriptors()
-    with started() as found:
-        processes = (found.process.pid, found.child)
-    assert not any(Path(f"/proc/{process}").exists() for process in processes)
-    assert open_descriptors() == before
+
+    def closed() -> None:
+        with started() as found:
+            processes = (found.process.pid, found.child)
+        assert not any(Path(f"/proc/{process}").exists() for process in processes)
+
+    assert not leaks(closed)
 
 
 def test_without_the_kill_of_the_tree_what_was_started_lives_on() -> None:
     given = program("import os, time\nif not os.fork():\n    os.close(1)\n    time.sleep(600)")
-    sandbox = Sandbox.ready(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"}))
+    sandbox = start(Setup(BOUNDS, ENVIRONMENT, frozenset({"kill_tree"})))
     namespace = namespace_of(sandbox.child)
     try:
-        sandbox.run(given)
+        run_in(sandbox, given)
         assert inhabitants(namespace)
     finally:
         for process in inhabitants(namespace):

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from adapters.sandbox.model import Status
-from adapters.sandbox.process import run_once
+from admission_adapters.sandbox.model import Status
+from admission_adapters.sandbox.run.process import run_once
 from tests.adapters.sandbox.programs import bounds, program, ran
 from tests.facilities import needs
 

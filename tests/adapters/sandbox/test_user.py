@@ -9,8 +9,8 @@ import os
 
 import pytest
 
-from adapters.sandbox import user
-from adapters.sandbox.user import User, is_first
+from admission_adapters.sandbox.run import user
+from admission_adapters.sandbox.run.user import User, is_first
 from engine.errors import WorkError
 
 EVERY = {"uid_map": [range(1 << 32)], "gid_map": [range(1 << 32)]}
@@ -64,7 +64,7 @@ def test_both_numbers_are_mapped(
 
 def test_root_without_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for uids, gids in (([range(1)], EVERY["gid_map"]), (EVERY["uid_map"], [range(1)])):
-        with pytest.raises(WorkError, match="no other user"):
+        with pytest.raises(WorkError, match="no unprivileged user"):
             _chosen(monkeypatch, 0, {"uid_map": uids, "gid_map": gids})
 
 

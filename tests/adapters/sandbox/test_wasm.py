@@ -15,18 +15,22 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import seccomp, wasm_filter
-from adapters.sandbox import wasm_modules as modules
-from adapters.sandbox.model import Bounds, Ended, Program, Status
-from adapters.sandbox.probe.watch import observed
-from adapters.sandbox.process import NOTHING, Sandbox, run_once
-from adapters.sandbox.syscalls import numbers
-from adapters.sandbox.user import sandbox_user
-from adapters.sandbox.wasm import InWasmtime, Wasmtime, packages
+from admission_adapters.sandbox.bubblewrap import seccomp
+from admission_adapters.sandbox.bubblewrap.syscalls import numbers
+from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
+from admission_adapters.sandbox.probe.watch import observed
+from admission_adapters.sandbox.run.process import NOTHING, run_in, run_once
+from admission_adapters.sandbox.run.recipe import Setup
+from admission_adapters.sandbox.run.start import start
+from admission_adapters.sandbox.run.user import sandbox_user
+from admission_adapters.sandbox.wasm import backend as wasm
+from admission_adapters.sandbox.wasm import modules
+from admission_adapters.sandbox.wasm.backend import Wasmtime, packages
 from engine.errors import WorkError
 from tests.adapters.sandbox.bpf import answer, checked
 from tests.adapters.sandbox.programs import bounds
 from tests.adapters.sandbox.test_root_and_user import ORDINARY, elsewhere
+from tests.expect import refused, there
 from tests.facilities import needs
 from tests.processes import alive, gone
 
@@ -44,12 +48,12 @@ def ran(
     code: str,
     *,
     within: Bounds = BOUNDS,
-    recipe: InWasmtime | None = None,
+    recipe: Wasmtime | None = None,
     without: frozenset[str] = NOTHING,
     **fields: object,
-) -> Ended:
+) -> RunResult:
     given = program(code, **fields)  # type: ignore[arg-type]
-    return run_once(given, within, None, without, recipe=recipe or InWasmtime())
+    return run_once(given, within, None, without, recipe=recipe or Wasmtime())
 
 
 @needs("wasmtime")
@@ -87,7 +91,7 @@ def test_it_cannot_reach_the_files_of_the_host(make: object, tmp_path: Path) -> 
     closed = ran(make("secret"))
     opened = ran(
         make("secret"),
-        recipe=InWasmtime(preopened=str(tmp_path)),
+        recipe=Wasmtime(preopened=str(tmp_path)),
         without=frozenset({"seccomp", "namespaces", "drop_uid"}),
     )
 
@@ -100,7 +104,7 @@ def test_it_cannot_reach_the_files_of_the_host(make: object, tmp_path: Path) -> 
 def test_a_folder_that_was_opened_by_mistake_is_behind_the_filter_still(tmp_path: Path) -> None:
     """Each layer holds alone: WASI would let it, the process may not."""
     (tmp_path / "secret").write_text("canary", encoding="utf-8")
-    ended = ran(modules.read("secret"), recipe=InWasmtime(preopened=str(tmp_path)))
+    ended = ran(modules.read("secret"), recipe=Wasmtime(preopened=str(tmp_path)))
 
     assert b"canary" not in ended.stdout
     assert ended.status is not Status.OK
@@ -181,8 +185,8 @@ def test_a_cancelled_run_ends_at_once() -> None:
 @needs("wasmtime")
 def test_nothing_lives_when_the_answer_is_there() -> None:
     for seconds in (0.0, 60.0):
-        sandbox = Sandbox.ready(bounds(wall_seconds=0.3), {}, recipe=InWasmtime())
-        sandbox.run(program(modules.sleep(seconds)))
+        sandbox = start(Setup(bounds(wall_seconds=0.3), {}), Wasmtime())
+        run_in(sandbox, program(modules.sleep(seconds)))
 
         assert not alive(sandbox.child)
 
@@ -190,7 +194,7 @@ def test_nothing_lives_when_the_answer_is_there() -> None:
 @needs("wasmtime")
 @needs("root")
 def test_root_runs_it_as_somebody_else() -> None:
-    sandbox = Sandbox.ready(bounds(wall_seconds=1.0), {}, recipe=InWasmtime())
+    sandbox = start(Setup(bounds(wall_seconds=1.0), {}), Wasmtime())
     seen: dict[str, str] = {}
 
     def look() -> None:
@@ -199,7 +203,7 @@ def test_root_runs_it_as_somebody_else() -> None:
 
     looking = threading.Thread(target=look)
     looking.start()
-    sandbox.run(program(modules.sleep(60)))
+    run_in(sandbox, program(modules.sleep(60)))
     looking.join()
 
     assert seen["outside_user"] == seen["outside_groups"] == "unprivileged"
@@ -220,12 +224,12 @@ def test_an_ordinary_user_can_use_it() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (Program("python", "print(1)", b"", {}, 0, ""), "runs nothing else"),
-        (Program("", "", b"", {}, 0, "", ("/usr/bin/cat",)), "runs nothing else"),
-        (program("print(1)"), "no WebAssembly"),
-        (program(""), "no WebAssembly"),
-        (program("AGFzbQ=="), "no WebAssembly"),
-        (program("(module) \ud800"), "no text"),
+        (Program("python", "print(1)", b"", {}, 0, ""), "runs only WebAssembly"),
+        (Program("", "", b"", {}, 0, "", ("/usr/bin/cat",)), "runs only WebAssembly"),
+        (program("print(1)"), "is not WebAssembly"),
+        (program(""), "is not WebAssembly"),
+        (program("AGFzbQ=="), "is not WebAssembly"),
+        (program("(module) \ud800"), "cannot be encoded"),
     ],
     ids=["python", "command", "no_module", "nothing", "no_magic", "surrogate"],
 )
@@ -239,22 +243,21 @@ def test_without_the_package_it_is_refused_in_words(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
 
     assert "extra `wasm`" in (WASMTIME.available() or "")
-    with pytest.raises(WorkError) as caught:
+    with refused(WorkError, "engine.limit_unenforceable"):
         WASMTIME.run(program(EMPTY), BOUNDS)
-    assert caught.value.code == "engine.limit_unenforceable"
     assert WASMTIME.machine().startswith("sha256:")
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_filter_allows_what_it_names_and_nothing_else(machine: str) -> None:
-    filter_ = seccomp.assemble(machine, wasm_filter.answer)
+    filter_ = seccomp.assemble(machine, wasm.ANSWER)
     checked(filter_)
     table = numbers(seccomp.ARCHITECTURES[machine].column)
     word = seccomp.ARCHITECTURES[machine].word
     allowed = {name for name, number in table.items() if answer(filter_, word, number) == seccomp.ALLOW}
 
-    assert allowed <= wasm_filter.ALLOWED | {"clone", "prctl", "ioctl"}
-    assert allowed >= wasm_filter.ALLOWED & table.keys()
+    assert allowed <= wasm.ALLOWED | {"clone", "prctl", "ioctl"}
+    assert allowed >= wasm.ALLOWED & table.keys()
     assert not allowed & {"open", "openat", "socket", "connect", "execve", "fork", "vfork", "kill", "ptrace", "unshare"}
 
 
@@ -262,23 +265,25 @@ def test_the_filter_allows_what_it_names_and_nothing_else(machine: str) -> None:
 _ENGINE = """
 import sys
 sys.path.insert(0, {root!r})
-from adapters.sandbox import wasm_modules
-from adapters.sandbox.process import Sandbox
-from adapters.sandbox.wasm import InWasmtime
+from admission_adapters.sandbox.run.process import run_in
+from admission_adapters.sandbox.run.recipe import Setup
+from admission_adapters.sandbox.run.start import start
+from admission_adapters.sandbox.wasm import modules
+from admission_adapters.sandbox.wasm.backend import Wasmtime
 from tests.adapters.sandbox.test_wasm import BOUNDS, program
-sandbox = Sandbox.ready(BOUNDS, {{}}, recipe=InWasmtime())
+sandbox = start(Setup(BOUNDS, {{}}), Wasmtime())
 print(sandbox.child, flush=True)
-sandbox.run(program(wasm_modules.sleep(600)))
+run_in(sandbox, program(modules.sleep(600)))
 """
 
 
+@pytest.mark.full(after=1)
 @needs("wasmtime")
 @pytest.mark.parametrize("delay", [0.0, 0.02, 1.0])
 def test_an_engine_that_is_killed_takes_its_module_along(delay: float) -> None:
     text = _ENGINE.format(root=str(Path(__file__).parents[3]))
     with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) as engine:
-        assert engine.stdout is not None
-        child = int(engine.stdout.readline())
+        child = int(there(engine.stdout).readline())
         time.sleep(delay)
         engine.kill()
     assert gone(child)
@@ -315,23 +320,23 @@ def test_the_result_of_a_probe_depends_on_the_runtime(tmp_path: Path, monkeypatc
 
 def test_an_exit_status_is_the_module_s_own() -> None:
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as process:
-        assert InWasmtime().exit_code(process, b"") is None
+        assert Wasmtime().exit_code(process, b"") is None
         process.kill()
         process.wait()
-        assert InWasmtime().exit_code(process, b"") == 128 + 9
+        assert Wasmtime().exit_code(process, b"") == 128 + 9
     for code in (0, 3):
         done = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"])
         done.wait()
-        assert InWasmtime().exit_code(done, b"") == code
+        assert Wasmtime().exit_code(done, b"") == code
 
 
 def test_a_job_has_its_user_and_its_filter_unless_they_are_left_out() -> None:
     user = sandbox_user()
     uids, filters = [], []
     for without in (NOTHING, {"drop_uid"}, {"seccomp"}):
-        job = json.loads(InWasmtime().work(program(EMPTY), BOUNDS, frozenset(without)))
+        job = json.loads(Wasmtime().work(program(EMPTY), BOUNDS, frozenset(without)))
         uids.append(job["uid"])
         filters.append(job["filter"])
     uid = None if user.own else user.uid
     assert uids == [uid, None, uid]
-    assert filters == [wasm_filter.here().hex()] * 2 + [""]
+    assert filters == [wasm.call_filter().hex()] * 2 + [""]

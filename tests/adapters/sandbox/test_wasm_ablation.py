@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.sandbox.probe import Row
-from adapters.sandbox.wasm_probe import probe_wasmtime
+from admission_adapters.sandbox.probe.rows import Row
+from admission_adapters.sandbox.wasm.probe import probe_wasmtime
 from tests.facilities import needs
 
-pytestmark = [needs("wasmtime"), pytest.mark.slow]
+pytestmark = needs("wasmtime")
 
 SHOWS = {
     "seccomp": "call_personality",
@@ -31,10 +31,12 @@ def table() -> tuple[Row, ...]:
     return probe_wasmtime()
 
 
+@pytest.mark.full
 def test_evidence_is_the_same_each_time(table: tuple[Row, ...]) -> None:
     assert [row.evidence for row in table] == [row.evidence for row in probe_wasmtime()]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("protection", SHOWS)
 def test_a_protection_that_is_left_out_shows(protection: str, table: tuple[Row, ...]) -> None:
     controls = {act.name: act.outside for row in table for act in row.acts}

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from adapters.sandbox import seccomp, wasm_acts, wasm_filter
-from adapters.sandbox.probe.canaries import Canaries
-from adapters.sandbox.syscalls import numbers
-from adapters.sandbox.wasm_probe import _CALLS, _LOOKED
+from admission_adapters.sandbox.bubblewrap import seccomp
+from admission_adapters.sandbox.bubblewrap.syscalls import numbers
+from admission_adapters.sandbox.probe.canaries import Canaries
+from admission_adapters.sandbox.wasm import acts as wasm_acts
+from admission_adapters.sandbox.wasm import backend as wasm
+from admission_adapters.sandbox.wasm.probe import _CALLS, _LOOKED
 from tests.facilities import needs
 
 
@@ -46,7 +48,7 @@ def said(canaries: Canaries, *, filtered: bool) -> dict[str, str]:
         "memory_bytes": 1 << 20,
         "open_files": 8,
     }
-    program = wasm_filter.here()
+    program = wasm.call_filter()
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

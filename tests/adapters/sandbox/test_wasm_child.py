@@ -13,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox import wasm_child
-from adapters.sandbox import wasm_modules as modules
-from adapters.sandbox.model import Bounds
-from adapters.sandbox.probe.canaries import Canaries
-from adapters.sandbox.user import sandbox_user
-from adapters.sandbox.wasm import InWasmtime, packages
-from adapters.sandbox.wasm_probe import _Probe
+from admission_adapters.sandbox.model import Bounds
+from admission_adapters.sandbox.probe.canaries import Canaries
+from admission_adapters.sandbox.run.user import sandbox_user
+from admission_adapters.sandbox.wasm import child as wasm_child
+from admission_adapters.sandbox.wasm import modules
+from admission_adapters.sandbox.wasm.backend import Wasmtime, packages
+from admission_adapters.sandbox.wasm.probe import _Probe
 from tests.adapters.sandbox.programs import bounds
 from tests.adapters.sandbox.test_wasm import program
+from tests.expect import there
 from tests.facilities import needs
 from tests.processes import alive, gone
 
@@ -70,7 +71,7 @@ class Child:
         return self.report()
 
     def begin(self, code: str, within: Bounds, **changed: object) -> None:
-        job = {**json.loads(InWasmtime().work(program(code), within, frozenset())), **changed}
+        job = {**json.loads(Wasmtime().work(program(code), within, frozenset())), **changed}
         os.pwrite(self.job, json.dumps(job).encode(), 0)
         os.write(self._go, b"G")
 
@@ -106,11 +107,9 @@ def test_what_lost_its_engine_before_it_was_confined_runs_nothing() -> None:
     """From then on the kernel ends it with its engine; here that is gone a moment earlier."""
     with ExitStack() as stack:
         child = Child(stack, sys.executable, "-c", _ENGINE)
-        assert child.process.stdin is not None
-        assert child.process.stdout is not None
-        number = int(child.process.stdout.readline())
+        number = int(there(child.process.stdout).readline())
         assert child.is_ready()
-        child.process.stdin.close()
+        there(child.process.stdin).close()
         child.process.wait()
 
         assert child.go(modules.echo()) == b""
@@ -121,8 +120,7 @@ def test_what_cannot_be_confined_runs_nothing(child: Child) -> None:
     assert child.is_ready()
     assert child.go(modules.echo(), filter="ff" * 8) == b""
     assert child.process.wait() == 1
-    assert child.process.stdout is not None
-    assert child.process.stdout.read() == b""
+    assert there(child.process.stdout).read() == b""
 
 
 def status(report: bytes) -> int:
@@ -211,7 +209,6 @@ def test_nobody_counts_its_time_where_both_are_left_out(child: Child) -> None:
 def test_its_session_is_its_own_unless_that_is_left_out(child: Child, without: list[str]) -> None:
     assert child.is_ready()
     child.begin(modules.flood(1, 1 << 30), BOUNDS, without=without)
-    assert child.process.stdout is not None
-    child.process.stdout.read(1)  # it runs
+    there(child.process.stdout).read(1)  # it runs
     assert (os.getsid(child.process.pid) == child.process.pid) is not bool(without)
     child.process.kill()

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox.model import Ended, Status
-from adapters.sandbox.probe import REQUESTED, Row
-from adapters.sandbox.probe.canaries import Canaries
-from adapters.sandbox.wasm_probe import (
+from admission_adapters.sandbox.model import RunResult, Status
+from admission_adapters.sandbox.probe.canaries import Canaries
+from admission_adapters.sandbox.probe.checks import SUPERVISED
+from admission_adapters.sandbox.probe.rows import REQUESTED, Row
+from admission_adapters.sandbox.wasm.probe import (
     _CAPPED,
     KERNEL,
-    SUPERVISED,
     _code,
     _cut,
-    _done,
     _none,
     _Probe,
     _spun,
@@ -35,12 +34,14 @@ def table() -> tuple[Row, ...]:
     return probe_wasmtime()
 
 
+@pytest.mark.full
 @needs("wasmtime")
 def test_every_boundary_of_this_machine_is_shown(table: tuple[Row, ...]) -> None:
     assert [row.boundary for row in table] == list(REQUESTED)
     assert {row.boundary: [act.name for act in row.red] for row in table if not row.enforced} == {}
 
 
+@pytest.mark.full
 @needs("wasmtime")
 def test_without_any_control_nothing_is_claimed_but_what_the_kernel_itself_says() -> None:
     found = probe_wasmtime(known={})
@@ -50,6 +51,7 @@ def test_without_any_control_nothing_is_claimed_but_what_the_kernel_itself_says(
     assert {row.boundary for row in found if row.enforced} == told
 
 
+@pytest.mark.full
 @needs("wasmtime", "network_namespace")
 def test_the_control_makes_a_namespace_where_the_machine_lets_it(table: tuple[Row, ...]) -> None:
     assert {act.outside for row in table for act in row.acts if act.name == "namespace_made"} == {"did"}
@@ -70,8 +72,8 @@ def test_a_runtime_that_cannot_be_loaded_is_told_in_its_own_words(
     assert probe.trial.inside == {"echo": "failed:sandbox_error", "variable": "failed:sandbox_error"}
 
 
-def end(status: Status, stdout: bytes = b"", *, code: int | None = None, cpu: float | None = None) -> Ended:
-    return Ended(status, code, None, 1.0, cpu, stdout, b"", len(stdout), 0)
+def end(status: Status, stdout: bytes = b"", *, code: int | None = None, cpu: float | None = None) -> RunResult:
+    return RunResult(status, code, None, 1.0, cpu, stdout, b"", len(stdout), 0)
 
 
 FULL = b"x" * _CAPPED.stdout_bytes
@@ -85,8 +87,6 @@ FULL = b"x" * _CAPPED.stdout_bytes
         (_none, end(Status.OK), "none"),
         (_none, end(Status.OK, b"GIVEN=1"), "failed:ok"),
         (_none, end(Status.SIGNAL), "failed:signal"),
-        (_done, end(Status.OK), "did"),
-        (_done, end(Status.SIGNAL), "failed:signal"),
         (partial(_cut, stream="stdout"), end(Status.OK, FULL), "did"),
         (partial(_cut, stream="stdout"), end(Status.OUTPUT_LIMIT, FULL), "output_limit"),
         (partial(_cut, stream="stdout"), end(Status.OUTPUT_LIMIT, FULL[1:]), "failed:cut"),
@@ -96,5 +96,5 @@ FULL = b"x" * _CAPPED.stdout_bytes
         (_spun, end(Status.SANDBOX_ERROR), "failed:sandbox_error"),
     ],
 )
-def test_an_end_has_its_word(worded: Callable[[Ended], str], ended: Ended, word: str) -> None:
+def test_an_end_has_its_word(worded: Callable[[RunResult], str], ended: RunResult, word: str) -> None:
     assert worded(ended) == word

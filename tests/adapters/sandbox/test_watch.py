@@ -12,19 +12,21 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from adapters.sandbox import watch as watching
-from adapters.sandbox.cgroup import MemoryGroup, Place
-from adapters.sandbox.cpu import LOOK_SECONDS
-from adapters.sandbox.handshake import is_dead
-from adapters.sandbox.outcome import Seen
-from adapters.sandbox.recipe import BUBBLEWRAP
-from adapters.sandbox.start import END_SECONDS, Started
-from adapters.sandbox.watch import Watch
+from admission_adapters.sandbox.run import watch as watching
+from admission_adapters.sandbox.run.cgroup import Hierarchy, MemoryGroup
+from admission_adapters.sandbox.run.handshake import is_dead
+from admission_adapters.sandbox.run.outcome import RunObservations
+from admission_adapters.sandbox.run.proc import LOOK_SECONDS
+from admission_adapters.sandbox.run.recipe import BUBBLEWRAP, Setup
+from admission_adapters.sandbox.run.start import END_SECONDS, Sandbox
+from admission_adapters.sandbox.run.watch import RunSupervision
 from tests.adapters.sandbox.programs import bounds
+from tests.expect import there
 
 SECONDS = 60.0
 """After which a sandbox that nobody ended is ended, so that a test fails and does not hang."""
@@ -34,7 +36,7 @@ _READ = ["/usr/bin/cat"]
 _BUSY = [sys.executable, "-c", "while True: pass"]
 
 
-class Undying(Started):
+class Undying(Sandbox):
     """One that the kernel does not end."""
 
     def kill(self) -> None:
@@ -67,7 +69,7 @@ class Run:
         self._timer(seconds, lambda: self.says(**said))
         return self
 
-    def seen(self, *without: str, cancel: threading.Event | None = None, **fields: Any) -> Seen:
+    def seen(self, *without: str, cancel: threading.Event | None = None, **fields: Any) -> RunObservations:
         """Watch it to its end."""
         self.monitor = self._process(_READ)
         self.child = self._process(self.first)
@@ -81,15 +83,15 @@ class Run:
         for name in ("stdout", "stderr", "report", "status"):
             if name not in self.pipes:
                 self._pipe(name)
-        far = {name: self.pipes[name] for name in ("stdout", "stderr", "report", "status")}
-        kind = Undying if self.undying else Started
-        started = kind(
-            process=self.monitor, child=self.child.pid, pidfd=self.pidfd, stdin=-1, job=-1, go=-1,
-            group=self.group, recipe=BUBBLEWRAP, stack=self.stack, **far,
-        )  # fmt: skip
+        report, stdout, stderr, status = (self.pipes[name] for name in ("report", "stdout", "stderr", "status"))
+        far = (report, stdout, stderr, status)
+        kind = Undying if self.undying else Sandbox
         within = bounds(**{"wall_seconds": 20.0, "stdout_bytes": 10, "stderr_bytes": 10, **fields})
+        setup = Setup(within, {}, frozenset(without))
+        processes = (self.monitor, self.child.pid, self.pidfd)
+        started = kind(setup, BUBBLEWRAP, *processes, -1, -1, -1, *far, self.group, self.stack)
         began = time.monotonic()
-        seen = Watch(started, within, frozenset(without), cancel).until_dead()
+        seen = RunSupervision(started, cancel).until_dead()
         assert time.monotonic() - began < SECONDS
         return seen
 
@@ -107,8 +109,7 @@ class Run:
 
     def _process(self, command: list[str]) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(command, stdin=subprocess.PIPE)
-        assert process.stdin is not None
-        self.stack.callback(process.stdin.close)
+        self.stack.callback(there(process.stdin).close)
         self.stack.callback(process.wait)
         self.stack.callback(process.kill)
         return process
@@ -129,7 +130,7 @@ def run() -> Iterator[Run]:
 @pytest.fixture
 def group(tmp_path: Path) -> Iterator[MemoryGroup]:
     """A folder that is as a group of version 2 is."""
-    made = MemoryGroup(Place(tmp_path, 2), 1 << 26)
+    made = MemoryGroup(Hierarchy(tmp_path, 2), 1 << 26)
     yield made
     if made.oom is not None:
         os.close(made.oom)
@@ -149,8 +150,8 @@ def _events(group: MemoryGroup, kills: int) -> None:
     ],
 )
 def test_it_wakes_no_more_often_than_it_must(cancel: threading.Event | None, since: str | None, most: float) -> None:
-    none: Any = None
-    watch = Watch(none, bounds(), frozenset(), cancel)
+    waiting: Any = SimpleNamespace(setup=Setup(bounds(), {}))
+    watch = RunSupervision(waiting, cancel)
     if since is not None:
         setattr(watch, since, time.monotonic())
     assert most * 500 < watch._wait() <= most * 1000
@@ -252,6 +253,7 @@ def test_what_ended_it_first_is_what_ended_it(run: Run, group: MemoryGroup) -> N
     assert (seen.killed, seen.stdout_bytes) == ("wall", 11)
 
 
+@pytest.mark.full
 def test_the_time_to_hand_out_files_is_not_the_programs(run: Run) -> None:
     seen = run.says(report=WHOLE).later(2.2, report=b"Z\n").seen(wall_seconds=2.0, artifact_files=1)
     assert (seen.killed, seen.report.complete) == (None, True)
@@ -269,13 +271,13 @@ def test_a_piece_of_an_answer_is_no_end(run: Run) -> None:
     assert (seen.killed, seen.report.wait_status) == ("wall", None)
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(("without", "killed"), [((), "cpu"), (("rlimit_cpu",), "wall")])
 def test_the_processor_time_of_the_tree_is_looked_at(run: Run, without: tuple[str, ...], killed: str) -> None:
     run.first = _BUSY
     seen = run.seen(*without, wall_seconds=2.0 if without else 20.0, cpu_seconds=0)
     assert seen.killed == killed
-    assert seen.cpu_seconds is not None
-    assert without or seen.cpu_seconds > 0.5
+    assert without or there(seen.cpu_seconds) > 0.5
 
 
 def test_what_the_kernel_does_not_end_is_told_and_not_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

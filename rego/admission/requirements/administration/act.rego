@@ -6,12 +6,12 @@ import future.keywords.not
 
 # METADATA
 # title: The caller may take this act
-# description: Ways of asking are listed for each act in policy/administration.yaml. A token also needs a scope to
-#   approve at the point that the act is about.
+# description: The ways to connect are listed for each act in policy/administration.yaml. A token also needs the
+#   scope to approve at the decision point of the act.
 # custom:
 #   code: act_out_of_scope
 #   fixed: true
-#   remedy: Use `engine approvals` on the machine of the engine, or a token issued with --approve for this point
+#   remedy: Use `engine approvals` on the engine's machine, or a token issued with --approve for this decision point
 #   reads: ["administration.acts.{act}"]
 act_in_scope if {
 	input.caller.via in {"process", "control"}
@@ -25,8 +25,8 @@ act_in_scope if {
 }
 
 # METADATA
-# title: The caller is known by a name
-# description: The record names who acted. A name has no blanks at its ends and no invisible characters.
+# title: The caller has a name
+# description: The record names the person who acted. A name has no surrounding spaces and no invisible characters.
 # custom:
 #   code: actor_unnamed
 #   fixed: true

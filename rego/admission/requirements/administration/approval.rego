@@ -38,8 +38,8 @@ request_in_time if {
 
 # METADATA
 # title: The approver is not the requester
-# description: Names are compared exactly; requesters may refuse their own requests. How callers without a name may
-#   ask is a value in policy/approvals.yaml.
+# description: Names are compared exactly. Requesters may refuse their own requests. Which callers may lack a name is
+#   a value in policy/approvals.yaml.
 # custom:
 #   code: approver_is_requester
 #   fixed: true

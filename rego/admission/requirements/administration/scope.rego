@@ -27,7 +27,7 @@ principal_distinct if {
 # custom:
 #   code: token_without_point
 #   fixed: true
-#   remedy: Name the points it may ask about (--point), or at which it may approve (--approve)
+#   remedy: List decision points with --point (to ask) or --approve (to approve)
 token_has_point if _issues_nothing
 
 token_has_point if {
@@ -50,8 +50,8 @@ token_has_point if {
 #   each: unknown_points
 #   empty: required
 #   fixed: true
-#   proof: the list holds what is wrong, so an empty one is the good case
-#   remedy: Use names of decision points, as docs/requirements.md lists them
+#   proof: the list contains only problems, so an empty list means that there are none
+#   remedy: Use names of decision points from docs/requirements.md
 points_known if input.unknown_points == []
 
 # METADATA

@@ -5,8 +5,8 @@ import future.keywords.not
 
 # METADATA
 # title: The artifact passed its sandbox check and its validation check
-# description: Generated code stays untrusted until the engine has seen both checks of exactly these bytes. The newest
-#   check of each kind counts.
+# description: Generated code is untrusted until exactly these bytes have passed both checks. The newest check of
+#   each kind counts.
 # custom:
 #   code: artifact_not_validated
 #   remedy: Run the artifact through the code gateway, which checks it in a sandbox and validates its output
@@ -20,13 +20,13 @@ validated if {
 
 # METADATA
 # title: The artifact ran in a sandbox that its kind of code requires
-# description: Solution and verifier code needs a restricted process or a container; other generated code may also run
-#   as WebAssembly.
+# description: The admitted kinds of backends for each kind of code are values in policy/sandbox.yaml.
 # custom:
 #   code: artifact_not_isolated
 #   fixed: true
-#   remedy: Run it again in a profile of policy/sandbox.yaml whose backend is a restricted process or a container
+#   remedy: Run it again in a profile whose backend policy/sandbox.yaml admits for this kind of code
+#   reads: ["sandbox.artifact_isolation.{kind}"]
 #   after: [artifact_not_validated]
 # labels:
 #   row: A02
-isolated if artifact.passed("sandbox").ran_in in artifact.isolations(input.kind)
+isolated if artifact.passed("sandbox").ran_in in data.policy.sandbox.artifact_isolation[input.kind]

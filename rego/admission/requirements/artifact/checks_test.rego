@@ -20,17 +20,24 @@ test_validated if {
 	not checks.validated with input as {"sha256": "a", "kind": "code"}
 }
 
+_policy := {"sandbox": {"artifact_isolation": {
+	"solution": ["restricted_process", "container"],
+	"tool": ["webassembly"],
+}}}
+
 test_isolated if {
 	held := {[kind, place] |
-		some kind in ["solution", "verifier", "tool", "poem"]
+		some kind in ["solution", "tool", "poem", null]
 		some place in ["restricted_process", "container", "webassembly", "subprocess", null]
-		checks.isolated with input as _asked(kind, _both({"ran_in": place}))
+		checks.isolated with input as _asked(kind, _both({"ran_in": place})) with data.policy as _policy
 	}
-	held == {
-		["solution", "restricted_process"], ["solution", "container"],
-		["verifier", "restricted_process"], ["verifier", "container"],
-		["tool", "restricted_process"], ["tool", "container"], ["tool", "webassembly"],
+	held == {["solution", "restricted_process"], ["solution", "container"], ["tool", "webassembly"]}
+	not checks.isolated with input as _asked("solution", []) with data.policy as _policy
+	not checks.isolated with input as {"kind": "solution"} with data.policy as _policy
+}
+
+test_isolation_without_values if {
+	every policy in [{}, {"sandbox": {"artifact_isolation": {}}}, {"sandbox": {"artifact_isolation": {"tool": []}}}] {
+		not checks.isolated with input as _asked("tool", _both({"ran_in": "webassembly"})) with data.policy as policy
 	}
-	not checks.isolated with input as _asked("solution", [])
-	not checks.isolated with input as {"kind": "solution"}
 }

@@ -5,15 +5,10 @@ import future.keywords.not
 
 # METADATA
 # title: The entry point is stated
-# description: Text that is not blank.
+# description: The entry point must not be blank.
 # custom:
 #   code: "invalid_action:entrypoint"
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "max_seconds"
-#     - "invalid_action:not_object"
-#     - "invalid_action:id"
-#     - "invalid_action:language"
+#   after: ["invalid_action:language"]
 #   remedy: State the entry point
 # labels:
 #   row: C11, C15
@@ -24,37 +19,18 @@ stated if code_contract.entrypoint_stated
 # description: A name with / or \ in it is a path.
 # custom:
 #   code: "invalid_action:entrypoint_path"
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "max_seconds"
-#     - "invalid_action:not_object"
-#     - "invalid_action:id"
-#     - "invalid_action:language"
-#     - "invalid_action:entrypoint"
-#     - "invalid_action:code"
-#     - "invalid_action:code_too_long"
-#     - "invalid_action:input_payload"
+#   after: ["invalid_action:input_payload"]
 #   remedy: Use only the file name
 # labels:
 #   row: C13
 is_name if code_contract.entrypoint_is_name
 
 # METADATA
-# title: The entry point is one of those we admit
-# description: Exact names, without outer blanks, in policy/code.yaml.
+# title: The entry point is admitted
+# description: Exact names in policy/code.yaml, without leading or trailing blanks.
 # custom:
 #   code: "invalid_action:entrypoint_denied"
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "max_seconds"
-#     - "invalid_action:not_object"
-#     - "invalid_action:id"
-#     - "invalid_action:language"
-#     - "invalid_action:entrypoint"
-#     - "invalid_action:code"
-#     - "invalid_action:code_too_long"
-#     - "invalid_action:input_payload"
-#     - "invalid_action:entrypoint_path"
+#   after: ["invalid_action:entrypoint_path"]
 #   remedy: Use an entry point that is listed in policy/code.yaml
 #   reads: [code.entrypoints]
 # labels:

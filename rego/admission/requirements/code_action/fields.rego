@@ -8,9 +8,7 @@ import future.keywords.not
 # description: Anything else has no fields to check.
 # custom:
 #   code: "invalid_action:not_object"
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "max_seconds"
+#   after: [max_seconds]
 #   remedy: Propose an object with id, language, entrypoint, code and input_payload
 # labels:
 #   row: C10
@@ -18,13 +16,10 @@ is_action if code_contract.is_action
 
 # METADATA
 # title: The id of the action is printable text of 1 to 128 characters
-# description: Without outer blanks it is not empty, not longer than 128 characters, and has no control characters.
+# description: Surrounding spaces do not count; control characters are refused.
 # custom:
 #   code: "invalid_action:id"
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "max_seconds"
-#     - "invalid_action:not_object"
+#   after: ["invalid_action:not_object"]
 #   remedy: Give the action an id, such as c1
 # labels:
 #   row: C11, C15
@@ -32,14 +27,10 @@ id_stated if code_contract.id_stated
 
 # METADATA
 # title: The language of the action is stated
-# description: Which languages are admitted is checked before the action is run.
+# description: Whether the language is admitted is checked before the action runs.
 # custom:
 #   code: "invalid_action:language"
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "max_seconds"
-#     - "invalid_action:not_object"
-#     - "invalid_action:id"
+#   after: ["invalid_action:id"]
 #   remedy: State the language, such as python
 # labels:
 #   row: C11, C15
@@ -50,15 +41,7 @@ language_stated if code_contract.language_stated
 # description: The program reads it from standard input as JSON.
 # custom:
 #   code: "invalid_action:input_payload"
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "max_seconds"
-#     - "invalid_action:not_object"
-#     - "invalid_action:id"
-#     - "invalid_action:language"
-#     - "invalid_action:entrypoint"
-#     - "invalid_action:code"
-#     - "invalid_action:code_too_long"
+#   after: ["invalid_action:code_too_long"]
 #   remedy: Pass the input as an object; it may be empty
 # labels:
 #   row: C11
@@ -69,19 +52,8 @@ payload_is_object if code_contract.payload_is_object
 # description: An ignored field may have been meant to change the run.
 # custom:
 #   code: "invalid_action:unknown_field"
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "max_seconds"
-#     - "invalid_action:not_object"
-#     - "invalid_action:id"
-#     - "invalid_action:language"
-#     - "invalid_action:entrypoint"
-#     - "invalid_action:code"
-#     - "invalid_action:code_too_long"
-#     - "invalid_action:input_payload"
-#     - "invalid_action:entrypoint_path"
-#     - "invalid_action:entrypoint_denied"
+#   after: ["invalid_action:entrypoint_denied"]
 #   remedy: Remove all fields other than id, language, entrypoint, code and input_payload
 # labels:
 #   row: C11
-nothing_further if code_contract.nothing_further
+no_unknown_fields if code_contract.no_unknown_fields

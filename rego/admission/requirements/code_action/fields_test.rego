@@ -25,7 +25,7 @@ _input := {
 		"entrypoint": {"text": true, "blank": false, "value": "main.py", "separators": false},
 		"code": {"text": true, "blank": false, "null_characters": false, "chars": 2400, "sha256": "ab", "hash": "a"},
 		"input_payload": {"object": true, "bytes": 2, "sha256": "cd"},
-		"further": 0,
+		"unknown_fields": 0,
 	},
 }
 
@@ -33,7 +33,7 @@ _true(rules) := {name | some name, held in rules; held == true}
 
 _without(path) := json.patch(_input, [{"op": "remove", "path": path}])
 
-_all := {"is_action", "id_stated", "language_stated", "payload_is_object", "nothing_further"}
+_all := {"is_action", "id_stated", "language_stated", "payload_is_object", "no_unknown_fields"}
 
 test_clean if {
 	got1 := fields with input as _input with data.policy as _policy
@@ -46,7 +46,7 @@ test_fact_missing if {
 		"/action/id/value": "id_stated",
 		"/action/language/value": "language_stated",
 		"/action/input_payload/object": "payload_is_object",
-		"/action/further": "nothing_further",
+		"/action/unknown_fields": "no_unknown_fields",
 	} {
 		got1 := fields with input as _without(path) with data.policy as _policy
 		_true(got1) == _all - {rule}

@@ -4,8 +4,8 @@ import data.admission.lib.code
 import future.keywords.not
 
 # METADATA
-# title: The hints ask for no network
-# description: Checked first. A missing hint requests no network; null, a blank or another word is no such statement.
+# title: The hints request no network
+# description: Checked first. A missing hint means no network; null, a blank or any other word does not.
 #   The sandbox is what blocks the network.
 # custom:
 #   code: "invalid_request:network_access_must_be_denied"
@@ -17,11 +17,10 @@ network_denied if code.network_denied
 
 # METADATA
 # title: The run has time left
-# description: The seconds of a whole run are a value in policy/code.yaml; hints cannot raise them.
+# description: The time budget of a run is a value in policy/code.yaml; hints cannot raise it.
 # custom:
 #   code: "max_seconds"
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
+#   after: ["invalid_request:network_access_must_be_denied"]
 #   remedy: Start a new run; propose sooner, or have max_seconds in policy/code.yaml raised
 #   reads: [code.max_seconds]
 # labels:

@@ -25,7 +25,7 @@ _input := {
 		"entrypoint": {"text": true, "blank": false, "value": "main.py", "separators": false},
 		"code": {"text": true, "blank": false, "null_characters": false, "chars": 2400, "sha256": "ab", "hash": "a"},
 		"input_payload": {"object": true, "bytes": 2, "sha256": "cd"},
-		"further": 0,
+		"unknown_fields": 0,
 	},
 }
 

@@ -11,17 +11,10 @@ import future.keywords.not
 #   code: boundaries_incomplete
 #   fixed: true
 #   remedy: Report this engine fault with the decision id
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
-#     - language_denied_execution
-#     - static_policy_violation
-#     - max_seconds
+#   after: [max_seconds]
 # labels:
 #   row: H05
-complete if boundary.all_needed
+complete if boundary.all_required
 
 # METADATA
 # title: The profile's sandbox passed its boundary test on this machine
@@ -31,21 +24,9 @@ complete if boundary.all_needed
 #   code: boundary_not_enforced
 #   fixed: true
 #   each: required.boundaries
-#   remedy: Run `engine doctor --sandbox`, and install or switch on what it names
+#   remedy: Run `engine doctor --sandbox`, then install or enable what it reports as missing
 #   reads: [sandbox.profiles, sandbox.floor.boundaries]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
-#     - language_denied_execution
-#     - static_policy_violation
-#     - max_seconds
-#     - profile_unknown
-#     - profile_below_floor
-#     - probe_missing
-#     - probe_foreign
-#     - probe_stale
+#   after: [profile_below_floor, probe_stale]
 # labels:
 #   row: D19, H05, C81
-enforced(needed) if boundary.proven(code_execution.profile, needed.id)
+enforced(required) if boundary.proven(code_execution.profile, required.id)

@@ -5,7 +5,7 @@ import data.admission.lib.code_execution
 import future.keywords.not
 
 # METADATA
-# title: The hints ask for no network
+# title: The hints request no network
 # description: The same rule as at point code_action, for callers that ask only here.
 # custom:
 #   code: "invalid_request:network_access_must_be_denied"
@@ -21,22 +21,19 @@ network_denied if code.network_denied
 # custom:
 #   code: "invalid_action:contract"
 #   remedy: Decide this action at point code_action, and correct its findings
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
+#   after: ["invalid_request:network_access_must_be_denied"]
 # labels:
 #   row: C01, C11
 contract_holds if code_execution.contract_holds
 
 # METADATA
-# title: The entry point is one of those we admit
+# title: The entry point is admitted
 # description: Checked again before anything runs.
 # custom:
 #   code: "invalid_action:entrypoint_denied"
 #   remedy: Use an entry point that is listed in policy/code.yaml
 #   reads: [code.entrypoints]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
+#   after: ["invalid_action:contract"]
 # labels:
 #   row: C14
 entrypoint_admitted if code_execution.entrypoint_admitted

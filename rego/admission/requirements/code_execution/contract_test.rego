@@ -19,7 +19,8 @@ test_network_denied if {
 
 test_contract_holds if {
 	contract.contract_holds with input as _run with data.policy as _policy
-	not contract.contract_holds with input as object.union(_run, {"action": {"further": 1}}) with data.policy as _policy
+	unknown := object.union(_run, {"action": {"unknown_fields": 1}})
+	not contract.contract_holds with input as unknown with data.policy as _policy
 	not contract.contract_holds with input as {} with data.policy as _policy
 	not contract.contract_holds with input as _run with data.policy as _without("code/hints")
 }

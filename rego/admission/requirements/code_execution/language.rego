@@ -11,10 +11,7 @@ import future.keywords.not
 #   code: language_denied_policy
 #   remedy: Propose the action in one of the languages of policy/code.yaml
 #   reads: [code.languages]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
+#   after: ["invalid_action:entrypoint_denied"]
 # labels:
 #   row: C04, C17, C75, H19
 language_admitted if input.action.language.value in code.languages
@@ -26,11 +23,7 @@ language_admitted if input.action.language.value in code.languages
 #   code: language_denied_execution
 #   remedy: Propose the action in a language that policy/code.yaml lists under execution
 #   reads: ["code.execution.{action.language.value}"]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
+#   after: [language_denied_policy]
 # labels:
 #   row: C04, C18, C53, C71, C75, C78
 language_executable if is_string(data.policy.code.execution[input.action.language.value])
@@ -43,12 +36,7 @@ language_executable if is_string(data.policy.code.execution[input.action.languag
 #   code: static_policy_violation
 #   remedy: Decide this code at point code_scan, and correct its findings
 #   reads: ["code.scan.{action.language.value}"]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
-#     - language_denied_execution
+#   after: [language_denied_execution]
 # labels:
 #   row: C19, C29, C75, E08, H03
 scan_clean if {

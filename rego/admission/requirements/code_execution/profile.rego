@@ -11,14 +11,7 @@ import future.keywords.not
 #   code: profile_unknown
 #   remedy: Name a profile of policy/sandbox.yaml whose backend is listed there
 #   reads: [code.execution, sandbox.profiles]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
-#     - language_denied_execution
-#     - static_policy_violation
-#     - max_seconds
+#   after: [max_seconds]
 # labels:
 #   row: A94, H05
 known if is_string(sandbox.isolation(code_execution.profile))
@@ -28,29 +21,21 @@ known if is_string(sandbox.isolation(code_execution.profile))
 # description: Alternatives are values in policy/sandbox.yaml.
 # custom:
 #   code: profile_not_admitted
-#   remedy: Leave the profile out, or name one that the profile of the language lists under instead
+#   remedy: Leave the profile out, or name one that the profile of the language lists under `alternatives`
 #   reads: [code.execution, sandbox.profiles]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
-#     - language_denied_execution
-#     - static_policy_violation
-#     - max_seconds
-#     - profile_unknown
+#   after: [profile_unknown]
 # labels:
 #   row: A94
 admitted if input.profile.stated == false
 
 admitted if {
 	input.profile.stated == true
-	input.profile.value == code_execution.usual
+	input.profile.value == code_execution.default_profile
 }
 
 admitted if {
 	input.profile.stated == true
-	input.profile.value in data.policy.sandbox.profiles[code_execution.usual].instead
+	input.profile.value in data.policy.sandbox.profiles[code_execution.default_profile].alternatives
 }
 
 # METADATA
@@ -61,15 +46,7 @@ admitted if {
 #   fixed: true
 #   remedy: Change the profile to meet the floor in policy/sandbox.yaml
 #   reads: [sandbox.profiles, sandbox.floor]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
-#     - language_denied_execution
-#     - static_policy_violation
-#     - max_seconds
-#     - profile_unknown
+#   after: [profile_unknown]
 # labels:
 #   row: A84, H05
 within_floor if sandbox.within_floor(code_execution.profile, input.role)
@@ -83,16 +60,7 @@ within_floor if sandbox.within_floor(code_execution.profile, input.role)
 #   empty: allowed
 #   remedy: State a lower limit, or leave it out to get that of the profile
 #   reads: [sandbox.profiles]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
-#     - language_denied_execution
-#     - static_policy_violation
-#     - max_seconds
-#     - profile_unknown
-#     - profile_below_floor
+#   after: [profile_below_floor]
 # labels:
 #   row: C78, A84
 no_higher(amount) if sandbox.no_higher(code_execution.profile, input.role, amount)

@@ -32,7 +32,7 @@ test_admitted if {
 		unstated := object.union(_run, {"profile": {"stated": null, "value": name}})
 		not profile.admitted with input as unstated with data.policy as _policy
 	}
-	not profile.admitted with input as _profile("there") with data.policy as _without("sandbox/profiles/here/instead")
+	not profile.admitted with input as _profile("there") with data.policy as _without("sandbox/profiles/here/alternatives")
 	not profile.admitted with input as _profile("here") with data.policy as _without("code/execution/python")
 }
 
@@ -52,5 +52,5 @@ test_no_higher if {
 	not profile.no_higher({"id": "processes", "value": 11}) with input as _run with data.policy as _policy
 	not profile.no_higher({}) with input as _run with data.policy as _policy
 	not profile.no_higher(amount) with input as {} with data.policy as _policy
-	not profile.no_higher(amount) with input as _run with data.policy as _without("sandbox/floor/most/processes")
+	not profile.no_higher(amount) with input as _run with data.policy as _without("sandbox/floor/limits/processes")
 }

@@ -6,19 +6,13 @@ import future.keywords.not
 
 # METADATA
 # title: The run has time left
-# description: Checked again before anything runs. The seconds of a whole run are a value in policy/code.yaml; hints
-#   cannot raise them.
+# description: Checked again before anything runs. The time budget of a run is a value in policy/code.yaml; hints
+#   cannot raise it.
 # custom:
 #   code: max_seconds
 #   remedy: Start a new run; propose sooner, or have max_seconds in policy/code.yaml raised
 #   reads: [code.max_seconds]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
-#     - language_denied_execution
-#     - static_policy_violation
+#   after: [static_policy_violation]
 # labels:
 #   row: C06, C44, C78
 in_time if {
@@ -34,14 +28,7 @@ in_time if {
 #   code: attempts_exhausted
 #   remedy: Have a person review the earlier attempts, or start another task
 #   reads: [code.attempts]
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
-#     - language_denied_execution
-#     - static_policy_violation
-#     - max_seconds
+#   after: [max_seconds]
 # labels:
 #   row: C63
 attempts_left if {
@@ -59,22 +46,14 @@ attempts_left if {
 }
 
 # METADATA
-# title: The code was not tried before without success
-# description: The same code would fail in the same way. An attempt with an unknown end is no success.
+# title: The same code has not failed before in this task
+# description: The same code would fail in the same way. An attempt with an unknown outcome counts as failed.
 # custom:
 #   code: code_repeated
 #   each: attempts
 #   empty: allowed
 #   remedy: Propose other code, or start another task
-#   after:
-#     - "invalid_request:network_access_must_be_denied"
-#     - "invalid_action:contract"
-#     - "invalid_action:entrypoint_denied"
-#     - language_denied_policy
-#     - language_denied_execution
-#     - static_policy_violation
-#     - max_seconds
-#     - attempts_exhausted
+#   after: [attempts_exhausted]
 # labels:
 #   row: C63
 not_repeated(attempt) if {

@@ -5,26 +5,16 @@ import future.keywords.not
 
 # METADATA
 # title: Every field of the output fits its contract
-# description: Type, bounds and choices are values of the contract in policy/code.yaml; what has to be as in the
-#   request is compared with the request. If several fields do not fit, the first in the order of the contract is
+# description: Type, bounds and choices are values of the contract in policy/code.yaml; fields of type request are
+#   compared with the request. If several fields do not fit, the first one in the order of the contract is
 #   reported.
 # custom:
 #   code: "invalid_code_output"
 #   each: output.fields
 #   empty: allowed
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "code_run_incomplete"
-#     - "code_timeout"
-#     - "code_output_too_large"
-#     - "code_stderr_too_large"
-#     - "invalid_code_output:empty_stdout"
-#     - "invalid_code_output:non_json"
-#     - "invalid_code_output:not_object"
-#     - "invalid_code_output:missing_required"
-#   proof: the field that is passed over comes after one that does not fit, in the strict order of the
-#     contract, and the first that does not fit is refused; so is a program that ended badly, by
-#     code_runtime_error
+#   after: ["invalid_code_output:missing_required"]
+#   proof: a field is skipped only if an earlier one in the strict order of the contract does not fit, and
+#     that one is refused; a program that failed is refused by code_runtime_error
 #   remedy: Correct the computation
 #   reads: ["code.contracts.{contract}.fields"]
 # labels:
@@ -44,34 +34,25 @@ as_agreed(field) if {
 
 # METADATA
 # title: The request states the fields that the answer repeats
-# description: Text of at most 200 characters that can be printed. Which fields are repeated is a value of the
-#   contract in policy/code.yaml.
+# description: Printable text of at most 200 characters. Which fields are repeated is a value of the contract in
+#   policy/code.yaml.
 # custom:
 #   code: "invalid_request:carried_field"
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "code_run_incomplete"
-#     - "code_timeout"
-#     - "code_output_too_large"
-#     - "code_stderr_too_large"
-#     - "invalid_code_output:empty_stdout"
-#     - "invalid_code_output:non_json"
-#     - "invalid_code_output:not_object"
-#     - "invalid_code_output:missing_required"
-#   proof: a contract that carries nothing says so by an empty list; the other definitions hold only where a
-#     program that ended badly, or a field that does not fit, is refused by its own requirement
-#   remedy: State the fields that are listed as carried
-#   reads: ["code.contracts.{contract}.carried"]
+#   after: ["invalid_code_output:missing_required"]
+#   proof: a contract that repeats nothing states an empty list; the other definitions hold only if another
+#     requirement refuses the failed program or the field that does not fit
+#   remedy: State the fields that the contract lists under `echoed`
+#   reads: ["code.contracts.{contract}.echoed"]
 # labels:
 #   row: C82, H18
-carried if {
-	is_array(code_output.contract.carried)
-	every row in code_output.contract.carried { is_string(code_output.carried(row.name)) }
+echoed if {
+	is_array(code_output.contract.echoed)
+	every row in code_output.contract.echoed { is_string(code_output.echoed(row.name)) }
 }
 
-carried if code_output.failed
+echoed if code_output.failed
 
-carried if {
+echoed if {
 	some field in input.output.fields
 	not code_output.fits(field)
 }

@@ -19,7 +19,7 @@ _policy := {"code": {
 			{"name": "incident", "type": "request"},
 			{"name": "region", "type": "request"},
 		],
-		"carried": [
+		"echoed": [
 			{"name": "date", "case": "as_is"},
 			{"name": "region", "case": "upper"},
 			{"name": "incident", "case": "as_is"},
@@ -52,7 +52,7 @@ _input := {
 			},
 		],
 	},
-	"carried": [
+	"echoed": [
 		{"id": "date", "text": "2026-03-07", "upper": "2026-03-07"},
 		{"id": "region", "text": "Us", "upper": "US"},
 		{"id": "incident", "text": "inc-1", "upper": "INC-1"},
@@ -74,7 +74,7 @@ test_clean if {
 		not fields.as_agreed(field) with input as _input with data.policy as _policy
 	}
 	got1 == set()
-	fields.carried with input as _input with data.policy as _policy
+	fields.echoed with input as _input with data.policy as _policy
 }
 
 test_the_first_is_told if {
@@ -108,13 +108,13 @@ test_one_name_twice_is_told if {
 }
 
 test_carried if {
-	every path in ["/carried/0/text", "/carried/0"] {
-		not fields.carried with input as _without(path) with data.policy as _policy
+	every path in ["/echoed/0/text", "/echoed/0"] {
+		not fields.echoed with input as _without(path) with data.policy as _policy
 	}
-	fields.carried with input as _two with data.policy as _policy
-	failed := json.patch(_without("/carried/0"), [{"op": "replace", "path": "/run/exits/0/code", "value": 3}])
-	fields.carried with input as failed with data.policy as _policy
-	not fields.carried with input as {} with data.policy as _policy
+	fields.echoed with input as _two with data.policy as _policy
+	failed := json.patch(_without("/echoed/0"), [{"op": "replace", "path": "/run/exits/0/code", "value": 3}])
+	fields.echoed with input as failed with data.policy as _policy
+	not fields.echoed with input as {} with data.policy as _policy
 }
 
 test_a_failed_program_is_not_told_twice if {
@@ -135,14 +135,14 @@ test_a_field_without_a_name_is_told_of_a_failed_program_too if {
 }
 
 test_what_is_carried_is_not_told_besides_a_field if {
-	without := json.patch(_two, [{"op": "remove", "path": "/carried/0"}])
-	fields.carried with input as without with data.policy as _policy
+	without := json.patch(_two, [{"op": "remove", "path": "/echoed/0"}])
+	fields.echoed with input as without with data.policy as _policy
 }
 
 test_carried_rows_are_a_list if {
-	rows := {row.name: row | some row in _policy.code.contracts.m.carried}
-	named := json.patch(_policy, [{"op": "replace", "path": "/code/contracts/m/carried", "value": rows}])
-	not fields.carried with input as _input with data.policy as named
+	rows := {row.name: row | some row in _policy.code.contracts.m.echoed}
+	named := json.patch(_policy, [{"op": "replace", "path": "/code/contracts/m/echoed", "value": rows}])
+	not fields.echoed with input as _input with data.policy as named
 }
 
 test_values_missing if {
@@ -152,8 +152,8 @@ test_values_missing if {
 	}
 	count(got1) == 7
 	without := json.remove(_input, ["output/fields"])
-	every path in ["carried", "carried/0/name", "carried/0/case"] {
+	every path in ["echoed", "echoed/0/name", "echoed/0/case"] {
 		policy := json.remove(_policy, [concat("/", ["code", "contracts", "m", path])])
-		not fields.carried with input as without with data.policy as policy
+		not fields.echoed with input as without with data.policy as policy
 	}
 }

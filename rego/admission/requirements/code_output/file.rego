@@ -4,7 +4,7 @@ import data.admission.lib.code_output
 import future.keywords.not
 
 # METADATA
-# title: The file holds no secret
+# title: The file contains no secret
 # description: Files that a program leaves are kept byte for byte or not at all. Secret formats of vendors are values
 #   in policy/secrets.yaml.
 # custom:
@@ -12,19 +12,7 @@ import future.keywords.not
 #   standing: warn
 #   each: artifacts
 #   empty: allowed
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "invalid_request:carried_field"
-#     - "code_run_incomplete"
-#     - "code_timeout"
-#     - "code_output_too_large"
-#     - "code_stderr_too_large"
-#     - "code_runtime_error"
-#     - "invalid_code_output:empty_stdout"
-#     - "invalid_code_output:non_json"
-#     - "invalid_code_output:not_object"
-#     - "invalid_code_output:missing_required"
-#     - "invalid_code_output"
+#   after: ["invalid_request:carried_field", code_runtime_error, invalid_code_output]
 #   remedy: Write the file without the secret; the file was not kept
 #   reads: [secrets.forms]
 # labels:

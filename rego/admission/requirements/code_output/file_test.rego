@@ -3,7 +3,7 @@ package admission.requirements.code_output.file_test
 import data.admission.requirements.code_output.file
 import future.keywords.not
 
-_policy := {"secrets": {"forms": {"own": {"starts": ["own-"], "rest": "[a-z]{8}"}}}}
+_policy := {"secrets": {"forms": {"own": {"prefixes": ["own-"], "rest": "[a-z]{8}"}}}}
 
 test_free_of_secrets if {
 	left := {"id": "a", "bytes": 1, "secret": false}

@@ -16,11 +16,10 @@ contract_known if is_object(code_output.contract)
 
 # METADATA
 # title: The program ran to its end
-# description: A run that was cancelled or that the sandbox could not complete gives no result.
+# description: A run that was cancelled or that the sandbox could not complete has no result.
 # custom:
 #   code: "code_run_incomplete"
-#   after:
-#     - "invalid_request:contract_unknown"
+#   after: ["invalid_request:contract_unknown"]
 #   remedy: Run the action again; if the sandbox failed, `engine doctor --sandbox` shows what is missing
 # labels:
 #   row: C73
@@ -33,13 +32,11 @@ ended if {
 }
 
 # METADATA
-# title: The program ended within its time limit limit
+# title: The program ended within its time limit
 # description: Wall-clock time and CPU time; the sandbox kills a program that exceeds either.
 # custom:
 #   code: "code_timeout"
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "code_run_incomplete"
+#   after: [code_run_incomplete]
 #   remedy: Reduce the work of the program, or raise the time hint within the bounds of policy/code.yaml
 # labels:
 #   row: C34, C73
@@ -53,10 +50,7 @@ in_time if input.run.status == "output_limit"
 #   received.
 # custom:
 #   code: "code_output_too_large"
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "code_run_incomplete"
-#     - "code_timeout"
+#   after: [code_timeout]
 #   remedy: Print only the result
 #   reads: [code.stdout_bytes]
 # labels:
@@ -74,11 +68,7 @@ stdout_fits if {
 # description: Counted in bytes that the sandbox received.
 # custom:
 #   code: "code_stderr_too_large"
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "code_run_incomplete"
-#     - "code_timeout"
-#     - "code_output_too_large"
+#   after: [code_output_too_large]
 #   remedy: Print less on standard error
 #   reads: [code.stderr_bytes]
 # labels:
@@ -89,7 +79,7 @@ stderr_fits if {
 	input.run.stderr_bytes <= data.policy.code.stderr_bytes
 }
 
-# The sandbox cut no output but this one.
+# No other limit cut the output.
 _not_cut(_) if input.run.status in {"timeout_cpu", "timeout_wall"}
 
 _not_cut(_) if code_output.ended
@@ -101,17 +91,12 @@ _not_cut(other) if {
 
 # METADATA
 # title: The program ended with exit code 0
-# description: A signal that killed it counts as its negative number.
+# description: A program killed by a signal has the negative number of the signal as exit code.
 # custom:
 #   code: "code_runtime_error"
 #   each: run.exits
 #   empty: allowed
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "code_run_incomplete"
-#     - "code_timeout"
-#     - "code_output_too_large"
-#     - "code_stderr_too_large"
+#   after: [code_stderr_too_large]
 #   remedy: Correct the program; its error is in the trace of the run
 # labels:
 #   row: C36, C73

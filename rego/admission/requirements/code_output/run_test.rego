@@ -19,7 +19,7 @@ _policy := {"code": {
 			{"name": "incident", "type": "request"},
 			{"name": "region", "type": "request"},
 		],
-		"carried": [
+		"echoed": [
 			{"name": "date", "case": "as_is"},
 			{"name": "region", "case": "upper"},
 			{"name": "incident", "case": "as_is"},
@@ -52,7 +52,7 @@ _input := {
 			},
 		],
 	},
-	"carried": [
+	"echoed": [
 		{"id": "date", "text": "2026-03-07", "upper": "2026-03-07"},
 		{"id": "region", "text": "Us", "upper": "US"},
 		{"id": "incident", "text": "inc-1", "upper": "INC-1"},

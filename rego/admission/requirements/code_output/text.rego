@@ -8,12 +8,7 @@ import future.keywords.not
 # description: White space counts as empty.
 # custom:
 #   code: "invalid_code_output:empty_stdout"
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "code_run_incomplete"
-#     - "code_timeout"
-#     - "code_output_too_large"
-#     - "code_stderr_too_large"
+#   after: [code_stderr_too_large]
 #   remedy: Print the result as one JSON object
 # labels:
 #   row: C37
@@ -26,13 +21,7 @@ printed if code_output.failed
 # description: Without NaN, infinity, duplicate keys or excessive nesting.
 # custom:
 #   code: "invalid_code_output:non_json"
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "code_run_incomplete"
-#     - "code_timeout"
-#     - "code_output_too_large"
-#     - "code_stderr_too_large"
-#     - "invalid_code_output:empty_stdout"
+#   after: ["invalid_code_output:empty_stdout"]
 #   remedy: Print the result with json.dumps, once, and nothing else
 # labels:
 #   row: C37, H02, H18
@@ -45,14 +34,7 @@ is_json if code_output.failed
 # description: A list or a number has no fields.
 # custom:
 #   code: "invalid_code_output:not_object"
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "code_run_incomplete"
-#     - "code_timeout"
-#     - "code_output_too_large"
-#     - "code_stderr_too_large"
-#     - "invalid_code_output:empty_stdout"
-#     - "invalid_code_output:non_json"
+#   after: ["invalid_code_output:non_json"]
 #   remedy: Print an object with the fields of the contract
 # labels:
 #   row: C37
@@ -65,15 +47,7 @@ is_an_object if code_output.failed
 # description: Contracts are in policy/code.yaml. Other fields are dropped.
 # custom:
 #   code: "invalid_code_output:missing_required"
-#   after:
-#     - "invalid_request:contract_unknown"
-#     - "code_run_incomplete"
-#     - "code_timeout"
-#     - "code_output_too_large"
-#     - "code_stderr_too_large"
-#     - "invalid_code_output:empty_stdout"
-#     - "invalid_code_output:non_json"
-#     - "invalid_code_output:not_object"
+#   after: ["invalid_code_output:not_object"]
 #   remedy: Print all fields of the contract
 #   reads: ["code.contracts.{contract}.fields"]
 # labels:

@@ -6,7 +6,7 @@ import future.keywords.not
 
 _policy := {"code": {"contracts": {"verdict": {
 	"fields": [{"name": "passed", "type": "flag", "must_be": true}],
-	"carried": [],
+	"echoed": [],
 	"answer": "verified",
 }}}}
 
@@ -16,7 +16,7 @@ _of(field) := {
 	"contract": "verdict",
 	"run": {"status": "ok", "stdout_bytes": 9, "stderr_bytes": 0, "exits": [{"id": "0", "code": 0}]},
 	"output": {"bytes": 9, "blank": false, "parsed": true, "object": true, "fields": [field]},
-	"carried": [],
+	"echoed": [],
 }
 
 test_a_verdict_that_passes if {
@@ -25,7 +25,7 @@ test_a_verdict_that_passes if {
 	limits == {
 		"contract": "verdict",
 		"result": [{"name": "passed", "kind": "flag", "value": true}],
-		"carried": [],
+		"echoed": [],
 		"answer": "verified",
 		"artifacts": [],
 	}
@@ -45,7 +45,7 @@ test_no_verdict if {
 }
 
 test_policy_does_not_say_which if {
-	contract := {"fields": [{"name": "passed", "type": "flag"}], "carried": [], "answer": "x"}
+	contract := {"fields": [{"name": "passed", "type": "flag"}], "echoed": [], "answer": "x"}
 	policy := {"code": {"contracts": {"verdict": contract}}}
 	not fields.as_agreed(_field) with input as _of(_field) with data.policy as policy
 }

@@ -5,8 +5,8 @@ import future.keywords.not
 
 # METADATA
 # title: The code imports only allowed modules
-# description: Modules are matched by top-level name. A relative import could reach any file beside the code, and an
-#   import of a computed name any module.
+# description: Modules are matched by top-level name. A relative import could reach any file beside the code; an
+#   import by a computed name could reach any module.
 # custom:
 #   code: import_not_allowed
 #   each: scan.imports
@@ -15,7 +15,7 @@ import future.keywords.not
 #   reads: ["code.scan.{scan.language}.modules"]
 # labels:
 #   row: A79, A81, A82, A83, C20, C54, E08, H17
-import_allowed(found) if code_scan.import_allowed(found)
+import_allowed(module) if code_scan.import_allowed(module)
 
 # METADATA
 # title: The code uses only allowed members of a module
@@ -29,7 +29,7 @@ import_allowed(found) if code_scan.import_allowed(found)
 #   reads: ["code.scan.{scan.language}.modules"]
 # labels:
 #   row: E08, H17
-member_allowed(found) if code_scan.member_allowed(found)
+member_allowed(member) if code_scan.member_allowed(member)
 
 # METADATA
 # title: Modules are used by their own names
@@ -41,4 +41,4 @@ member_allowed(found) if code_scan.member_allowed(found)
 #   remedy: Write the name of the module before the dot, and use it nowhere else
 # labels:
 #   row: H17
-module_plain(found) if code_scan.module_plain(found)
+module_plain(module) if code_scan.module_plain(module)

@@ -18,7 +18,7 @@ call_allowed(call) if code_scan.call_allowed(call)
 
 # METADATA
 # title: The code uses no denied attribute
-# description: Holds for every object. Attributes that begin with two underscores lead into the interpreter.
+# description: Applies to every object. Attributes that begin with two underscores give access to the interpreter.
 # custom:
 #   code: attr_not_allowed
 #   each: scan.attributes
@@ -27,7 +27,7 @@ call_allowed(call) if code_scan.call_allowed(call)
 #   reads: ["code.scan.{scan.language}.denied_attributes"]
 # labels:
 #   row: A81, A82, A83, C22, C25, H03
-attribute_allowed(found) if code_scan.attribute_allowed(found)
+attribute_allowed(attribute) if code_scan.attribute_allowed(attribute)
 
 # METADATA
 # title: The code uses no denied name
@@ -41,11 +41,11 @@ attribute_allowed(found) if code_scan.attribute_allowed(found)
 #   reads: ["code.scan.{scan.language}.denied_names"]
 # labels:
 #   row: A83, C23, C24, C25, H03, H17
-name_allowed(found) if code_scan.name_allowed(found)
+name_allowed(name) if code_scan.name_allowed(name)
 
 # METADATA
 # title: The code reads its input within the allowed number of reads
-# description: The payload is one text. A reader passed as a value could be called any number of times.
+# description: The payload is one text. A reader that is passed as a value could be called any number of times.
 # custom:
 #   code: too_many_input_reads
 #   remedy: Call the reader once

@@ -31,7 +31,7 @@ complete if code_scan.complete
 # custom:
 #   code: syntax_error
 #   remedy: Correct the syntax of the code; it is plain UTF-8 text without NUL
-#   after: [language_not_scanned, scan_incomplete]
+#   after: [scan_incomplete]
 # labels:
 #   row: C27
 parsed if code_scan.parsed

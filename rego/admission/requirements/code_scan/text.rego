@@ -4,7 +4,7 @@ import data.admission.lib.code_scan
 import future.keywords.not
 
 # METADATA
-# title: The code holds no web address
+# title: The code contains no web address
 # description: In any letter case, including comments. The scan explains; the sandbox is what blocks the network.
 # custom:
 #   code: network_literal_blocked

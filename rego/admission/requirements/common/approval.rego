@@ -14,11 +14,11 @@ import future.keywords.not
 #   remedy: Use an approval id that this engine returned, or repeat the request without one
 # labels:
 #   row: H22
-known(given) if given.state in {"requested", "granted", "refused", "used"}
+known(claim) if claim.state in {"requested", "granted", "refused", "used"}
 
 # METADATA
 # title: The approval has been decided
-# description: Nothing runs before that.
+# description: Nothing runs before the approval is decided.
 # custom:
 #   code: approval_pending
 #   fixed: true
@@ -26,7 +26,7 @@ known(given) if given.state in {"requested", "granted", "refused", "used"}
 #   empty: allowed
 #   remedy: Wait until it is granted with `engine approvals grant`, then repeat the request
 #   after: [approval_unknown]
-decided(given) if given.state in {"granted", "refused", "used"}
+decided(claim) if claim.state in {"granted", "refused", "used"}
 
 # METADATA
 # title: The approval was granted
@@ -38,7 +38,7 @@ decided(given) if given.state in {"granted", "refused", "used"}
 #   empty: allowed
 #   remedy: See the reason with `engine approvals show`, and change the request
 #   after: [approval_unknown]
-not_refused(given) if given.state in {"requested", "granted", "used"}
+not_refused(claim) if claim.state in {"requested", "granted", "used"}
 
 # METADATA
 # title: The approval was not used before
@@ -50,7 +50,7 @@ not_refused(given) if given.state in {"requested", "granted", "used"}
 #   empty: allowed
 #   remedy: Repeat the request without an approval to get a new one
 #   after: [approval_unknown]
-unused(given) if given.state in {"requested", "granted", "refused"}
+unused(claim) if claim.state in {"requested", "granted", "refused"}
 
 # METADATA
 # title: The approval was given for exactly this request
@@ -62,7 +62,7 @@ unused(given) if given.state in {"requested", "granted", "refused"}
 #   empty: allowed
 #   remedy: Send the approved request, or request approval for this one
 #   after: [approval_unknown]
-same_input(given) if approval.for_this_input(given)
+same_input(claim) if approval.for_this_input(claim)
 
 # METADATA
 # title: The approval was given under the policy that is in force
@@ -74,7 +74,7 @@ same_input(given) if approval.for_this_input(given)
 #   empty: allowed
 #   remedy: Repeat the request without an approval to get a new one under the current policy
 #   after: [approval_unknown]
-same_policy(given) if approval.under_this_policy(given)
+same_policy(claim) if approval.under_this_policy(claim)
 
 # METADATA
 # title: The approval has not expired
@@ -86,11 +86,11 @@ same_policy(given) if approval.under_this_policy(given)
 #   empty: allowed
 #   remedy: Repeat the request without an approval to get a new one
 #   after: [approval_unknown]
-in_time(given) if approval.in_time(given)
+in_time(claim) if approval.in_time(claim)
 
 # METADATA
 # title: The approver is not the requester
-# description: Names are compared exactly. How callers without a name may ask is a value in policy/approvals.yaml.
+# description: Names are compared exactly. Which callers may lack a name is a value in policy/approvals.yaml.
 # custom:
 #   code: approval_by_requester
 #   fixed: true
@@ -98,5 +98,5 @@ in_time(given) if approval.in_time(given)
 #   empty: allowed
 #   remedy: Have another person approve; callers without a name need a token from `engine tokens issue`
 #   reads: [approvals.unnamed_requesters]
-#   after: [approval_unknown, approval_pending]
-by_another(given) if approval.by_another(given)
+#   after: [approval_pending]
+by_another(claim) if approval.by_another(claim)

@@ -4,7 +4,7 @@ import data.admission.lib.approval as lib
 import data.admission.requirements.common.approval
 import future.keywords.not
 
-asked := {"input_digest": "sha256:a", "rules": "sha256:r", "values": "sha256:v"}
+expected := {"input_digest": "sha256:a", "rules": "sha256:r", "values": "sha256:v"}
 
 granted := {
 	"id": "a1",
@@ -17,7 +17,7 @@ granted := {
 	"requester_via": "token",
 	"approver": "user:ana",
 	"expires_at": 200,
-	"asked": asked,
+	"expected": expected,
 }
 
 holds("approval_unknown", given) if approval.known(given)
@@ -57,7 +57,7 @@ test_a_granted_approval_holds if {
 }
 
 test_an_unknown_one if {
-	unknown := {"id": "a1", "asked": asked}
+	unknown := {"id": "a1", "expected": expected}
 	refused(unknown) == every_code with input as request
 	not lib.valid(unknown) with input as request
 }
@@ -102,7 +102,7 @@ test_a_fact_of_another_type_never_holds if {
 
 test_nothing_is_equal_to_a_fact_of_another_type if {
 	every name in {"input_digest", "rules", "values"} {
-		given := object.union(granted, {name: null, "asked": object.union(asked, {name: null})})
+		given := object.union(granted, {name: null, "expected": object.union(expected, {name: null})})
 		not lib.valid(given) with input as request
 	}
 }

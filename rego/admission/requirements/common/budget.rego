@@ -18,7 +18,7 @@ budgets_stated if {
 
 # METADATA
 # custom:
-#   proof: the budget of this name is asked for; that nothing of any budget is overspent is a requirement of its own
+#   proof: only the budget of this name counts; another requirement checks that no budget is exceeded
 _stated(scope) if data.policy.budgets.budgets[input.point][scope] == "unlimited"
 
 _stated(scope) if {

@@ -4,8 +4,8 @@ import future.keywords.not
 
 # METADATA
 # title: The caller may ask at this point
-# description: A scoped token names the points it may ask at or approve at. policy/callers.yaml names those of a
-#   client certificate, and the ways of asking that need no such list.
+# description: A scoped token lists the points at which it may ask or approve. policy/callers.yaml lists the points of
+#   client certificates, and the ways to connect that need no list.
 # custom:
 #   code: caller_out_of_scope
 #   fixed: true

@@ -1,12 +1,11 @@
 package admission.requirements.license.license
 
 import data.admission.lib.license
-import data.admission.lib.license_decision
 import future.keywords.not
 
 # METADATA
 # title: The content carries a license label
-# description: The label is an SPDX expression; a blank one is none.
+# description: The label is an SPDX expression; a blank label counts as missing.
 # custom:
 #   code: license_missing
 #   remedy: Determine the license of the content, and state its SPDX expression
@@ -16,37 +15,29 @@ stated if input.license.stated == true
 
 # METADATA
 # title: The license is known
-# description: Neither the license decision nor the table in policy/licenses.yaml leaves it open.
+# description: At least one alternative has rows for all of its licenses, and the license decision has an outcome.
 # custom:
 #   code: license_unknown
-#   after: [license_missing, license_decision_missing]
-#   proof: a license that offers alternatives may be taken under any one of them; each word of that one is asked for
+#   after: [license_decision_missing]
 #   remedy: Correct the SPDX expression, or have the license decided and added to policy/licenses.yaml
 #   reads: ["licenses.licenses.{license.alternatives}"]
 # labels:
 #   row: A15
-known if {
-	license.known(input.license.alternatives)
-	license_decision.within(input, {"accepted", "incompatible", "review_required"})
-}
+known if license.known(input)
 
 # METADATA
 # title: The license is compatible with purpose and export
 # description: Neither the license decision nor the table in policy/licenses.yaml refuses it. The stricter wins.
 # custom:
 #   code: license_incompatible
-#   after: [license_missing, license_unknown, purpose_not_admitted, export_license_unknown]
-#   proof: a license that offers alternatives may be taken under any one of them; each word of that one is asked for
+#   after: [license_unknown, purpose_not_admitted, export_license_unknown]
 #   remedy: Replace the content, change purpose or export license, or ask compliance about policy/licenses.yaml
 #   reads:
 #     - "licenses.licenses.{license.alternatives}"
 #     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"
 # labels:
 #   row: A16
-compatible if {
-	license.worth(input.license.alternatives, _use, {"admit", "review"})
-	license_decision.within(input, {"accepted", "review_required"})
-}
+compatible if license.compatible(input, _use)
 
 # METADATA
 # title: The license is admitted without review
@@ -55,16 +46,12 @@ compatible if {
 #   code: license_review_required
 #   standing: confirm
 #   after: [license_incompatible]
-#   proof: a license that offers alternatives may be taken under any one of them; each word of that one is asked for
 #   remedy: Have the license reviewed, and replace the license decision with one that accepts this content
 #   reads:
 #     - "licenses.licenses.{license.alternatives}"
 #     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"
 # labels:
 #   row: A17
-admitted if {
-	license.worth(input.license.alternatives, _use, {"admit"})
-	license_decision.within(input, {"accepted"})
-}
+admitted if license.admitted(input, _use)
 
 _use := license.use(input)

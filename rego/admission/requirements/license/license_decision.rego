@@ -9,7 +9,7 @@ import future.keywords.not
 # custom:
 #   code: license_decision_missing
 #   after: [license_missing]
-#   proof: one decision on exactly this content is asked for; that there is no second one is a requirement of its own
+#   proof: one decision on exactly this content is enough; another requirement checks that there is no second one
 #   remedy: Have the license decided, and state the decision with the hash of the content
 # labels:
 #   row: A18, A100
@@ -17,11 +17,11 @@ taken if license_decision.present(input)
 
 # METADATA
 # title: There is exactly one complete license decision
-# description: Two decisions on one content, or one with a part missing, leave open which of them holds.
+# description: With two decisions on the same content, or an incomplete one, it is unclear which applies.
 # custom:
 #   code: license_decision_ambiguous
-#   after: [license_missing, license_decision_missing]
-#   remedy: Keep the newest decision on this content, with its hash, word and time, and remove the others
+#   after: [license_decision_missing]
+#   remedy: Keep the newest decision on this content, with its hash, outcome and time, and remove the others
 # labels:
 #   row: A15, A100
 unambiguous if license_decision.single(input)
@@ -31,8 +31,8 @@ unambiguous if license_decision.single(input)
 # description: A decision dated in the future has not been taken.
 # custom:
 #   code: license_decision_in_future
-#   after: [license_missing, license_decision_missing, license_decision_ambiguous]
+#   after: [license_decision_ambiguous]
 #   remedy: Correct decided_at, or wait until the decision has been taken
 # labels:
 #   row: A100
-past if license_decision.until(input, input.now)
+past if license_decision.taken_by(input, input.now)

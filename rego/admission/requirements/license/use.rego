@@ -8,7 +8,7 @@ import future.keywords.not
 # description: Purposes are values in policy/sources.yaml.
 # custom:
 #   code: purpose_not_admitted
-#   remedy: State a purpose that is admitted, or ask compliance to admit this one in policy/sources.yaml
+#   remedy: State an admitted purpose, or ask compliance to admit this one in policy/sources.yaml
 #   reads: [sources.purposes]
 # labels:
 #   row: A09
@@ -16,8 +16,8 @@ purpose_admitted if input.purpose in data.policy.sources.purposes
 
 # METADATA
 # title: The export license is known
-# description: Null when the result will not be exported; otherwise every license it offers has a row in
-#   policy/licenses.yaml.
+# description: Null if the result will not be exported; otherwise policy/licenses.yaml has a row for every license in
+#   the expression.
 # custom:
 #   code: export_license_unknown
 #   remedy: Write export_license as an SPDX expression of licenses in policy/licenses.yaml, or null
@@ -28,5 +28,5 @@ export_license_known if input.exported == false
 
 export_license_known if {
 	input.exported == true
-	license.known_everywhere(input.export_license.alternatives)
+	license.all_known(input.export_license.alternatives)
 }

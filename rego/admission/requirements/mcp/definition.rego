@@ -32,13 +32,13 @@ pinned(tool) if is_string(mcp.pinned(tool).definition)
 
 # METADATA
 # title: The definition of the tool is the one that was admitted
-# description: A definition is pinned by the digest of all of it; any change needs a new admission.
+# description: A definition is pinned by its digest; any change needs a new review.
 # custom:
 #   code: definition_changed
 #   fixed: true
 #   each: tools
 #   empty: allowed
-#   after: [definition_unknown, server_not_admitted]
+#   after: [definition_unknown]
 #   remedy: Review the change, then write the new digest to policy/mcp.yaml
 #   reads: ["mcp.servers.{server}"]
 # labels:

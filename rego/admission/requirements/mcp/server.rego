@@ -44,16 +44,16 @@ addressed(server) if {
 
 # METADATA
 # title: The MCP server is admitted with this address and these secrets
-# description: Servers, their origins and the names of the secrets that they may be given are values in
-#   policy/mcp.yaml. Where only tools are listed, there need not be an address.
+# description: Servers, their origins and the names of secrets that they may receive are values in policy/mcp.yaml. A
+#   list of tools alone needs no address.
 # custom:
 #   code: server_not_admitted
 #   each: servers
 #   empty: allowed
-#   after: [MCP_UNSUPPORTED_MESSAGE, url_not_canonical]
-#   remedy: Use a server that policy/mcp.yaml lists, at that origin and with those secrets, or ask for this one
+#   after: [url_not_canonical]
+#   remedy: Use a server, origin and secrets listed in policy/mcp.yaml, or ask for this server to be added
 #   reads: ["mcp.servers.{id}"]
-#   proof: the names of secrets are checked to be a list, and each of them must be a value; none need none
+#   proof: the names of secrets are checked to be a list, and each must be listed in the policy
 # labels:
 #   row: D34, D35
 admitted(server) if {
@@ -77,17 +77,17 @@ _at_its_origin(server) if {
 
 # METADATA
 # title: The id of the MCP server is unambiguous
-# description: With two underscores in it, one at an end, or letters that look like those of another server of the
-#   request, names of its tools could be taken for tools of another server.
+# description: An id with `__`, with `_` at an end, or with letters that look like those of another server of the
+#   request could make its tools look like tools of that server.
 # custom:
 #   code: server_id_ambiguous
 #   each: servers
 #   empty: allowed
-#   remedy: Give the server an id of its own, of plain letters, without `__` and without `_` at an end
+#   remedy: Give the server a unique id of plain letters, without `__` and without `_` at an end
 # labels:
 #   row: B37, H14
 clear(server) if {
-	server.one_reading == true
+	server.unambiguous == true
 	server.confusable == false
 }
 

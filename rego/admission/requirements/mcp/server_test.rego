@@ -21,7 +21,7 @@ _server := {
 	"url_stated": true,
 	"url": {"canonical": true, "origin": "https://a.example.com", "digest": "sha256:aa"},
 	"secrets": ["API_KEY"],
-	"one_reading": true,
+	"unambiguous": true,
 	"confusable": false,
 	"listing": "none",
 }
@@ -109,8 +109,8 @@ test_a_list_needs_no_address if {
 test_clear if {
 	server.clear(_server)
 	every one in [
-		_with({"one_reading": false}), _with({"confusable": true}), _with({"one_reading": null}),
-		_without("one_reading"), _without("confusable"),
+		_with({"unambiguous": false}), _with({"confusable": true}), _with({"unambiguous": null}),
+		_without("unambiguous"), _without("confusable"),
 	] {
 		not server.clear(one)
 	}

@@ -6,12 +6,12 @@ import future.keywords.not
 
 # METADATA
 # title: The host name was resolved
-# description: The engine resolves only hosts that policy values name, so that names leak nothing. A failed or late
-#   lookup gives no address.
+# description: The engine resolves only hosts that the policy names, so that lookups leak no other names. A failed or
+#   late lookup gives no address.
 # custom:
 #   code: address_unknown
-#   after: [url_media_disabled, scheme_not_allowlisted, url_not_canonical, host_not_allowlisted]
-#   remedy: Ask again when the host can be looked up
+#   after: [host_not_allowlisted]
+#   remedy: Retry when the host name can be resolved
 # labels:
 #   row: B40
 known if media.brought
@@ -29,8 +29,8 @@ known if {
 #   code: address_not_public
 #   each: addresses
 #   empty: allowed
-#   after: [url_media_disabled, scheme_not_allowlisted, url_not_canonical, host_not_allowlisted, address_unknown]
-#   remedy: Send the content itself; this host name leads to a machine that is not public
+#   after: [address_unknown]
+#   remedy: Send the content itself; this host name has an address that is not public
 # labels:
 #   row: B40
-public(one) if address.public(one)
+public(ip) if address.public(ip)

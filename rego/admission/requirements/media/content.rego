@@ -8,7 +8,7 @@ import future.keywords.not
 # description: Kinds are rows in policy/media.yaml.
 # custom:
 #   code: media_kind_not_admitted
-#   remedy: Leave the media out, or ask for its kind in policy/media.yaml
+#   remedy: Leave the media out, or ask for its kind to be added to policy/media.yaml
 #   reads: ["media.kinds.{media.kind}"]
 # labels:
 #   row: B39
@@ -21,7 +21,7 @@ kind_admitted if is_object(data.policy.media.kinds[input.media.kind])
 # custom:
 #   code: media_type_not_admitted
 #   after: [media_kind_not_admitted, url_media_disabled]
-#   remedy: State the media type, and use one that is listed in policy/media.yaml
+#   remedy: State a media type that is listed in policy/media.yaml
 #   reads: ["media.kinds.{media.kind}"]
 # labels:
 #   row: B40
@@ -29,7 +29,7 @@ type_admitted if input.media.media_type in data.policy.media.kinds[input.media.k
 
 # METADATA
 # title: The content can be read
-# description: Canonical base64 or a regular file. The engine measures the content itself.
+# description: Content is canonical base64 or a regular file. The engine measures it itself.
 # custom:
 #   code: media_unreadable
 #   after: [media_outside_root]
@@ -49,8 +49,8 @@ readable if media.by_url
 #   read, so a program declared as an image is refused.
 # custom:
 #   code: media_type_mismatch
-#   after: [media_kind_not_admitted, media_type_not_admitted, media_unreadable, media_outside_root]
-#   remedy: State the type that the content has, or convert the content to the type that is stated
+#   after: [media_type_not_admitted, media_unreadable]
+#   remedy: State the actual type of the content, or convert the content to the stated type
 # labels:
 #   row: B40
 as_stated if {
@@ -68,7 +68,7 @@ as_stated if media.by_url
 
 # METADATA
 # title: The media is within the size limit of its kind and source
-# description: A URL may come without a size; then the limit is enforced during the fetch.
+# description: Media by URL may come without a size; the limit is then enforced during the fetch.
 # custom:
 #   code: media_too_large
 #   after: [media_kind_not_admitted, url_media_disabled, media_unreadable]

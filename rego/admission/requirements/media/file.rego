@@ -9,7 +9,7 @@ import future.keywords.not
 #   program is responsible for its paths.
 # custom:
 #   code: media_outside_root
-#   remedy: Name a file by its path relative to the folder of `--root`, or send its content as base64
+#   remedy: Name a file by its path relative to the `--root` folder, or send its content as base64
 # labels:
 #   row: B40
 inside if input.media.source in {"base64", "url"}
@@ -24,7 +24,7 @@ inside if {
 # description: A second hard link may be outside the folder. The admitted number is a value in policy/media.yaml.
 # custom:
 #   code: media_hard_link
-#   after: [media_outside_root, media_unreadable]
+#   after: [media_unreadable]
 #   remedy: Replace the file with a separate copy
 #   reads: [media.max_names]
 # labels:

@@ -28,7 +28,7 @@ admitted if {
 # custom:
 #   code: scheme_not_allowlisted
 #   after: [url_media_disabled]
-#   remedy: Give an address with a scheme that is listed in policy/media.yaml
+#   remedy: Send an address with a scheme that is listed in policy/media.yaml
 #   reads: [media.url.schemes]
 # labels:
 #   row: B40
@@ -44,7 +44,7 @@ scheme_allowlisted if {
 # description: Two parsers could read any other address differently. Ports are values in policy/networks.yaml.
 # custom:
 #   code: url_not_canonical
-#   after: [url_media_disabled, scheme_not_allowlisted]
+#   after: [scheme_not_allowlisted]
 #   remedy: Use a plain https URL without user name, unusual port, trailing dot or non-ASCII characters
 #   reads: [networks.ports]
 # labels:
@@ -62,8 +62,8 @@ canonical if {
 # description: The exact host name; a subdomain is another host. Hosts are values in policy/media.yaml.
 # custom:
 #   code: host_not_allowlisted
-#   after: [url_media_disabled, scheme_not_allowlisted, url_not_canonical]
-#   remedy: Send the content itself, or ask for this host in policy/media.yaml
+#   after: [url_not_canonical]
+#   remedy: Send the content itself, or ask for this host to be added to policy/media.yaml
 #   reads: [media.url.hosts]
 # labels:
 #   row: B40

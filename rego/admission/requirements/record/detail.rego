@@ -4,7 +4,7 @@ import future.keywords.not
 
 # METADATA
 # title: Payloads are recorded only in a controlled environment
-# description: Arguments and results can contain personal data. The profile in force and its permissions are values in
+# description: Arguments and results can contain personal data. The active profile and its permissions are values in
 #   policy/operations.yaml.
 # custom:
 #   code: payload_detail_not_admitted
@@ -21,12 +21,12 @@ detail_admitted if {
 }
 
 # METADATA
-# title: The retention period meets the floor
-# description: The minimum number of days is a value of the profile in policy/operations.yaml.
+# title: The retention period is not below the minimum
+# description: The minimum number of days is a value of the active profile in policy/operations.yaml.
 # custom:
 #   code: retention_below_floor
 #   fixed: true
-#   remedy: Keep it for at least retention_days_min of the profile in force (policy/operations.yaml)
+#   remedy: Keep the record for at least retention_days_min of the active profile (policy/operations.yaml)
 #   reads: [operations.profile, operations.profiles]
 # labels:
 #   row: B42
@@ -36,8 +36,8 @@ kept_long_enough if {
 }
 
 # METADATA
-# title: Retention is decided under the policy that was last in force
-# description: Otherwise anyone could lower the floor by naming another folder of values. Applies to the engine's own
+# title: Retention is decided under the policy of the last enforced decision
+# description: Otherwise the minimum could be lowered by naming another folder of values. Applies to the engine's own
 #   record.
 # custom:
 #   code: policy_not_in_force

@@ -13,12 +13,12 @@ import future.keywords.not
 #   reads: ["runners.harnesses.{harness}"]
 # labels:
 #   row: D38
-held(capability) if {
+proven(capability) if {
 	is_string(capability.flag)
 	_unaffected
 }
 
-held(capability) if capability.held == true
+proven(capability) if capability.supported == true
 
 # METADATA
 # title: The capabilities of the harness were probed

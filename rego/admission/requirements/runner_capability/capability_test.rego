@@ -31,16 +31,17 @@ _requests := {
 _unaffected := {"own tools", "no tools"}
 
 test_held if {
-	every flag in [{"flag": "mcpTools", "held": false}, {"flag": "mcpTools"}, {"flag": "mcpTools", "held": "yes"}] {
+	every supported in [{"supported": false}, {}, {"supported": "yes"}] {
+		flag := object.union({"flag": "mcpTools"}, supported)
 		held := {name |
 			some name, request in _requests
-			capability.held(flag) with input as request with data.policy as _policy
+			capability.proven(flag) with input as request with data.policy as _policy
 		}
 		held == _unaffected
 	}
 	every request in _requests {
-		capability.held({"flag": "mcpTools", "held": true}) with input as request with data.policy as _policy
-		not capability.held({}) with input as request with data.policy as _policy
+		capability.proven({"flag": "mcpTools", "supported": true}) with input as request with data.policy as _policy
+		not capability.proven({}) with input as request with data.policy as _policy
 	}
 }
 
@@ -61,6 +62,6 @@ test_values_missing if {
 	every policy in [{}, json.remove(_policy, ["operations/profile"]), json.remove(_policy, ["operations/profiles"])] {
 		not capability.probed with input as _requests.assumed with data.policy as policy
 	}
-	not capability.held({"flag": "mcpTools"}) with input as _requests["own tools"] with data.policy as {}
+	not capability.proven({"flag": "mcpTools"}) with input as _requests["own tools"] with data.policy as {}
 	not capability.probed with input as _requests["own tools"] with data.policy as {}
 }

@@ -8,7 +8,7 @@ import future.keywords.not
 # description: Harnesses are rows in policy/runners.yaml.
 # custom:
 #   code: harness_not_admitted
-#   remedy: State a harness that has a row in policy/runners.yaml, or ask for one
+#   remedy: Use a harness that has a row in policy/runners.yaml, or ask for a row
 #   reads: ["runners.harnesses.{agent.harness}"]
 # labels:
 #   row: D20
@@ -16,11 +16,11 @@ harness_admitted if is_object(data.policy.runners.harnesses[input.agent.harness]
 
 # METADATA
 # title: The backend of the run is admitted
-# description: Backends are rows in policy/runners.yaml. An engine inside the runner's own process is none, because
-#   nothing would stand between it and the runner.
+# description: Backends are rows in policy/runners.yaml. An engine in the runner's own process cannot be one, because
+#   nothing would isolate it from the runner.
 # custom:
 #   code: backend_not_admitted
-#   remedy: State a sandbox that has a row in policy/runners.yaml, or leave it out to use the default
+#   remedy: Use a sandbox that has a row in policy/runners.yaml, or leave it out to use the default
 #   reads: ["runners.backends.{agent.sandbox}", runners.default_backend]
 # labels:
 #   row: D21

@@ -4,11 +4,11 @@ import data.admission.lib.runner
 import future.keywords.not
 
 # METADATA
-# title: The enforcement of the declared boundaries is admitted
-# description: The words are values in policy/runners.yaml.
+# title: The enforcement mode of the declared boundaries is admitted
+# description: Enforcement modes are values in policy/runners.yaml.
 # custom:
 #   code: enforcement_not_admitted
-#   remedy: Declare the boundaries with an enforcement that is listed in policy/runners.yaml
+#   remedy: Declare the boundaries with an enforcement mode that is listed in policy/runners.yaml
 #   reads: [runners.enforcements]
 # labels:
 #   row: D10, D20
@@ -18,8 +18,8 @@ enforcement_admitted if input.sandbox_permission.enforcement in data.policy.runn
 
 # METADATA
 # title: A run on the runner's own machine declares no restricted network
-# description: The machine has no network control of one run alone, so the declaration would hold nothing back,
-#   whatever enforcement is asked for.
+# description: The machine cannot control the network of a single run, so the declaration would have no effect,
+#   whatever enforcement mode is requested.
 # custom:
 #   code: LOCAL_NETWORK_UNSUPPORTED_MESSAGE
 #   fixed: true
@@ -37,12 +37,12 @@ network_open_on_runner if {
 
 # METADATA
 # title: A restricted network is declared only for a backend that was shown to enforce it
-# description: The proof is this engine's own, of this backend. What counts as one is a value in policy/runners.yaml.
+# description: The proof comes from this engine's own probe of this backend; policy/runners.yaml states what counts.
 # custom:
 #   code: egress_not_proven
 #   fixed: true
-#   after: [backend_not_admitted, LOCAL_NETWORK_UNSUPPORTED_MESSAGE]
-#   proof: the proof of the backend of this run and of this boundary is asked for; others say nothing of it
+#   after: [LOCAL_NETWORK_UNSUPPORTED_MESSAGE]
+#   proof: only evidence for the backend of this run and for this boundary counts
 #   remedy: Use a backend that was shown to control its network, or leave out the network
 #   reads: [runners.boundaries.network]
 # labels:
@@ -56,13 +56,13 @@ network_held if {
 
 # METADATA
 # title: A file system boundary is declared only for a backend that was shown to enforce it
-# description: The proof is this engine's own, of this backend, whatever enforcement is asked for.
+# description: The proof comes from this engine's own probe of this backend, whatever enforcement is requested.
 # custom:
 #   code: FILESYSTEM_UNSUPPORTED_MESSAGE
 #   fixed: true
 #   after: [backend_not_admitted]
-#   proof: the proof of the backend of this run and of this boundary is asked for; others say nothing of it
-#   remedy: Leave out the file system, or use a backend that was shown to hold a file system jail
+#   proof: only evidence for the backend of this run and for this boundary counts
+#   remedy: Leave out the file system, or use a backend that was shown to enforce a file system jail
 #   reads: [runners.boundaries.filesystem]
 # labels:
 #   row: D09, D10, H22

@@ -8,8 +8,8 @@ _policy := {"runners": {
 	"default_backend": "here",
 	"enforcements": ["strict", "best_effort"],
 	"boundaries": {
-		"network": {"boundary": "egress", "held_by": ["kernel"]},
-		"filesystem": {"boundary": "jail", "held_by": ["kernel"]},
+		"network": {"boundary": "egress", "enforced_by": ["kernel"]},
+		"filesystem": {"boundary": "jail", "enforced_by": ["kernel"]},
 	},
 }}
 

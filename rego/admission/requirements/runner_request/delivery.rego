@@ -3,15 +3,15 @@ package admission.requirements.runner_request.delivery
 import future.keywords.not
 
 # METADATA
-# title: Nothing that the run carries needs an MCP server process on the runner
-# description: An MCP server is reached over a transport we admit and starts no command; a tool goes to a harness
-#   that takes it in a way we have. Both are values in policy/runners.yaml. Otherwise it would be missing silently.
+# title: No tool or MCP server of the run needs a server process on the runner
+# description: MCP servers need an admitted transport that starts no command, and tools a harness that accepts them in
+#   an admitted way; both are values in policy/runners.yaml. Otherwise the harness would drop them silently.
 # custom:
 #   code: MCP_UNSUPPORTED_MESSAGE
-#   each: carried
+#   each: attached
 #   empty: allowed
 #   after: [uri_not_allowlisted, harness_not_admitted]
-#   remedy: Leave out MCP servers that are started by a command, and tools where the harness takes them over MCP only
+#   remedy: Leave out MCP servers that are started by a command, and tools if the harness takes them over MCP only
 #   reads: ["runners.harnesses.{agent.harness}", runners.tool_delivery, runners.mcp_transports]
 # labels:
 #   row: D16, D21, D57
@@ -50,13 +50,13 @@ addressed(server) if {
 
 # METADATA
 # title: The runner posts only to admitted origins
-# description: It shows a token of the run there. Origins are values in policy/runners.yaml.
+# description: The runner sends a token of the run there. Origins are values in policy/runners.yaml.
 # custom:
 #   code: endpoint_not_allowlisted
 #   each: endpoints
 #   empty: allowed
 #   after: [uri_not_allowlisted]
-#   remedy: Use an endpoint whose origin is listed in policy/runners.yaml, or ask for this one
+#   remedy: Use an endpoint whose origin is listed in policy/runners.yaml, or ask for it to be added
 #   reads: [runners.endpoints]
 # labels:
 #   row: D29

@@ -13,7 +13,7 @@ _policy := {
 	"networks": {"schemes": ["https"], "ports": [443]},
 }
 
-_carried := {
+_attached := {
 	"tool": {"id": "tools/a", "kind": "tool"},
 	"http": {"id": "mcp_servers/a", "kind": "mcp_server", "transport": "http", "starts_process": false},
 	"stdio": {"id": "mcp_servers/a", "kind": "mcp_server", "transport": "stdio", "starts_process": true},
@@ -29,7 +29,7 @@ _run(harness) := {"agent": {"harness": harness}}
 
 test_delivered if {
 	held := {name |
-		some name, item in _carried
+		some name, item in _attached
 		delivery.delivered(item) with input as _run("own") with data.policy as _policy
 	}
 	held == {"tool", "http"}
@@ -38,7 +38,7 @@ test_delivered if {
 test_delivered_to_a_harness_without_own_tools if {
 	every run in [_run("other"), _run("unknown"), _run(null), {}] {
 		held := {name |
-			some name, item in _carried
+			some name, item in _attached
 			delivery.delivered(item) with input as run with data.policy as _policy
 		}
 		held == {"http"}
@@ -81,7 +81,7 @@ test_endpoint_allowlisted if {
 }
 
 test_values_missing if {
-	every item in [_carried.tool, _carried.http] {
+	every item in [_attached.tool, _attached.http] {
 		not delivery.delivered(item) with input as _run("own") with data.policy as {}
 	}
 	not delivery.addressed(_server) with data.policy as {}

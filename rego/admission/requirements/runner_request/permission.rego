@@ -4,7 +4,7 @@ import future.keywords.not
 
 # METADATA
 # title: The permission policy of the run is admitted
-# description: It determines who permits tool calls, whatever the sandbox enforces. The admitted words are values in
+# description: It determines who permits tool calls, whatever the sandbox enforces. Permission policies are values in
 #   policy/runners.yaml.
 # custom:
 #   code: permission_policy_not_admitted
@@ -25,7 +25,7 @@ policy_admitted if {
 #   that the caller may not have intended.
 # custom:
 #   code: tool_permission_missing
-#   each: carried
+#   each: attached
 #   empty: allowed
 #   after: [uri_not_allowlisted, permission_policy_not_admitted]
 #   remedy: State permission_policy in agent

@@ -24,8 +24,8 @@ code_free(tool) if tool.code == false
 #   code: tool_kind_not_admitted
 #   each: tools
 #   empty: allowed
-#   after: [uri_not_allowlisted, CODE_TOOL_UNSUPPORTED_MESSAGE]
-#   remedy: Leave out the tool, or ask for its kind in policy/runners.yaml
+#   after: [CODE_TOOL_UNSUPPORTED_MESSAGE]
+#   remedy: Leave out the tool, or ask for its kind to be added to policy/runners.yaml
 #   reads: ["runners.tools.{kind}"]
 # labels:
 #   row: D21
@@ -33,8 +33,8 @@ kind_admitted(tool) if is_object(data.policy.runners.tools[tool.kind])
 
 # METADATA
 # title: A remote run under strict enforcement has no tool on the runner's machine
-# description: Such a tool acts outside the declared sandbox. Where calls of a kind are carried out, and under which
-#   enforcement that is admitted, are values in policy/runners.yaml.
+# description: Such a tool acts outside the declared sandbox. Where each kind of tool runs, and which enforcement
+#   modes admit it, are values in policy/runners.yaml.
 # custom:
 #   code: runner_host_tool
 #   each: tools

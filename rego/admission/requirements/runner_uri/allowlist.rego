@@ -5,7 +5,7 @@ import future.keywords.not
 
 # METADATA
 # title: The requested runner is on the allowlist
-# description: A run takes its secrets there. Admitted origins and the default runner are values in
+# description: A run sends its secrets there. Admitted origins and the default runner are values in
 #   policy/runners.yaml.
 # custom:
 #   code: uri_not_allowlisted

@@ -10,7 +10,7 @@ import future.keywords.not
 #   code: boundaries_incomplete
 #   fixed: true
 #   remedy: Report this engine fault with the decision id
-complete if boundary.all_needed
+complete if boundary.all_required
 
 # METADATA
 # title: The profile's sandbox passed its boundary test on this machine
@@ -20,27 +20,27 @@ complete if boundary.all_needed
 #   code: boundary_not_enforced
 #   fixed: true
 #   each: required.boundaries
-#   remedy: Run `engine doctor --sandbox`, and install or switch on what it names
+#   remedy: Run `engine doctor --sandbox`, then install or enable what it reports as missing
 #   reads: ["sandbox.profiles.{profile}", sandbox.floor.boundaries]
-#   after: [profile_unknown, profile_below_floor, probe_missing, probe_foreign, probe_stale]
+#   after: [profile_below_floor, probe_stale]
 # labels:
 #   row: D19, H05, C81, A94, E33
-enforced(needed) if boundary.proven(input.profile, needed.id)
+enforced(required) if boundary.proven(input.profile, required.id)
 
 # METADATA
 # title: Every boundary that the caller declares is enforced
-# description: The table of boundaries lists what each word requires; all of it must be enforced.
+# description: The table of boundaries lists what each declared word requires; all of it must be enforced.
 # custom:
 #   code: declared_boundary_not_enforced
 #   fixed: true
 #   each: declared
 #   empty: allowed
-#   remedy: Run `engine doctor --sandbox`, and install or switch on what it names
-#   after: [profile_unknown, profile_below_floor, probe_missing, probe_foreign, probe_stale]
+#   remedy: Run `engine doctor --sandbox`, then install or enable what it reports as missing
+#   after: [profile_below_floor, probe_stale]
 # labels:
 #   row: D19, C81
-declared_held(one) if {
-	behind := boundary.behind[one.id]
-	count(behind) > 0
-	every name in behind { boundary.proven(input.profile, name) }
+declared_held(declaration) if {
+	names := boundary.boundaries_of[declaration.id]
+	count(names) > 0
+	every name in names { boundary.proven(input.profile, name) }
 }

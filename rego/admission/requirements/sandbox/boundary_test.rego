@@ -36,7 +36,7 @@ test_enforced if {
 }
 
 test_declared_held if {
-	every word, behind in boundary.behind {
+	every word, behind in boundary.boundaries_of {
 		requirement.declared_held({"id": word}) with input as _request with data.policy as _policy
 		every name in behind {
 			not requirement.declared_held({"id": word}) with input as _open(name) with data.policy as _policy

@@ -9,34 +9,34 @@ import future.keywords.not
 # custom:
 #   code: probe_missing
 #   fixed: true
-#   remedy: Run `engine doctor --sandbox` to see what is missing; then ask again
+#   remedy: Run `engine doctor --sandbox` to see what is missing; then repeat the request
 #   reads: ["sandbox.profiles.{profile}"]
 #   after: [profile_unknown]
 # labels:
 #   row: H05, A94
-tried if boundary.tried(input.profile)
+tried if boundary.probed(input.profile)
 
 # METADATA
 # title: The probe result is from this machine in its current state
-# description: A result from another machine, from before a change, or that was edited does not count.
+# description: A result that is from another machine, predates a change or was edited does not count.
 # custom:
 #   code: probe_foreign
 #   fixed: true
-#   remedy: Ask again in a minute, after the next probe; `engine doctor --sandbox` shows what is missing
-#   after: [profile_unknown, probe_missing]
+#   remedy: Retry in a minute, after the next probe; `engine doctor --sandbox` shows what is missing
+#   after: [probe_missing]
 # labels:
 #   row: H05
-made_here if boundary.tried_here(input.profile)
+made_here if boundary.probed_here(input.profile)
 
 # METADATA
 # title: The probe result is recent
-# description: Its maximum age is a value in policy/sandbox.yaml.
+# description: Its maximum age and the tolerated clock skew are values in policy/sandbox.yaml.
 # custom:
 #   code: probe_stale
 #   fixed: true
-#   remedy: Ask again in a minute, after the next probe; `engine doctor --sandbox` shows what is missing
-#   reads: [sandbox.probe_max_age_seconds]
-#   after: [profile_unknown, probe_missing, probe_foreign]
+#   remedy: Retry in a minute, after the next probe; `engine doctor --sandbox` shows what is missing
+#   reads: [sandbox.probe_max_age_seconds, sandbox.probe_clock_skew_seconds]
+#   after: [probe_foreign]
 # labels:
 #   row: H05
-recent if boundary.tried_recently(input.profile)
+recent if boundary.probed_recently(input.profile)

@@ -3,7 +3,11 @@ package admission.requirements.sandbox.probe_test
 import data.admission.requirements.sandbox.probe
 import future.keywords.not
 
-_policy := {"sandbox": {"probe_max_age_seconds": 100, "profiles": {"here": {"backend": "jail"}}}}
+_policy := {"sandbox": {
+	"probe_max_age_seconds": 100,
+	"probe_clock_skew_seconds": 60,
+	"profiles": {"here": {"backend": "jail"}},
+}}
 
 _probe := {"id": "jail", "subject": "a", "machine": "a", "probed_at": 950, "authentic": true}
 

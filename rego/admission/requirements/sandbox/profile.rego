@@ -51,5 +51,5 @@ backend_as_stated if {
 #   empty: allowed
 #   remedy: State a lower limit, or leave it out to get that of the profile
 #   reads: ["sandbox.profiles.{profile}"]
-#   after: [profile_unknown, profile_below_floor]
+#   after: [profile_below_floor]
 no_higher(amount) if sandbox.no_higher(input.profile, "solution", amount)

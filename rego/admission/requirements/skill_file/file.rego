@@ -7,7 +7,7 @@ import future.keywords.not
 # description: The engine opens the file once and reads from that handle.
 # custom:
 #   code: file_missing
-#   after: [path_not_allowed, symlink_escape]
+#   after: [symlink_escape]
 #   remedy: Request a file that the skill contains
 # labels:
 #   row: B34
@@ -18,7 +18,7 @@ file_found if input.file.found == true
 # description: Folders have no content; a FIFO, socket or device could block.
 # custom:
 #   code: not_a_file
-#   after: [path_not_allowed, symlink_escape, file_missing]
+#   after: [file_missing]
 #   remedy: Request a regular file
 # labels:
 #   row: B34
@@ -30,7 +30,7 @@ regular if input.file.kind == "file"
 #   number is a value in policy/skills.yaml.
 # custom:
 #   code: hard_link_not_admitted
-#   after: [path_not_allowed, symlink_escape, file_missing, not_a_file]
+#   after: [not_a_file]
 #   remedy: Replace the file with a separate copy
 #   reads: [skills.max_names]
 # labels:
@@ -46,7 +46,7 @@ one_name if {
 # description: Counted in bytes of the opened file; the adapter that reads it stops at the limit too.
 # custom:
 #   code: file_too_large
-#   after: [path_not_allowed, symlink_escape, file_missing, not_a_file]
+#   after: [not_a_file]
 #   remedy: Split the file, or have max_bytes in policy/skills.yaml raised
 #   reads: [skills.max_bytes]
 # labels:

@@ -33,11 +33,11 @@ link_inside if input.file.link in {"none", "inside"}
 
 # METADATA
 # title: A link leads to a file that is itself admitted
-# description: Otherwise a link could open a folder of the skill that is not admitted.
+# description: Otherwise a link could give access to a folder of the skill that is not admitted.
 # custom:
 #   code: link_target_not_allowed
-#   after: [path_not_allowed, symlink_escape, file_missing]
-#   remedy: Move the file itself to where the link is
+#   after: [file_missing]
+#   remedy: Put the file itself in the place of the link
 #   reads: [skills.folders, skills.depth]
 # labels:
 #   row: B33, B34

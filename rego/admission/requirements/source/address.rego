@@ -10,7 +10,8 @@ import future.keywords.not
 # custom:
 #   code: url_not_canonical
 #   each: bundle.records
-#   after: [record_kind_not_admitted, record_kind_contradicted]
+#   after: [record_kind_contradicted]
+#   field: url
 #   remedy: Use a plain https URL without user name, unusual port, trailing dot or non-ASCII characters
 #   reads: [networks.schemes, networks.ports]
 # labels:
@@ -30,7 +31,9 @@ canonical(record) if {
 # custom:
 #   code: host_not_allowlisted
 #   each: bundle.records
-#   after: [record_kind_not_admitted, record_kind_contradicted, url_not_canonical]
+#   after: [url_not_canonical]
+#   field: bundle.network.allowed_hosts
+#   facts: {host: url.host}
 #   remedy: Add the exact host to network.allowed_hosts, or replace the record
 # labels:
 #   row: A20
@@ -50,7 +53,9 @@ host_allowlisted(record) if {
 # custom:
 #   code: host_not_admitted
 #   each: bundle.records
-#   after: [record_kind_not_admitted, record_kind_contradicted, url_not_canonical]
+#   after: [url_not_canonical]
+#   field: url
+#   facts: {host: url.host}
 #   remedy: Use a source that policy/networks.yaml lists under `hosts`, or ask compliance to add this host there
 #   reads: [networks.hosts]
 # labels:
@@ -64,7 +69,7 @@ host_admitted(record) if {
 }
 
 # METADATA
-# description: A set, so that a record is looked up and the list is read once.
+# description: A set, so that hosts are looked up and the list is read only once.
 # custom:
 #   proof: hosts are only looked up in it, so an empty set refuses every host
 _allowed_hosts contains host if some host in input.bundle.network.allowed_hosts

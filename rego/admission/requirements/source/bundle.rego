@@ -4,9 +4,10 @@ import future.keywords.not
 
 # METADATA
 # title: The material comes in a source bundle
-# description: Material without a source bundle states nothing that could be checked.
+# description: Without a source bundle, the material states nothing that could be checked.
 # custom:
 #   code: bundle_missing
+#   field: bundle.id
 #   remedy: Describe the material in a bundle.yaml of format 1 with an id, and give the path of its folder
 # labels:
 #   row: A96
@@ -18,12 +19,12 @@ submitted if {
 
 # METADATA
 # title: Every field of the source bundle fits format 1
-# description: Missing, unknown and mistyped fields are refused. The list contains what does not fit.
+# description: Missing, unknown and mistyped fields are refused. The list contains the fields that do not fit.
 # custom:
 #   code: bundle_invalid
 #   each: errors
 #   empty: required
-#   proof: the list holds what is wrong, so an empty one is the good case
+#   proof: the list contains only problems, so an empty list means that there are none
 #   remedy: Correct the field in bundle.yaml; the subject names its path
 # labels:
 #   row: A96, A09
@@ -47,7 +48,9 @@ unchanged if input.bundle.unchanged == true
 # custom:
 #   code: purpose_not_admitted
 #   after: [bundle_missing]
-#   remedy: State a purpose that is admitted, or ask compliance to admit this one in policy/sources.yaml
+#   field: bundle.purpose
+#   facts: {purpose: bundle.purpose}
+#   remedy: State an admitted purpose, or ask compliance to admit this one in policy/sources.yaml
 #   reads: [sources.purposes]
 # labels:
 #   row: A09

@@ -10,6 +10,7 @@ import future.keywords.not
 #   code: content_missing
 #   fixed: true
 #   each: bundle.records
+#   field: content
 #   remedy: Put a regular file, not a link, at the record's path inside the source bundle
 # labels:
 #   row: A10
@@ -22,6 +23,8 @@ content_present(record) if digest.sha256(record.content.sha256)
 #   code: content_hash_missing
 #   fixed: true
 #   each: bundle.records
+#   field: sha256
+#   facts: {computed: content.sha256}
 #   remedy: Write the SHA-256 of the content file into the record, as 64 lower-case hex digits
 # labels:
 #   row: A10
@@ -35,7 +38,9 @@ hash_stated(record) if digest.sha256(record.sha256)
 #   fixed: true
 #   each: bundle.records
 #   after: [content_missing, content_hash_missing]
-#   remedy: Restore the described content, or describe this content and have it decided again
+#   field: sha256
+#   facts: {stated: sha256, computed: content.sha256}
+#   remedy: Restore the described content, or describe this content and have its license decided again
 # labels:
 #   row: A10
 hash_matches(record) if {
@@ -53,10 +58,10 @@ hash_matches(record) if {
 #   empty: allowed
 #   after: [bundle_missing]
 #   remedy: Remove the file or folder, or describe it in a record; policy/sources.yaml lists permitted extra files
-#   reads: [sources.beside_content]
+#   reads: [sources.extra_files]
 # labels:
 #   row: A100
 declared(member) if {
 	member.regular == true
-	member.id in data.policy.sources.beside_content
+	member.id in data.policy.sources.extra_files
 }

@@ -47,7 +47,7 @@ test_hash_matches if {
 }
 
 test_declared if {
-	policy := {"sources": {"beside_content": ["LICENSE", "docs/"]}}
+	policy := {"sources": {"extra_files": ["LICENSE", "docs/"]}}
 	members := {
 		"file": {"id": "LICENSE", "regular": true},
 		"folder": {"id": "docs/", "regular": true},
@@ -58,7 +58,7 @@ test_declared if {
 		"path missing": {"regular": true},
 	}
 	{name | some name, member in members; content.declared(member) with data.policy as policy} == {"file", "folder"}
-	every gone in ["sources", "sources/beside_content", "sources/beside_content/0"] {
+	every gone in ["sources", "sources/extra_files", "sources/extra_files/0"] {
 		not content.declared(members.file) with data.policy as json.remove(policy, [gone])
 	}
 }

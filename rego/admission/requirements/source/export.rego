@@ -9,6 +9,7 @@ import future.keywords.not
 # custom:
 #   code: export_not_stated
 #   each: bundle.records
+#   field: export
 #   remedy: Write `export` as allowed or forbidden into the record
 # labels:
 #   row: A14
@@ -21,7 +22,8 @@ stated(record) if record.export in {"allowed", "forbidden"}
 #   code: export_forbidden
 #   each: bundle.records
 #   after: [export_not_stated]
-#   remedy: Remove the record, or set export_license to null and keep the result inside
+#   field: export
+#   remedy: Remove the record, or set export_license to null and use the result internally only
 # labels:
 #   row: A14
 permitted(record) if {
@@ -36,11 +38,12 @@ permitted(record) if {
 
 # METADATA
 # title: The export license is known
-# description: Null when the result will not be exported; otherwise every license it offers has a row in
-#   policy/licenses.yaml.
+# description: Null if the result will not be exported; otherwise policy/licenses.yaml has a row for every license in
+#   the expression.
 # custom:
 #   code: export_license_unknown
 #   after: [bundle_missing]
+#   field: bundle.export_license
 #   remedy: Write export_license as an SPDX expression of licenses in policy/licenses.yaml, or null
 #   reads: ["licenses.licenses.{bundle.export_license.alternatives}"]
 # labels:
@@ -49,5 +52,5 @@ license_known if input.bundle.exported == false
 
 license_known if {
 	input.bundle.exported == true
-	license.known_everywhere(input.bundle.export_license.alternatives)
+	license.all_known(input.bundle.export_license.alternatives)
 }

@@ -9,6 +9,8 @@ import future.keywords.not
 #   code: filesystem_not_isolated
 #   fixed: true
 #   after: [bundle_missing]
+#   field: bundle.sandbox.filesystem
+#   facts: {filesystem: bundle.sandbox.filesystem}
 #   remedy: Set sandbox.filesystem to artifact_subdir
 #   reads: [sandbox.filesystem]
 # labels:
@@ -21,9 +23,11 @@ isolated if is_array(data.policy.sandbox.filesystem[input.bundle.sandbox.filesys
 # custom:
 #   code: boundary_not_enforced
 #   fixed: true
-#   after: [bundle_missing, filesystem_not_isolated]
-#   proof: one backend that was shown to hold the stated boundary is enough; the others are not used
-#   remedy: Run `engine doctor` to see what this machine can enforce, and use one that can hold this boundary
+#   after: [filesystem_not_isolated]
+#   proof: one backend that was shown to enforce the stated boundary is enough; the others are not used
+#   field: bundle.sandbox.filesystem
+#   facts: {filesystem: bundle.sandbox.filesystem}
+#   remedy: Run `engine doctor` to see what this machine can enforce, and use one that enforces this boundary
 #   reads: [sandbox.filesystem]
 # labels:
 #   row: A24

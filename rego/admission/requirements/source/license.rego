@@ -1,15 +1,15 @@
 package admission.requirements.source.license
 
 import data.admission.lib.license
-import data.admission.lib.license_decision
 import future.keywords.not
 
 # METADATA
 # title: Every record carries a license label
-# description: The label is an SPDX expression; a blank one is none.
+# description: The label is an SPDX expression; a blank label counts as missing.
 # custom:
 #   code: license_missing
 #   each: bundle.records
+#   field: license
 #   remedy: Determine the license of the material, and write its SPDX expression into the record
 # labels:
 #   row: A11
@@ -17,19 +17,17 @@ stated(record) if record.license.stated == true
 
 # METADATA
 # title: The license of every record is known
-# description: Neither the license decision nor the table in policy/licenses.yaml leaves it open.
+# description: At least one alternative has rows for all of its licenses, and the license decision has an outcome.
 # custom:
 #   code: license_unknown
 #   each: bundle.records
-#   after: [license_missing, license_decision_missing]
+#   after: [license_decision_missing]
+#   field: license
 #   remedy: Correct the SPDX expression, or have the license decided and added to policy/licenses.yaml
 #   reads: ["licenses.licenses.{license.alternatives}"]
 # labels:
 #   row: A15
-known(record) if {
-	license.known(record.license.alternatives)
-	license_decision.within(record, {"accepted", "incompatible", "review_required"})
-}
+known(record) if license.known(record)
 
 # METADATA
 # title: The license of every record is compatible with its purpose and export
@@ -37,17 +35,16 @@ known(record) if {
 # custom:
 #   code: license_incompatible
 #   each: bundle.records
-#   after: [license_missing, license_unknown, purpose_not_admitted, export_license_unknown]
+#   after: [license_unknown, purpose_not_admitted, export_license_unknown]
+#   field: license
+#   facts: {purpose: bundle.purpose}
 #   remedy: Replace the record, change purpose or export license, or ask compliance about policy/licenses.yaml
 #   reads:
 #     - "licenses.licenses.{license.alternatives}"
 #     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"
 # labels:
 #   row: A16
-compatible(record) if {
-	license.worth(record.license.alternatives, _use, {"admit", "review"})
-	license_decision.within(record, {"accepted", "review_required"})
-}
+compatible(record) if license.compatible(record, _use)
 
 # METADATA
 # title: The license of every record is admitted without review
@@ -57,15 +54,14 @@ compatible(record) if {
 #   standing: confirm
 #   each: bundle.records
 #   after: [license_incompatible]
+#   field: license
+#   facts: {purpose: bundle.purpose}
 #   remedy: Have the license reviewed, and replace the license decision with one that accepts this content
 #   reads:
 #     - "licenses.licenses.{license.alternatives}"
 #     - "licenses.categories.{licenses.licenses.{license.alternatives}.category}"
 # labels:
 #   row: A17
-admitted(record) if {
-	license.worth(record.license.alternatives, _use, {"admit"})
-	license_decision.within(record, {"accepted"})
-}
+admitted(record) if license.admitted(record, _use)
 
 _use := license.use(input.bundle)

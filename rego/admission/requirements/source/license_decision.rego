@@ -9,7 +9,8 @@ import future.keywords.not
 # custom:
 #   code: license_decision_missing
 #   each: bundle.records
-#   after: [license_missing, content_missing, content_hash_mismatch]
+#   after: [license_missing, content_hash_mismatch]
+#   field: license.decisions
 #   remedy: Have the license decided, and add the decision with the record's id and the hash of its content
 # labels:
 #   row: A18, A100
@@ -17,12 +18,13 @@ taken(record) if license_decision.present(record)
 
 # METADATA
 # title: Every record has exactly one complete license decision
-# description: Two decisions on one content, or one with a part missing, leave open which of them holds.
+# description: With two decisions on the same content, or an incomplete one, it is unclear which applies.
 # custom:
 #   code: license_decision_ambiguous
 #   each: bundle.records
-#   after: [license_missing, license_decision_missing]
-#   remedy: Keep the newest decision on this content, with its hash, word and time, and remove the others
+#   after: [license_decision_missing]
+#   field: license.decisions
+#   remedy: Keep the newest decision on this content, with its hash, outcome and time, and remove the others
 # labels:
 #   row: A15, A100
 unambiguous(record) if license_decision.single(record)
@@ -33,8 +35,9 @@ unambiguous(record) if license_decision.single(record)
 # custom:
 #   code: license_decision_in_future
 #   each: bundle.records
-#   after: [license_missing, license_decision_missing, license_decision_ambiguous]
+#   after: [license_decision_ambiguous]
+#   field: license.decisions
 #   remedy: Correct decided_at, or wait until the decision has been taken
 # labels:
 #   row: A100
-past(record) if license_decision.until(record, input.now)
+past(record) if license_decision.taken_by(record, input.now)

@@ -5,11 +5,12 @@ import future.keywords.not
 
 # METADATA
 # title: Network access is enabled if a record needs it
-# description: A fixture needs no network; an external record needs the bundle's network policy to say so.
+# description: A fixture needs no network; an external record needs the bundle's network policy to enable it.
 # custom:
 #   code: network_access_disabled
 #   each: bundle.records
-#   after: [record_kind_not_admitted, record_kind_contradicted]
+#   after: [record_kind_contradicted]
+#   field: bundle.network.enabled
 #   remedy: Set network.enabled to true, or remove the record
 # labels:
 #   row: A19
@@ -26,7 +27,9 @@ access_enabled(record) if {
 # custom:
 #   code: request_budget_exhausted
 #   each: bundle.records
-#   after: [record_kind_not_admitted, record_kind_contradicted]
+#   after: [record_kind_contradicted]
+#   field: bundle.network.budget.max_requests
+#   facts: {max_requests: bundle.network.budget.max_requests}
 #   remedy: Raise network.budget.max_requests to the number of external records, or remove records
 # labels:
 #   row: A21
@@ -47,6 +50,7 @@ budget_left(record) if {
 #   code: source_audit_off
 #   fixed: true
 #   after: [bundle_missing]
+#   field: bundle.network.audit_required
 #   remedy: Set network.audit_required to true
 # labels:
 #   row: A22

@@ -4,11 +4,12 @@ import data.admission.lib.origin
 import future.keywords.not
 
 # METADATA
-# title: The id of every record is its own
+# title: The id of every record is unique
 # description: Decisions name records by id; two records with one id would share them.
 # custom:
 #   code: record_id_not_unique
 #   each: bundle.records
+#   field: id
 #   remedy: Give the record a unique id
 # labels:
 #   row: A100
@@ -24,6 +25,8 @@ id_unique(record) if {
 # custom:
 #   code: record_kind_not_admitted
 #   each: bundle.records
+#   field: kind
+#   facts: {kind: kind}
 #   remedy: State one of the kinds in policy/sources.yaml, or ask compliance to admit this one there
 #   reads: [sources.kinds]
 # labels:
@@ -32,12 +35,14 @@ kind_admitted(record) if record.kind in data.policy.sources.kinds
 
 # METADATA
 # title: Records with an address are external, and all others have none
-# description: Only external records are held to the network requirements, so a URL in a record of another kind is a
+# description: Only external records must meet the network requirements, so a URL in a record of another kind is a
 #   contradiction.
 # custom:
 #   code: record_kind_contradicted
 #   each: bundle.records
 #   after: [record_kind_not_admitted]
+#   field: kind
+#   facts: {kind: kind}
 #   remedy: Set `kind` to external and state url and retrieved_at, or set url to null
 # labels:
 #   row: A05, A09

@@ -8,7 +8,8 @@ import future.keywords.not
 # custom:
 #   code: retention_missing
 #   each: bundle.records
-#   remedy: Add `retention` with the last day (`until`) and the ground (`basis`)
+#   field: retention
+#   remedy: Add `retention` with the last day (`until`) and the legal basis (`basis`)
 # labels:
 #   row: A13
 stated(record) if {
@@ -23,6 +24,8 @@ stated(record) if {
 #   code: retention_unknown
 #   each: bundle.records
 #   after: [retention_missing]
+#   field: retention.basis
+#   facts: {basis: retention.basis}
 #   remedy: State the true basis if policy/sources.yaml lists it, or ask compliance to add it there
 #   reads: [sources.retention_bases]
 # labels:
@@ -36,6 +39,7 @@ basis_admitted(record) if record.retention.basis in data.policy.sources.retentio
 #   code: retention_expired
 #   each: bundle.records
 #   after: [retention_missing]
+#   field: retention.until
 #   remedy: Delete the material, or agree on a later day and state it
 # labels:
 #   row: A13

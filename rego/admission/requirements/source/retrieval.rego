@@ -9,7 +9,8 @@ import future.keywords.not
 # custom:
 #   code: retrieval_time_missing
 #   each: bundle.records
-#   after: [record_kind_not_admitted, record_kind_contradicted]
+#   after: [record_kind_contradicted]
+#   field: retrieved_at
 #   remedy: Write retrieved_at as a UTC time such as 2026-11-02T09:30:00Z into the record
 # labels:
 #   row: A12
@@ -27,7 +28,8 @@ time_stated(record) if {
 # custom:
 #   code: retrieval_time_in_future
 #   each: bundle.records
-#   after: [record_kind_not_admitted, record_kind_contradicted, retrieval_time_missing]
+#   after: [retrieval_time_missing]
+#   field: retrieved_at
 #   remedy: Correct retrieved_at, or the clock of the machine that retrieved the material
 # labels:
 #   row: A12

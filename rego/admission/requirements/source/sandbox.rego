@@ -8,6 +8,8 @@ import future.keywords.not
 # custom:
 #   code: generated_code_enabled
 #   after: [bundle_missing]
+#   field: bundle.sandbox.generated_code
+#   facts: {generated_code: bundle.sandbox.generated_code}
 #   remedy: Set sandbox.generated_code to disabled
 #   reads: [sandbox.generated_code]
 # labels:
@@ -21,6 +23,7 @@ generated_code_disabled if input.bundle.sandbox.generated_code in data.policy.sa
 #   code: redaction_off
 #   fixed: true
 #   after: [bundle_missing]
+#   field: bundle.sandbox.redaction
 #   remedy: Set sandbox.redaction to true
 #   reads: [sandbox.redaction]
 # labels:
@@ -36,6 +39,8 @@ redaction_on if {
 # custom:
 #   code: sandbox_network_open
 #   after: [bundle_missing]
+#   field: bundle.sandbox.network
+#   facts: {network: bundle.sandbox.network}
 #   remedy: Set sandbox.network to none
 #   reads: [sandbox.network]
 # labels:

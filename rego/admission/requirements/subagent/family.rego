@@ -4,7 +4,7 @@ import data.admission.lib.subagent
 import future.keywords.not
 
 # METADATA
-# title: The child is named by a UUID, unless it is yet to be started
+# title: The subagent is named by a UUID, unless it is yet to be started
 # description: Checked before anything is read. The engine assigns the id when it starts a subagent.
 # custom:
 #   code: invalid_child_id
@@ -24,7 +24,7 @@ child_named if {
 
 # METADATA
 # title: Subagents start no subagents
-# description: Whether the asking conversation is a subagent comes from the engine's own state.
+# description: The engine's own state shows whether the asking conversation is a subagent.
 # custom:
 #   code: nested_spawn
 #   each: children
@@ -50,7 +50,7 @@ not_nested(known) if {
 #   code: not_parent
 #   fixed: true
 #   after: [invalid_child_id]
-#   proof: the child that this request names is asked for; the engine knows one of each id
+#   proof: only the child that this request names counts; ids are unique
 #   remedy: Ask from the conversation that started the subagent
 # labels:
 #   row: B21, B22
@@ -64,8 +64,8 @@ parent_asks if {
 	_same(known.parent, input.conversation)
 }
 
-_same(one, other) if {
-	is_string(one)
-	one != ""
-	one == other
+_same(first, second) if {
+	is_string(first)
+	first != ""
+	first == second
 }

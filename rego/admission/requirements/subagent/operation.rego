@@ -8,7 +8,7 @@ import future.keywords.not
 # description: Operations, their tools and timeouts are rows in policy/subagents.yaml.
 # custom:
 #   code: operation_not_admitted
-#   remedy: Use an operation that has a row in policy/subagents.yaml, or ask for it
+#   remedy: Use an operation that has a row in policy/subagents.yaml, or ask for a row
 #   reads: ["subagents.operations.{operation}"]
 # labels:
 #   row: B25
@@ -19,15 +19,15 @@ operation_admitted if is_object(subagent.row(input.operation))
 # description: The request is capped at the maximum in policy/subagents.yaml.
 # custom:
 #   code: limit_turns_invalid
-#   remedy: Request 1 to 50 turns, or omit limit_turns
+#   remedy: Request at least one turn, or omit limit_turns
 # labels:
 #   row: B19
 turns_valid if input.limit_turns.stated == false
 
 turns_valid if {
 	input.limit_turns.stated == true
-	is_number(input.limit_turns.asked)
-	input.limit_turns.asked > 0
+	is_number(input.limit_turns.requested)
+	input.limit_turns.requested > 0
 }
 
 # METADATA
@@ -47,9 +47,9 @@ timeout_valid if {
 
 timeout_valid if {
 	input.timeout_seconds.stated == true
-	is_number(input.timeout_seconds.asked)
-	input.timeout_seconds.asked > 0
+	is_number(input.timeout_seconds.requested)
+	input.timeout_seconds.requested > 0
 	most := subagent.row(input.operation).timeout_seconds
 	is_number(most)
-	input.timeout_seconds.asked <= most
+	input.timeout_seconds.requested <= most
 }

@@ -7,8 +7,8 @@ _policy := {"subagents": {"operations": {"spawn": {"tool": "start", "timeout_sec
 
 _clean := {
 	"operation": "spawn",
-	"limit_turns": {"stated": true, "asked": 1},
-	"timeout_seconds": {"stated": true, "asked": 10},
+	"limit_turns": {"stated": true, "requested": 1},
+	"timeout_seconds": {"stated": true, "requested": 10},
 }
 
 _with(change) := object.union(_clean, change)
@@ -16,13 +16,13 @@ _with(change) := object.union(_clean, change)
 _requests := {
 	"clean": _clean,
 	"nothing stated": _with({"limit_turns": {"stated": false}, "timeout_seconds": {"stated": false}}),
-	"many": _with({"limit_turns": {"asked": 51}, "timeout_seconds": {"asked": 1}}),
-	"none": _with({"limit_turns": {"asked": 0}, "timeout_seconds": {"asked": 0}}),
-	"fewer than none": _with({"limit_turns": {"asked": -1}, "timeout_seconds": {"asked": -1}}),
-	"too long": _with({"timeout_seconds": {"asked": 11}}),
-	"lost": json.remove(_clean, ["limit_turns/asked", "timeout_seconds/asked"]),
-	"text": _with({"limit_turns": {"asked": "1"}, "timeout_seconds": {"asked": "1"}}),
-	"no word": {"operation": "spawn", "limit_turns": {"asked": 1}, "timeout_seconds": {"asked": 1}},
+	"many": _with({"limit_turns": {"requested": 51}, "timeout_seconds": {"requested": 1}}),
+	"none": _with({"limit_turns": {"requested": 0}, "timeout_seconds": {"requested": 0}}),
+	"fewer than none": _with({"limit_turns": {"requested": -1}, "timeout_seconds": {"requested": -1}}),
+	"too long": _with({"timeout_seconds": {"requested": 11}}),
+	"lost": json.remove(_clean, ["limit_turns/requested", "timeout_seconds/requested"]),
+	"text": _with({"limit_turns": {"requested": "1"}, "timeout_seconds": {"requested": "1"}}),
+	"no word": {"operation": "spawn", "limit_turns": {"requested": 1}, "timeout_seconds": {"requested": 1}},
 	"other operation": _with({"operation": "stop"}),
 	"no operation": json.remove(_clean, ["operation"]),
 	"nothing": {},

@@ -9,7 +9,7 @@ import future.keywords.not
 # custom:
 #   code: "spawn_quota:conversation"
 #   after: [invalid_child_id]
-#   proof: the quota of this name is asked for, and each has a requirement of its own
+#   proof: only the quota of this name counts; each has its own requirement
 #   remedy: Use the existing subagents, or wait for the next quota window
 #   reads: [budgets.quotas.subagent.conversation]
 # labels:
@@ -27,7 +27,7 @@ conversation_left if {
 # custom:
 #   code: "spawn_quota:user"
 #   after: [invalid_child_id]
-#   proof: the quota of this name is asked for, and each has a requirement of its own
+#   proof: only the quota of this name counts; each has its own requirement
 #   remedy: Wait for the user's next quota window
 #   reads: [budgets.quotas.subagent.user]
 # labels:
@@ -45,7 +45,7 @@ user_left if {
 # custom:
 #   code: "spawn_quota:account"
 #   after: [invalid_child_id]
-#   proof: the quota of this name is asked for, and each has a requirement of its own
+#   proof: only the quota of this name counts; each has its own requirement
 #   remedy: Wait for the account's next quota window
 #   reads: [budgets.quotas.subagent.account]
 # labels:

@@ -10,15 +10,15 @@ import future.keywords.not
 # description: Each operation is a tool, denied unless the policy grants it.
 # custom:
 #   code: denied_by_default
-#   after: [operation_not_admitted, tool_not_in_profile]
+#   after: [tool_not_in_profile]
 #   remedy: Name a tool policy that grants this operation, or ask the owner of policy/tools.yaml
-#   reads: ["subagents.operations.{operation}", "tools.policies.{asked.policy}"]
+#   reads: ["subagents.operations.{operation}", "tools.policies.{context.policy}"]
 # labels:
 #   row: B14
-granted if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool) in {"allow", "confirm"}
+granted_by_policy if tools.outcome_by_name(input.context, subagent.row(input.operation).tool) in {"allow", "confirm"}
 
-granted if {
-	some number in rules.matching(input.asked.policy, subagent.row(input.operation).tool, "deny", {"always"})
+granted_by_policy if {
+	some number in rules.matching(input.context.policy, subagent.row(input.operation).tool, "deny", {"always"})
 	is_number(number)
 }
 
@@ -27,12 +27,12 @@ granted if {
 # description: A deny rule overrides any grant.
 # custom:
 #   code: denied_by_rule
-#   after: [operation_not_admitted, tool_policy_unknown, tool_policy_principal, tool_not_in_profile, denied_by_default]
+#   after: [tool_policy_principal, denied_by_default]
 #   remedy: Avoid the operation, or ask the owner of policy/tools.yaml
-#   reads: ["subagents.operations.{operation}", "tools.policies.{asked.policy}"]
+#   reads: ["subagents.operations.{operation}", "tools.policies.{context.policy}"]
 # labels:
 #   row: B21
-no_deny_rule if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool) in {"allow", "confirm"}
+no_deny_rule if tools.outcome_by_name(input.context, subagent.row(input.operation).tool) in {"allow", "confirm"}
 
 # METADATA
 # title: The tool policy grants the operation without confirmation
@@ -40,12 +40,12 @@ no_deny_rule if tools.outcome_by_name(input.asked, subagent.row(input.operation)
 # custom:
 #   code: confirmation_by_default
 #   standing: confirm
-#   after: [operation_not_admitted, tool_not_in_profile, denied_by_default, denied_by_rule]
+#   after: [denied_by_rule]
 #   remedy: Have a person approve this operation with `engine approvals grant`, then repeat it with the approval
-#   reads: ["subagents.operations.{operation}", "tools.policies.{asked.policy}"]
+#   reads: ["subagents.operations.{operation}", "tools.policies.{context.policy}"]
 # labels:
 #   row: B14
-unasked if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool) == "allow"
+granted_without_asking if tools.outcome_by_name(input.context, subagent.row(input.operation).tool) == "allow"
 
 # METADATA
 # title: The agent's profile includes the operation
@@ -53,11 +53,11 @@ unasked if tools.outcome_by_name(input.asked, subagent.row(input.operation).tool
 # custom:
 #   code: tool_not_in_profile
 #   after: [operation_not_admitted]
-#   remedy: Use a profile that has the tool of this operation
-#   reads: ["subagents.operations.{operation}", "tools.profiles.{asked.profile}"]
+#   remedy: Use a profile that includes the tool of this operation
+#   reads: ["subagents.operations.{operation}", "tools.profiles.{context.profile}"]
 # labels:
 #   row: B14
-profiled if tools.in_profile(input.asked, subagent.row(input.operation).tool)
+in_profile if tools.in_profile(input.context, subagent.row(input.operation).tool)
 
 # METADATA
 # title: The named tool policy exists
@@ -68,9 +68,9 @@ profiled if tools.in_profile(input.asked, subagent.row(input.operation).tool)
 #   proof: without a policy denied_by_default or tool_not_in_profile refuses
 # labels:
 #   row: B14
-policy_known if tools.policy_known(input.asked)
+policy_known if tools.policy_known(input.context)
 
-policy_known if not input.asked.policy
+policy_known if not input.context.policy
 
 # METADATA
 # title: The caller may use this tool policy
@@ -80,10 +80,10 @@ policy_known if not input.asked.policy
 #   fixed: true
 #   after: [tool_policy_unknown]
 #   remedy: Name a policy that this principal may use, or ask the owner of policy/tools.yaml
-#   reads: ["tools.policies.{asked.policy}.principals"]
+#   reads: ["tools.policies.{context.policy}.principals"]
 #   proof: without a policy denied_by_default or tool_not_in_profile refuses
 # labels:
 #   row: B14
-principal_admitted if tools.principal_admitted(input.asked)
+principal_admitted if tools.principal_admitted(input.context)
 
-principal_admitted if not input.asked.policy
+principal_admitted if not input.context.policy

@@ -17,18 +17,18 @@ _policy := {
 	}},
 }
 
-_asked(operation) := {"operation": operation, "asked": {"policy": "p", "profile": "f"}}
+_asked(operation) := {"operation": operation, "context": {"policy": "p", "profile": "f"}}
 
 _requests := {
 	"spawn": _asked("spawn"),
 	"poll": _asked("poll"),
 	"kill": _asked("kill"),
 	"other operation": _asked("other"),
-	"no operation": {"asked": {"policy": "p", "profile": "f"}},
+	"no operation": {"context": {"policy": "p", "profile": "f"}},
 	"nothing asked": {"operation": "spawn"},
-	"no policy": {"operation": "spawn", "asked": {"profile": "f"}},
-	"other policy": {"operation": "spawn", "asked": {"policy": "o", "profile": "f"}},
-	"policy of somebody": {"operation": "spawn", "asked": {"policy": "q", "profile": "f"}},
+	"no policy": {"operation": "spawn", "context": {"profile": "f"}},
+	"other policy": {"operation": "spawn", "context": {"policy": "o", "profile": "f"}},
+	"policy of somebody": {"operation": "spawn", "context": {"policy": "q", "profile": "f"}},
 }
 
 # What the tool policy says of three tools: one is granted, one asks a person, one is taken away by a rule.
@@ -41,7 +41,7 @@ _profiled(asked, "start") if asked.profile == "f"
 test_granted if {
 	held := {name |
 		some name, one in _requests
-		tool.granted with input as one
+		tool.granted_by_policy with input as one
 			with data.policy as _policy
 			with data.admission.lib.tools.outcome_by_name as _outcome
 			with data.admission.lib.tool_rules.matching as _matching
@@ -62,7 +62,7 @@ test_no_deny_rule if {
 test_unasked if {
 	held := {name |
 		some name, one in _requests
-		tool.unasked with input as one
+		tool.granted_without_asking with input as one
 			with data.policy as _policy
 			with data.admission.lib.tools.outcome_by_name as _outcome
 	}
@@ -72,7 +72,7 @@ test_unasked if {
 test_profiled if {
 	held := {name |
 		some name, one in _requests
-		tool.profiled with input as one with data.policy as _policy with data.admission.lib.tools.in_profile as _profiled
+		tool.in_profile with input as one with data.policy as _policy with data.admission.lib.tools.in_profile as _profiled
 	}
 	held == {"spawn", "no policy", "other policy", "policy of somebody"}
 }
@@ -90,10 +90,10 @@ test_principal_admitted if {
 }
 
 test_values_missing if {
-	not tool.granted with input as _requests.spawn with data.policy as {}
+	not tool.granted_by_policy with input as _requests.spawn with data.policy as {}
 	not tool.no_deny_rule with input as _requests.spawn with data.policy as {}
-	not tool.unasked with input as _requests.spawn with data.policy as {}
-	not tool.profiled with input as _requests.spawn with data.policy as {}
+	not tool.granted_without_asking with input as _requests.spawn with data.policy as {}
+	not tool.in_profile with input as _requests.spawn with data.policy as {}
 	not tool.policy_known with input as _requests.spawn with data.policy as {}
 	not tool.principal_admitted with input as _requests.spawn with data.policy as {}
 }

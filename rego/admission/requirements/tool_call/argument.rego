@@ -51,7 +51,7 @@ typed(argument) if {
 #   code: value_unreadable
 #   each: unreadable
 #   empty: required
-#   proof: the list holds what is wrong, so an empty one is the good case
+#   proof: the list contains only problems, so an empty list means that there are none
 #   remedy: Write the value without escapes, control characters or JSON inside text
 #   after: [tool_unknown]
 every_value_readable if input.unreadable == []

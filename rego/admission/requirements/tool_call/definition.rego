@@ -14,18 +14,18 @@ import future.keywords.not
 #   after: [tool_unknown]
 as_pinned if tool_definition.as_pinned(input.call.tool, input.definition.digest)
 
-as_pinned if tool_definition.unasked(input.call.tool)
+as_pinned if tool_definition.not_required(input.call.tool)
 
 # METADATA
 # title: The arguments fit the schema in the tool's definition
 # description: The definition must be a valid schema, and the arguments must fit it.
 # custom:
 #   code: arguments_unfit
-#   remedy: Send the arguments that the definition asks for, with the names and types that it says
-#   after: [tool_unknown, definition_changed]
+#   remedy: Send the arguments that the definition requires, with the names and types that it states
+#   after: [definition_changed]
 fitting if {
 	input.definition.schema_valid == true
 	input.definition.fits == true
 }
 
-fitting if tool_definition.unasked(input.call.tool)
+fitting if tool_definition.not_required(input.call.tool)

@@ -5,10 +5,10 @@ import future.keywords.not
 # METADATA
 # title: A destructive call can be undone
 # description: A destructive tool runs only where an environment reset or checkpoint restore can undo it. The tool's
-#   entry states which of them works, the call which is available.
+#   entry lists the ways that work; the call states which are available.
 # custom:
 #   code: irreversible_destructive_action
-#   remedy: Run it where the environment can be reset or a checkpoint restored, and say so in `environment`
+#   remedy: Run it where the environment can be reset or a checkpoint restored, and state that in `environment`
 #   reads: ["tools.tools.{call.tool}.reversal"]
 #   after: [tool_unknown]
 # labels:

@@ -12,13 +12,13 @@ import future.keywords.not
 # custom:
 #   code: denied_by_default
 #   remedy: Name a policy that grants the call, or ask for an allow rule in policy/tools.yaml that covers all of it
-#   reads: ["tools.policies.{asked.policy}"]
+#   reads: ["tools.policies.{context.policy}"]
 #   after: [tool_unknown]
 # labels:
 #   row: B02, B05, B09, B10, B46
 decided if tool_call.decided.section in {"deny", "confirm", "allow"}
 
-decided if tools.base(input.asked) == "confirm_all"
+decided if tools.base(input.context) == "confirm_all"
 
 # METADATA
 # title: An allow rule covers the call
@@ -29,8 +29,8 @@ decided if tools.base(input.asked) == "confirm_all"
 #   code: confirmation_by_default
 #   standing: confirm
 #   remedy: Have a person approve this call with `engine approvals grant`, or ask for an allow rule that covers it
-#   reads: ["tools.policies.{asked.policy}"]
-#   after: [tool_unknown, denied_by_default, denied_by_rule, confirmation_by_rule]
+#   reads: ["tools.policies.{context.policy}"]
+#   after: [confirmation_by_rule]
 # labels:
 #   row: B04, B09, B10, B46
 decided_by_rule if tool_call.decided.section in {"deny", "confirm", "allow"}

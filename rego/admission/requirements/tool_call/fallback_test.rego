@@ -28,7 +28,7 @@ _policy := {
 }
 
 _request(policy, tool) := {
-	"asked": {"policy": policy, "cwd": "/work"},
+	"context": {"policy": policy, "cwd": "/work"},
 	"call": {"tool": tool, "touches": [], "unplaced": false},
 	"destinations": [],
 	"paths": [],
@@ -41,7 +41,7 @@ _requests := [_request(policy, tool) |
 ]
 
 test_decided if {
-	found := {[request.asked.policy, request.call.tool] |
+	found := {[request.context.policy, request.call.tool] |
 		some request in _requests
 		fallback.decided with input as request with data.policy as _policy
 	}
@@ -51,7 +51,7 @@ test_decided if {
 }
 
 test_decided_by_rule if {
-	found := {[request.asked.policy, request.call.tool] |
+	found := {[request.context.policy, request.call.tool] |
 		some request in _requests
 		fallback.decided_by_rule with input as request with data.policy as _policy
 	}
@@ -59,7 +59,7 @@ test_decided_by_rule if {
 }
 
 test_facts_missing if {
-	every lost in ["asked", "asked/policy", "call", "destinations", "paths", "commands"] {
+	every lost in ["context", "context/policy", "call", "destinations", "paths", "commands"] {
 		request := json.remove(_request("shows", "read"), [lost])
 		not fallback.decided with input as request with data.policy as _policy
 		not fallback.decided_by_rule with input as request with data.policy as _policy

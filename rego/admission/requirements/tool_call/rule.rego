@@ -10,8 +10,8 @@ import future.keywords.not
 # custom:
 #   code: denied_by_rule
 #   remedy: Remove what the rule names, or ask the owner of policy/tools.yaml; `engine tools explain` names the rule
-#   reads: ["tools.policies.{asked.policy}"]
-#   after: [tool_unknown, denied_by_default]
+#   reads: ["tools.policies.{context.policy}"]
+#   after: [denied_by_default]
 # labels:
 #   row: B07, B08, C67
 no_deny_rule if count(tool_call.denying) == 0
@@ -23,8 +23,8 @@ no_deny_rule if count(tool_call.denying) == 0
 #   code: confirmation_by_rule
 #   standing: confirm
 #   remedy: Have a person approve this call with `engine approvals grant`, then repeat it with the approval
-#   reads: ["tools.policies.{asked.policy}"]
-#   after: [tool_unknown, denied_by_rule, denied_by_default]
+#   reads: ["tools.policies.{context.policy}"]
+#   after: [denied_by_rule]
 # labels:
 #   row: B07, B08
 no_confirm_rule if count(tool_call.confirming) == 0

@@ -11,7 +11,7 @@ _policy := {"tool_lookup": {
 }}
 
 _request := {
-	"asked": {"policy": "p", "cwd": "/work"},
+	"context": {"policy": "p", "cwd": "/work"},
 	"call": {"tool": "web", "touches": [], "unplaced": false},
 	"destinations": [{"id": "a", "canonical": true, "origin": "https://a.example.com"}],
 	"paths": [],
@@ -31,7 +31,7 @@ test_a_rule_matches if {
 }
 
 test_facts_missing if {
-	every lost in ["asked", "asked/policy", "call", "call/tool", "destinations", "paths", "commands"] {
+	every lost in ["context", "context/policy", "call", "call/tool", "destinations", "paths", "commands"] {
 		not rule.no_deny_rule with input as json.remove(_request, [lost]) with data.policy as _policy
 		not rule.no_confirm_rule with input as json.remove(_request, [lost]) with data.policy as _policy
 	}

@@ -16,14 +16,14 @@ import future.keywords.not
 #   after: [tool_unknown]
 # labels:
 #   row: B07
-destination_canonical(one) if {
-	one.canonical == true
-	contains(one.origin, "://")
+destination_canonical(destination) if {
+	destination.canonical == true
+	contains(destination.origin, "://")
 }
 
-destination_canonical(one) if words.no_host(one)
+destination_canonical(destination) if words.no_host(destination)
 
-destination_canonical(one) if one.word.label == true
+destination_canonical(destination) if destination.word.label == true
 
 # METADATA
 # title: Every path is in canonical form
@@ -36,9 +36,9 @@ destination_canonical(one) if one.word.label == true
 #   after: [tool_unknown]
 # labels:
 #   row: B07
-path_canonical(one) if {
-	one.canonical == true
-	startswith(one.path, "/")
+path_canonical(path) if {
+	path.canonical == true
+	startswith(path.path, "/")
 }
 
 # METADATA
@@ -48,9 +48,9 @@ path_canonical(one) if {
 #   code: path_linked
 #   each: paths
 #   empty: allowed
-#   remedy: Use the path that the link leads to
-#   after: [tool_unknown, path_not_canonical]
-unlinked(one) if one.links in {"none", "unknown"}
+#   remedy: Use the path that the link points to
+#   after: [path_not_canonical]
+unlinked(path) if path.links in {"none", "unknown"}
 
 # METADATA
 # title: Every path of a tool on this machine was checked for links
@@ -62,11 +62,11 @@ unlinked(one) if one.links in {"none", "unknown"}
 #   empty: allowed
 #   remedy: Ask an engine on the machine of the tool with `--root` above the path, or declare that it runs elsewhere
 #   reads: ["tools.tools.{call.tool}.paths_on"]
-#   after: [tool_unknown, path_not_canonical]
-looked_at(one) if one.links in {"none", "linked"}
+#   after: [path_not_canonical]
+inspected(path) if path.links in {"none", "linked"}
 
-looked_at(one) if {
-	one.links == "unknown"
+inspected(path) if {
+	path.links == "unknown"
 	data.policy.tools.tools[input.call.tool].paths_on == "elsewhere"
 }
 
@@ -80,13 +80,13 @@ looked_at(one) if {
 #   empty: allowed
 #   remedy: State the working folder, and ask an engine on the tool's machine with a `--root` that contains it
 #   reads: ["tools.tools.{call.tool}.paths_on"]
-#   after: [tool_unknown, command_not_canonical]
+#   after: [command_not_canonical]
 # labels:
 #   row: B07
-command_looked_at(one) if one.links == "none"
+command_inspected(command) if command.links == "none"
 
-command_looked_at(one) if {
-	one.links == "unknown"
+command_inspected(command) if {
+	command.links == "unknown"
 	data.policy.tools.tools[input.call.tool].paths_on == "elsewhere"
 }
 
@@ -98,20 +98,20 @@ command_looked_at(one) if {
 #   code: command_not_canonical
 #   each: commands
 #   empty: allowed
-#   remedy: Run one command a call, as a list of words, without shell operators, substitutions or variables
-#   proof: the list of what it touches has to be there, and is empty when no word could be a path
+#   remedy: Run one command per call, as a list of words, without shell operators, substitutions or variables
+#   proof: the list of paths that it may touch is present, and empty if no word could be a path
 #   after: [tool_unknown]
 # labels:
 #   row: B10
-command_canonical(one) if {
-	one.canonical == true
-	is_array(one.words)
-	count(one.words) > 0
-	every word in one.words {
+command_canonical(command) if {
+	command.canonical == true
+	is_array(command.words)
+	count(command.words) > 0
+	every word in command.words {
 		is_string(word)
 	}
-	is_array(one.touches)
-	every path in one.touches {
+	is_array(command.touches)
+	every path in command.touches {
 		startswith(path, "/")
 	}
 }

@@ -28,11 +28,11 @@ test_command_looked_at if {
 	found := {[tool, links] |
 		some tool in ["here", "there", "unheard of"]
 		some links in ["none", "unknown", "linked", null]
-		spelling.command_looked_at({"links": links}) with input as {"call": {"tool": tool}} with data.policy as _policy
+		spelling.command_inspected({"links": links}) with input as {"call": {"tool": tool}} with data.policy as _policy
 	}
 	found == {["here", "none"], ["there", "none"], ["unheard of", "none"], ["there", "unknown"]}
-	not spelling.command_looked_at({"id": "a"}) with input as {"call": {"tool": "there"}} with data.policy as _policy
-	not spelling.command_looked_at({"links": "unknown"}) with input as {"call": {"tool": "there"}} with data.policy as {}
+	not spelling.command_inspected({"id": "a"}) with input as {"call": {"tool": "there"}} with data.policy as _policy
+	not spelling.command_inspected({"links": "unknown"}) with input as {"call": {"tool": "there"}} with data.policy as {}
 }
 
 test_path_canonical if {
@@ -55,13 +55,13 @@ test_looked_at if {
 	found := {[tool, links] |
 		some tool in ["here", "there", "unheard of"]
 		some links in ["none", "unknown", "linked", null]
-		spelling.looked_at({"links": links}) with input as {"call": {"tool": tool}} with data.policy as _policy
+		spelling.inspected({"links": links}) with input as {"call": {"tool": tool}} with data.policy as _policy
 	}
 	every_tool := {[tool, links] | some tool in ["here", "there", "unheard of"]; some links in ["none", "linked"]}
 	found == every_tool | {["there", "unknown"]}
-	not spelling.looked_at({"id": "a"}) with input as {"call": {"tool": "there"}} with data.policy as _policy
-	not spelling.looked_at({"links": "unknown"}) with input as {} with data.policy as _policy
-	not spelling.looked_at({"links": "unknown"}) with input as {"call": {"tool": "there"}} with data.policy as {}
+	not spelling.inspected({"id": "a"}) with input as {"call": {"tool": "there"}} with data.policy as _policy
+	not spelling.inspected({"links": "unknown"}) with input as {} with data.policy as _policy
+	not spelling.inspected({"links": "unknown"}) with input as {"call": {"tool": "there"}} with data.policy as {}
 }
 
 test_each_part_of_a_command_is_asked_for if {

@@ -20,8 +20,8 @@ tool_known if tools.known(input.call.tool)
 # custom:
 #   code: tool_not_in_profile
 #   remedy: Name a profile that includes the tool, or ask the owner of policy/tools.yaml to add it
-#   reads: ["tools.profiles.{asked.profile}"]
+#   reads: ["tools.profiles.{context.profile}"]
 #   after: [tool_unknown]
 # labels:
 #   row: B16, B17
-tool_in_profile if tools.in_profile(input.asked, input.call.tool)
+tool_in_profile if tools.in_profile(input.context, input.call.tool)

@@ -11,7 +11,7 @@ _policy := {
 	"tools": {"tools": {"files_read": {}}},
 }
 
-_request := {"asked": {"profile": "reading"}, "call": {"tool": "files_read"}}
+_request := {"context": {"profile": "reading"}, "call": {"tool": "files_read"}}
 
 test_clean if {
 	tool.tool_known with input as _request with data.policy as _policy
@@ -28,13 +28,13 @@ test_another_name if {
 
 test_not_in_profile if {
 	every profile in ["nothing", "unknown", null] {
-		request := object.union(_request, {"asked": {"profile": profile}})
+		request := object.union(_request, {"context": {"profile": profile}})
 		not tool.tool_in_profile with input as request with data.policy as _policy
 	}
 }
 
 test_facts_missing if {
-	every lost in ["asked", "asked/profile", "call", "call/tool"] {
+	every lost in ["context", "context/profile", "call", "call/tool"] {
 		not tool.tool_in_profile with input as json.remove(_request, [lost]) with data.policy as _policy
 	}
 	not tool.tool_known with input as {} with data.policy as _policy

@@ -1,4 +1,4 @@
-# What a proposal delivers. Detectors give facts; in which form something delivers nothing is a value.
+# What a proposal delivers. Detectors report facts; values state in which form a mention delivers nothing.
 package admission.requirements.tool_contract.delivery
 
 import future.keywords.not
@@ -8,7 +8,7 @@ import future.keywords.not
 # description: A proposal only describes a tool. Mentions in sentences are admitted; see policy/proposals.yaml.
 # custom:
 #   code: "proposal_contains:python_code"
-#   each: hits.python_code
+#   each: detected.python_code
 #   empty: allowed
 #   remedy: Describe what the tool does in words, and leave the code out
 #   reads: [proposals.admitted.python_code]
@@ -21,7 +21,7 @@ python_free(hit) if hit.form in data.policy.proposals.admitted.python_code
 # description: A proposal only describes a tool. Mentions in sentences are admitted; see policy/proposals.yaml.
 # custom:
 #   code: "proposal_contains:shell_command"
-#   each: hits.shell_command
+#   each: detected.shell_command
 #   empty: allowed
 #   remedy: Describe what the tool does in words, and leave the command out
 #   reads: [proposals.admitted.shell_command]
@@ -34,7 +34,7 @@ command_free(hit) if hit.form in data.policy.proposals.admitted.shell_command
 # description: A proposal only describes a tool. Mentions in sentences are admitted; see policy/proposals.yaml.
 # custom:
 #   code: "proposal_contains:package_name"
-#   each: hits.package_name
+#   each: detected.package_name
 #   empty: allowed
 #   remedy: Leave packages to the author of the tool
 #   reads: [proposals.admitted.package_name]
@@ -47,7 +47,7 @@ package_free(hit) if hit.form in data.policy.proposals.admitted.package_name
 # description: A proposal only describes a tool. Mentions in sentences are admitted; see policy/proposals.yaml.
 # custom:
 #   code: "proposal_contains:executable_handler"
-#   each: hits.executable_handler
+#   each: detected.executable_handler
 #   empty: allowed
 #   remedy: Leave the handler to the author of the tool
 #   reads: [proposals.admitted.executable_handler]
@@ -60,7 +60,7 @@ handler_free(hit) if hit.form in data.policy.proposals.admitted.executable_handl
 # description: A proposal only describes a tool. Mentions in sentences are admitted; see policy/proposals.yaml.
 # custom:
 #   code: "proposal_contains:migration"
-#   each: hits.migration
+#   each: detected.migration
 #   empty: allowed
 #   remedy: Describe the data the tool needs, and leave changes of a database out
 #   reads: [proposals.admitted.migration]

@@ -17,7 +17,7 @@ known(tool) if is_object(data.policy.tools.tools[tool.name])
 
 # METADATA
 # title: The implementation is local code
-# description: A network service is not an implementation and is admitted elsewhere.
+# description: A network service is not an implementation; MCP servers are decided at point mcp.
 # custom:
 #   code: not_local
 #   each: tools
@@ -43,8 +43,8 @@ curated(tool) if tool.implementation.digest in data.policy.tools.tools[tool.name
 
 # METADATA
 # title: Every argument of the definition has a type
-# description: The definition has a valid schema of an object, and policy/tools.yaml says of each of its arguments
-#   how it is read.
+# description: The definition has a valid schema of an object, and policy/tools.yaml has a type for each of its
+#   arguments.
 # custom:
 #   code: schema_incompatible
 #   each: tools
@@ -52,7 +52,7 @@ curated(tool) if tool.implementation.digest in data.policy.tools.tools[tool.name
 #   after: [tool_unknown]
 #   remedy: Give the definition a valid JSON Schema of an object, with the arguments that policy/tools.yaml lists
 #   reads: ["tools.tools.{name}"]
-#   proof: the names are checked to be a list, and each of them must be a row; a definition without any has no arguments
+#   proof: the names are checked to be a list, and each must be a row; a definition without names has no arguments
 # labels:
 #   row: A76
 schema_compatible(tool) if {
@@ -93,7 +93,7 @@ definition_pinned(tool) if {
 #   each: tools
 #   empty: allowed
 #   after: [tool_unknown]
-#   remedy: State the side effects that policy/tools.yaml has for the tool
+#   remedy: State the side effects that policy/tools.yaml lists for the tool
 #   reads: ["tools.tools.{name}"]
 # labels:
 #   row: A77

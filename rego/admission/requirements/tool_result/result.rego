@@ -35,7 +35,7 @@ text_or_error if {
 
 # METADATA
 # title: The tool declares the class of every side effect
-# description: The classes of a tool are in its entry in policy/tools.yaml; other effects were not decided on. The
+# description: The classes of a tool are in its entry in policy/tools.yaml; other side effects were not approved. The
 #   effect is recorded in any case.
 # custom:
 #   code: side_effect_undeclared

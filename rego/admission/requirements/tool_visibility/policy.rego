@@ -13,9 +13,9 @@ import future.keywords.not
 #   proof: without a policy nothing is shown
 # labels:
 #   row: B03
-policy_known if tools.policy_known(input.asked)
+policy_known if tools.policy_known(input.context)
 
-policy_known if not input.asked.policy
+policy_known if not input.context.policy
 
 # METADATA
 # title: The caller may use this tool policy
@@ -24,11 +24,11 @@ policy_known if not input.asked.policy
 #   code: tool_policy_principal
 #   standing: warn
 #   remedy: Name a policy that this principal may use, or ask the owner of policy/tools.yaml
-#   reads: ["tools.policies.{asked.policy}.principals"]
+#   reads: ["tools.policies.{context.policy}.principals"]
 #   after: [tool_policy_unknown]
 #   proof: without a policy nothing is shown
 # labels:
 #   row: B03
-principal_admitted if tools.principal_admitted(input.asked)
+principal_admitted if tools.principal_admitted(input.context)
 
-principal_admitted if not input.asked.policy
+principal_admitted if not input.context.policy

@@ -17,7 +17,7 @@ test_policy_known if {
 			"null": {"policy": null},
 			"blank": {"policy": ""},
 		}
-		policy.policy_known with input as {"asked": asked} with data.policy as _policy
+		policy.policy_known with input as {"context": asked} with data.policy as _policy
 	}
 	found == {"open", "none"}
 }
@@ -26,16 +26,16 @@ test_principal_admitted if {
 	found := {[name, principal] |
 		some name in ["open", "own", "closed"]
 		some principal in ["ana", "ben", null]
-		request := {"asked": {"policy": name}, "caller": {"principal": principal}}
+		request := {"context": {"policy": name}, "caller": {"principal": principal}}
 		policy.principal_admitted with input as request with data.policy as _policy
 	}
 	found == {["open", "ana"], ["open", "ben"], ["open", null], ["own", "ana"]}
-	policy.principal_admitted with input as {"asked": {}, "caller": {"principal": "ben"}} with data.policy as _policy
-	not policy.principal_admitted with input as {"asked": {"policy": "own"}, "caller": {}} with data.policy as _policy
+	policy.principal_admitted with input as {"context": {}, "caller": {"principal": "ben"}} with data.policy as _policy
+	not policy.principal_admitted with input as {"context": {"policy": "own"}, "caller": {}} with data.policy as _policy
 }
 
 test_values_missing if {
-	request := {"asked": {"policy": "open"}, "caller": {"principal": "ana"}}
+	request := {"context": {"policy": "open"}, "caller": {"principal": "ana"}}
 	every values in [{}, {"tools": {}}, json.remove(_policy, ["tools/policies/open/principals"])] {
 		not policy.principal_admitted with input as request with data.policy as values
 	}

@@ -26,11 +26,11 @@ tool_known(tool) if tools.known(tool.name)
 #   each: tools
 #   empty: allowed
 #   remedy: Name a policy of policy/tools.yaml whose base shows tools
-#   reads: ["tools.policies.{asked.policy}"]
-#   after: [tool_unknown, tool_policy_unknown, tool_policy_principal]
+#   reads: ["tools.policies.{context.policy}"]
+#   after: [tool_unknown, tool_policy_principal]
 # labels:
 #   row: B01, B03, B13, B15
-tool_shown(tool) if tools.shown(input.asked, tool.name)
+tool_shown(tool) if tools.visible(input.context, tool.name)
 
 # METADATA
 # title: The agent's profile includes the tool
@@ -41,11 +41,11 @@ tool_shown(tool) if tools.shown(input.asked, tool.name)
 #   each: tools
 #   empty: allowed
 #   remedy: Name a profile that includes the tool, or ask the owner of policy/tools.yaml to add it
-#   reads: ["tools.profiles.{asked.profile}"]
+#   reads: ["tools.profiles.{context.profile}"]
 #   after: [tool_unknown]
 # labels:
 #   row: B06, B12, B17
-tool_in_profile(tool) if tools.in_profile(input.asked, tool.name)
+tool_in_profile(tool) if tools.in_profile(input.context, tool.name)
 
 # METADATA
 # title: The definition of the tool is the pinned one
@@ -62,7 +62,7 @@ as_pinned(tool) if tool_visibility.defined(tool)
 
 # METADATA
 # title: The tool is listed once
-# description: With two tools of one name, it is unclear which would be called.
+# description: With two tools of the same name, it is unclear which would be called.
 # custom:
 #   code: tool_listed_twice
 #   standing: warn

@@ -17,7 +17,7 @@ _policy := {
 	},
 }
 
-_read := {"id": "read", "name": "read", "times": 1}
+_read := {"id": "read", "name": "read", "occurrences": 1}
 
 _holds("known", one) if tool.tool_known(one)
 
@@ -40,16 +40,19 @@ _tools := [
 	[_read, {"profile": "all"}, {"shown"}],
 	[_read, {"policy": "p", "profile": "nothing"}, {"in_profile"}],
 	[_read, {"policy": "p"}, {"in_profile"}],
-	[object.union(_read, {"times": 2}), _granted, {"listed_once"}],
-	[{"id": "pinned", "name": "pinned", "times": 1}, _granted, {"as_pinned"}],
-	[{"id": "Read", "name": "Read", "times": 1}, _granted, _all - {"listed_once"}],
-	[{"id": "#0", "times": 1}, _granted, _all],
+	[object.union(_read, {"occurrences": 2}), _granted, {"listed_once"}],
+	[{"id": "pinned", "name": "pinned", "occurrences": 1}, _granted, {"as_pinned"}],
+	[{"id": "Read", "name": "Read", "occurrences": 1}, _granted, _all - {"listed_once"}],
+	[{"id": "#0", "occurrences": 1}, _granted, _all],
 	[{}, {}, _all],
 ]
 
 test_each_by_itself if {
 	every line in _tools {
-		held := {name | some name in _all; _holds(name, line[0]) with input as {"asked": line[1]} with data.policy as _policy}
+		held := {name |
+			some name in _all
+			_holds(name, line[0]) with input as {"context": line[1]} with data.policy as _policy
+		}
 		held == _all - line[2]
 	}
 }

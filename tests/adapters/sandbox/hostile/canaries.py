@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from adapters.sandbox.user import sandbox_user
+from admission_adapters.sandbox.run.user import sandbox_user
 from tests.adapters.sandbox.hostile.files import SECRETS
 from tests.processes import alive
 

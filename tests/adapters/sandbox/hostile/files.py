@@ -149,6 +149,7 @@ PROGRAMS = family(
                 f"reach_{name}",
                 f"path = told['home'] + '/.ssh/id_ed25519'\n{dedent(way)}",
                 status=FAILED if name == "becoming_another_program" else OK,
+                says="held",
                 control=Control.NONE if name == "through_root_of_init" else Control.HARM,
             )
             for name, way in _WAYS.items()

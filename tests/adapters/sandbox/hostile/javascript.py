@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tests.adapters.sandbox.hostile.model import FAILED, MEMORY, OK, OUTPUT, SIGNALED, TIME, Control, Hostile, family
 
-_ROOM = {"memory_bytes": 1024 * 1024 * 1024, "wall_seconds": 10.0, "processes": 32, "stderr_bytes": 65536}
+_ROOM: dict[str, Any] = {
+    "memory_bytes": 1024 * 1024 * 1024,
+    "wall_seconds": 10.0,
+    "processes": 32,
+    "stderr_bytes": 65536,
+}
 _TRIED = {
     "reads_a_secret": "tried(() => fs.readFileSync(told.home + '/.ssh/id_ed25519', 'utf8'));",
     "reads_the_system": "tried(() => fs.readFileSync('/etc/passwd', 'utf8'));",
@@ -46,69 +54,48 @@ _TRIED = {
         tried(() => fs.readFileSync('link', 'utf8'));""",
 }
 
+
+def _node(name: str, code: str, bounds: Mapping[str, Any] = _ROOM, **fields: Any) -> Hostile:
+    return Hostile(name, code, language="javascript", bounds={**_ROOM, **bounds}, **fields)
+
+
 PROGRAMS = family(
     "javascript",
     [
-        *(Hostile(name, code, status=OK, language="javascript", bounds=_ROOM) for name, code in _TRIED.items()),
-        Hostile(
-            "spins",
-            "for (;;) { if (told.outside) { harm(); break; } }",
-            status=TIME,
-            says="",
-            language="javascript",
-            bounds=_ROOM | {"wall_seconds": 1.0},
-        ),
-        Hostile(
+        *(_node(name, code, status=OK) for name, code in _TRIED.items()),
+        _node("spins", "for (;;) { if (told.outside) { harm(); break; } }", status=TIME, bounds={"wall_seconds": 1.0}),
+        _node(
             "sleeps",
             "setTimeout(() => harm(), told.long);",
             status=TIME,
-            says="",
-            language="javascript",
-            bounds=_ROOM | {"wall_seconds": 1.0},
+            bounds={"wall_seconds": 1.0},
             inside={"long": 600000},
             outside={"long": 10},
         ),
-        Hostile(
+        _node(
             "talks",
             "for (let n = 0; n < told.most; n++) fs.writeSync(1, 'x'.repeat(100)); harm();",
             status=OUTPUT,
-            says="",
-            language="javascript",
-            bounds=_ROOM,
             inside={"most": 1e9},
             outside={"most": 100},
         ),
-        Hostile(
+        _node(
             "hoards",
             "const kept = []; for (let n = 0; n < told.most; n++) kept.push(new Array(2 ** 20).fill(n)); harm();",
             status=MEMORY | SIGNALED,
-            says="",
-            language="javascript",
-            bounds=_ROOM,
             inside={"most": 1e9},
             outside={"most": 8},
         ),
-        Hostile(
+        _node(
             "leaves_a_daemon",
             """\
             const { spawn } = require('child_process');
             spawn('/bin/sleep', [String(told.long)], { detached: true, stdio: 'ignore' }).unref();
             held();""",
             status=OK,
-            language="javascript",
-            bounds=_ROOM,
             inside={"long": 600},
             outside={"long": 1.5},
         ),
-        Hostile(
-            "fails",
-            "process.exit(159);",
-            status=FAILED,
-            says="",
-            language="javascript",
-            bounds=_ROOM,
-            control=Control.SAME,
-            exit_code=159,
-        ),
+        _node("fails", "process.exit(159);", status=FAILED, control=Control.SAME, exit_code=159),
     ],
 )

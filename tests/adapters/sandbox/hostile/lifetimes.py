@@ -90,7 +90,7 @@ PROGRAMS = family(
     "lifetimes",
     [
         *(
-            Hostile(name, lines(_STAY, code, "held()"), inside={"long": 600}, outside={"long": 3})
+            Hostile(name, lines(_STAY, code, "held()"), inside={"long": 600}, outside={"long": 20})
             for name, code in _DAEMONS.items()
         ),
         *(
@@ -98,8 +98,9 @@ PROGRAMS = family(
                 f"session_and_{name}",
                 lines(_STAY, _DAEMONS["five_sessions"], "held()", code),
                 status=status,
+                says="held",
                 inside={"long": 600},
-                outside={"long": 3},
+                outside={"long": 20},
                 bounds={"wall_seconds": 0.5},
             )
             for name, (code, status) in _ENDS.items()
@@ -111,6 +112,7 @@ PROGRAMS = family(
                 threading.Thread(target=time.sleep, args=(told['long'],)).start()
                 held()""",
             status=WALL,
+            says="held",
             control=Control.SAME,
             inside={"long": 600},
             outside={"long": 0.1},

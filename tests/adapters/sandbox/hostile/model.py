@@ -33,8 +33,9 @@ class Control(Enum):
 class Hostile:
     """One program: `status` holds every right verdict, `says` what its output has to contain in the sandbox.
 
-    `bounds` changes the limits of its run; `inside` and `outside` are what it is told beside the
-    addresses of the canaries, in the sandbox and as positive control (where nothing may be endless).
+    Where it states nothing it has to say that it was held, unless it is stopped before. `bounds` changes the
+    limits of its run; `inside` and `outside` are what it is told beside the addresses of the canaries, in the
+    sandbox and as positive control (where nothing may be endless).
     `output` is the exact standard output, `stdout` and `stderr` how much of each is kept.
     """
 
@@ -42,7 +43,7 @@ class Hostile:
     code: str
     status: frozenset[str] = OK
     control: Control = Control.HARM
-    says: str = "held"
+    says: str | None = None
     language: str = "python"
     bounds: Mapping[str, Any] = field(default_factory=dict)
     inside: Mapping[str, Any] = field(default_factory=dict)
@@ -52,6 +53,11 @@ class Hostile:
     exit_code: int | None = None
     artifacts: tuple[str, ...] | None = None
     seconds: float | None = None
+
+    @property
+    def said(self) -> str:
+        """What its output has to contain in the sandbox."""
+        return ("held" if self.status == OK else "") if self.says is None else self.says
 
     @property
     def text(self) -> str:

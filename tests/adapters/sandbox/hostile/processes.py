@@ -76,7 +76,6 @@ def _victim(name: str) -> Hostile:
         attempt(_OTHERS[name], "harm('reached')"),
         status=KILLED if killed else OK,
         control=Control.NONE if name == "signal_the_parent_of_the_engine" else Control.HARM,
-        says="" if killed else "held",
         inside={"signal": 9},
         outside={"signal": 0},
     )
@@ -97,7 +96,6 @@ PROGRAMS = family(
                 harm('everybody') if told['outside'] else None
             """,
             status=SIGNALED,
-            says="",
             inside={"signal": 9},
             outside={"signal": 0},
         ),
@@ -114,11 +112,11 @@ PROGRAMS = family(
             control=Control.NONE,
         ),
         *(
-            Hostile(f"machine_{name}", _CODE.format(code=code), status=KILLED, control=Control.LIVES, says="")
+            Hostile(f"machine_{name}", _CODE.format(code=code), status=KILLED, control=Control.LIVES)
             for name, code in _MACHINE.items()
         ),
         *(
-            Hostile(f"machine_{name}", _CODE.format(code=code), status=status, control=Control.SAME, says="")
+            Hostile(f"machine_{name}", _CODE.format(code=code), status=status, control=Control.SAME)
             for name, (code, status) in _FAULTS.items()
         ),
     ],

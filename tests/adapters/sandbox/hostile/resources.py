@@ -147,32 +147,19 @@ _FLOODS = {
         """,
 }
 
-_TIMES = {
-    "sleep": (
-        """\
+_WAITING = {
+    "sleep": """\
         import time
         time.sleep(told['long'])""",
-        WALL,
-    ),
-    "wait_for_nobody": (
-        """\
+    "wait_for_nobody": """\
         import threading
         threading.Event().wait(told['long'])""",
-        WALL,
-    ),
-    "stopped_itself": (
-        "os.kill(os.getpid(), 19) if not told['outside'] else __import__('time').sleep(told['long'])",
-        WALL,
-    ),
-    "stopped_by_a_child": (
-        """\
+    "stopped_itself": "os.kill(os.getpid(), 19) if not told['outside'] else __import__('time').sleep(told['long'])",
+    "stopped_by_a_child": """\
             if os.fork() == 0:
                 os.kill(os.getppid(), 19 if not told['outside'] else 0); os._exit(0)
             __import__('time').sleep(told['long'])""",
-        WALL,
-    ),
-    "ignoring_signals": (
-        """\
+    "ignoring_signals": """\
             import signal, time
             for n in range(1, 32):
                 try:
@@ -180,63 +167,42 @@ _TIMES = {
                 except OSError:
                     pass
             time.sleep(told['long'])""",
-        WALL,
-    ),
-    "blocking_signals": (
-        """\
+    "blocking_signals": """\
             import signal, time
             signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
             time.sleep(told['long'])""",
-        WALL,
-    ),
-    "timers": (
-        """\
+    "timers": """\
             import signal, time
             signal.signal(signal.SIGALRM, lambda *_: None)
             signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
             end = time.monotonic() + told['long']
             while time.monotonic() < end:
                 time.sleep(1)""",
-        WALL,
-    ),
-    "reading_what_never_comes": (
-        """\
+    "reading_what_never_comes": """\
         r, w = os.pipe()
         import select
         select.select([r], [], [], told['long'])""",
-        WALL,
-    ),
-    "child_that_sleeps": (
-        """\
+    "child_that_sleeps": """\
             import subprocess
             subprocess.run(['/bin/sleep', str(told['long'])])""",
-        WALL,
-    ),
-    "closed_everything_and_sleeps": (
-        """\
+    "closed_everything_and_sleeps": """\
             import time
             os.closerange(0, 1024)
             time.sleep(told['long'])""",
-        WALL,
-    ),
-    "spin": (
-        """\
+    "spin": """\
         import time
         end = time.monotonic() + told['long']
         while time.monotonic() < end:
             pass""",
-        WALL,
-    ),
-    "spin_in_a_child": (
-        """\
+    "spin_in_a_child": """\
             import time
             end = time.monotonic() + told['long']
             child = os.fork()
             while child == 0 and time.monotonic() < end:
                 pass
             os.waitpid(child, 0) if child else os._exit(0)""",
-        WALL,
-    ),
+}
+_WORKING = {
     "expensive_expression": (
         """\
         import re
@@ -308,14 +274,7 @@ PROGRAMS = family(
     "resources",
     [
         *(
-            Hostile(
-                f"memory_{name}",
-                lines(code, "harm('kept')"),
-                status=MEMORY,
-                says="",
-                inside=_ENDLESS,
-                outside=_FEW,
-            )
+            Hostile(f"memory_{name}", lines(code, "harm('kept')"), status=MEMORY, inside=_ENDLESS, outside=_FEW)
             for name, code in _MEMORY.items()
         ),
         *(
@@ -334,13 +293,12 @@ PROGRAMS = family(
                 lines(code, "harm('past the limit')"),
                 status=status,
                 control=Control.SAME if name.startswith("closed") else Control.HARM,
-                says="",
                 bounds=_SOON,
                 inside=_ENDLESS | {"long": 600},
                 outside={"most": 12, "long": 0.45},
                 seconds=0.4,
             )
-            for name, (code, status) in _TIMES.items()
+            for name, (code, status) in ({name: (code, WALL) for name, code in _WAITING.items()} | _WORKING).items()
         ),
         Hostile(
             "processor_time",
@@ -348,7 +306,6 @@ PROGRAMS = family(
                 while True:
                     pass""",
             status=CPU,
-            says="",
             control=Control.NONE,
             bounds={"wall_seconds": 30.0, "cpu_seconds": 1},
             limit="cpu",
@@ -361,7 +318,6 @@ PROGRAMS = family(
                 while True:
                     pass""",
             status=CPU,
-            says="",
             control=Control.NONE,
             bounds={"wall_seconds": 30.0, "cpu_seconds": 1},
         ),
@@ -374,7 +330,6 @@ PROGRAMS = family(
                 down(0)
                 harm()""",
             status=MEMORY | SIGNALED,
-            says="",
             bounds={"memory_bytes": 48 * _MIB},
             inside=_ENDLESS,
             outside={"most": 20000},

@@ -96,15 +96,14 @@ PROGRAMS = family(
                 f"try:\n    harm(call({arguments}))\nexcept OSError as error:\n    print('lived', error.errno)",
                 status=KILLED,
                 control=Control.LIVES,
-                says="",
             )
             for name, arguments in _CALLS.items()
         ),
         *(
-            Hostile(f"unshare_{name}", f"tried(call, 272, {_USER | flag})", status=KILLED, says="")
+            Hostile(f"unshare_{name}", f"tried(call, 272, {_USER | flag})", status=KILLED)
             for name, flag in _NAMESPACES.items()
         ),
-        *(Hostile(f"clone_{name}", _clone(_USER | flag), status=KILLED, says="") for name, flag in _NAMESPACES.items()),
+        *(Hostile(f"clone_{name}", _clone(_USER | flag), status=KILLED) for name, flag in _NAMESPACES.items()),
         Hostile(
             "clone3_user",
             f"""\
@@ -146,7 +145,6 @@ PROGRAMS = family(
                 """,
                 status=KILLED,
                 control=Control.LIVES,
-                says="",
             )
             for name, number in {"getpid": 39, "ptrace": 521, "execve": 520}.items()
         ),

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.sandbox.bubblewrap import Bubblewrap
-from adapters.sandbox.model import Bounds, Ended, Program
+from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
+from admission_adapters.sandbox.model import Bounds, Program, RunResult
 from tests.adapters.sandbox.hostile import (
     files,
     folder,
@@ -28,8 +28,10 @@ from tests.adapters.sandbox.hostile import (
 from tests.adapters.sandbox.hostile.canaries import Host, as_told, end, host, marked
 from tests.adapters.sandbox.hostile.model import Control, Hostile
 from tests.adapters.sandbox.hostile.plain import run_plain
+from tests.adapters.sandbox.programs import bounds
 from tests.facilities import needs
-from tests.processes import alive
+from tests.lanes import lane
+from tests.processes import alive, soon
 
 _FAMILIES = {
     "files": files.PROGRAMS,
@@ -44,29 +46,20 @@ _FAMILIES = {
     "syscalls": syscalls.PROGRAMS,
 }
 _ALL = {f"{family}-{one.name}": one for family, programs in _FAMILIES.items() for one in programs}
-_MIB = 1024 * 1024
-_BOUNDS = {
-    "wall_seconds": 8.0,
-    "cpu_seconds": 6,
-    "memory_bytes": 256 * _MIB,
-    "processes": 16,
-    "open_files": 64,
-    "file_bytes": 8 * _MIB,
-    "disk_bytes": 16 * _MIB,
-    "stdout_bytes": 4096,
-    "stderr_bytes": 4096,
-    "artifact_files": 0,
-    "artifact_bytes": 0,
-}
+_HARMFUL = sorted(name for name, one in _ALL.items() if one.control in {Control.HARM, Control.LIVES})
 _SPOILS = {"files-reach_rename_away", *(name for name in _ALL if name.startswith("files-write_"))}
 """Those that change canaries where nothing keeps them from it."""
 
 _OVER_SECONDS = 1.5
 """How much later than its limit a run may end on a machine that does other things too."""
 
-pytestmark = [
-    needs("bubblewrap", "x86_64"),
-]
+
+def _kind(name: str) -> tuple[str, str, frozenset[str]]:
+    """The fast lane has one program of each family in each language for each way to end."""
+    return name.partition("-")[0], _ALL[name].language, _ALL[name].status
+
+
+pytestmark = needs("bubblewrap", "x86_64")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +94,7 @@ def test_every_python_program_can_be_compiled() -> None:
 
 # covers: A03 A85.1 C58 C59 C60 C61 C65 C84 E08 H01 H18
 @pytest.mark.usefixtures("_careless")
-@pytest.mark.parametrize("name", sorted(_ALL))
+@pytest.mark.parametrize("name", lane(sorted(_ALL), _kind))
 def test_hostile_program(name: str, canaries: Host) -> None:
     hostile, token = _ALL[name], f"run-{secrets.token_hex(8)}"
     before, _ = canaries.state(), canaries.reached()
@@ -113,8 +106,9 @@ def test_hostile_program(name: str, canaries: Host) -> None:
     assert canaries.state() == before, f"{name} touched a canary"
 
 
+@pytest.mark.full(after=3)
 @pytest.mark.usefixtures("_careless")
-@pytest.mark.parametrize("name", sorted(n for n, one in _ALL.items() if one.control in {Control.HARM, Control.LIVES}))
+@pytest.mark.parametrize("name", lane(_HARMFUL, _kind))
 def test_without_the_sandbox_it_does_the_harm(name: str, spare: Host) -> None:
     hostile, token = _ALL[name], f"run-{secrets.token_hex(8)}"
     with ExitStack() as stack:
@@ -125,14 +119,18 @@ def test_without_the_sandbox_it_does_the_harm(name: str, spare: Host) -> None:
         stack.callback(end, token)
         found = run_plain(hostile, planted, token, work)
         if name.startswith("lifetimes") or "daemon" in name:
-            assert any(marked(token) for _ in range(20)), found
+            assert soon(lambda: marked(token), 15), found
             return
         harm = b"HARM" in found.stdout or planted.mark.encode() in found.stdout + _taken(work)
         lives = hostile.control is Control.LIVES and b"lived" in found.stdout
         assert harm or lives or planted.reached() > 0, found
 
 
-def _sandboxed(hostile: Hostile, canaries: Host, token: str) -> Ended:
+def _bounds(hostile: Hostile) -> Bounds:
+    return bounds(**{"wall_seconds": 8.0, "cpu_seconds": 6, "processes": 16, **hostile.bounds})
+
+
+def _sandboxed(hostile: Hostile, canaries: Host, token: str) -> RunResult:
     told = {**canaries.told, "outside": False, **hostile.inside}
     program = Program(
         language=hostile.language,
@@ -142,7 +140,7 @@ def _sandboxed(hostile: Hostile, canaries: Host, token: str) -> Ended:
         seed=0,
         folder=f"code_exec_agent_{secrets.token_hex(8)}",
     )
-    return Bubblewrap().run(program, Bounds(**{**_BOUNDS, **hostile.bounds}))
+    return Bubblewrap().run(program, _bounds(hostile))
 
 
 def _taken(work: Path) -> bytes:
@@ -154,10 +152,10 @@ def _taken(work: Path) -> bytes:
     return found
 
 
-def _wrong(hostile: Hostile, ended: Ended, mark: str) -> list[str]:
+def _wrong(hostile: Hostile, ended: RunResult, mark: str) -> list[str]:
     """Everything that is not as it has to be."""
     secret = mark.encode()
-    bounds = {**_BOUNDS, **hostile.bounds}
+    within = _bounds(hostile)
     return [
         what
         for what, holds in {
@@ -165,16 +163,16 @@ def _wrong(hostile: Hostile, ended: Ended, mark: str) -> list[str]:
             "it did harm": b"HARM" not in ended.stdout + ended.stderr,
             "a canary came out": secret not in ended.stdout + ended.stderr,
             "a canary came out as artifact": not any(secret in one.data for one in ended.artifacts),
-            "it did not come to its end": hostile.says.encode() in ended.stdout,
+            "it did not come to its end": hostile.said.encode() in ended.stdout,
             "its output is not what it said": hostile.output in {None, ended.stdout},
-            "too much output is kept": len(ended.stdout) <= bounds["stdout_bytes"],
-            "too much of its errors is kept": len(ended.stderr) <= bounds["stderr_bytes"],
-            "the output is not cut at the cap": ended.limit != "stdout" or len(ended.stdout) == bounds["stdout_bytes"],
+            "too much output is kept": len(ended.stdout) <= within.stdout_bytes,
+            "too much of its errors is kept": len(ended.stderr) <= within.stderr_bytes,
+            "the output is not cut at the cap": ended.limit != "stdout" or len(ended.stdout) == within.stdout_bytes,
             f"the limit is {ended.limit}": hostile.limit in {None, ended.limit},
             f"the exit code is {ended.exit_code}": hostile.exit_code in {None, ended.exit_code},
             "it took too long": hostile.seconds is None or ended.wall_seconds < hostile.seconds + _OVER_SECONDS,
-            "too many artifacts": len(ended.artifacts) <= bounds["artifact_files"],
-            "artifacts too large": sum(len(one.data) for one in ended.artifacts) <= bounds["artifact_bytes"],
+            "too many artifacts": len(ended.artifacts) <= within.artifact_files,
+            "artifacts too large": sum(len(one.data) for one in ended.artifacts) <= within.artifact_bytes,
             "names are not safe": all(
                 _safe(one) for one in (*(one.path for one in ended.refused_artifacts), *_paths(ended))
             ),
@@ -184,7 +182,7 @@ def _wrong(hostile: Hostile, ended: Ended, mark: str) -> list[str]:
     ]
 
 
-def _paths(ended: Ended) -> tuple[str, ...]:
+def _paths(ended: RunResult) -> tuple[str, ...]:
     return tuple(one.path for one in ended.artifacts)
 
 

@@ -1,0 +1,1 @@
+"""File executors: stage source bundles, read skill files, store artifacts."""

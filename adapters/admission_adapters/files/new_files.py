@@ -1,0 +1,70 @@
+"""Creates files: never replaces a file, never follows a link, never exceeds the requested size."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+from engine.errors import WorkError
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a folder is opened."""
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_CHUNK = 256 << 10
+
+
+def create(folder: int, name: str, chunks: Iterable[bytes], most: int, *, sync: bool = True) -> tuple[int, str]:
+    """Create one read-only file of at most `most` bytes; returns its size and its SHA-256 in hex.
+
+    On any failure nothing of it remains. Raises FileExistsError if the name exists, WorkError past `most`.
+    """
+    descriptor = os.open(name, _NEW, 0o400, dir_fd=folder)
+    size, sha256 = 0, hashlib.sha256()
+    try:
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            for chunk in _capped(chunks, most):
+                size += len(chunk)
+                sha256.update(chunk)
+                _write_all(file, chunk)
+            if sync:
+                os.fsync(descriptor)
+    except BaseException:
+        os.unlink(name, dir_fd=folder)
+        raise
+    return size, sha256.hexdigest()
+
+
+def existing(folder: int, name: str) -> BinaryIO:
+    """Open a file for reading, unless it is a link."""
+    return os.fdopen(os.open(name, _OLD, dir_fd=folder), "rb")
+
+
+def names_in(folder: int) -> list[str]:
+    """The names of everything in a folder."""
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
+
+
+def chunks_of(stream: BinaryIO) -> Iterator[bytes]:
+    """The rest of a stream in pieces of bounded size."""
+    while chunk := stream.read(_CHUNK):
+        yield chunk
+
+
+def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
+    left = most
+    for chunk in chunks:
+        left -= len(chunk)
+        if left < 0:
+            raise WorkError(f"an artifact is larger than {most} bytes", remedy="write less, or request a larger limit")
+        yield chunk
+
+
+def _write_all(file: BinaryIO, chunk: bytes) -> None:
+    rest = memoryview(chunk)
+    while rest:
+        rest = rest[file.write(rest) :]

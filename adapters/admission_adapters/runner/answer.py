@@ -1,0 +1,123 @@
+"""Reads the answer of a runner: its JSON unchanged on success, one cleaned sentence on failure.
+
+A runner may put anything into its error: stack traces, paths, secrets of the request. None of that is passed on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from engine.errors import WorkError
+
+ERROR_CHARACTERS = 500
+"""Of a runner's error; a sentence for a person is shorter."""
+
+_OK = 200
+_NO_REASON = "the runner gave no reason"
+_PATH = re.compile(r"(?:file://|\b[A-Za-z]:\\|(?<![\w:/.])(?:~|\.{1,2})?/(?=[\w.@~+-]))[^\s'\"`()<>,;]*")
+_FRAMES = re.compile(r"\s+at (?:async |new )?(?:[\w.$<>\[\] ]+ )?[(/\w<][^\s]*:\d+.*$")
+_SECRET = "[secret]"  # noqa: S105  (what stands in place of one)
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnswer:
+    """The answer of a runner. `data` is its unchanged JSON after a successful run, else `error` is set."""
+
+    data: bytes = b""
+    error: str | None = None
+
+
+class RunnerError(WorkError):
+    """The runner cannot be reached, is too slow, or its answer cannot be passed on."""
+
+    code = "engine.runner_unreachable"
+
+
+def run_result(answer: Any) -> dict[str, Any]:
+    """The result of a run from the JSON of the response, for callers of `POST /run`.
+
+    Raises WorkError with the text `Agent run failed: <error>` for anything but a successful run.
+    """
+    document = answer if isinstance(answer, dict) else {}
+    if document.get("ok") is True:
+        return document
+    stated = (document.get("error"), document.get("detail"))
+    error = next((text for text in stated if isinstance(text, str) and text.strip()), "there was no answer to the run")
+    raise WorkError(f"Agent run failed: {error}", remedy="see the accompanying decision", code="engine.run_failed")
+
+
+def read_answer(status: int, data: bytes, body: bytes) -> RunAnswer:
+    """Read a runner's answer; `body` is the request that it got. Raises RunnerError for an invalid answer."""
+    document = _document(data, status)
+    ok = document.get("ok")
+    if ok is True and status == _OK:
+        return RunAnswer(data)
+    if ok is not False:
+        raise not_an_answer("it reports neither success nor failure", status)
+    error = document.get("error")
+    return RunAnswer(error=clean(error, secrets_of(body)) if isinstance(error, str) else _NO_REASON)
+
+
+def clean(error: str, secrets: tuple[str, ...]) -> str:
+    """The message of an error in one line, without stack trace, paths and these secrets."""
+    for secret in secrets:
+        error = error.replace(secret, _SECRET)
+    lines = [line for line in error.splitlines() if line.strip()] or [_NO_REASON]
+    line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
+    line = _PATH.sub("[path]", _FRAMES.sub("", line))
+    line = "".join(character if character.isprintable() else " " for character in line).strip()
+    return line[:ERROR_CHARACTERS] or _NO_REASON
+
+
+def secrets_of(body: bytes) -> tuple[str, ...]:
+    """Every secret in a run request, the longest first."""
+    found: set[str] = set()
+    waiting: list[Any] = [json.loads(body)]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += item
+        elif isinstance(item, dict):
+            for key, value in item.items():
+                if key in {"secrets", "env"} and isinstance(value, dict):
+                    found |= {secret for secret in value.values() if isinstance(secret, str)}
+                elif key == "authorization" and isinstance(value, str):
+                    found |= {value, value.rpartition(" ")[2]}
+                else:
+                    waiting.append(value)
+    return tuple(sorted((secret for secret in found if secret), key=lambda secret: (-len(secret), secret)))
+
+
+def not_an_answer(why: str, status: int = _OK) -> RunnerError:
+    """The error for an answer that cannot be passed on; it contains nothing of the answer."""
+    reason = why if status == _OK else f"it answered {status}"
+    return RunnerError(
+        f"the runner's answer cannot be passed on: {reason}",
+        remedy="see the runner's own log, then repeat the request",
+        code="engine.runner_answer",
+    )
+
+
+def _document(data: bytes, status: int) -> dict[str, Any]:
+    """The JSON object of an answer; ambiguous JSON is refused."""
+    try:
+        document = json.loads(data.decode("utf-8"), object_pairs_hook=_pairs, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise not_an_answer("it is not plain JSON", status) from error
+    if not isinstance(document, dict):
+        raise not_an_answer("it is not a JSON object", status)
+    return document
+
+
+def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(items)
+    if len(found) != len(items):
+        raise ValueError
+    return found
+
+
+def _refuse(_: str) -> NoReturn:
+    raise ValueError

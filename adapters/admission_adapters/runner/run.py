@@ -1,0 +1,128 @@
+"""The executor of a run: sends exactly the admitted request to exactly the admitted runner, once.
+
+Headers are made here and none comes from a caller (D20). No redirect is followed, no proxy of the
+environment and no cookie is used, nothing is sent twice. The request is neither stored nor logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import httpx
+
+from admission_adapters.runner.answer import RunAnswer, RunnerError, not_an_answer, read_answer
+from engine.errors import WorkError
+from engine.model import Limits, Permit, Result
+
+_HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": "admission-engine",
+}
+_MOVED = range(300, 400)
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardLimits:
+    """The timeout of a runner, and the size limit of its answer."""
+
+    seconds: float = 600.0  # from connecting to the last byte of the answer; agents work for minutes
+    connect_seconds: float = 5.0  # of them for the connection, TLS included
+    answer_bytes: int = 8 << 20  # a transcript with the results of its tools
+
+
+@runtime_checkable
+class UriGrant(Protocol):
+    """What is read of the limits of point `runner_uri`."""
+
+    uri: str  # the address of the runner; the run is posted to `run` below it
+    encrypted: bool  # whether it has to be reached over TLS
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A permit, and the request that it must be sealed for."""
+
+    permit: Permit
+    input_digest: str
+    limits: type[Limits]
+
+    def demand(self, point: str) -> Limits:
+        """The limits of the permit. Raises WorkError `engine.permit_missing`."""
+        return self.permit.demand(point, self.input_digest, self.limits)
+
+
+class Runner:
+    """Sends runs to runners; threads may share it."""
+
+    def __init__(self, limits: ForwardLimits = ForwardLimits()) -> None:
+        self._limits = limits
+
+    def forward(self, run: Grant, address: Grant, body: bytes) -> tuple[Result, RunAnswer]:
+        """Post `body`, the JSON of the run that was decided on, to the runner; blocks until it has answered.
+
+        The result has facts without content. Raises WorkError: `engine.permit_missing`;
+        `engine.limit_unenforceable` for an address with another scheme than the permit's;
+        `engine.runner_unreachable`, `engine.runner_late`, `engine.runner_answer`.
+        """
+        run.demand("runner_request")
+        granted = address.demand("runner_uri")
+        if not isinstance(granted, UriGrant):
+            raise _unenforceable()
+        status, data = asyncio.run(self._post(_target(granted), body))
+        answer = read_answer(status, data, body)
+        went_well = answer.error is None
+        facts = {"http_status": status, "bytes": len(data), "ok": went_well}
+        return Result("forwarded" if went_well else "run_failed", facts), answer
+
+    async def _post(self, url: httpx.URL, body: bytes) -> tuple[int, bytes]:
+        limits = self._limits
+        timeout = httpx.Timeout(limits.seconds, connect=min(limits.connect_seconds, limits.seconds))
+        try:
+            async with (
+                asyncio.timeout(limits.seconds),
+                httpx.AsyncClient(timeout=timeout, trust_env=False, follow_redirects=False) as client,
+                client.stream("POST", url, content=body, headers=_HEADERS) as response,
+            ):
+                if response.status_code in _MOVED:
+                    raise not_an_answer("it points elsewhere")
+                if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+                    raise not_an_answer("it is packed")
+                data = bytearray()
+                async for chunk in response.aiter_raw():
+                    data += chunk
+                    if len(data) > limits.answer_bytes:
+                        raise not_an_answer(f"it is larger than {limits.answer_bytes} bytes")
+                return response.status_code, bytes(data)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise RunnerError(
+                "the runner did not answer in time", remedy="check the run on the runner", code="engine.runner_late"
+            ) from error
+        except (httpx.HTTPError, OSError) as error:
+            raise RunnerError(
+                "the runner cannot be reached, or closed the connection",
+                remedy="check that it is running and listening at that address",
+            ) from error
+
+
+def _target(granted: UriGrant) -> httpx.URL:
+    """The address to post to; TLS unless the permit allows http."""
+    try:
+        url = httpx.URL(granted.uri)
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise _unenforceable() from error
+    scheme = "https" if granted.encrypted else "http"
+    if url.scheme != scheme or not url.host or url.userinfo or url.query or url.fragment:
+        raise _unenforceable()
+    return url.copy_with(raw_path=url.raw_path.rstrip(b"/") + b"/run")
+
+
+def _unenforceable() -> WorkError:
+    return WorkError(
+        "use an https address, or an http address that the permit allows",
+        remedy="set such an address of the runner in policy/runners.yaml",
+        code="engine.limit_unenforceable",
+    )

@@ -1,0 +1,1 @@
+"""The backend `bubblewrap`: namespaces, a seccomp filter and kernel limits."""

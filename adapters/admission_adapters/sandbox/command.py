@@ -1,0 +1,81 @@
+"""The executor of point `sandbox`: runs one command in the sandbox and within the limits of its permit.
+
+There is no shell: the argument array of the request becomes that of the program, its first word the path that
+policy has for it (B11).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from admission_adapters.sandbox.executor import Granted, result_facts, run_granted, unenforceable
+from admission_adapters.sandbox.model import Backend, Program, RunResult
+from engine.errors import WorkError
+from engine.model import Limits, Model, Permit, Result, SandboxFacts
+
+_POINT = "sandbox"
+
+
+@runtime_checkable
+class Executable(Protocol):
+    """Which program may run, and the digest of the argument array that it was named in."""
+
+    kind: Literal["argv"]
+    path: str
+    digest: str
+
+
+@runtime_checkable
+class CommandGrant(Granted, Protocol):
+    """The limits of point `sandbox`, as far as they are read."""
+
+    command: Model
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The argument array that was decided on, and its standard input."""
+
+    words: tuple[str, ...]
+    stdin: bytes
+
+
+def run_command(
+    permit: Permit,
+    input_digest: str,
+    limits: type[Limits],
+    command: Command,
+    backend: Callable[[str], Backend],
+    evidence: SandboxFacts,
+    cancel: threading.Event | None = None,
+) -> tuple[Result, RunResult]:
+    """Run a command in its own sandbox; returns its recordable facts and its result.
+
+    `backend` returns the sandbox of a name. Raises WorkError: `engine.permit_missing` for another command than the
+    permit's, `engine.limit_unenforceable` if the evidence no longer covers every boundary.
+    """
+    grant = permit.demand(_POINT, input_digest, limits)
+    if not isinstance(grant, CommandGrant):
+        raise unenforceable("the limits of a command are not complete")
+    allowed = grant.command
+    if not isinstance(allowed, Executable) or allowed.digest != digest_of(command.words):
+        raise WorkError(
+            "the permit is for another command",
+            remedy="request a decision on exactly this command",
+            code="engine.permit_missing",
+        )
+    program = Program(stdin=command.stdin, command=(allowed.path, *command.words[1:]))
+    run_result = run_granted(grant, backend(grant.backend), evidence, program, cancel)
+    facts = {"profile": grant.profile, **result_facts(grant, run_result, evidence)}
+    return Result(run_result.status.value, facts), run_result
+
+
+def digest_of(words: tuple[str, ...]) -> str:
+    """The digest of an argument array: each word in UTF-8 and a zero byte, as the kernel gets them."""
+    data = b"".join(word.encode("utf-8") + b"\0" for word in words)
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"

@@ -1,0 +1,167 @@
+"""The executor of generated code: verifies the permit and the evidence again, then runs the sandbox once."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from admission_adapters.sandbox.model import Backend, Bounds, Program, RunResult, Status
+from engine.errors import WorkError
+from engine.model import Boundary, Limits, Permit, Result, SandboxFacts
+
+
+class Granted(Protocol):
+    """Where a program runs, what has to enforce each boundary there, and its limits."""
+
+    backend: str
+    isolation: str
+    required: Mapping[Any, tuple[str, ...]]
+
+    def bounds(self) -> dict[str, Any]:
+        """The limits by the names of `Bounds`; seconds, bytes, counts."""
+
+
+def enforced(backend: str, boundaries: Iterable[Boundary]) -> dict[str, str]:
+    """The boundaries that a sandbox enforces, and what enforces each."""
+    return {item.boundary: item.kind for item in boundaries if item.backend == backend and item.enforced}
+
+
+def run_granted(
+    grant: Granted, backend: Backend, evidence: SandboxFacts, program: Program, cancel: threading.Event | None
+) -> RunResult:
+    """Run a program within the limits of its permit, once the evidence is verified again. Raises WorkError."""
+    _prove_again(grant, backend, evidence)
+    if cancel is not None and cancel.is_set():
+        return RunResult(Status.CANCELLED)
+    return backend.run(program, Bounds(**grant.bounds()), cancel)
+
+
+def _prove_again(grant: Granted, backend: Backend, evidence: SandboxFacts) -> None:
+    """The decision used the evidence, but it may be outdated."""
+    if backend.name != grant.backend:
+        raise unenforceable(f"the permit is for the sandbox `{grant.backend}`, not for `{backend.name}`")
+    lacking = backend.available()
+    if lacking is not None:
+        raise unenforceable(f"the sandbox `{backend.name}` cannot be used here: {lacking}")
+    probes = (probe for probe in evidence.probes if probe.id == backend.name)
+    if not any(probe.authentic and probe.subject == probe.machine for probe in probes):
+        raise unenforceable(f"the sandbox `{backend.name}` was not probed on this machine as it is now")
+    enforcers = enforced(backend.name, evidence.boundaries)
+    for name, kinds in grant.required.items():
+        if enforcers.get(name) not in kinds:
+            raise unenforceable(f"nothing proves that this machine enforces `{name}`")
+
+
+def unenforceable(message: str) -> WorkError:
+    """The error for limits that this machine cannot enforce."""
+    return WorkError(
+        message,
+        remedy="run `engine doctor --sandbox`, install what it names, and repeat the request",
+        code="engine.limit_unenforceable",
+    )
+
+
+_POINT = "code_execution"
+
+ROOT_CAUSES: Mapping[Status, str] = {
+    Status.OK: "none",
+    Status.RUNTIME_ERROR: "program_error",
+    Status.SIGNAL: "program_killed",
+    Status.TIMEOUT_WALL: "time_limit",
+    Status.TIMEOUT_CPU: "cpu_limit",
+    Status.OUTPUT_LIMIT: "output_limit",
+    Status.OOM: "memory_limit",
+    Status.FORBIDDEN_SYSCALL: "forbidden_call",
+    Status.CANCELLED: "cancelled",
+    Status.SANDBOX_ERROR: "sandbox",
+}
+"""The class of what ended a run, by how it ended (A88)."""
+
+
+@runtime_checkable
+class ExecutionGrant(Granted, Protocol):
+    """The limits of point `code_execution`, as far as they are read."""
+
+    language: str
+    entrypoint: str
+    code_sha256: str
+    role: str
+    seed: int
+    environment: Mapping[str, str]
+    retention_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The code that was decided on, its entry point, and its standard input."""
+
+    text: str
+    entrypoint: str
+    stdin: bytes
+
+
+def run_code(
+    permit: Permit,
+    input_digest: str,
+    limits: type[Limits],
+    code: Code,
+    backend: Backend,
+    evidence: SandboxFacts,
+    cancel: threading.Event | None = None,
+) -> tuple[Result, RunResult, ExecutionGrant]:
+    """Run code in its own sandbox; returns its recordable facts, its result and its grant.
+
+    Raises WorkError: `engine.permit_missing` for other code or another sandbox than the permit's,
+    `engine.limit_unenforceable` if the evidence no longer covers every boundary.
+    """
+    grant = permit.demand(_POINT, input_digest, limits)
+    if not isinstance(grant, ExecutionGrant):
+        raise unenforceable("the limits of a code execution are not complete")
+    text = code.text.encode("utf-8", "surrogatepass")
+    granted = (grant.code_sha256, grant.entrypoint, grant.backend)
+    if granted != (hashlib.sha256(text).hexdigest(), code.entrypoint, backend.name):
+        raise WorkError(
+            "the permit is for other code, another entry point or another sandbox",
+            remedy="request a decision on exactly this run",
+            code="engine.permit_missing",
+        )
+    program = Program(grant.language, code.text, code.stdin, dict(grant.environment), grant.seed)
+    run_result = run_granted(grant, backend, evidence, program, cancel)
+    return Result(run_result.status.value, facts(grant, run_result, evidence)), run_result, grant
+
+
+def facts(grant: ExecutionGrant, run_result: RunResult, evidence: SandboxFacts) -> dict[str, Any]:
+    """The facts of a run for the record: no output, no code."""
+    return {
+        "role": grant.role,
+        "language": grant.language,
+        "code_sha256": grant.code_sha256,
+        "seed": grant.seed,
+        **result_facts(grant, run_result, evidence),
+        "artifacts": [{"sha256": artifact.sha256, "bytes": len(artifact.data)} for artifact in run_result.artifacts],
+        "refused_artifacts": len(run_result.refused_artifacts),
+    }
+
+
+def result_facts(grant: Granted, run_result: RunResult, evidence: SandboxFacts) -> dict[str, Any]:
+    """The backend, its network isolation (C81), and the result of a run."""
+    return {
+        "backend": grant.backend,
+        "isolation": grant.isolation,
+        "network": "enforced" if "network" in enforced(grant.backend, evidence.boundaries) else "not_enforced",
+        "exit_code": run_result.exit_code,
+        "signal": run_result.signal,
+        "limit": run_result.limit,
+        "root_cause": ROOT_CAUSES[run_result.status],
+        "exec_ms": milliseconds(run_result),
+        "stdout_bytes": run_result.stdout_bytes,
+        "stderr_bytes": run_result.stderr_bytes,
+    }
+
+
+def milliseconds(run_result: RunResult) -> int:
+    """The duration of the program in milliseconds."""
+    return int(run_result.wall_seconds * 1_000)

@@ -1,0 +1,1 @@
+"""The backend `gvisor`: a kernel in user space answers the system calls."""

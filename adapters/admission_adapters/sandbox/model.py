@@ -1,0 +1,128 @@
+"""The types of a sandboxed run: the program, its limits and its result."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+FOLDER_PREFIX = "code_exec_agent_"
+"""How the name of a working folder begins (C30)."""
+
+
+class Status(StrEnum):
+    """How a run ended. `sandbox_error` is a fault of the sandbox and never a verdict on the program."""
+
+    OK = "ok"
+    RUNTIME_ERROR = "runtime_error"  # it ended by itself with another exit code than 0
+    SIGNAL = "signal"
+    TIMEOUT_WALL = "timeout_wall"
+    TIMEOUT_CPU = "timeout_cpu"
+    OUTPUT_LIMIT = "output_limit"
+    OOM = "oom"  # the kernel killed for memory
+    FORBIDDEN_SYSCALL = "forbidden_syscall"
+    CANCELLED = "cancelled"
+    SANDBOX_ERROR = "sandbox_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The limits of a program; all are required. Seconds, bytes, counts.
+
+    `memory_bytes` is the address space of one process, and with a memory cgroup also what the whole tree
+    may use beside its files. `processes` counts threads and the program itself. `disk_bytes` is all that
+    the program can write anywhere. `artifact_files` 0 means that no file is handed out.
+    """
+
+    wall_seconds: float
+    cpu_seconds: int
+    memory_bytes: int
+    processes: int
+    open_files: int
+    file_bytes: int
+    disk_bytes: int
+    stdout_bytes: int
+    stderr_bytes: int
+    artifact_files: int
+    artifact_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to run: code in a language or, if `command` is set, an argument list; never a shell string (B11).
+
+    `folder` is the name of the working folder, `environment` its variables beside PATH, HOME and LANG.
+    """
+
+    language: str = ""
+    code: str = ""
+    stdin: bytes = b""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    folder: str = field(default_factory=lambda: FOLDER_PREFIX + secrets.token_hex(8))
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that the program left in `artifacts/`: its path below it, its content, the SHA-256 in hex."""
+
+    path: str
+    data: bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedArtifact:
+    """A file in `artifacts/` that was not handed out: its escaped path and the reason in one word."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of a run; created when everything that it started is dead.
+
+    `stdout` and `stderr` are cut at their limits; `stdout_bytes` and `stderr_bytes` are what was read, one
+    more than the limit at most. `limit` names the limit that fired: wall, cpu, stdout, stderr, memory.
+    `refused_artifacts` are files that were not handed out: all files, if the program was killed. With
+    `sandbox_error`, `stderr` is the output of the sandbox itself.
+    """
+
+    status: Status
+    exit_code: int | None = None
+    signal: int | None = None
+    wall_seconds: float = 0.0
+    cpu_seconds: float | None = None
+    stdout: bytes = b""
+    stderr: bytes = b""
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    limit: str | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    refused_artifacts: tuple[RefusedArtifact, ...] = ()
+
+
+class NotStartedError(Exception):
+    """The sandbox did not become ready; the text is its own output. No caller of a backend sees it."""
+
+
+class Backend(Protocol):
+    """Runs programs within bounds on this machine."""
+
+    @property
+    def name(self) -> str:
+        """Its name in policies and records."""
+
+    def run(self, program: Program, bounds: Bounds, cancel: threading.Event | None = None) -> RunResult:
+        """Run the program to its end. Raises WorkError for a program that cannot be encoded."""
+
+    def available(self) -> str | None:
+        """None, or what this machine lacks, as a sentence with a remedy."""
+
+    def machine(self) -> str:
+        """`sha256:…` of everything that a probe's result depends on."""

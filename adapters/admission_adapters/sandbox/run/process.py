@@ -1,0 +1,64 @@
+"""One program in its own sandbox, which is dead before the result is returned.
+
+engine → bubblewrap's monitor → the sandbox's first process → the launcher → the program. The engine has the
+pidfd of the first process and kills that, never the monitor. Nothing runs before the engine writes `G`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from admission_adapters.sandbox.model import Bounds, NotStartedError, Program, RunResult
+from admission_adapters.sandbox.run.outcome import ended, not_started
+from admission_adapters.sandbox.run.recipe import BUBBLEWRAP, Recipe, Setup, fill
+from admission_adapters.sandbox.run.start import Sandbox, cannot_be_made, start
+from admission_adapters.sandbox.run.watch import RunSupervision
+
+NOTHING: frozenset[str] = frozenset()
+
+
+def run_in(sandbox: Sandbox, program: Program, cancel: threading.Event | None = None) -> RunResult:
+    """Run the program in a sandbox that waits, and close it. Raises WorkError for a program that cannot be encoded.
+
+    The program's environment must be the one that the sandbox was started with: it is the interpreter's.
+    """
+    setup = sandbox.setup
+    try:
+        if dict(program.environment) != dict(setup.environment):
+            raise ValueError("a prepared sandbox runs only programs with the same environment")
+        try:
+            work = sandbox.recipe.work(program, setup.bounds, setup.without)
+            fill(sandbox.stdin, program.stdin)
+            fill(sandbox.job, work)
+        except NotStartedError as error:
+            return not_started(str(error))
+        except OSError as error:
+            return not_started(cannot_be_made(error))
+        watch = RunSupervision(sandbox, cancel)
+        with suppress(BrokenPipeError):  # it is dead already: nothing was let go
+            os.write(sandbox.go, b"G")
+            watch.observed.let_go = True
+            sandbox.untouched = False
+        return ended(watch.until_dead(), setup.bounds)
+    finally:
+        sandbox.close()
+
+
+def run_once(
+    program: Program,
+    bounds: Bounds,
+    cancel: threading.Event | None = None,
+    without: frozenset[str] = NOTHING,
+    job: Path | None = None,
+    recipe: Recipe = BUBBLEWRAP,
+) -> RunResult:
+    """Start a sandbox, run the program in it, end it. `without` and `job` are for the probe only."""
+    try:
+        recipe.work(program, bounds, without)  # what cannot be stated starts nothing
+        sandbox = start(Setup(bounds, program.environment, without, job), recipe)
+    except NotStartedError as error:
+        return not_started(str(error))
+    return run_in(sandbox, program, cancel)

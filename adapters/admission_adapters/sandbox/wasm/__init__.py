@@ -1,0 +1,1 @@
+"""The backend `wasmtime`: runs WebAssembly in a process that cannot open files, connect or start programs."""

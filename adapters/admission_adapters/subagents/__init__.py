@@ -1,0 +1,1 @@
+"""Subagents as processes, each started, supervised and ended under a permit."""

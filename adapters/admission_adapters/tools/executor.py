@@ -1,0 +1,108 @@
+"""The executor of a tool call: verifies the permit, then calls exactly the tool and arguments decided on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from admission_adapters.tools.effects import Effects
+from admission_adapters.tools.grants import CallGrant, DecidedCall, granted, unenforceable
+from admission_adapters.tools.outcome import Outcome
+from admission_adapters.tools.process import in_process
+from admission_adapters.tools.registry import ToolRegistry
+from admission_adapters.tools.thread import Tool, in_thread
+from engine.errors import WorkError
+from engine.model import Job, Permit, Result
+
+
+@dataclass(frozen=True, slots=True)
+class IsolatedTools:
+    """The tools that run in their own processes, and the complete environment of these processes."""
+
+    names: frozenset[str]
+    environment: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class CallExecutor:
+    """Makes one call, once. `outcome` stays None if it was not made.
+
+    `looked_up` is the tool whose definition went into the request. `interrupt` is what made the waiting caller
+    for the tool stop waiting, such as Ctrl-C; the call is recorded first.
+    """
+
+    registry: ToolRegistry
+    isolated: IsolatedTools
+    looked_up: str | None
+    tool: str = ""
+    outcome: Outcome | None = None
+    effects: list[dict[str, str]] = field(default_factory=list)
+    interrupt: BaseException | None = None
+
+    def __call__(self, permit: Permit, job: Job) -> Result:
+        """Raises WorkError without a permit for this call, and for a tool that is not registered."""
+        grant = granted(permit, job, "tool_call")
+        if not isinstance(grant, CallGrant):
+            raise unenforceable("tool_call")
+        call: DecidedCall = job.opened
+        if not call.tool == grant.tool == self.looked_up or self.outcome is not None:
+            raise WorkError(
+                "the permit is for a call of another tool",
+                remedy="request a decision on this call",
+                code="engine.permit_missing",
+            )
+        tool, arguments = self.registry.get(call.tool), copy.deepcopy(call.arguments)
+        effects = Effects()
+        try:
+            outcome = self._run(call.tool, tool, arguments, grant, effects)
+        except Exception:
+            raise  # it was not begun
+        except BaseException as stop:  # noqa: BLE001  (of the waiting caller, not of the tool)
+            self.interrupt, outcome = stop, Outcome.failed(stop)
+        self.tool, self.outcome, self.effects = call.tool, outcome, effects.close()
+        facts = {
+            "tool": call.tool,
+            "declared_side_effects": list(grant.side_effects),
+            "side_effects": self.effects,
+            **measured(outcome),
+        }
+        return Result(_status(outcome), facts)
+
+    def _run(self, name: str, tool: Tool, arguments: dict[str, Any], grant: CallGrant, effects: Effects) -> Outcome:
+        if name in self.isolated.names:
+            environment = self.isolated.environment
+            return in_process(tool, arguments, grant.seconds, grant.result_bytes, effects, environment)
+        return in_thread(tool, arguments, grant.seconds, grant.result_bytes, effects)
+
+
+def measured(outcome: Outcome) -> dict[str, Any]:
+    """The recordable facts of an outcome: no content and no message."""
+    text, failure = outcome.result_text, outcome.failure
+    if text is not None:
+        return {"result": {"bytes": text.bytes, "digest": text.digest, "media": text.media}}
+    return {} if failure is None else {"error": {"kind": failure.kind, "class": failure.class_}}
+
+
+def result_request(executor: CallExecutor, outcome: Outcome, decision_id: str, error_mode: str) -> dict[str, Any]:
+    """The request for point `tool_result`, without a message that would not be shown."""
+    request: dict[str, Any] = {
+        "tool": executor.tool,
+        "decision": decision_id,
+        "status": "ok" if outcome.failure is None else "error",
+        "error_mode": error_mode,
+        "side_effects": executor.effects,
+        **measured(outcome),
+    }
+    failure = outcome.failure
+    if failure is not None and (failure.kind == "validation" or error_mode == "debug"):
+        error = {"code": failure.code, "message": failure.message, "details": dict(failure.details)}
+        request["error"] |= {name: value for name, value in error.items() if value}
+    return request
+
+
+def _status(outcome: Outcome) -> str:
+    if outcome.late:
+        return "timed_out"
+    return "done" if outcome.failure is None else "failed"

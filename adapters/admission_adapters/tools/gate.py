@@ -1,0 +1,105 @@
+"""The gate between an agent and its tools: visible tools, calls and their results.
+
+    gate = ToolGate(engine, registry, context, policy="assistant", profile="coding", cwd="/work")
+    prompt = gate.visible()
+    result = gate.call(call_of_the_model)
+
+Every call is decided on, runs under the permit of exactly that decision, is recorded with its side
+effects, and its result is decided on again. Whatever a tool or a model does, there is a ToolResult.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, Literal, TypeVar
+
+from admission_adapters.interfaces import Answer, Decides, DecidesAsync
+from admission_adapters.tools.effects import ToolStoppedError, record_side_effect
+from admission_adapters.tools.executor import IsolatedTools
+from admission_adapters.tools.outcome import ToolValidationError
+from admission_adapters.tools.path import CallContext, Question, ToolPath
+from admission_adapters.tools.registry import ToolRegistry
+from admission_adapters.tools.result import ToolResult
+from engine.steps import run, run_async
+
+__all__ = [
+    "AsyncToolGate",
+    "ToolGate",
+    "ToolResult",
+    "ToolStoppedError",
+    "ToolValidationError",
+    "record_side_effect",
+]
+
+
+EngineT = TypeVar("EngineT")
+
+
+class _Gate(Generic[EngineT]):
+    """The state of both gates."""
+
+    def __init__(  # noqa: PLR0913  (each is optional and named)
+        self,
+        engine: EngineT,
+        registry: ToolRegistry,
+        context: Any,
+        *,
+        policy: str | None = None,
+        profile: str | None = None,
+        cwd: str | None = None,
+        environment: Mapping[str, bool] | None = None,
+        error_mode: Literal["safe", "debug"] = "safe",
+        isolated: Iterable[str] = (),
+        process_environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`context` is the engine's Context: the caller and its run. `cwd` is absolute.
+
+        `policy` and `profile` are names from policy/tools.yaml; none is the policy that denies everything.
+        `environment` states what could undo a destructive call (`reset`, `checkpoint`). `error_mode` is what
+        is requested (B31). Tools that `isolated` names run in their own processes, with
+        `process_environment` as their environment, and are killed at the timeout.
+        """
+        if isinstance(isolated, str):
+            raise TypeError("`isolated` must be a list of names")  # whose letters would isolate nothing
+        self._engine = engine
+        call_context = CallContext(policy, profile, cwd, None if environment is None else dict(environment))
+        isolated_tools = IsolatedTools(frozenset(isolated), dict(process_environment or {}))
+        self._path = ToolPath(registry, context, call_context, error_mode, isolated_tools)
+
+
+class ToolGate(_Gate[Decides]):
+    """The gate for callers that block, over an `Engine`; threads may share it."""
+
+    def visible(self) -> list[dict[str, Any]]:
+        """The definitions that may go into the prompt now; empty if no decision can be made."""
+        return run(self._path.visible(), self._decide)
+
+    def call(self, call: Any, approval: str | None = None) -> ToolResult:
+        """Make a call in any supported format (OpenAI, Anthropic, MCP, our own), if it is allowed.
+
+        `approval` is the id of an `awaiting_approval` result. Never raises for errors of the model, the tool,
+        the policy or the engine. A tool that hangs in a thread is abandoned at the timeout:
+        Python cannot kill threads; only processes of `isolated` tools certainly end.
+        """
+        return run(self._path.call(call, approval), self._decide)
+
+    def _decide(self, question: Question) -> Answer:
+        return self._engine.decide(question.point, question.request, question.executor, question.context)
+
+
+class AsyncToolGate(_Gate[DecidesAsync]):
+    """The gate for an event loop, over an `AsyncEngine`. Tools never run on that loop, async ones neither.
+
+    If the caller is cancelled, the call still runs to its end and is recorded.
+    """
+
+    async def visible(self) -> list[dict[str, Any]]:
+        """`ToolGate.visible`."""
+        return await run_async(self._path.visible(), self._decide)
+
+    async def call(self, call: Any, approval: str | None = None) -> ToolResult:
+        """`ToolGate.call`."""
+        return await run_async(self._path.call(call, approval), self._decide)
+
+    async def _decide(self, question: Question) -> Answer:
+        return await self._engine.decide(question.point, question.request, question.executor, question.context)

@@ -1,0 +1,57 @@
+"""The grants that tool executors read from their permits."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from engine.errors import WorkError
+from engine.model import Job, Limits, Permit
+
+
+@runtime_checkable
+class CallGrant(Protocol):
+    """What is read of the limits of point `tool_call`."""
+
+    tool: str  # the tool that may be called
+    seconds: int  # how long it may take
+    result_bytes: int  # the most bytes of its result
+    side_effects: tuple[str, ...]  # the classes of side effects that the tool declares
+    record_side_effect: bool  # each of them is to be recorded
+
+
+@runtime_checkable
+class ResultGrant(Protocol):
+    """What is read of the limits of point `tool_result`."""
+
+    max_bytes: int  # how much of the result may be returned
+    prompt_bytes: int  # how much a prompt may hold
+    error_mode: Literal["safe", "debug"]  # how much of an error is shown
+    show_message: bool  # whether the message of the error may be shown
+
+
+@runtime_checkable
+class VisibilityGrant(Protocol):
+    """What is read of the limits of point `tool_visibility`."""
+
+    visible: tuple[str, ...]  # the tools whose definitions may go into the prompt
+
+
+class DecidedCall(Protocol):
+    """The call as it was decided on: the resource that gather leaves open at point `tool_call`."""
+
+    tool: str  # the name of the tool
+    arguments: dict[str, Any]  # its arguments by name
+
+
+def granted(permit: Permit, job: Job, point: str) -> Limits:
+    """The limits of a permit for exactly this job. Raises WorkError for any other."""
+    return permit.demand(point, job.input_digest, type(permit.limits))
+
+
+def unenforceable(point: str) -> WorkError:
+    """The error for limits that an executor of this point cannot enforce."""
+    return WorkError(
+        f"the limits of point `{point}` do not match those of its executor",
+        remedy="use adapters and engine of the same version",
+        code="engine.limit_unenforceable",
+    )

@@ -1,0 +1,136 @@
+"""The outcome of a tool call: its result as text for a model, or its failure. Never raises for either."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+MESSAGE_CHARACTERS = 4_000
+"""Of the message of an error."""
+
+_CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+class ToolValidationError(Exception):
+    """Raised by a tool for wrong arguments, with a public message, so that a model can correct them.
+
+    `code` is a stable word, `details` are named facts; neither they nor the message may contain a secret or
+    a path, or the whole error is withheld (B32).
+    """
+
+    def __init__(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = dict(details or {})
+
+
+@dataclass(frozen=True, slots=True)
+class ResultText:
+    """The result of a tool: its size as UTF-8, its digest, and its text up to the limit of the call."""
+
+    bytes: int
+    digest: str
+    media: Literal["text", "json", "binary"]
+    text: str
+
+    @classmethod
+    def of(cls, value: Any, most: int) -> Self:
+        """Text unchanged, bytes as their digest, anything else as JSON. Raises the encoder's errors."""
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            data = bytes(value)
+            return cls(len(data), _digest(data), "binary", "")
+        plain = isinstance(value, str)
+        text = value if plain else json.dumps(value, ensure_ascii=False, allow_nan=False)
+        data = str.encode(text, "utf-8", "replace")
+        return cls(len(data), _digest(data), "text" if plain else "json", cut(data, most))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The error that a tool raised. The policy decides who may see `message`."""
+
+    kind: Literal["validation", "other"]
+    class_: str
+    code: str | None = None
+    message: str | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """The failure for an exception; safe against exceptions whose own methods raise."""
+        name = type(error).__name__
+        class_ = name if _CLASS.fullmatch(name) else "Error"
+        if not isinstance(error, ToolValidationError):
+            return cls("other", class_, message=_message_of(error))
+        try:
+            details = {_text(str(key)): _text(value) for key, value in error.details.items()}
+            code = error.code if _CODE.fullmatch(error.code) else None
+        except BaseException as broken:  # noqa: BLE001  (a subclass may do anything)
+            return cls.of(broken) if not isinstance(broken, ToolValidationError) else cls("other", class_)
+        return cls("validation", class_, code, _message_of(error), details)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a call: exactly one of the two. `late`: it had not ended at the timeout."""
+
+    result_text: ResultText | None = None
+    failure: Failure | None = None
+    late: bool = False
+
+    @classmethod
+    def failed(cls, error: BaseException) -> Self:
+        """The end of a call that raised."""
+        return cls(failure=Failure.of(error))
+
+    @classmethod
+    def too_late(cls) -> Self:
+        """The end of a call that did not end."""
+        return cls(failure=Failure("other", "ToolTimeoutError", message="the tool did not end in time"), late=True)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON, to leave a process."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, stated: Any) -> Self:
+        """The inverse of `plain`. Raises ValueError or TypeError."""
+        text, failure = stated["result_text"], stated["failure"]
+        if (text is None) == (failure is None):
+            raise ValueError("neither or both")
+        return cls(
+            None if text is None else ResultText(**text),
+            None if failure is None else Failure(**failure),
+            stated["late"],
+        )
+
+
+def cut(data: bytes, most: int) -> str:
+    """As much of UTF-8 text as fits into `most` bytes, without a part of a character."""
+    return data[:most].decode("utf-8", "ignore")
+
+
+def _digest(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _message_of(error: BaseException) -> str | None:
+    try:
+        return _well_formed(str(error))[:MESSAGE_CHARACTERS]
+    except BaseException:  # noqa: BLE001  (then it has no details)
+        return None
+
+
+def _text(value: Any) -> str:
+    return _well_formed(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _well_formed(text: str) -> str:
+    """The text without halves of surrogate pairs, which have no UTF-8."""
+    return str.encode(text, "utf-8", "replace").decode("utf-8")

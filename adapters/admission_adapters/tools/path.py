@@ -1,0 +1,157 @@
+"""The path of a call through the gate, shared by the blocking and the async gate.
+
+call ─> tool_call ─> the tool, under the permit ─> tool_result ─> ToolResult
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from admission_adapters.interfaces import Answer
+from admission_adapters.tools.executor import CallExecutor, IsolatedTools, result_request
+from admission_adapters.tools.grants import ResultGrant, VisibilityGrant, granted, unenforceable
+from admission_adapters.tools.outcome import Outcome
+from admission_adapters.tools.registry import ToolRegistry
+from admission_adapters.tools.request import named_tool, private_copy
+from admission_adapters.tools.result import ToolResult, codes_of, not_run, returned, withheld
+from engine.errors import EngineError
+from engine.model import Decision, Job, Permit, Result
+from engine.model import Outcome as Decided
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to the engine, and the executor that does the work of an allow."""
+
+    point: str
+    request: Any
+    executor: Any
+    context: Any
+
+
+Steps = Generator[Question, Answer, T]
+"""A path: yields questions and receives the answers or errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """The context of a gate's calls; None means not stated, which the policy judges."""
+
+    policy: str | None = None
+    profile: str | None = None
+    cwd: str | None = None
+    environment: Mapping[str, bool] | None = None
+
+    def request(self, *names: str, **more: Any) -> dict[str, Any]:
+        """A request with these fields of this object and `more`."""
+        return {name: copy.copy(getattr(self, name)) for name in names} | more
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPath:
+    """The steps of a gate; stateless, so threads and tasks may share it.
+
+    `context` is the engine's Context of the caller.
+    """
+
+    registry: ToolRegistry
+    context: Any
+    call_context: CallContext
+    error_mode: str
+    isolated: IsolatedTools
+
+    def visible(self) -> Steps[list[dict[str, Any]]]:
+        """The definitions that may go into the prompt; none if no decision can be made.
+
+        A definition that states another name than its registered one is omitted: what
+        the model would call by that name is another tool.
+        """
+        visible_names: list[str] = []
+
+        def executor(permit: Permit, job: Job) -> Result:
+            grant = granted(permit, job, "tool_visibility")
+            if not isinstance(grant, VisibilityGrant):
+                raise unenforceable("tool_visibility")
+            visible_names.extend(grant.visible)
+            return Result("shown", {"tools": len(visible_names)})
+
+        try:
+            every = {name: self.registry.definition(name) for name in self.registry.names()}
+            known = {name: definition for name, definition in every.items() if named_tool(definition) == name}
+            request = self.call_context.request("policy", "profile", tools=list(known.values()))
+            answer = yield Question("tool_visibility", request, executor, self._context(None))
+        except Exception:  # noqa: BLE001  (a tool without a decision is not visible)
+            return []
+        if answer.fault is not None:
+            return []
+        return [private_copy(known[name]) for name in visible_names if name in known]
+
+    def call(self, call: Any, approval: str | None) -> Steps[ToolResult]:
+        """Decide on the call, run it, decide on the result."""
+        request, name = self._request(call)
+        executor = CallExecutor(self.registry, self.isolated, name)
+        try:
+            answer = yield Question("tool_call", request, executor, self._context(approval))
+        except Exception as error:  # noqa: BLE001  (always a result)
+            return withheld([_code(error)], None, ran=executor.outcome is not None)
+        if executor.interrupt is not None:
+            raise executor.interrupt
+        decision = answer.decision
+        if executor.outcome is None:
+            if decision.outcome is Decided.ALLOW:
+                code = "engine.work_not_run" if answer.fault is None else answer.fault.code
+                return withheld([code], decision.decision_id, ran=False)
+            return not_run(decision)
+        if answer.fault is not None:
+            return withheld([answer.fault.code], decision.decision_id, ran=True)
+        return (yield from self._read_back(executor, executor.outcome, decision))
+
+    def _read_back(self, call: CallExecutor, outcome: Outcome, decision: Decision) -> Steps[ToolResult]:
+        """Decide on the result, and return the permitted part of it."""
+        results: list[ToolResult] = []
+
+        def executor(permit: Permit, job: Job) -> Result:
+            grant = granted(permit, job, "tool_result")
+            if not isinstance(grant, ResultGrant):
+                raise unenforceable("tool_result")
+            result = returned(outcome, grant, decision.decision_id)
+            results.append(result)
+            size = len(result.content.encode("utf-8"))
+            return Result("returned", {"bytes": size, "truncated": result.metadata["truncated"]})
+
+        try:
+            request = result_request(call, outcome, decision.decision_id, self.error_mode)
+            answer = yield Question("tool_result", request, executor, self._context(None))
+        except Exception as error:  # noqa: BLE001
+            return withheld([_code(error)], decision.decision_id, ran=True)
+        if answer.fault is not None:
+            return withheld([answer.fault.code], decision.decision_id, ran=True)
+        return results[0] if results else withheld(codes_of(answer.decision), decision.decision_id, ran=True)
+
+    def _request(self, call: Any) -> tuple[Any, str | None]:
+        """The request for a call and the name of its tool; for an unreadable call the error, for the record."""
+        try:
+            frozen = private_copy(call)
+            name = named_tool(frozen)
+            known = self.registry.names()
+            definition = self.registry.definition(name) if name is not None and name in known else None
+        except EngineError as error:
+            return error, None
+        except Exception as error:  # noqa: BLE001  (the registry may be foreign code)
+            what = f"the registry of tools failed with {type(error).__name__}"
+            return EngineError(what, remedy="check the registry"), None
+        return self.call_context.request(
+            "policy", "profile", "cwd", "environment", call=frozen, definition=definition
+        ), name
+
+    def _context(self, approval: str | None) -> Any:
+        return replace(self.context, approval=approval, idempotency_key=None)  # a key is for one request
+
+
+def _code(error: Exception) -> str:
+    return error.code if isinstance(error, EngineError) else "engine.internal"

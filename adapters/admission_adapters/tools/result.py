@@ -1,0 +1,94 @@
+"""The result that the gate returns to an agent; every call returns one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from admission_adapters.tools.grants import ResultGrant
+from admission_adapters.tools.outcome import Failure, Outcome, ResultText, cut
+from engine.model import Decision, Level
+from engine.model import Outcome as Decided
+
+Status = Literal["ok", "error", "refused", "awaiting_approval"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a call, for the model.
+
+    `ok` and `error`: the tool was called, and `content` is its result or its failure. `refused` and
+    `awaiting_approval`: nothing ran; `approval` is the id for `engine approvals grant`, and the same call
+    with this id is decided again. `code` is the stable reason of all but `ok`, `decision_id` the decision
+    about the call. `metadata` has `truncated` (B28), `validation_error` (B32), `prompt_bytes`, `codes`.
+    """
+
+    status: Status
+    content: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    code: str | None = None
+    decision_id: str | None = None
+    approval: str | None = None
+
+
+def not_run(decision: Decision) -> ToolResult:
+    """The result of a call that was not allowed: the codes, for the model and readers of its history."""
+    waits = decision.outcome is Decided.CONFIRM
+    codes = codes_of(decision)
+    approval = None if decision.approval is None or not waits else decision.approval.id
+    status_text = f"waits for the approval {approval} of a person" if waits else "is refused"
+    return ToolResult(
+        "awaiting_approval" if waits else "refused",
+        f"this call {status_text}: {', '.join(codes)}",
+        {"codes": codes},
+        codes[0],
+        decision.decision_id,
+        approval,
+    )
+
+
+def withheld(codes: list[str], decision_id: str | None, *, ran: bool) -> ToolResult:
+    """The result of a call whose result may not be returned, or after a failure of engine, record or gate."""
+    status_text = "the tool was called, and its result is withheld" if ran else "this call is refused"
+    return ToolResult(
+        "error" if ran else "refused", f"{status_text}: {', '.join(codes)}", {"codes": codes}, codes[0], decision_id
+    )
+
+
+def returned(outcome: Outcome, grant: ResultGrant, decision_id: str) -> ToolResult:
+    """The tool's result or failure, within the limits of point `tool_result`."""
+    beside: dict[str, Any] = {"prompt_bytes": grant.prompt_bytes}
+    if outcome.failure is not None:
+        text, more, code = _error_text(outcome.failure, grant)
+        data = text.encode("utf-8", "replace")
+        content = cut(data, grant.max_bytes)
+        beside |= {**more, "truncated": len(content.encode()) < len(data)}
+        return ToolResult("error", content, beside, code, decision_id)
+    result_text = outcome.result_text or ResultText.of("", 0)
+    content = cut(result_text.text.encode("utf-8", "replace"), grant.max_bytes)
+    beside |= {
+        "media": result_text.media,
+        "bytes": result_text.bytes,
+        "truncated": len(content.encode()) < result_text.bytes,
+    }
+    return ToolResult("ok", content, beside, None, decision_id)
+
+
+def _error_text(failure: Failure, grant: ResultGrant) -> tuple[str, dict[str, Any], str]:
+    """The text of a failure, its metadata and its code; never a stack trace."""
+    validation = failure.kind == "validation"
+    code = failure.code or "invalid" if validation else "tool_failed"
+    if not grant.show_message:
+        return f"the tool failed with {failure.class_}", {}, code
+    if not validation:
+        return f"{failure.class_}: {failure.message or ''}", {}, code
+    details = {"class": failure.class_, "code": failure.code, "details": dict(failure.details)}
+    prefix = f"{failure.class_}: " if grant.error_mode == "debug" else ""
+    return prefix + (failure.message or ""), {"validation_error": details}, code
+
+
+def codes_of(decision: Decision) -> list[str]:
+    """The codes of the findings that refused, each once; without warnings."""
+    found = [finding.code for finding in decision.findings if finding.level is not Level.WARN]
+    return list(dict.fromkeys(found)) or ["engine.work_not_run"]

@@ -1,1 +1,0 @@
-"""The parts of the gate in `adapters.tools`: read `path` first."""

@@ -1,0 +1,1 @@
+"""Administrative acts, and the control socket on which a running engine accepts them."""

@@ -1,0 +1,466 @@
+"""The parts of an engine, opened together, replaced and closed: policy, OPA, record, state, sandboxes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from admission_adapters.files.artifacts import ArtifactDirectory
+from admission_adapters.runner.resolver import Resolver
+from engine.administration.control import Control
+from engine.administration.users import bearer_of
+from engine.decide import read
+from engine.documents.canonical import RawJson
+from engine.drive import Steps, run
+from engine.errors import EngineError, Exit, GatherError, Location, RecordError
+from engine.flow import Answer, Context, Services
+from engine.idempotency import answer_once
+from engine.model import Boundary, Caller, Decision, Gate, Mode, Revisions
+from engine.opa.binary import find_binary
+from engine.opa.generation import Generation
+from engine.opa.server import Served as ServedFiles
+from engine.opa.supervisor import Supervisor
+from engine.points import GatherContext
+from engine.points.registry import POINTS, find
+from engine.policy_bundle.build import PolicyBundle, build
+from engine.policy_bundle.serving import Served, Unavailable
+from engine.policy_bundle.sources import PolicySources
+from engine.record.chains import chain_folder
+from engine.record.model import PolicyRecord, RecoveryRecord, timestamp
+from engine.record.standing import StandingLog
+from engine.secrets.patterns import know
+from engine.settings import CONTROL, Settings
+from engine.state.heads import StateHeads
+from engine.state.health import HealthCheck
+from engine.version import __version__
+from engine.work import Executor
+
+if TYPE_CHECKING:
+    from engine.administration.act import Administered
+    from engine.code.asking import Machine
+    from engine.code.idempotency import RunWatcher
+    from engine.code.result import CodeRun
+    from engine.sandboxes.evidence import Sandboxes
+    from engine.state.store import Store
+
+T = TypeVar("T")
+
+_PROBE_SECONDS = 0.5
+"""For a decision of a fraction of a millisecond, on a loaded machine."""
+
+_AGAIN_SECONDS = 1.0
+"""Between two tries to open a state or a control socket: each may wait for another process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activated:
+    """What is served now, and what was served before; `removed_codes` are the codes that only the latter has."""
+
+    revisions: Revisions
+    previous: Revisions
+    removed_codes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether each part can do its work now; `revisions` are those of the policy being served."""
+
+    opa: bool
+    record: bool
+    state: bool
+    revisions: Revisions | None
+    opa_restarts: int
+    state_age: float
+    """Seconds since the state was last checked; a slow check is not waited for."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether anything can be allowed."""
+        return self.opa and self.record and self.state
+
+
+class Assembly:
+    """What both engines are: parts that are opened together, replaced and closed.
+
+    Nothing here raises for a policy, OPA, record or state that cannot be used: every request is then
+    answered by a deny with the reserved code of that fault, and recorded where a record can be.
+    """
+
+    def __init__(  # noqa: PLR0913  (each is optional and named)
+        self,
+        settings: Settings,
+        *,
+        values: tuple[str, ...] = (),
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        progress: Callable[[str, int, int], None] = lambda *_: None,
+        gate: Gate = Gate(),  # noqa: B008  (frozen)
+        on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,
+        observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None,
+        control: bool = True,
+        points: frozenset[str] | None = None,
+    ) -> None:
+        """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
+
+        `gate` states how the listener of this engine is guarded, `on_event` is called with events of OPA
+        and the policy, `observe` with every durable decision. With `control`, the command line
+        can send administrative acts to this engine once it has opened its state.
+        With `points`, only these decision points are decided, after a faster start; every other one is denied.
+        """
+        self.settings = settings
+        self.services: Services | None = None
+        self._values = values
+        self._points = points and points | {"administration"}  # acts may come over the control socket
+        self._now = now
+        self._new_id = new_id
+        self._progress = progress
+        self._gate = gate
+        self._on_event = on_event
+        self._observe = observe
+        self._control: Control | None = None
+        self._control_again = 0.0 if control else math.inf
+        self._boundaries: tuple[Boundary, ...] | None = None
+        self._sandboxes: Sandboxes | None = None
+        self._supervisor: Supervisor[PolicyBundle] | Unavailable
+        self._log: StandingLog
+        self._store: Store | None = None
+        self._machine: Machine | None = None
+        self._resolver: Resolver
+        self._opening = threading.Lock()
+        self._opening_store = threading.Lock()
+        self._store_fault: EngineError | None = None
+        self._store_again = 0.0
+        self._state_look = HealthCheck(self._state_works)
+        self._walking: set[asyncio.Task[Any]] = set()
+
+    @property
+    def opened(self) -> Services:
+        """The services for requests. Raises EngineError before the engine is opened."""
+        if self.services is None:
+            raise EngineError("the engine is not open", remedy="use it as `with Engine(settings) as engine:`")
+        return self.services
+
+    @property
+    def policy(self) -> PolicyBundle | None:
+        """The policy being served; None where none could be."""
+        return self._supervisor.current.policy if isinstance(self._supervisor, Supervisor) else None
+
+    @property
+    def opa(self) -> Generation[PolicyBundle] | Unavailable:
+        """The current OPA, or its stand-in."""
+        return self._supervisor.current if isinstance(self._supervisor, Supervisor) else self._supervisor
+
+    @property
+    def recovered(self) -> tuple[RecoveryRecord, ...]:
+        """Unfinished lines of a crash, which were cut from the record and saved when it was opened."""
+        return self._log.recovered
+
+    @property
+    def control_path(self) -> Path:
+        """The control socket: one for each chain, so that each engine on a state folder has its own."""
+        return chain_folder(self.settings.state, self._log.chain) / CONTROL
+
+    def _open(self) -> None:
+        self._supervisor, version = self._start_opa()
+        try:
+            self._log = self._open_log()
+        except BaseException:
+            self._supervisor.close()
+            raise
+        self._resolver = Resolver()
+        self.services = Services(
+            serving=self._serving,
+            log=self._log,
+            store=self._state,
+            gather_context=GatherContext(
+                clock=self.now,
+                boundaries=self._probe,
+                sandbox_facts=lambda backend, seconds: self._open_sandboxes().facts(backend, seconds),
+                read=self.settings.read,
+                progress=self._progress,
+                gate=self._gate,
+                addresses=self._resolver.addresses,
+                approval=lambda id_: self._open_store().approval(id_),
+                last_policy=self._last_policy,
+                root=self.settings.root,
+            ),
+            clock=lambda: datetime.now(UTC),
+            new_id=self._new_id,
+            versions={"engine": __version__} | ({} if version is None else {"opa": version}),
+            observe=self._observe,
+        )
+
+    def _close(self) -> None:
+        with ExitStack() as parts:  # each part is closed even if others fail; the last one first
+            parts.callback(self._close_store)
+            parts.callback(self._log.close)  # uses the state
+            parts.callback(self._supervisor.close)
+            if self._sandboxes is not None:
+                parts.callback(self._sandboxes.close)
+            parts.callback(self._resolver.close)
+            if self._control is not None:
+                parts.callback(self._control.close)
+
+    def _close_store(self) -> None:
+        if self._store is not None:
+            self._store.close()
+
+    def _activate(self, by: Context, reason: str | None) -> Activated:
+        """Activate the current policy of the folders; it is recorded first, and so is a refusal."""
+        supervisor = self._supervisor
+        before: PolicyBundle | None = None
+        fresh: PolicyBundle | None = None
+
+        def told(outcome: Literal["activated", "refused"], code: str | None) -> PolicyRecord:
+            return PolicyRecord(
+                time=timestamp(datetime.now(UTC)),
+                outcome=outcome,
+                principal=by.caller.principal,
+                reason=reason,
+                previous=None if before is None else before.revisions,
+                revisions=None if fresh is None else fresh.revisions,
+                code=code,
+                request_id=by.request_id,
+                trace=by.trace,
+            )
+
+        def check(generation: Generation[PolicyBundle]) -> None:
+            nonlocal before
+            if isinstance(supervisor, Supervisor):
+                before = supervisor.current.policy  # one activation at a time, and this is it
+            _answers(generation)
+            self._log.append(told("activated", None))
+            self._accept(generation)
+
+        try:
+            if not isinstance(supervisor, Supervisor):
+                raise supervisor.fault
+            before = supervisor.current.policy
+            fresh = self._build()
+            supervisor.activate(fresh, check)
+        except EngineError as error:
+            with suppress(RecordError):  # then nothing is allowed anyway
+                self._log.append(told("refused", error.code))
+            raise
+        return Activated(fresh.revisions, before.revisions, before.catalogue.without(fresh.catalogue))
+
+    def _status(self) -> Status:
+        revisions = None
+        opa, restarts = False, 0
+        if isinstance(self._supervisor, Supervisor):
+            generation = self._supervisor.current
+            revisions, restarts = generation.policy.revisions, self._supervisor.restarts
+            with suppress(EngineError):  # it does not answer soon, or not from its revisions
+                generation.server.probe(_PROBE_SECONDS)
+                opa = True
+        state, age = self._state_look.last()
+        return Status(opa, self._log.usable, state, revisions, restarts, age)
+
+    def _state_works(self) -> bool:
+        try:
+            return self._open_store().writable()
+        except EngineError:
+            return False
+
+    def _steps(
+        self, point: str, request: Any, mode: Mode, context: Context, executor: Executor | None
+    ) -> Steps[Answer]:
+        asked = find(point)
+        if asked.act and mode is Mode.ENFORCE and not isinstance(request, EngineError):
+            request = GatherError(  # an act is recorded only when it is taken
+                "an administrative act is decided and carried out in one step",
+                remedy="use `administer` or POST /v1/administration; a dry run only decides",
+                code="engine.request_invalid",
+            )
+        return answer_once(asked, request, mode, self.opened, context, executor)
+
+    def _administer_steps(self, asked: Any, by: Context) -> Steps[Administered]:
+        from engine.administration.act import administer
+
+        return administer(asked, self.opened, by)
+
+    def _code_steps(self, asked: Any, context: Context, watch: RunWatcher | None) -> Steps[CodeRun]:
+        from engine.code.idempotency import RunWatcher, run_code
+
+        return run_code(asked, self.opened, self.code_machine(), context, watch or RunWatcher())
+
+    def code_machine(self) -> Machine:
+        """What runs of generated code need of this machine; its `running` knows those under way."""
+        from admission_adapters.files.artifact_store import ArtifactStore
+        from engine.code.asking import Machine
+        from engine.code.running import Running
+
+        sandboxes = self._open_sandboxes()
+        with self._opening:
+            if self._machine is None:
+                store = ArtifactStore(self.settings.state / "artifacts")
+                self._machine = Machine(sandboxes.backend, store, Running(self.settings.code_runs))
+            return self._machine
+
+    def _serving(self) -> Served | Unavailable:
+        if isinstance(self._supervisor, Unavailable):
+            return self._supervisor
+        return Served(self._supervisor.acquire(), self._supervisor)
+
+    def _build(self) -> PolicyBundle:
+        chosen = self.settings
+        if chosen.release is not None:
+            from engine.policy_bundle.last_release import read_last
+            from engine.policy_bundle.release import load_release
+
+            if chosen.release_key is None and not chosen.unsigned_release_for_development:
+                raise EngineError(
+                    "a release is served only when its signature can be verified",
+                    remedy="give the public key with `--release-key`",
+                    where=Location(str(chosen.release)),
+                    code="engine.policy_invalid",
+                )
+            return load_release(
+                chosen.release, chosen.release_key, find_binary(), chosen.cache, read_last(chosen.state)
+            )
+        sources = PolicySources(self.settings.rego, self.settings.policy, self.settings.recipe, self._values)
+        return build(sources, POINTS, find_binary(), self.settings.cache)
+
+    def _start_opa(self) -> tuple[Supervisor[PolicyBundle] | Unavailable, str | None]:
+        version = revisions = None
+        try:
+            binary = find_binary()
+            version = binary.version
+            policy = self._build()
+            revisions = policy.revisions
+            key = self.settings.release_key if self.settings.release is not None else None
+            supervisor = Supervisor(
+                binary,
+                policy,
+                lambda one: ServedFiles(one.rules.path, one.values.path, one.revisions, key, self._points),
+                self.settings.opa,
+                self._on_event,
+            )
+        except EngineError as error:
+            return Unavailable(error, revisions), version
+        try:
+            self._accept(supervisor.current)
+        except EngineError as error:
+            supervisor.close()
+            return Unavailable(error, revisions), version
+        except BaseException:
+            supervisor.close()
+            raise
+        return supervisor, version
+
+    def _accept(self, generation: Generation[PolicyBundle]) -> None:
+        """Check a new OPA before it is used, and remember the release that it serves. Raises EngineError."""
+        policy = generation.policy
+        know(policy.lookups.forms)
+        missing = POINTS.keys() - policy.catalogue.points.keys()
+        if missing:
+            raise EngineError(
+                f"the policy has no rules for the point `{min(missing)}`",
+                remedy="build the policy with this version of the engine",
+                code="engine.policy_invalid",
+            )
+        if self.settings.release is not None:
+            from engine.policy_bundle.last_release import write_last
+            from engine.policy_bundle.release import Release
+
+            if isinstance(policy, Release):
+                write_last(self.settings.state, policy.statement.last)
+
+    def _open_log(self) -> StandingLog:
+        return StandingLog(
+            self.settings.state,
+            StateHeads(self.settings.state, self._open_store),
+            clock=lambda: datetime.now(UTC),
+            on_event=self._on_event,
+        )
+
+    def _open_store(self) -> Store:
+        from engine.state import open_store  # most dry runs need none
+
+        with self._opening_store:
+            failed = self._store
+            if failed is not None and not failed.failed:
+                return failed
+            if self._store_fault is not None and time.monotonic() < self._store_again:
+                raise self._store_fault
+            try:
+                if failed is not None:
+                    failed.close()
+                self._store = open_store(self.settings.state, after_fault=failed is not None)
+                self._store_fault = None
+            except EngineError as error:  # callers that waited here meanwhile do not wait for it once more
+                self._store_fault, self._store_again = error, time.monotonic() + _AGAIN_SECONDS
+                raise
+            return self._store
+
+    def _state(self) -> Store:
+        """The state for a request. Others may wait for a person from now on, so the command line can reach us."""
+        store = self._open_store()
+        if self._control is None and time.monotonic() >= self._control_again and self._log.usable:
+            with self._opening:
+                if self._control is None:
+                    self._control_again = time.monotonic() + _AGAIN_SECONDS
+                    with suppress(GatherError):  # then acts wait
+                        self._control = Control(self.control_path, self._act)
+        return store
+
+    def _act(self, asked: bytes | EngineError, user: Caller, token: str | None) -> tuple[int, dict[str, Any]]:
+        """One act from the control socket, as this user or as the principal of the token."""
+        stated = asked if isinstance(asked, EngineError) else RawJson(asked)
+        try:
+            if token is not None:
+                user = bearer_of(token, self._open_store(), self.now())
+        except EngineError as error:
+            stated = error  # recorded as an attempt of this user
+        done = run(self._administer_steps(stated, Context(caller=user)))
+        if (fault := done.answer.fault) is not None:
+            status = {Exit.DENY: 409, Exit.UNREADABLE: 422}.get(fault.exit, 503)
+            status = 401 if fault.code == "unauthorized" else status
+            return status, {"code": fault.code, "detail": fault.message, "remedy": fault.remedy}
+        return 200, {"decision": done.answer.decision.model_dump(mode="json"), "done": done.done}
+
+    def _open_sandboxes(self) -> Sandboxes:
+        from engine.sandboxes.evidence import Sandboxes, registered  # most requests need none
+
+        with self._opening:
+            if self._sandboxes is None:
+                backends = partial(registered, self.settings.cache, self.settings.warm_sandboxes)
+                self._sandboxes = Sandboxes(self.settings.state, self.now, backends, self._progress)
+            return self._sandboxes
+
+    def now(self) -> int:
+        """The engine's clock, in seconds since 1970 UTC."""
+        return int(self._now().timestamp())
+
+    def _last_policy(self) -> Revisions | None:
+        from engine.record.retention import last_policy
+
+        return last_policy(self.settings.state)
+
+    def _probe(self) -> tuple[Boundary, ...]:
+        if self._boundaries is None:
+            with tempfile.TemporaryDirectory(prefix="admission-probe-") as folder:
+                self._boundaries = (ArtifactDirectory.prove(Path(folder)),)
+        return self._boundaries
+
+
+def _answers(generation: Generation[PolicyBundle]) -> None:
+    """A new OPA must return a decision at every point, and refuse an input without facts."""
+    for point in POINTS.values():
+        verdict = read(point, generation.ask("decision", {"point": point.name}), generation.policy.catalogue)
+        if verdict.limits is not None:
+            raise EngineError(
+                f"the new policy allows a request without any fact at `{point.name}`",
+                remedy="correct the rules of this point; the previous policy stays active",
+            )

@@ -1,0 +1,326 @@
+"""Test cases as YAML files: a request with the expected decision and record.
+
+Run by the tests and by `engine policy test --cases`, always on a real OPA.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+
+from engine.cases.state import CaseApproval, CaseState, Moment
+from engine.documents.files import load, read_bytes
+from engine.drive import run
+from engine.engine import Engine
+from engine.errors import EngineError, GatherError, Location
+from engine.facts.archives.source_bundle import DOCUMENT
+from engine.flow import Answer, Context, answer
+from engine.model import Boundary, Caller, Gate, Mode, Model, Outcome, Probe, Revisions, SandboxFacts, Via
+from engine.points import GatherContext, Probed
+from engine.points.registry import find
+from engine.settings import ReadLimits, Settings
+from engine.state import open_store
+from engine.state.store import Store
+
+
+class Want(Model):
+    """The expected outcome and exactly these finding codes, sorted."""
+
+    outcome: Annotated[Outcome, Field(strict=False)]
+    codes: tuple[str, ...] = ()
+    subjects: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        about = "" if self.subjects is None else f" for {', '.join(self.subjects) or 'the whole request'}"
+        return f"{self.outcome.value} [{', '.join(self.codes)}]{about}"
+
+
+class ProbedHarness(Model):
+    """The capabilities of a harness; `source` is `probed`, or `static` if they are only assumed."""
+
+    source: Literal["probed", "static"]
+    capabilities: dict[str, bool]
+
+
+class CaseWorld(Model):
+    """The machine facts of a case: sandbox boundaries, the listener's gate, harness capabilities.
+
+    `boundaries` include those of sandboxes, with `probes` as their evidence.
+
+    `approvals` are those of the state, `addresses` those of each host, and no other host has any. `last_policy` is
+    that of the record's last enforced decision. `root` is the folder that limits requests, beside the case file;
+    `links` are created in a copy of it, as path and target.
+    """
+
+    boundaries: tuple[Boundary, ...] | None = None
+    probes: tuple[Probe, ...] = ()
+    gate: Gate = Gate()
+    capabilities: dict[str, ProbedHarness] = Field(default_factory=dict)
+    addresses: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    approvals: tuple[CaseApproval, ...] = ()
+    last_policy: Revisions | None = None
+    root: str | None = None
+    links: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("root")
+    @classmethod
+    def _beside_the_case(cls, root: str | None, info: ValidationInfo) -> str | None:
+        beside: Path = (info.context or {}).get("folder", Path())
+        return None if root is None else str((beside / root).absolute())
+
+    def over(self, own: GatherContext) -> GatherContext:
+        """The facts of this machine, replaced by those that the case states."""
+        harnesses = {name: Probed(harness.capabilities, harness.source) for name, harness in self.capabilities.items()}
+        listed = self.boundaries
+        boundaries = own.boundaries if listed is None else lambda: listed
+        return replace(
+            own,
+            boundaries=boundaries,
+            sandbox_facts=own.sandbox_facts if listed is None else lambda *_: SandboxFacts(listed, self.probes),
+            gate=self.gate,
+            capabilities=harnesses.get,
+            addresses=self.addresses.get,
+            approval={one.id: one.row() for one in self.approvals}.get,
+            last_policy=lambda: self.last_policy,
+            root=own.root if self.root is None else Path(self.root),
+        )
+
+
+class Case(Model):
+    """One case file. `bundle` names a source bundle beside it, `drop` and `set` change its document.
+
+    `values` override policy/, and a key such as `+docs` adds a whole row; `covers` names rows of
+    fixtures/acceptance.yaml. `world`, `state` and `caller` replace what the engine would gather.
+    """
+
+    description: Annotated[str, Field(min_length=1)]
+    covers: tuple[str, ...] = ()
+    point: str
+    request: Any = None
+    bundle: str | None = None
+    drop: tuple[str, ...] = ()
+    set: dict[str, Any] = Field(default_factory=dict)
+    values: dict[str, Any] = Field(default_factory=dict)
+    world: CaseWorld = CaseWorld()
+    state: CaseState = CaseState()
+    caller: Annotated[Caller, Field(strict=False)] = Caller(via=Via.PROCESS)
+    now: Moment
+    mode: Annotated[Mode, Field(strict=False)] = Mode.ENFORCE
+    want: Want
+    want_record: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFile:
+    """A case and its file."""
+
+    path: Path
+    case: Case
+
+
+def read_case(path: Path) -> CaseFile:
+    """Read one case. Raises GatherError with file:line."""
+    limits = ReadLimits()
+    document = load(read_bytes(path, limits.document_bytes), str(path), limits)
+    try:
+        return CaseFile(path, Case.model_validate_json(json.dumps(document.value), context={"folder": path.parent}))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = document.where(tuple(problem["loc"]))
+        raise GatherError(
+            f"the case does not fit its format: {problem['type'].replace('_', ' ')}",
+            remedy="see `Cases` in docs/rules.md and CONTRIBUTING.md",
+            where=where,
+        ) from error
+
+
+def read_cases(folder: Path) -> list[CaseFile]:
+    """Every case below a folder, sorted by path."""
+    return [read_case(path) for path in case_paths(folder)]
+
+
+def case_paths(folder: Path) -> list[Path]:
+    """The case files below a folder, sorted; documents of source bundles are none."""
+    found = []
+    for root, folders, names in os.walk(folder):
+        if DOCUMENT in names:
+            folders.clear()
+            continue
+        found += [Path(root, name) for name in names if name.endswith(".yaml")]
+    return sorted(found)
+
+
+class Runner:
+    """Runs cases; one engine for each overlay of values, started on first use."""
+
+    def __init__(self, settings: Settings, scratch: Path, values: tuple[str, ...] = ()) -> None:
+        """`scratch` is a folder for states and changed bundles; each case's own values override `values`."""
+        self._settings = settings
+        self._values = values
+        self._scratch = scratch
+        self._now = datetime.now(UTC)
+        self._engines: dict[tuple[str, ...], Engine] = {}
+        self._own: dict[int, tuple[GatherContext, Callable[[], Store]]] = {}
+        self._states: dict[Path, Store] = {}
+        self._roots: dict[Path, Path] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def overlay(self, values: dict[str, Any]) -> tuple[str, ...]:
+        """These values as `key=value`, over those of every case."""
+        return (*self._values, *_flat(values))
+
+    def engine(self, values: dict[str, Any]) -> Engine:
+        """The engine whose policy has these overrides, with the machine and clock reset after earlier cases."""
+        engine = self._engine(values)
+        self._now = datetime.now(UTC)
+        if engine.services is not None and id(engine) in self._own:
+            world, store = self._own[id(engine)]
+            engine.services = replace(engine.services, gather_context=world, store=store)
+        return engine
+
+    def _engine(self, values: dict[str, Any]) -> Engine:
+        overlay = self.overlay(values)
+        if overlay not in self._engines:
+            state = self._scratch / f"state-{len(self._engines)}"
+            engine = Engine(replace(self._settings, state=state), values=overlay, now=lambda: self._now)
+            self._engines[overlay] = self._stack.enter_context(engine)
+        return self._engines[overlay]
+
+    def request(self, file: CaseFile) -> Any:
+        """The case's request; a bundle it changes is copied into the scratch folder first."""
+        case = file.case
+        if case.bundle is None:
+            return case.request
+        bundle = (file.path.parent / case.bundle).resolve()
+        if case.drop or case.set:
+            bundle = changed(bundle, self._scratch / f"bundle-{file.path.stem}", case.drop, case.set)
+        return {"path": str(bundle), "digest": None, **(case.request or {})}
+
+    def at(self, file: CaseFile) -> Engine:
+        """The engine of this case, with its clock, its world and its state set to the case's."""
+        self._now = datetime.fromtimestamp(file.case.now, UTC)
+        engine = self._engine(file.case.values)
+        if engine.services is not None:
+            own, store = self._own.setdefault(id(engine), (engine.services.gather_context, engine.services.store))
+            if file.case.state != CaseState():
+                store = partial(self._state, file)
+            world = file.case.world.over(own)
+            if world.root is not None and file.case.world.links:
+                world = replace(world, root=self._linked(file, world.root))
+            engine.services = replace(engine.services, gather_context=world, store=store)
+        return engine
+
+    def _linked(self, file: CaseFile, root: Path) -> Path:
+        """A copy of the root with the links of a case; reused when the case runs again."""
+        if file.path not in self._roots:
+            copy = self._scratch / f"root-of-case-{len(self._roots)}"
+            shutil.copytree(root, copy)
+            for path, target in file.case.world.links.items():
+                (copy / path).symlink_to(target)
+            self._roots[file.path] = copy
+        return self._roots[file.path]
+
+    def _state(self, file: CaseFile) -> Store:
+        """The store with the state of a case; reused when the case runs again."""
+        if file.path not in self._states:
+            store = open_store(self._scratch / f"state-of-case-{len(self._states)}")
+            self._stack.callback(store.close)
+            try:
+                file.case.state.write(store)
+            except ValueError as error:
+                raise GatherError(
+                    f"the case has an invalid state: {error}",
+                    remedy="see `Cases` in docs/rules.md and CONTRIBUTING.md",
+                    where=Location(str(file.path)),
+                ) from error
+            self._states[file.path] = store
+        return self._states[file.path]
+
+    def answer(self, file: CaseFile) -> Answer:
+        """The engine's answer to this case."""
+        parts, case = self.at(file).services, file.case
+        if parts is None:
+            raise EngineError("the engine of the case is closed", remedy="run cases inside `with Runner(…)`")
+        return run(answer(find(case.point), self.request(file), case.mode, parts, Context(caller=case.caller)))
+
+    def differences(self, file: CaseFile) -> list[str]:
+        """Every difference between the answer and its record and what the case expects."""
+        answer = self.answer(file)
+        want, decision = file.case.want, answer.decision
+        got = Want(
+            outcome=decision.outcome,
+            codes=tuple(sorted({finding.code for finding in decision.findings})),
+            subjects=None
+            if want.subjects is None
+            else tuple(sorted({finding.subject for finding in decision.findings if finding.subject})),
+        )
+        differences = [] if got == want else [f"expected {want}; got {got}"]
+        record = self._record(file, decision.decision_id) if file.case.want_record else {}
+        for key, value in (file.case.want_record or {}).items():
+            if record.get(key) != value:
+                differences.append(
+                    f"record field `{key}`: expected {json.dumps(value)}; got {json.dumps(record.get(key))}"
+                )
+        return differences
+
+    def _record(self, file: CaseFile, decision_id: str) -> dict[str, Any]:
+        folder = self._engine(file.case.values).settings.state / "records"
+        for path in sorted(folder.glob("decisions.*.jsonl"), reverse=True):
+            for line in reversed(path.read_text(encoding="utf-8").splitlines()):
+                record: dict[str, Any] = json.loads(line) if decision_id in line else {}
+                if record.get("decision_id") == decision_id:
+                    return record
+        return {}
+
+
+def changed(bundle: Path, copy: Path, drop: tuple[str, ...], set_: dict[str, Any]) -> Path:
+    """A copy of a source bundle with fields of its document dropped or set; returns the copy."""
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(bundle, copy)
+    limits = ReadLimits()
+    document = load((copy / DOCUMENT).read_bytes(), DOCUMENT, limits).value
+    for path in drop:
+        parent, key = _parent(document, path)
+        del parent[key]
+    for path, value in set_.items():
+        parent, key = _parent(document, path)
+        parent[key] = value
+    (copy / DOCUMENT).write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return copy
+
+
+def _parent(document: Any, path: str) -> tuple[Any, Any]:
+    *parents, last = path.split(".")
+    for part in parents:
+        document = document[int(part) if isinstance(document, list) else part]
+    return document, int(last) if isinstance(document, list) else last
+
+
+_NEW_ROW = "+"
+
+
+def _flat(values: Any, prefix: str = "") -> Iterator[str]:
+    if isinstance(values, dict) and values:
+        for key, value in values.items():
+            if prefix and key.startswith(_NEW_ROW):
+                yield f"{prefix}.{key.removeprefix(_NEW_ROW)}={json.dumps(value)}"
+            else:
+                yield from _flat(value, f"{prefix}.{key}" if prefix else key)
+    elif prefix:
+        yield f"{prefix}={json.dumps(values)}"

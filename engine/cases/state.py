@@ -1,0 +1,125 @@
+"""The initial state of a test case: approved prefixes, children, attempts, checks of artifacts.
+
+Such a case gets its own store, so that cases do not affect each other.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BeforeValidator
+
+from engine.model import Model, Sha256
+from engine.state.rows import (
+    ApprovalRow,
+    ApprovalState,
+    ArtifactCheckRow,
+    AttemptRow,
+    AttemptState,
+    CheckName,
+    ChildRow,
+    ChildState,
+    PrefixRow,
+)
+
+if TYPE_CHECKING:
+    from engine.state.store import Store
+
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+
+
+def _seconds(text: object) -> int:
+    if not isinstance(text, str) or not _MOMENT.fullmatch(text):
+        raise ValueError("not a time such as 2026-11-21T00:00:00Z")
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+Moment = Annotated[int, BeforeValidator(_seconds, json_schema_input_type=str)]
+"""Seconds since 1970, written in a case file as a time in UTC such as `2026-11-21T00:00:00Z`."""
+
+
+class CasePrefix(Model):
+    """A command prefix that was approved before, and perhaps revoked."""
+
+    principal: str
+    cwd: str
+    tool: str
+    words: tuple[str, ...]
+    approver: str
+    created_at: Moment
+    expires_at: Moment
+    revoked: bool = False
+
+
+class CaseChild(Model):
+    """A subagent's conversation that was started before, and its state."""
+
+    id: str
+    parent: str
+    created_at: Moment
+    state: ChildState = "running"
+
+
+class CaseAttempt(Model):
+    """An earlier attempt at a task, and its result."""
+
+    id: str
+    principal: str = ""
+    task: str
+    code_sha256: Sha256
+    created_at: Moment
+    state: AttemptState = "failed"
+
+
+class CaseCheck(Model):
+    """An earlier check of a generated artifact."""
+
+    sha256: Sha256
+    name: CheckName
+    passed: bool
+    ran_in: str
+    decision_id: str = "before"
+    made_at: Moment
+
+
+class CaseApproval(Model):
+    """A request for approval, and its state."""
+
+    id: str
+    point: str
+    requester: str | None = None
+    requester_via: str
+    state: ApprovalState
+    expires_at: Moment
+
+    def row(self) -> ApprovalRow:
+        """The row in the state; its binding and findings belong to no decision."""
+        return ApprovalRow(input_digest="", rules="", values="", codes=(), created_at=0, **self.model_dump())
+
+
+class CaseState(Model):
+    """The initial state of a case, the oldest rows first."""
+
+    prefixes: tuple[CasePrefix, ...] = ()
+    children: tuple[CaseChild, ...] = ()
+    attempts: tuple[CaseAttempt, ...] = ()
+    checks: tuple[CaseCheck, ...] = ()
+
+    def write(self, store: Store) -> None:
+        """Write all rows to a store, once. Raises ValueError for rows that no engine would have written."""
+        for prefix in self.prefixes:
+            row = store.approve_prefix(PrefixRow(**prefix.model_dump(exclude={"revoked"})))
+            if prefix.revoked:
+                store.revoke_prefix(row.id, prefix.created_at)
+        for child in self.children:
+            store.add_child(ChildRow(child.id, child.parent, child.created_at))
+            if child.state != "running":
+                store.end_child(child.id, child.state, child.created_at)
+        for tried in self.attempts:
+            store.begin_attempt(AttemptRow(**tried.model_dump(exclude={"state"})))
+            if tried.state != "begun":
+                store.end_attempt(tried.id, tried.state, tried.created_at)
+        for check in self.checks:
+            store.add_artifact_check(ArtifactCheckRow(**check.model_dump()))

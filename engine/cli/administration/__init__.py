@@ -1,0 +1,1 @@
+"""`engine approvals`, `engine tokens`, and how the command line performs administrative acts."""

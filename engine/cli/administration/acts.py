@@ -1,0 +1,157 @@
+"""Administrative acts: performed by the server that uses the state folder, else in this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from engine.cli import options
+from engine.cli.administration.control import NotServedError, post
+from engine.cli.outputs import json_text, table
+from engine.documents.files import printable
+from engine.errors import EngineError, Exit, GatherError
+
+if TYPE_CHECKING:
+    from engine.state.rows import PrefixRow, TokenRow
+    from engine.state.store import Store
+
+
+TOKEN = "ENGINE_TOKEN"  # noqa: S105  (the name of a variable)
+"""The token of a person who acts as its principal."""
+
+Reason = Annotated[str | None, typer.Option("--reason", help="Reason to record; one line.", callback=options.text)]
+
+
+class ActRefusedError(EngineError):
+    """The policy does not let the caller act so."""
+
+    code = "engine.act_refused"
+    exit = Exit.DENY
+
+
+def act(state: Path | None, asked: dict[str, Any]) -> dict[str, Any]:
+    """Take an act and return what it made or changed, as JSON. Raises EngineError, also where policy refuses it."""
+    token = os.environ.get(TOKEN)
+    try:
+        reply = post(options.state_folder(state), "/v1/administration", asked, token)
+    except NotServedError:
+        return _here(state, asked, token)
+    document = reply.document
+    if "decision" not in document or "done" not in document:
+        raise _failed(reply.status, document)
+    return _done(document["decision"], document["done"])
+
+
+def _here(state: Path | None, asked: dict[str, Any], token: str | None) -> dict[str, Any]:
+    from engine.administration.users import bearer_of
+
+    with options.Sources(state=state).engine("administration") as engine:
+        stated: Any = asked
+        context = options.context(None)  # the user as the kernel knows it
+        try:
+            if token is not None:
+                context = replace(context, caller=bearer_of(token, engine.store(), engine.now()))
+        except EngineError as error:
+            stated = error  # recorded as an attempt of this user
+        administered = engine.administer(stated, context)
+    answer = administered.answer
+    if answer.fault is not None:
+        raise _unauthorized() if answer.fault.code == "unauthorized" else answer.fault
+    return _done(answer.decision.model_dump(mode="json"), administered.done)
+
+
+def _done(decision: dict[str, Any], done: dict[str, Any] | None) -> dict[str, Any]:
+    if done is not None:
+        return done
+    findings = [f"{one['code']}: required: {one['requirement']}\n  {one['remedy']}" for one in decision["findings"]]
+    *_, last = findings
+    text, _, remedy = last.rpartition("\n  ")
+    raise ActRefusedError("\n".join([*findings[:-1], text]), remedy=remedy)
+
+
+def _failed(status: int, document: dict[str, Any]) -> EngineError:
+    """The error behind a problem document of the server."""
+    if status == 401:  # noqa: PLR2004
+        return _unauthorized()
+    kind = EngineError if status >= 500 else ActRefusedError if status == 409 else GatherError  # noqa: PLR2004
+    return kind(
+        str(document.get("detail") or f"the server answered with HTTP {status}"),
+        remedy=str(document.get("remedy") or "see the log of the server"),
+    )
+
+
+def _unauthorized() -> EngineError:
+    return ActRefusedError(
+        f"the token in {TOKEN} is unknown, expired or revoked",
+        remedy=f"use another one, or unset {TOKEN} to act as the current user",
+        code="unauthorized",
+    )
+
+
+Row = TypeVar("Row")
+
+DAY = 86_400
+Days = Annotated[int, typer.Option("--days", metavar="N", min=1, max=1_000_000, help="Lifetime in days.")]
+"""The longest lifetime that a command accepts; the policy sets lower limits."""
+Limit = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Maximum number of rows; newest first.")]
+
+
+@contextmanager
+def found(state: Path | None) -> Iterator[Store]:
+    """The existing state; never creates one. Raises GatherError if there is none, StateError."""
+    from engine.state import exists, open_store
+
+    folder = options.state_folder(state)
+    if not exists(folder):
+        raise GatherError(
+            f"`{printable(str(folder))}` has no state",
+            remedy="name the state folder of the engine with --state, or in ENGINE_STATE_DIR",
+        )
+    with closing(open_store(folder)) as store:
+        yield store
+
+
+def tell(
+    rows: Sequence[Row],
+    how: options.Output,
+    document: Callable[[Row], dict[str, Any]],
+    lines: Callable[[Row], list[str]],
+    none: str,
+    cells: dict[str, Callable[[Row], str]],
+) -> None:
+    """Print every row as JSON, as `cells` by their titles on a terminal, else as lines; `none` where there is none."""
+    if how == "json":
+        typer.echo(json_text([document(row) for row in rows], sort=True))
+    elif rows and sys.stdout.isatty():
+        typer.echo(table([*cells], [[cell(row) for cell in cells.values()] for row in rows]), color=True)
+    else:
+        typer.echo("\n".join([line for row in rows for line in lines(row)] or [none]))
+
+
+def validity(row: PrefixRow | TokenRow) -> str:
+    """Whether a token or an approved prefix counts now."""
+    if row.revoked_at is not None:
+        return "revoked"
+    return "valid" if time.time() < row.expires_at else "expired"
+
+
+def with_validity(row: PrefixRow | TokenRow) -> dict[str, Any]:
+    """A row as JSON, with whether it counts now as its `state`."""
+    return {**asdict(row), "state": validity(row)}
+
+
+def time_text(seconds: int) -> str:
+    """A time as people and records write it."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return "after the year 9999"

@@ -1,0 +1,150 @@
+"""`engine approvals`: what waits for a person's decision, and that decision."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from engine.cli import options
+from engine.cli.administration import acts
+from engine.cli.outputs import json_text, rows
+from engine.documents.files import printable
+from engine.errors import GatherError, RecordError
+
+if TYPE_CHECKING:
+    from engine.state.rows import ApprovalRow
+    from engine.state.store import Store
+
+app = typer.Typer()
+
+_RECORDED = 10_000  # the last decisions that requested an approval at one point
+
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="Approval id, as printed by the decision or `list`.")]
+
+
+@app.command("list")
+def list_approvals(
+    only: Annotated[
+        Literal["requested", "granted", "refused", "used"] | None, typer.Option(help="Filter by state.")
+    ] = None,
+    limit: acts.Limit = 50,
+    state: options.State = None,
+    how: options.Output = "text",
+) -> None:
+    """List approval requests, newest first."""
+    with acts.found(state) as store:
+        known = store.approvals(only, limit)
+    none = "no approvals" if only == "requested" else "no approvals in this state"
+    acts.tell(known, how, _json, _lines, none, _CELLS)
+
+
+def _lines(row: ApprovalRow) -> list[str]:
+    head = f"{row.id}  {_state(row):<9} {printable(row.point):<14} until {acts.time_text(row.expires_at)}"
+    return [f"{head}  {printable(row.requester or '(unnamed)', 256)}", f"      {', '.join(map(printable, row.codes))}"]
+
+
+@app.command("show")
+def show_approval(id_: Id, state: options.State = None, how: options.Output = "text") -> None:
+    """Show an approval request: what it covers, its requester and policy, and how to see its input."""
+    with acts.found(state) as store:
+        row = _known(store, id_)
+    asking = _asking(options.state_folder(state), row)
+    if how == "json":
+        typer.echo(json_text({**_json(row), "requesting_decisions": asking}, sort=True))
+    else:
+        typer.echo("\n".join(_details(row, asking, state)))
+
+
+@app.command("grant")
+def grant_approval(
+    id_: Id,
+    reason: acts.Reason = None,
+    state: options.State = None,
+) -> None:
+    """Grant an approval request. It can be used once, for this request under this policy, until it expires."""
+    _resolve(id_, "grant_approval", reason, state)
+
+
+@app.command("refuse")
+def refuse_approval(
+    id_: Id,
+    reason: acts.Reason = None,
+    state: options.State = None,
+) -> None:
+    """Refuse an approval request."""
+    _resolve(id_, "refuse_approval", reason, state)
+
+
+def _resolve(id_: str, act: str, reason: str | None, state: Path | None) -> None:
+    with acts.found(state) as store:
+        row = _known(store, id_)
+    done = acts.act(state, {"act": act, "id": row.id, "reason": reason})
+    typer.echo(f"{done['state']} by {printable(done['approver'], 256)}: {row.id}")
+
+
+def _known(store: Store, id_: str) -> ApprovalRow:
+    row = store.approval(id_)
+    if row is None:
+        raise GatherError(
+            f"there is no approval `{printable(id_, 40)}`", remedy="see `engine approvals list` for the ids"
+        )
+    return row
+
+
+def _asking(folder: Path, row: ApprovalRow) -> list[str]:
+    """The recorded decisions that requested this approval, newest first."""
+    from engine.record.reader import Filter, select
+
+    try:
+        chosen = select(folder, Filter(point=row.point, outcome="confirm"), _RECORDED)
+    except RecordError as error:
+        typer.echo(f"engine: {error}", err=True)
+        return []
+    bodies = [entry.body for entry in reversed(chosen.entries) if entry.body.kind == "decision"]
+    return [body.decision_id for body in bodies if body.input_digest == row.input_digest]
+
+
+def _details(row: ApprovalRow, asking: list[str], state: Path | None) -> list[str]:
+    where = "" if state is None else f" --state {state}"
+    search = f"engine record show --point {row.point} --outcome confirm{where}"
+    pairs = {
+        "to approve": ", ".join(row.codes),
+        "asked by": row.requester or "(unnamed)",
+        "asked at": acts.time_text(row.created_at),
+        "expires at": acts.time_text(row.expires_at),
+        "input": row.input_digest,
+        "rules": row.rules,
+        "values": row.values,
+        "decided by": row.approver,
+        "decided at": None if row.resolved_at is None else acts.time_text(row.resolved_at),
+        "reason": row.reason,
+        "used by": None if row.decision_id is None else f"decision {row.decision_id}",
+        "used at": None if row.used_at is None else acts.time_text(row.used_at),
+        "what it is": f"engine record show --decision-id {asking[0]}{where}" if asking else search,
+    }
+    return [f"{_state(row).upper()}  {printable(row.point)}  {row.id}", *rows(pairs, 11)]
+
+
+def _state(row: ApprovalRow) -> str:
+    over = row.state in {"requested", "granted"} and time.time() >= row.expires_at
+    return "expired" if over else row.state
+
+
+_CELLS: dict[str, Callable[[ApprovalRow], str]] = {
+    "id": lambda row: row.id,
+    "state": _state,
+    "point": lambda row: printable(row.point),
+    "until": lambda row: acts.time_text(row.expires_at),
+    "requester": lambda row: printable(row.requester or "(unnamed)", 256),
+    "codes": lambda row: ", ".join(map(printable, row.codes)),
+}
+
+
+def _json(row: ApprovalRow) -> dict[str, Any]:
+    return {**asdict(row), "expired": _state(row) == "expired"}

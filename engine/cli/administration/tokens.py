@@ -1,0 +1,117 @@
+"""`engine tokens`: who may ask this engine over HTTP, about what, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options
+from engine.cli.administration import acts
+from engine.cli.terminal import remark
+from engine.documents.files import printable
+from engine.errors import GatherError
+
+if TYPE_CHECKING:
+    from engine.state.rows import TokenRow
+
+app = typer.Typer()
+
+
+@app.command("issue")
+def issue_token(
+    principal: Annotated[
+        str, typer.Option(metavar="NAME", help="Principal that the token authenticates.", callback=options.name)
+    ],
+    days: acts.Days,
+    point: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="POINT",
+            help="Decision point at which it may ask; repeatable.",
+            callback=options.known_point,
+            autocompletion=options.points,
+        ),
+    ] = None,
+    all_points: Annotated[bool, typer.Option("--all-points", help="All decision points of this version.")] = False,
+    approve: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="POINT",
+            help="Decision point at which it may approve; repeatable.",
+            callback=options.known_point,
+            autocompletion=options.points,
+        ),
+    ] = None,
+    reason: acts.Reason = None,
+    state: options.State = None,
+) -> None:
+    """Issue a token and print it once; only its digest is stored.
+
+    The right to ask at a point includes no right to approve, and each right is limited to the points named.
+    """
+    points, approves = _points(point or [], all_points, bool(approve)), sorted(set(approve or []))
+    from engine.state.tokens import new_token_id
+
+    scope = {"principal": principal, "points": points, "approves": approves, "seconds": days * acts.DAY}
+    issued = acts.act(state, {"act": "issue_token", "id": new_token_id(), "reason": reason, "scope": scope})
+    typer.echo(issued["text"])
+    told = [", ".join(points), f"approves at {', '.join(approves)}" if approves else ""]
+    head = f"token {issued['id']} for {principal}, {', '.join(filter(None, told))}"
+    typer.echo(f"{head}, until {acts.time_text(issued['expires_at'])}", err=True)
+    remark(f"it is not shown again; to revoke it: engine tokens revoke {issued['id']}")
+
+
+@app.command("list")
+def list_tokens(
+    state: options.State = None,
+    how: options.Output = "text",
+) -> None:
+    """List all tokens issued here, newest first, without their secrets."""
+    with acts.found(state) as store:
+        acts.tell(store.tokens(), how, acts.with_validity, _lines, "no tokens", _CELLS)
+
+
+_CELLS: dict[str, Callable[[TokenRow], str]] = {
+    "id": lambda row: row.id,
+    "state": acts.validity,
+    "until": lambda row: acts.time_text(row.expires_at),
+    "principal": lambda row: printable(row.principal, 256),
+    "may ask at": lambda row: ", ".join(map(printable, row.points)),
+    "approves at": lambda row: ", ".join(map(printable, row.approves)),
+}
+
+
+def _lines(row: TokenRow) -> list[str]:
+    until = acts.time_text(row.expires_at)
+    return [
+        f"{row.id}  {acts.validity(row):<8} until {until}  {printable(row.principal, 256)}",
+        f"      {', '.join(map(printable, row.points)) or 'may ask at no point'}",
+        *([f"      approves at {', '.join(map(printable, row.approves))}"] if row.approves else []),
+    ]
+
+
+@app.command("revoke")
+def revoke_token(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Token id, as printed by `issue` or `list`.")],
+    reason: acts.Reason = None,
+    state: options.State = None,
+) -> None:
+    """Revoke a token; takes effect at once, also in a running server."""
+    with acts.found(state) as store:
+        known = {row.id for row in store.tokens()}
+    if id_ not in known:
+        raise GatherError("there is no token of this id", remedy="see `engine tokens list` for the ids")
+    row = acts.act(state, {"act": "revoke_token", "id": id_, "reason": reason})
+    typer.echo(f"token {row['id']} of {printable(row['principal'], 256)} is revoked")
+
+
+def _points(named: list[str], all_points: bool, approves: bool) -> list[str]:
+    from engine.points.registry import POINTS
+
+    if all_points and named:
+        raise typer.BadParameter("they exclude each other: give one of them", param_hint="--point, --all-points")
+    if not (all_points or named or approves):
+        raise typer.BadParameter("say what it may do", param_hint="--point, --all-points, --approve")
+    return sorted(POINTS if all_points else set(named))

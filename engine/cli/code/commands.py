@@ -1,0 +1,285 @@
+"""`engine code`: run generated code in a sandbox, and print stored objects of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import options
+from engine.cli.inputs import content, content_or_error
+from engine.cli.outputs import json_text
+from engine.cli.terminal import remark
+from engine.cli.waiting import sandbox_tried
+from engine.documents.files import load, printable, read_bytes
+from engine.errors import GatherError
+from engine.settings import ReadLimits
+
+if TYPE_CHECKING:
+    from engine.code.repair import Rejection, Repair
+    from engine.code.result import CodeRun
+
+
+app = typer.Typer()
+
+_INTERRUPTED = 130
+"""The exit code of a run that Ctrl-C ended, as shells have it."""
+
+
+@app.command("run")
+@options.sourced("state", *options.SERVED)
+def run_action(
+    sources: options.Sources,
+    action: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="JSON document with action, request, policy_hints, …, or a program (.py); - reads standard input.",
+        ),
+    ],
+    payload: Annotated[
+        Path | None,
+        typer.Option("-i", "--input", metavar="FILE", help="Input of a program as JSON."),
+    ] = None,
+    contract: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Output contract of a program, in policy/code.yaml."),
+    ] = None,
+    how: options.Output = "text",
+    principal: options.Principal = None,
+    run: options.Run = None,
+    approvals: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--approval", metavar="DECISION=ID", help="Granted approval, such as code_execution=ID; repeatable."
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--idempotency-key", metavar="KEY", help="Run once per key; repeating it returns the first result."
+        ),
+    ] = None,
+    repair: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROGRAM",
+            help="Program that reads each rejection as JSON on standard input and prints the next action.",
+        ),
+    ] = None,
+    repair_seconds: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="Time limit for each run of PROGRAM, in seconds.")
+    ] = 120.0,
+) -> None:
+    """Decide on an action, run it in a sandbox, check its output and record each step.
+
+    The program can read the machine's /usr, except /usr/local, and no other file. Files that it leaves are kept byte
+    for byte or not at all; the answer names each file that is not kept, with its reason, and the sandbox that ran.
+
+    Exits with 0 if the run succeeded, 1 if it was refused or failed, 3 if a person must approve first. Ctrl-C
+    kills the sandbox and records the run as cancelled.
+    """
+    if repair is not None and key is not None:
+        raise typer.BadParameter("a key is for one run, and --repair makes several", param_hint="--idempotency-key")
+    from engine.code.idempotency import RunWatcher
+
+    document = _document(action, approvals or [], payload, contract)
+    context = replace(options.context(principal, run), idempotency_key=key)
+    cancel = threading.Event()
+    with sources.engine(progress=sandbox_tried) as engine, _cancelled_by_interrupt(cancel):
+        watch = RunWatcher(cancel, _tell if how == "text" else None)
+        if repair is None:
+            done = engine.run_code(document, context, watch)
+        else:
+            done = engine.repair_code(document, repairing(repair, repair_seconds, cancel), context, watch)
+    typer.echo(_text(done) if how == "text" else json_text(done.document))
+    raise typer.Exit(_INTERRUPTED if done.stop_reason == "cancelled" else done.exit)
+
+
+@app.command("show")
+def show_kept(
+    digest: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIGEST", help="Digest listed under `stored` in the result of a run: sha256:… or its hex digits."
+        ),
+    ],
+    state: options.State = None,
+) -> None:
+    """Print stored code, a result or a failure log by its digest."""
+    from admission_adapters.files.artifact_store import ArtifactStore
+    from engine.documents.files import printable
+
+    data = ArtifactStore(options.state_folder(state) / "artifacts").get(digest)
+    if data is None:
+        raise GatherError(
+            f"nothing is stored under `{printable(digest, 80)}`",
+            remedy="use a digest listed under `stored` in a result or in the record; old objects are removed",
+        )
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _document(action: Path, approvals: list[str], payload: Path | None, contract: str | None) -> Any:
+    """The run in the file, with the approvals of the command; or the error that the engine records."""
+    pairs = [one.partition("=") for one in approvals]
+    if any(not (name and id_) for name, _, id_ in pairs):
+        raise typer.BadParameter("write it as DECISION=ID, such as code_execution=ID", param_hint="--approval")
+    program = action.suffix == ".py"
+    if not program and (payload is not None or contract is not None):
+        raise typer.BadParameter("the document states them itself", param_hint="--input, --contract")
+    document = _program(action, payload, contract) if program else content_or_error(action)
+    if pairs and isinstance(document, dict):
+        document = {**document, "approvals": {name: id_ for name, _, id_ in pairs}}
+    return document
+
+
+def _program(file: Path, payload: Path | None, contract: str | None) -> Any:
+    """A run of a program alone, with nothing to be repeated in its answer; or the error that the engine records."""
+    try:
+        code = read_bytes(file, _MOST).decode("utf-8")
+        given = {} if payload is None else content(payload)
+    except GatherError as error:
+        return error
+    except UnicodeDecodeError:
+        return GatherError(f"`{printable(str(file))}` is not UTF-8 text", remedy="save it as UTF-8")
+    action = {"id": "cli", "language": "python", "entrypoint": "main.py", "code": code, "input_payload": given}
+    made = {"action": action, "request": {}, "policy_hints": {}}
+    return made if contract is None else made | {"contract": contract}
+
+
+@contextmanager
+def _cancelled_by_interrupt(cancel: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C ends the run and records it; a second one ends this command too."""
+
+    def interrupted(number: int, frame: Any) -> None:
+        if cancel.is_set():
+            signal.default_int_handler(number, frame)
+        cancel.set()
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+_PHASES = {"plan": "checking the action", "policy_check": "checking the policy", "execute": "running in the sandbox"}
+
+
+def _tell(phase: str) -> None:
+    remark(f"engine: {_PHASES[phase]}")
+
+
+def _text(done: CodeRun) -> str:
+    """A run as text: the answer, or the reason why there is none and a remedy."""
+    from engine.cli.formats.show import said
+
+    document = done.document
+    lines = [document["answer"]] if done.ok else [f"stopped in phase {document['phase']}: {document['stop_reason']}"]
+    if done.replayed:
+        lines.append("replayed: this idempotency key was used before; nothing was run")
+    for one in document.get("findings", ()):
+        about = f" ({one['subject']})" if one["subject"] else ""
+        told = said(one["code"], one["requirement"])
+        lines += [f"  {one['point']}: {one['code']}{about}: {told}", f"    {one['remedy']}"]
+    for step in document["trace"]:
+        lines += [f"  {name}: {step[name]}" for name in ("stderr_snippet", "stdout_snippet") if name in step]
+    if (wanted := document.get("approval")) is not None:
+        lines.append(
+            f"  a person must approve: engine approvals grant {wanted['id']}; "
+            f"then run it again with --approval {wanted['for']}={wanted['id']}"
+        )
+    if done.fault is not None and not document.get("findings"):
+        lines += [f"  {done.fault.one_line()}", f"    {done.fault.remedy}"]
+    lines += [f"  {name}: {value}" for name, value in _told(document).items()]
+    return "\n".join(lines)
+
+
+def _told(document: dict[str, Any]) -> dict[str, str]:
+    """What helps to find the run again."""
+    found = {"run": document["run_id"]}
+    if (execution := document.get("execution")) is not None:
+        network = execution["network_denied"]
+        found["ran in"] = f"{execution['backend']} ({execution['isolation']}), no network: {network}"
+    stored = document.get("stored", {})
+    found |= {name: stored[name] for name in ("code", "result", "log") if name in stored}
+    found |= {f"artifact {one['path']}": one["stored"] for one in document.get("artifacts", ())}
+    found |= {f"not kept {one['name']}": one["reason"] for one in document.get("artifacts_not_kept", ())}
+    if len(attempts := document.get("attempts", ())) > 1:
+        found["attempts"] = ", ".join(one["stop_reason"] for one in attempts)
+    return found
+
+
+_MOST = ReadLimits().document_bytes
+"""Bytes that a program may print; no action is larger."""
+
+_LOOK_SECONDS = 0.02
+"""How often to look whether it has ended."""
+
+
+def repairing(command: str, seconds: float, cancel: threading.Event) -> Repair:
+    """Asks the program for each next action. Raises GatherError where the command cannot be split or run."""
+    try:
+        argv = shlex.split(command)
+    except ValueError as error:
+        raise _broken("its command cannot be split into words", "close every quote") from error
+    if not argv:
+        raise _broken("its command is empty", "name a program")
+
+    def repair(rejection: Rejection) -> Any:
+        if cancel.is_set():
+            return None
+        sent = json.dumps(asdict(rejection), ensure_ascii=False).encode("utf-8", "replace")
+        try:
+            printed = _asked(argv, sent, seconds, cancel)
+        except subprocess.TimeoutExpired as error:
+            raise _broken(f"it took more than {seconds:g} seconds", "give it more with --repair-seconds") from error
+        except (OSError, ValueError) as error:
+            raise _broken("it cannot be run", "check the path and that it is executable") from error
+        return load(printed, "the action of the repair program", ReadLimits()).value if printed.strip() else None
+
+    return repair
+
+
+def _asked(argv: list[str], sent: bytes, seconds: float, cancel: threading.Event) -> bytes:
+    """What a program printed, nothing after Ctrl-C; it is killed then, when it is late, and when it prints too much.
+
+    Raises GatherError where it failed, subprocess.TimeoutExpired, OSError, ValueError.
+    """
+    end = time.monotonic() + seconds
+    with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as printed:
+        told.write(sent)
+        told.seek(0)
+        with subprocess.Popen(argv, stdin=told, stdout=printed) as child:
+            try:
+                while child.poll() is None and not cancel.is_set() and os.fstat(printed.fileno()).st_size <= _MOST:
+                    if time.monotonic() > end:
+                        raise subprocess.TimeoutExpired(argv, seconds)
+                    cancel.wait(_LOOK_SECONDS)
+            finally:
+                child.kill()
+        printed.seek(0)
+        said = b"" if cancel.is_set() else printed.read(_MOST + 1)
+    if len(said) > _MOST:
+        raise _broken(f"it printed more than {_MOST} bytes", "let it print one action and nothing else")
+    if child.returncode != 0 and not cancel.is_set():
+        raise _broken(f"it ended with {child.returncode}", "see what it said on standard error")
+    return said
+
+
+def _broken(what: str, remedy: str) -> GatherError:
+    return GatherError(f"the repair program returned no action: {what}", remedy=remedy)

@@ -1,0 +1,1 @@
+"""`engine doctor` and `engine sandbox`: what this machine offers."""

@@ -1,0 +1,246 @@
+"""`engine doctor`: what this machine has, what it lacks, and what to do about it.
+
+Every result comes from a test, not from a setting, and nothing is left behind. It needs
+little of the engine itself, so that it works when the rest does not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options
+from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, landlock, reason, shown, tried
+from engine.cli.outputs import painted
+from engine.cli.terminal import colored
+from engine.errors import EngineError, Exit
+
+if TYPE_CHECKING:
+    from engine.opa.binary import Binary
+    from engine.settings import Settings
+
+_PROBE_BYTES = 64 << 10  # written to a folder; more than any block size
+
+
+def doctor(
+    format_: options.Output = "text",
+    sandbox: Annotated[bool, typer.Option("--sandbox", help="Probe every sandbox boundary on this machine.")] = False,
+    state: options.State = None,
+) -> None:
+    """Report what this machine has: OPA, writable state, sandbox tools. Exits with 4 if `engine check` cannot work.
+
+    With --sandbox, probe every boundary of every sandbox; exits with 4 if no sandbox enforces all of them.
+    """
+    if sandbox:
+        from engine.cli.machine import doctor_sandbox
+
+        raise typer.Exit(doctor_sandbox.run(format_))
+    raise typer.Exit(run(options.Sources(state=state).settings(), format_))
+
+
+def run(
+    settings: Settings,
+    format: str = "text",  # noqa: A002 (what the option is called)
+    find_opa: Callable[[], Binary] | None = None,
+    find_tool: Callable[[str], str | None] = shutil.which,
+) -> Exit:
+    """Print the checks; ALLOW if everything that `engine check` needs is available, else FAILED_CLOSED.
+
+    `find_opa` returns the verified OPA or raises EngineError, `find_tool` returns the path of a program.
+    """
+    checks = examine(settings, find_opa, find_tool)
+    code = Exit.FAILED_CLOSED if _broken(checks) else Exit.ALLOW
+    typer.echo(_json(checks, code) if format == "json" else _text(checks, code), color=colored(sys.stdout))
+    return code
+
+
+def examine(
+    settings: Settings,
+    find_opa: Callable[[], Binary] | None = None,
+    find_tool: Callable[[str], str | None] = shutil.which,
+) -> list[Check]:
+    """Every check, in the order of the report. Raises nothing."""
+    makers: dict[str, tuple[bool, Callable[[], Iterator[Check]]]] = {
+        "python": (False, _python),
+        "opa": (True, lambda: _opa(find_opa or _bundled_opa, settings.opa.start_seconds)),
+        "state": (True, lambda: _state(settings.state)),
+        "disk": (False, lambda: _disk(settings.state)),
+        "record lock": (True, lambda: _lock(settings)),
+        "temp folder": (True, _sockets),
+        "cache": (False, lambda: _cache(settings.cache)),
+        "bwrap": (False, lambda: bubblewrap(find_tool("bwrap"))),
+        "landlock": (False, landlock),
+        "cgroup v2": (False, cgroups),
+    }
+    checks: list[Check] = []
+    for name, (needed, made) in makers.items():
+        try:
+            checks += [replace(check, needed=needed) for check in made()]
+        except Exception as error:  # noqa: BLE001 (a check that breaks is a finding, not the end of the others)
+            detail = f"cannot be determined: {reason(error)}"
+            checks.append(
+                Check(name, State.FAILED, detail, "fix the problems above first; report this if it remains", needed)
+            )
+    return checks
+
+
+def _python() -> Iterator[Check]:
+    from engine.version import __version__
+
+    yield Check("python", State.OK, f"{platform.python_implementation()} {platform.python_version()}")
+    yield Check("engine", State.OK, f"{__version__} in {shown(_package())}")
+    yield Check("platform", State.OK, f"{platform.system()} {platform.release()} {platform.machine()}")
+
+
+def _opa(find: Callable[[], Binary], seconds: float) -> Iterator[Check]:
+    try:
+        binary = find()
+    except EngineError as error:
+        yield Check("opa", State.FAILED, error.message, error.remedy)
+        return
+    path, root = binary.path, _package().parent
+    place = str(path.relative_to(root)) if path.is_relative_to(root) else shown(path)
+    yield Check("opa", State.OK, f"{place}, version {binary.version}, sha256 {binary.sha256} as built")
+    if problem := _problem_of_opa(binary, seconds):
+        again = "reinstall the package; if that does not help, check that this machine may execute it"
+        yield Check("opa answers", State.FAILED, problem, again)
+    else:
+        yield Check("opa answers", State.OK, f"starts with an empty environment; version {binary.version}")
+
+
+def _problem_of_opa(binary: Binary, seconds: float) -> str:
+    try:
+        code, said = tried([str(binary.path), "version"], seconds)
+    except OSError as error:
+        return f"cannot be started: {reason(error)}"
+    if code is None:
+        return f"says nothing for {seconds:g} seconds"
+    if code != 0 or f"Version: {binary.version}" not in said.splitlines():
+        return f"ends with {code} and does not report version {binary.version}"
+    return ""
+
+
+def _state(folder: Path) -> Iterator[Check]:
+    yield _folder("state", folder, "name another folder with --state or ENGINE_STATE_DIR")
+    records = folder / "records"
+    if records.is_dir():
+        yield _folder("records", records, "let this user write to it; records are never moved or removed")
+
+
+def _disk(folder: Path) -> Iterator[Check]:
+    room = os.statvfs(_nearest(folder))
+    yield Check("disk", State.OK, f"{room.f_bavail * room.f_frsize:,} bytes free where the state is")
+
+
+def _lock(settings: Settings) -> Iterator[Check]:
+    from engine.record.chains import MOST_CHAINS, held_chains
+
+    held = len(held_chains(settings.state))
+    if held == MOST_CHAINS:
+        remedy = "stop some of the engines, or use another state folder (`--state`)"
+        yield Check("record lock", State.FAILED, f"{held} engines use all chains", remedy)
+    else:
+        yield Check("record lock", State.OK, f"{held} of {MOST_CHAINS} chains in use" if held else "free")
+
+
+def _cache(folder: Path) -> Iterator[Check]:
+    remedy = "set XDG_CACHE_HOME to a folder that can be written; until then policy bundles are built each time"
+    yield _folder("cache", folder, remedy)
+
+
+def _sockets() -> Iterator[Check]:
+    temp = Path(tempfile.gettempdir())
+    if problem := _problem_of_sockets(temp):
+        remedy = "set TMPDIR to a short path of a folder that only this user can write"
+        yield Check("temp folder", State.FAILED, problem, remedy)
+    else:
+        yield Check("temp folder", State.OK, f"{shown(temp)}, sockets can be created in it")
+
+
+def _problem_of_sockets(temp: Path) -> str:
+    from engine.opa.server import LONGEST_BASE, base_folder, private
+
+    base = base_folder()
+    if len(os.fsencode(base)) > LONGEST_BASE:
+        return f"{shown(temp)} is too long for the path of a socket"
+    if os.path.lexists(base) and not private(base):
+        return f"{shown(base)} exists and is not a private folder of this user"
+    try:
+        with tempfile.TemporaryDirectory(prefix="doctor-", dir=temp) as trial, socket.socket(socket.AF_UNIX) as probe:
+            probe.bind(f"{trial}/opa.sock")
+    except OSError as error:
+        return f"no socket can be made in {shown(temp)}: {reason(error)}"
+    return ""
+
+
+def _folder(name: str, folder: Path, remedy: str) -> Check:
+    """Make, sync and remove a file in the folder, or a folder with one where it would be made."""
+    try:
+        there = folder.is_dir()
+        with tempfile.TemporaryDirectory(prefix=".doctor-", dir=folder if there else _nearest(folder)) as trial:
+            with (Path(trial) / "probe").open("wb") as file:
+                file.write(bytes(_PROBE_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+            _sync(trial)
+    except OSError as error:
+        return Check(name, State.FAILED, f"{shown(folder)} cannot be written: {reason(error)}", remedy)
+    return Check(name, State.OK, f"{shown(folder)}, {'writable' if there else 'will be created at first use'}")
+
+
+def _sync(folder: str) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder itself, or the nearest one above it that exists."""
+    return next(above for above in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(above))
+
+
+def _bundled_opa() -> Binary:
+    from engine.opa.binary import find_binary
+
+    return find_binary()
+
+
+def _package() -> Path:
+    import engine
+
+    return Path(engine.__file__).parent
+
+
+def _broken(checks: Sequence[Check]) -> list[str]:
+    return [check.name for check in checks if check.needed and check.state is not State.OK]
+
+
+def _json(checks: Sequence[Check], code: Exit) -> str:
+    return json.dumps({"format": 1, "checks": [asdict(check) for check in checks], "exit": int(code)}, indent=2)
+
+
+def _text(checks: Sequence[Check], code: Exit) -> str:
+    from engine.cli.formats.show import clean
+
+    lines = []
+    for check in checks:
+        lines.append(f"{painted(check.state.value, 8)} {check.name:16} {clean(check.detail)}")
+        if check.remedy and check.state is not State.OK:
+            lines.append(f"{'':25} fix: {clean(check.remedy)}")
+    end = "everything `engine check` needs is available"
+    if broken := ", ".join(_broken(checks)):
+        end = f"`engine check` cannot work until this is fixed: {broken}"
+    return "\n".join([*lines, f"{end}; exit {int(code)}"])

@@ -1,0 +1,162 @@
+"""What the kernel and the sandbox tools of this machine offer, found out by trying."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+_PROBE_SECONDS = 5.0  # a probe of the sandbox needs some hundredths
+_OUTPUT_BYTES = 4096  # read from the output of a probe
+_NOBODY = 65534
+_LANDLOCK_CREATE_RULESET = 444  # the same number on x86_64 and aarch64
+_LANDLOCK_VERSION = 1
+
+
+class State(StrEnum):
+    """How a check ended: there and working, not there, or there and not working."""
+
+    OK = "ok"
+    MISSING = "missing"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of this machine. `needed`: `engine check` does not work without it."""
+
+    name: str
+    state: State
+    detail: str
+    remedy: str = ""
+    needed: bool = False
+
+
+def bubblewrap(path: str | None) -> Iterator[Check]:
+    """Whether bubblewrap is at `path` and can make what a sandbox needs. Raises OSError."""
+    if path is None:
+        remedy = "install the package `bubblewrap`; without it no generated code is run"
+        yield Check("bwrap", State.MISSING, "not on PATH", remedy)
+        yield Check("user namespaces", State.MISSING, "cannot be tried without bwrap", remedy)
+        return
+    code, said = tried([path, "--version"], _PROBE_SECONDS)
+    if code == 0:
+        yield Check("bwrap", State.OK, f"{shown(Path(path))}, {said.strip()}")
+    else:
+        yield Check("bwrap", State.FAILED, f"{shown(Path(path))} does not report its version", "install it again")
+    yield _namespaces(path)
+
+
+def _namespaces(bwrap: str) -> Check:
+    """Root may always make one, so the probe runs as an ordinary user then."""
+    root = os.geteuid() == 0
+    who = f"tried as uid {_NOBODY}, because this is root" if root else f"tried as uid {os.geteuid()}"
+    argv = [bwrap, "--unshare-user", "--ro-bind", "/", "/", "true"]
+    code, said = tried(argv, _PROBE_SECONDS, _NOBODY if root else None)
+    if code == 0:
+        return Check("user namespaces", State.OK, f"an unprivileged process can create one ({who})")
+    why = "no answer in time" if code is None else " ".join(said.split())[:200] or f"it ended with {code}"
+    remedy = (
+        "allow unprivileged user namespaces (sysctl, AppArmor or the container's settings); until then no code is run"
+    )
+    return Check("user namespaces", State.FAILED, f"{why} ({who})", remedy)
+
+
+def landlock() -> Iterator[Check]:
+    """The version of Landlock that the kernel supports."""
+    if sys.platform != "linux" or platform.machine() not in {"x86_64", "aarch64"}:
+        yield Check("landlock", State.MISSING, "only checked on Linux on x86_64 and aarch64")
+        return
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    syscall.restype = ctypes.c_long
+    version = syscall(
+        ctypes.c_long(_LANDLOCK_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(_LANDLOCK_VERSION)
+    )
+    if version > 0:
+        yield Check("landlock", State.OK, f"ABI {version}")
+    else:
+        detail = f"the kernel does not offer it: {os.strerror(ctypes.get_errno()).lower()}"
+        yield Check("landlock", State.MISSING, detail, "add landlock to the kernel's `lsm=` setting")
+
+
+def cgroups() -> Iterator[Check]:
+    """Whether this process may bound the memory and number of all its children together. Raises OSError."""
+    folder = _own_cgroup()
+    if folder is None:
+        problem = "not mounted, or this process is in none"
+    elif not (problem := _problem_of_cgroup(folder)):
+        yield Check("cgroup v2", State.OK, f"delegated: {shown(folder)}")
+        return
+    remedy = "run below a delegated cgroup v2 (systemd: Delegate=yes); "
+    remedy += "until then memory is limited per process, not per process tree"
+    yield Check("cgroup v2", State.MISSING, problem, remedy)
+
+
+def _problem_of_cgroup(folder: Path) -> str:
+    controllers = set((folder / "cgroup.controllers").read_text(encoding="ascii").split())
+    if lacking := sorted({"memory", "pids"} - controllers):
+        return f"without the controllers {', '.join(lacking)} in {shown(folder)}"
+    writable = os.access(folder, os.W_OK) and os.access(folder / "cgroup.subtree_control", os.W_OK)
+    return "" if writable else f"not delegated to this user: {shown(folder)}"
+
+
+def _own_cgroup() -> Path | None:
+    mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    mount = next((line.split()[4] for line in mounts if " - cgroup2 " in line), None)
+    lines = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+    own = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), None)
+    if mount is None or own is None:
+        return None
+    folder = Path(mount) / own
+    return folder if (folder / "cgroup.controllers").is_file() else None
+
+
+def tried(argv: Sequence[str], seconds: float, uid: int | None = None) -> tuple[int | None, str]:
+    """Exit code (None: killed after a timeout) and the start of its output. Raises OSError."""
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            argv,
+            env={},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+            user=uid,
+            group=uid,
+            extra_groups=None if uid is None else [],
+        )
+        try:
+            code: int | None = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        said.seek(0)
+        return code, said.read(_OUTPUT_BYTES).decode("utf-8", "replace")
+
+
+def shown(path: Path) -> str:
+    """The path with the home folder as `~`, which keeps user names out of what people paste."""
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return str(path)
+    if home.parent == home or not path.is_relative_to(home):
+        return str(path)
+    return str(Path("~") / path.relative_to(home))
+
+
+def reason(error: Exception) -> str:
+    """Why something failed in a few words, without content."""
+    return (error.strerror or "failed").lower() if isinstance(error, OSError) else type(error).__name__

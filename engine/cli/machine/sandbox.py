@@ -1,0 +1,160 @@
+"""`engine sandbox`: run one program in a sandbox, when the policy allows it; install what sandboxes need."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from engine.cli import options
+from engine.cli.waiting import during, sandbox_tried
+from engine.errors import EngineError, Exit, GatherError
+
+if TYPE_CHECKING:
+    from admission_adapters.sandbox.model import RunResult
+    from engine.engine import Engine
+    from engine.flow import Answer
+
+app = typer.Typer()
+
+_INPUT_BYTES = 1 << 20
+"""Maximum size of a program's standard input, which is read into memory."""
+
+
+@app.command("run")
+@options.sourced("state", *options.SERVED)
+def run(
+    sources: options.Sources,
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]…", help="Executable listed in policy/sandbox.yaml.")
+    ],
+    profile: Annotated[str, typer.Option(metavar="NAME", help="Profile listed in policy/sandbox.yaml.")],
+    tighten: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LIMIT=NUMBER", help="Lower a limit, such as wall_seconds=2; repeatable."),
+    ] = None,
+    stdin: Annotated[
+        Path | None,
+        typer.Option(
+            "-i",
+            "--input",
+            metavar="FILE",
+            help="File that the program reads as standard input; - passes on standard input.",
+        ),
+    ] = None,
+    principal: options.Principal = None,
+    approval: options.Approval = None,
+) -> None:
+    """Run a program in a sandbox: no shell, no network, no files of this machine except /usr, and limits.
+
+    It can read everything below /usr, except /usr/local: programs and libraries, and whatever else is there.
+    Its output goes to standard output and standard error, a line on how it ended to standard error. Exits with 0 if
+    it was allowed and succeeded, and with 1 if it was refused or failed.
+    """
+    request: dict[str, Any] = {"profile": profile, "command": command}
+    if tighten:
+        request["tighten"] = dict(map(_amount, tighten))
+    given = _read(stdin)
+    with sources.engine("sandbox", progress=sandbox_tried) as engine:
+        answer, ended = perform(engine, request, given, options.context(principal, approval=approval))
+    _show(answer, ended)
+    raise typer.Exit(_exit(answer, ended))
+
+
+@app.command("install")
+def install(
+    name: Annotated[
+        Literal["gvisor"], typer.Argument(help="Sandbox to build from its pinned source.", metavar="gvisor")
+    ],
+) -> None:
+    """Build a sandbox from its pinned source into the user's cache. It is verified before every use.
+
+    It is used once a profile in policy/sandbox.yaml names it and its probe has passed on this machine.
+    """
+    from engine.sandboxes.install import install_gvisor
+
+    with during(f"building {name}"):
+        done = install_gvisor(options.Sources().settings())
+    typer.echo(f"{name} {done.version} is in {done.path}, sha256 {done.sha256}")
+
+
+def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any) -> tuple[Answer, RunResult | None]:
+    """Decide a command and run it where it is allowed; None where it did not run."""
+    from admission_adapters.sandbox.command import Command, run_command
+    from engine.model import Permit, Result
+    from engine.points.sandbox import SandboxLimits
+    from engine.work import Job
+
+    if engine.services is None:
+        raise EngineError("the engine is not open", remedy="use it as a context manager")
+    seen: list[RunResult] = []
+    world, backends = engine.services.gather_context, engine.code_machine().backend
+
+    def executor(permit: Permit, job: Job) -> Result:
+        backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
+        found = world.sandbox_facts(backend, None)
+        command = Command(tuple(request["command"]), stdin)
+        result, ended = run_command(permit, job.input_digest, SandboxLimits, command, backends, found)
+        seen.append(ended)
+        return result
+
+    answer = engine.decide("sandbox", request, executor, context)
+    return answer, seen[0] if seen else None
+
+
+def _show(answer: Answer, ended: RunResult | None) -> None:
+    from engine.cli.formats.show import finding_text
+
+    if ended is None:
+        for finding in answer.decision.findings:
+            typer.echo(finding_text(finding), err=True)
+        typer.echo(f"nothing was run: {answer.decision.outcome}, decision {answer.decision.decision_id}", err=True)
+        return
+    for data, stream in ((ended.stdout, sys.stdout), (ended.stderr, sys.stderr)):
+        stream.flush()
+        stream.buffer.write(_plain(data) if stream.isatty() else data)
+        stream.flush()
+    limit = "" if ended.limit is None else f", limit {ended.limit}"
+    code = "" if ended.exit_code is None else f", exit code {ended.exit_code}"
+    facts = {} if answer.result is None else answer.result.facts
+    where = f"{facts.get('profile')} on {facts.get('backend')} ({facts.get('isolation')})"
+    typer.echo(f"{ended.status.value}{code}{limit}: {where}, decision {answer.decision.decision_id}", err=True)
+
+
+def _exit(answer: Answer, ended: RunResult | None) -> Exit:
+    if ended is None or answer.exit is not Exit.ALLOW:
+        return answer.exit
+    if ended.status.value == "sandbox_error":
+        return Exit.FAILED_CLOSED
+    return Exit.ALLOW if ended.status.value == "ok" else Exit.DENY
+
+
+def _plain(data: bytes) -> bytes:
+    """What a terminal may get: nothing in it that would drive the terminal."""
+    text = data.decode("utf-8", "replace")
+    return "".join(one if one.isprintable() or one in "\n\t" else "\N{REPLACEMENT CHARACTER}" for one in text).encode()
+
+
+def _amount(text: str) -> tuple[str, Any]:
+    name, equals, number = text.partition("=")
+    try:
+        return name, int(number) if number.isdigit() else float(number)
+    except ValueError as error:
+        if equals:
+            raise typer.BadParameter(f"`{text}` has no number", param_hint="--tighten") from error
+        raise typer.BadParameter(f"`{text}` is not LIMIT=NUMBER", param_hint="--tighten") from error
+
+
+def _read(path: Path | None) -> bytes:
+    from engine.documents.files import read_bytes
+
+    if path is None:
+        return b""
+    if str(path) != "-":
+        return read_bytes(path, _INPUT_BYTES)
+    data = sys.stdin.buffer.read(_INPUT_BYTES + 1)
+    if len(data) > _INPUT_BYTES:
+        raise GatherError("standard input is larger than 1 MiB", remedy="reduce the input")
+    return data

@@ -1,0 +1,20 @@
+"""`engine policy`."""
+
+from __future__ import annotations
+
+from engine.cli.policy.authoring import facts, init, values
+from engine.cli.policy.checking import lint_policy, run_policy_tests
+from engine.cli.policy.commands import app
+from engine.cli.policy.coverage import coverage
+
+__all__ = ["app"]
+
+for name, command in {
+    "init": init,
+    "input": facts,
+    "values": values,
+    "lint": lint_policy,
+    "test": run_policy_tests,
+    "coverage": coverage,
+}.items():
+    app.command(name)(command)

@@ -1,0 +1,136 @@
+"""`engine policy lint` and `engine policy test`: every problem of rules, values, tests and cases at once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options
+from engine.cli.formats import ReportFormat
+from engine.cli.policy.commands import build_from
+from engine.cli.waiting import during
+from engine.errors import EngineError, Exit, GatherError, Location, PolicyError, Problem
+
+if TYPE_CHECKING:
+    from engine.cli.formats.problems import Checked
+    from engine.policy_bundle.build import PolicyBundle
+
+Format = Annotated[ReportFormat, typer.Option("--format", help="Output format.")]
+
+_LINT, _TEST, _CASE = "policy_lint", "policy_test", "policy_case"
+_TITLES = {
+    _LINT: "Rules and values can be built",
+    _TEST: "Tests beside the rules pass and cover them",
+    _CASE: "Cases get the decision that they expect",
+}
+
+
+@options.sourced(*options.RULES, "values")
+def lint_policy(
+    sources: options.Sources,
+    how: Format = ReportFormat.TEXT,
+    fix: Annotated[bool, typer.Option("--fix", help="First format the rules of the recipe as `opa fmt` does.")] = False,
+) -> None:
+    """Report problems in rules and values with file, line and remedy. Exits with 5 if there are any."""
+    if fix:
+        _format(sources)
+    checked, _ = _built(sources)
+    _tell(how, [checked])
+
+
+@options.sourced(*options.RULES, "values")
+def run_policy_tests(
+    sources: options.Sources,
+    cases: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", exists=True, file_okay=False, help="Also run the case files in this folder."),
+    ] = None,
+    how: Format = ReportFormat.TEXT,
+) -> None:
+    """Run the Rego tests and the cases of the policy. Exits with 5 if one fails or a line is not covered.
+
+    Tests and cases are those of the recipe where it has rules or values of its own, else the tests of rego/.
+    """
+    built, policy = _built(sources)
+    if policy is None:
+        _tell(how, [built])
+        return
+    folders = [one for one in (sources.settings().recipe / "cases", cases) if one is not None and one.is_dir()]
+    checked = [*_rego_tests(policy, cases=bool(folders)), *(_cases(folder, sources) for folder in folders)]
+    _tell(how, checked)
+
+
+def _tell(how: ReportFormat, checked: list[Checked]) -> None:
+    from engine.cli.formats.problems import render
+
+    typer.echo(render(how, checked), nl=False)
+    if any(one.problems for one in checked):
+        raise typer.Exit(Exit.POLICY_INVALID)
+
+
+def _built(sources: options.Sources) -> tuple[Checked, PolicyBundle | None]:
+    from engine.cli.formats.problems import Checked
+
+    try:
+        built = build_from(sources)
+    except PolicyError as error:
+        options.refuse_values(error.problems)
+        return Checked(_LINT, _TITLES[_LINT], "", error.problems), None
+    entries = built.catalogue.points.values()
+    count = len({(one.file, one.code) for point in entries for one in point.requirements.values()})
+    passed = f"{count} requirements at {len(entries)} points: no problems"
+    return Checked(_LINT, _TITLES[_LINT], passed, ()), built
+
+
+def _rego_tests(policy: PolicyBundle, *, cases: bool) -> Iterator[Checked]:
+    from engine.cli.formats.problems import Checked
+    from engine.opa.binary import find_binary
+    from engine.opa.command import OpaCommand
+    from engine.policy_bundle.testing import run_tests
+
+    with during("running the tests"):
+        run = run_tests(policy, OpaCommand(find_binary().path), cases=cases)
+    passed = f"{run.passed} tests passed; 100 % of lines covered in {run.files} files"
+    if run.passed or run.problems:
+        yield Checked(_TEST, _TITLES[_TEST], passed, run.problems)
+
+
+def _cases(folder: Path, sources: options.Sources) -> Checked:
+    from engine.cases.run import CaseFile, Runner, case_paths, read_case
+    from engine.cli.formats.problems import Checked
+    from engine.documents.files import printable
+
+    def differences(path: Path) -> Iterator[Problem]:
+        try:
+            file: CaseFile = read_case(path)
+            for difference in runner.differences(file):
+                yield Problem(Location(str(path)), difference, "correct the case, or the rule or value that it caught")
+        except EngineError as error:
+            yield Problem(error.where or Location(str(path)), error.message, error.remedy)
+
+    paths = case_paths(folder)
+    if not paths:
+        raise GatherError(f"there are no cases in `{printable(str(folder))}`", remedy="name a folder with case files")
+    with (
+        tempfile.TemporaryDirectory(prefix="admission-cases-") as scratch,
+        Runner(sources.settings(), Path(scratch), tuple(sources.values or ())) as runner,
+        during(f"running {len(paths)} cases"),
+    ):
+        problems = [problem for path in paths for problem in differences(path)]
+    return Checked(_CASE, _TITLES[_CASE], f"{len(paths)} cases passed", problems)
+
+
+def _format(sources: options.Sources) -> None:
+    """Write the rules of the recipe as `opa fmt` does; files that do not parse stay as they are."""
+    from engine.opa.binary import find_binary
+    from engine.opa.command import OpaCommand
+
+    opa = OpaCommand(find_binary().path)
+    for path in sorted((sources.settings().recipe / "rules").rglob("*.rego")):
+        done = opa.format(path)
+        if done.code == 0 and done.stdout != path.read_bytes():
+            path.write_bytes(done.stdout)

@@ -1,0 +1,330 @@
+"""`engine policy`: build, show, release and activate the policy."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from engine.cli import options
+from engine.cli.administration import acts
+from engine.cli.administration.control import ControlReply, post_all
+from engine.cli.outputs import json_text
+from engine.cli.waiting import during
+from engine.documents.files import printable
+from engine.errors import EngineError, Exit, GatherError, PolicyError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from engine.policy_bundle.build import PolicyBundle
+    from engine.policy_bundle.catalogue import Requirement
+    from engine.policy_bundle.release_folder import Contents, Statement
+
+app = typer.Typer()
+
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Release folder.")]
+Previous = Annotated[
+    Path | None,
+    typer.Option(
+        "--after",
+        metavar="DIR",
+        exists=True,
+        file_okay=False,
+        help="Previous release; lists the codes that this one no longer has.",
+    ),
+]
+
+
+@app.command("build")
+@options.sourced(*options.RULES, "values")
+def build_policy(
+    sources: options.Sources,
+    output: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="New folder to write an unsigned release to.")
+    ] = None,
+    sequence: Annotated[
+        int | None, typer.Option(min=1, help="Release number; must increase with each release.")
+    ] = None,
+    after: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="Previous release; sets the number to the next one and lists removed codes.",
+        ),
+    ] = None,
+    now: Annotated[
+        datetime | None,
+        typer.Option(
+            metavar="TIME",
+            help="Build time to state in the release, such as 2026-11-21T00:00:00Z.",
+            parser=options.moment,
+        ),
+    ] = None,
+) -> None:
+    """Check rules and values and build the archives that OPA serves. Exits with 5 on any problem."""
+    if output is None and (sequence is not None or after is not None):
+        raise typer.BadParameter("they number a release: give --output too", param_hint="--sequence, --after")
+    if output is not None and (sequence is None) == (after is None):
+        raise typer.BadParameter("give one of them: --sequence 1 for a first release", param_hint="--sequence, --after")
+    built = built_policy(sources)
+    if output is None:
+        typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
+        return
+    from engine.policy_bundle.release import write_release
+    from engine.policy_bundle.release_folder import read
+
+    with _refusals():
+        before = None if after is None else read(after)
+        number = sequence or _number_after(built.name, before)
+        statement = write_release(built, output, number, now or datetime.now(UTC))
+    _tell_release("written", statement)
+    _tell_removed(() if before is None else before.catalogue.without(built.catalogue))
+
+
+@app.command("sign")
+def sign_policy(
+    folder: Folder,
+    key: Annotated[
+        Path,
+        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="Private key: EC P-256, unencrypted PEM."),
+    ],
+) -> None:
+    """Sign a release, replacing its signature. Exits with 5 if the folder is not a release."""
+    from engine.opa.binary import find_binary
+    from engine.policy_bundle.release import sign_release
+
+    with _refusals():
+        statement = sign_release(folder, key, find_binary())
+    _tell_release("signed", statement)
+
+
+@app.command("verify")
+def verify_policy(
+    folder: Folder,
+    key: options.ReleaseKey = None,
+    after: Previous = None,
+) -> None:
+    """Verify that a release is complete and signed with a key. Exits with 5 otherwise, naming the reason."""
+    from engine.opa.binary import find_binary
+    from engine.policy_bundle.release import verify_release
+
+    if key is None:
+        raise typer.BadParameter("name the public key that it must be signed with", param_hint="--release-key")
+    with _refusals():
+        contents = verify_release(folder, key, find_binary())
+        before = None if after is None else verify_release(after, key, find_binary())
+    _tell_release("verified", contents.statement)
+    _tell_removed(() if before is None else before.catalogue.without(contents.catalogue))
+
+
+@app.command("activate")
+def activate_policy(reason: acts.Reason = None, state: options.State = None) -> None:
+    """Make all running servers of the state folder reload their policy from its folders.
+
+    Exits with 5 if a server refuses the policy and keeps the old one, with 4 if one or all do not answer.
+    """
+    body = None if reason is None else {"reason": reason}
+    answers = post_all(options.state_folder(state), "/v1/policy/activate", body)
+    servers = {  # a program that embeds the engine accepts acts only, and has no policy to reload
+        chain: answer
+        for chain, answer in answers.items()
+        if not isinstance(answer, ControlReply) or answer.status != HTTPStatus.NOT_FOUND
+    } or answers
+    codes = []
+    for chain, answer in servers.items():
+        if len(servers) > 1:
+            typer.echo(f"server on chain {chain}:")
+        codes.append(_tell_activated(answer))
+    raise typer.Exit(max(codes))
+
+
+@app.command("show")
+@options.sourced(*options.RULES, "values")
+def show_policy(
+    sources: options.Sources,
+    point: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="POINT",
+            help="Filter by decision point, such as source.",
+            callback=options.known_point,
+            autocompletion=options.points,
+        ),
+    ] = None,
+    how: Annotated[Literal["text", "json", "rego"], typer.Option("--format", help="Output format.")] = "text",
+) -> None:
+    """List the requirements with level, code, remedy and file."""
+    built = built_policy(sources)
+    chosen = sorted(built.catalogue.points) if point is None else [point]
+    if how == "rego":
+        typer.echo("\n".join(built.module(one) for one in chosen), nl=False)
+    elif how == "json":
+        typer.echo(_json(built, chosen))
+    else:
+        typer.echo(_text(built, chosen))
+
+
+def built_policy(sources: options.Sources) -> PolicyBundle:
+    """The policy bundle of these options; its problems go to standard error."""
+    with _refusals():
+        return build_from(sources)
+
+
+def build_from(sources: options.Sources) -> PolicyBundle:
+    """The same. Raises PolicyError with every problem."""
+    from engine.opa.binary import find_binary
+    from engine.points.registry import POINTS
+    from engine.policy_bundle.build import build
+    from engine.policy_bundle.sources import PolicySources
+
+    settings = sources.settings()
+    folders = PolicySources(settings.rego, settings.policy, settings.recipe, tuple(sources.values or ()))
+    binary = find_binary()
+    with during("building the policy"):
+        return build(folders, POINTS, binary, settings.cache)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Problems of a policy or release end the command with exit code 5."""
+    try:
+        yield
+    except PolicyError as error:
+        options.refuse_values(error.problems)
+        raise _refused(error.problems) from error
+
+
+def _refused(problems: Sequence[Problem]) -> typer.Exit:
+    for problem in problems:
+        typer.echo(str(problem), err=True)
+    typer.echo(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}", err=True)
+    return typer.Exit(Exit.POLICY_INVALID)
+
+
+def _number_after(name: str, before: Contents | None) -> int:
+    """One more than the number of the previous release of the same policy; 1 if there is none."""
+    if before is None:
+        return 1
+    statement = before.statement
+    if statement.name != name:
+        message = f"--after names a release of the policy `{statement.name}`, not of `{name}`"
+        raise GatherError(message, remedy="name a release of the same policy, or give --sequence 1")
+    return statement.sequence + 1
+
+
+def _tell_release(done: str, statement: Statement) -> None:
+    typer.echo(f"{done:<8} release {statement.sequence} of {statement.name}, built {statement.created_at}")
+    typer.echo(f"rules    {statement.rules}\nvalues   {statement.values}")
+
+
+def _tell_removed(codes: Iterable[str]) -> None:
+    for code in codes:
+        typer.echo(f"removed  {_one_line(code)}")
+
+
+def _tell_activated(answer: ControlReply | EngineError) -> Exit:
+    """Print what a server answered to an activation."""
+    if isinstance(answer, EngineError):
+        typer.echo(f"engine: {answer}\n  {answer.remedy}", err=True)
+        return answer.exit
+    if answer.status == HTTPStatus.OK:
+        typer.echo(_activated(answer.document))
+        return Exit.ALLOW
+    for line in _refusal(answer.document):
+        typer.echo(line, err=True)
+    if answer.status == HTTPStatus.CONFLICT:
+        typer.echo("engine: the policy was refused; the server keeps the previous policy", err=True)
+        return Exit.POLICY_INVALID
+    typer.echo(f"engine: the server did not activate the policy (HTTP {answer.status})", err=True)
+    return Exit.FAILED_CLOSED
+
+
+def _activated(document: dict[str, Any]) -> str:
+    previous = document.get("previous")
+    before = previous if isinstance(previous, dict) else {}
+    removed = document.get("removed_codes")
+    lines = [
+        f"{part:<7} {_one_line(before.get(part) or 'none')} → {_one_line(document.get(part))}"
+        for part in ("rules", "values")
+    ]
+    return "\n".join(lines + [f"removed {_one_line(code)}" for code in (removed if isinstance(removed, list) else ())])
+
+
+def _refusal(document: dict[str, Any]) -> Iterator[str]:
+    """The problems of the server's answer, or its own words where it lists none."""
+    problems = document.get("problems")
+    listed = [one for one in problems if isinstance(one, dict)] if isinstance(problems, list) else []
+    for one in listed:
+        yield f"{_one_line(one.get('where') or 'policy')}: {_one_line(one.get('message'))}"
+        yield f"  {_one_line(one.get('remedy'))}"
+    if not listed:
+        yield f"engine: {_one_line(document.get('detail') or document.get('title'))}"
+        yield f"  {_one_line(document.get('remedy') or 'see the log of the server')}"
+
+
+def _one_line(text: object) -> str:
+    return printable(str(text), 2_000)
+
+
+def _text(built: PolicyBundle, points: list[str]) -> str:
+    lines = [f"policy {built.name}: {built.metadata['description']} ({built.metadata['owner']})"]
+    lines += [f"  rules   {built.rules.revision}", f"  values  {built.values.revision}"]
+    for point in points:
+        entries = built.catalogue.points[point]
+        lines += ["", f"{point}: {len(entries.requirements)} requirements"]
+        for one in entries.requirements.values():
+            lines += ["", *_requirement_text(built, one)]
+        lines += ["", "  always demanded"]
+        lines += [f"    {words.code}  {words.title}" for words in entries.generated.values()]
+        lines += _proofs_text(built, "helpers and limits with a proof", {point, "common"})
+    return "\n".join(lines + _proofs_text(built, "shared helpers with a proof", {""}))
+
+
+def _proofs_text(built: PolicyBundle, title: str, points: set[str]) -> list[str]:
+    """Why bodies that could hold on a missing fact are safe, for reviewers."""
+    found = [one for one in built.catalogue.proofs if one.point in points]
+    lines = [f"    {one.rule}  {one.proof} ({built.where(one.file, one.line)})" for one in found]
+    return ["", f"  {title}", *lines] if lines else []
+
+
+def _requirement_text(built: PolicyBundle, one: Requirement) -> list[str]:
+    labels = ", ".join(f"{name} {value}" for name, value in sorted(one.labels.items()))
+    asked = "once" if one.each is None else f"for each of {one.each}"
+    asked += ", which must be empty" if one.empty == "required" else ""
+    return [
+        f"  {one.code}  ({built.level(one.point, one.code)}{', added' if one.added else ''})",
+        f"    required    {one.title}",
+        f"    asked       {asked}",
+        f"    fix         {one.remedy}",
+        *([f"    proof       {one.proof}"] if one.proof else []),
+        *([f"    labels      {labels}"] if labels else []),
+        f"    written in  {built.where(one.file, one.line)}",
+    ]
+
+
+def _json(built: PolicyBundle, points: list[str]) -> str:
+    document = {
+        "policy": {**built.metadata, "rules": built.rules.revision, "values": built.values.revision},
+        "points": {
+            point: {
+                "requirements": [
+                    {"level": built.level(point, one.code), **one.model_dump(mode="json")}
+                    for one in entries.requirements.values()
+                ],
+                "generated": [{"level": "deny", **one.model_dump(mode="json")} for one in entries.generated.values()],
+            }
+            for point, entries in ((point, built.catalogue.points[point]) for point in points)
+        },
+        "proofs": [
+            one.model_dump(mode="json") for one in built.catalogue.proofs if one.point in {*points, "common", ""}
+        ],
+    }
+    return json_text(document)

@@ -1,0 +1,156 @@
+"""`engine policy coverage`: gaps, unreachable rules, and rules that no decision used."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import options
+from engine.cli.outputs import json_text
+from engine.cli.policy.commands import built_policy
+from engine.cli.record.commands import Mode, Since, existing_folder, tell_unreadable
+from engine.documents.files import printable
+
+if TYPE_CHECKING:
+    from engine.coverage import Gap, Usage
+    from engine.policy_bundle.build import PolicyBundle
+    from engine.record.reader import Filter
+
+
+_HEADS = {
+    "tool_without_rule": "tools without a rule",
+    "definition_without_entry": "definitions of tools without an entry",
+    "host_without_rule": "requested hosts that no rule covers",
+    "ruleset_unused": "rulesets that no policy uses",
+    "rule_shadowed": "unreachable rules",
+    "rule_without_tool": "rules that match no tool",
+    "profile_without_tool": "profiles that show no tool",
+    "group_unused": "groups that nothing names",
+    "policy_never_asked": "policies that no recorded decision used",
+    "profile_never_asked": "profiles that no recorded decision used",
+    "rule_never_used": "rules that no recorded decision used",
+    "point_never_asked": "points at which no recorded decision was taken",
+    "requirement_never_found": "requirements that held in every recorded decision",
+}
+_BRIEF = {"point_never_asked", "requirement_never_found"}
+"""Kinds of which there are many and that ask for little: one line each."""
+_IN_VAIN = {"rule_shadowed", "rule_without_tool"}
+"""Kinds that make it redundant to report that a rule was never used."""
+
+_WIDTH = 110  # columns; a place is never broken, so that it can be opened
+
+
+@options.sourced("state", *options.RULES, "values")
+def coverage(
+    sources: options.Sources,
+    tools: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also check that each tool of this file (tools/list, JSON) has an entry."),
+    ] = None,
+    server: Annotated[str | None, typer.Option(metavar="ID", help="MCP server that lists these tools.")] = None,
+    since: Since = None,
+    mode: Mode = None,
+    how: options.Output = "text",
+) -> None:
+    """Report tools and hosts without a rule, unreachable rules, and rules never used.
+
+    Reads values and record, changes no decision, and exits with 0 whatever it reports.
+    """
+    from engine.cli.tools.requests import listed_names
+    from engine.coverage import ToolValues, definition_gaps, record_gaps, value_gaps
+    from engine.record.reader import Filter
+
+    built = built_policy(sources)
+    read = ToolValues(built)
+    gaps = list(value_gaps(read))
+    if tools is not None:
+        gaps += definition_gaps(read, listed_names(tools, server))
+    used = _usage(sources.state, Filter(since=since, mode=mode))
+    if used is not None and used.decisions:
+        told = {gap.subject for gap in gaps if gap.kind in _IN_VAIN}
+        gaps += (gap for gap in record_gaps(read, used) if gap.kind != "rule_never_used" or gap.subject not in told)
+    order = list(_HEADS)
+    gaps.sort(key=lambda gap: order.index(gap.kind))
+    typer.echo(_json(built, gaps, used, since) if how == "json" else _text(built, gaps, used, since))
+    for place in () if used is None else used.unreadable:
+        tell_unreadable(place)
+
+
+def _usage(state: Path | None, wanted: Filter) -> Usage | None:
+    """What recorded decisions used; None without a record, unless one was named. Raises GatherError, RecordError."""
+    from engine.cli.waiting import Waiting
+    from engine.coverage import usage
+
+    if state is None and not options.state_folder(None).is_dir():
+        return None
+    folder, waiting = existing_folder(state), Waiting()
+    try:
+        return usage(folder, wanted, lambda count: waiting.tell(f"decisions read: {count:,}"))
+    finally:
+        waiting.end()
+
+
+def _text(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str | None) -> str:
+    lines = [f"policy {built.name}", f"  rules   {built.rules.revision}", f"  values  {built.values.revision}"]
+    lines.append(f"  record  {_read(used, since)}")
+    for kind, head in _HEADS.items():
+        if found := [gap for gap in gaps if gap.kind == kind]:
+            lines += ["", f"{head}: {len(found)}"]
+            lines += _briefly(found) if kind in _BRIEF else _fully(found)
+    told = f"{len(gaps)} gap{'' if len(gaps) == 1 else 's'}" if gaps else "no gap"
+    lines += ["", f"{told}: none of this changes a decision, what no rule permits stays refused"]
+    return "\n".join(lines)
+
+
+def _read(used: Usage | None, since: str | None) -> str:
+    after = "" if since is None else f" since {since}"
+    if used is None:
+        return "there is none yet"
+    if not used.decisions:
+        return f"no decision{after}"
+    return f"{used.decisions:,} decision{'' if used.decisions == 1 else 's'}, {used.first} to {used.last}"
+
+
+def _fully(gaps: list[Gap]) -> list[str]:
+    """Each gap with its place; those for one reason and with one remedy together."""
+    together: dict[tuple[str, str], list[Gap]] = {}
+    for gap in gaps:
+        together.setdefault((gap.why, gap.remedy), []).append(gap)
+    lines = []
+    for (why, remedy), same in together.items():
+        lines += [
+            "",
+            *(f"  {'' if gap.where is None else f'{gap.where}: '}{printable(gap.message, 400)}" for gap in same),
+        ]
+        lines += [*_wrapped("why", why), *_wrapped("what to do", remedy)]
+    return lines
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    head = f"    {name:<12}"
+    return textwrap.wrap(
+        printable(text, 2_000),
+        _WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _briefly(gaps: list[Gap]) -> list[str]:
+    widest = max(len(gap.subject) for gap in gaps)
+    return ["", *(f"  {gap.subject:<{widest}}  {gap.where or ''}".rstrip() for gap in gaps)]
+
+
+def _json(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str | None) -> str:
+    record: dict[str, Any] | None = None
+    if used is not None:
+        record = {"decisions": used.decisions, "first": used.first, "last": used.last, "since": since}
+        record["unreadable_lines"] = [str(place) for place in used.unreadable]
+    policy = {"name": built.name, "rules": built.rules.revision, "values": built.values.revision}
+    return json_text({"policy": policy, "record": record, "gaps": [asdict(gap) for gap in gaps]})

@@ -1,0 +1,269 @@
+"""`engine record`: verify, show, export and prune the decision record."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from engine.cli import options
+from engine.cli.administration import acts
+from engine.cli.outputs import json_text
+from engine.cli.record.entries import selection_document, selection_text
+from engine.cli.record.verification import verification_document, verification_text
+from engine.cli.terminal import colored
+from engine.cli.waiting import during
+from engine.documents.files import printable
+from engine.errors import Exit, GatherError, Location
+
+app = typer.Typer()
+
+
+Outcomes = Literal["allow", "confirm", "deny"]
+Modes = Literal["check", "enforce"]
+
+_MOST_DAYS = 36_500  # a hundred years
+
+
+def since_time(text: str) -> str:
+    """The time of `--since` as the record writes it."""
+    from engine.record.model import timestamp
+
+    try:
+        moment = _moment(text)
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise typer.BadParameter("write 2026-11-21T09:30:00Z, or a span such as 2h or 7d")
+    return timestamp(moment)
+
+
+def _moment(text: str) -> datetime | None:
+    if span := re.fullmatch(r"([0-9]{1,6})([smhdw])", text):
+        names = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+        return datetime.now(UTC) - timedelta(**{names[span[2]]: int(span[1])})
+    return datetime.fromisoformat(text.upper()) if re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", text) else None
+
+
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Start time, such as 2026-11-21T09:30:00Z, or an age, such as 2h or 7d.",
+        parser=since_time,
+    ),
+]
+Mode = Annotated[Modes | None, typer.Option("--mode", help="Filter by mode: dry runs or enforced decisions.")]
+
+
+@app.command("verify")
+def verify_record(
+    state: options.State = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="CHECKPOINT", help="Copy of checkpoints/decisions.json that was kept elsewhere."),
+    ] = None,
+    how: options.Output = "text",
+) -> None:
+    """Verify lines, segments, signatures and source events of all chains, and that nothing is missing.
+
+    Exits with 0; with 1 if a crash left a torn tail, which the next start repairs; with 4 if
+    the record is broken, or older than the engine's state or the --against checkpoint.
+    """
+    from engine.record.verify_chains import verify_chains
+    from engine.state import open_store
+    from engine.state.heads import StateHeads
+
+    folder = existing_folder(state)
+    copy = None if against is None else _copy(against)
+    with ExitStack() as stack:
+        heads = StateHeads(folder, lambda: stack.enter_context(closing(open_store(folder)))).known()
+    with during("verifying the record"):
+        found = verify_chains(folder, heads, copy)
+    typer.echo(json_text(verification_document(found), sort=True) if how == "json" else verification_text(found))
+    if all(chain.ok for chain in found.values()):
+        raise typer.Exit(Exit.ALLOW)
+    repairable = all(chain.ok or chain.repairable for chain in found.values())
+    raise typer.Exit(Exit.DENY if repairable else Exit.FAILED_CLOSED)
+
+
+_COPY = "name a copy of checkpoints/decisions.json"
+
+
+def _copy(path: Path) -> bytes:
+    """A copy of a checkpoint. Raises GatherError."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(1 << 16)
+    except OSError as error:
+        raise GatherError(
+            f"`{printable(str(path))}` cannot be read: {(error.strerror or 'input failed').lower()}",
+            remedy=_COPY,
+        ) from error
+    if b'"mac"' not in data:
+        raise GatherError(f"`{printable(str(path))}` is not a checkpoint", remedy=_COPY)
+    return data
+
+
+@app.command("show")
+def show_record(
+    state: options.State = None,
+    decision_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="Show one decision in full; a unique prefix of its id is enough.")
+    ] = None,
+    point: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POINT",
+            help="Filter by decision point, such as source.",
+            callback=options.known_point,
+            autocompletion=options.points,
+        ),
+    ] = None,
+    outcome: Annotated[Outcomes | None, typer.Option(help="Filter by outcome.")] = None,
+    mode: Mode = None,
+    since: Since = None,
+    code: Annotated[str | None, typer.Option(metavar="CODE", help="Filter by the code of a finding.")] = None,
+    principal: Annotated[str | None, typer.Option(metavar="NAME", help="Filter by caller.")] = None,
+    trace: Annotated[str | None, typer.Option(metavar="ID", help="Filter by trace id.")] = None,
+    request_id: Annotated[str | None, typer.Option(metavar="ID", help="Filter by request id.")] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=100000, help="Maximum number of entries; the last ones are shown.")
+    ] = 20,
+    how: options.Output = "text",
+) -> None:
+    """Show the last decisions, or one in full. Does not verify the chain; `engine record verify` does."""
+    from engine.record.reader import Filter, select
+
+    wanted = Filter(
+        decision_id=decision_id,
+        point=point,
+        outcome=outcome,
+        mode=mode,
+        since=since,
+        code=code,
+        principal=principal,
+        trace=trace,
+        request_id=request_id,
+    )
+    selection = select(existing_folder(state), wanted, limit)
+    if how == "json":
+        typer.echo(json_text(selection_document(selection), sort=True))
+    else:
+        typer.echo(selection_text(selection, detailed=decision_id is not None), color=colored(sys.stdout))
+    for place in selection.unreadable:
+        tell_unreadable(place)
+    if decision_id is not None and not selection.entries:
+        raise typer.Exit(Exit.UNREADABLE)
+
+
+@app.command("export")
+def export_record(
+    state: options.State = None,
+    how: Annotated[
+        Literal["cloudevents", "csv"],
+        typer.Option("--format", help="Output format: CloudEvents as JSON lines, or CSV."),
+    ] = "cloudevents",
+    since: Since = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="New file to write to (default: standard output).")
+    ] = None,
+) -> None:
+    """Export the record for other tools: one CloudEvent per line, or one CSV row per decision.
+
+    Does not verify the chain. CSV cells that a spreadsheet would run start with an apostrophe.
+    """
+    from engine.record.export import cloudevents, csv_rows
+    from engine.record.reader import Filter
+
+    make = cloudevents if how == "cloudevents" else csv_rows
+    folder, wanted = existing_folder(state), Filter(since=since)
+    try:
+        opened = nullcontext() if output is None else output.open("x", encoding="utf-8", newline="")
+        with opened as file:
+            for line in make(folder, wanted):
+                if isinstance(line, Location):
+                    tell_unreadable(line)
+                elif file is None:
+                    typer.echo(line, nl=False)
+                else:
+                    file.write(line)
+    except FileExistsError as error:
+        raise GatherError(f"`{printable(str(output))}` already exists", remedy="name a new file") from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = (error.strerror or "output failed").lower()
+        raise GatherError(f"the export cannot be written: {reason}", remedy="name a writable file") from error
+
+
+@app.command("retain")
+@options.sourced("state", *options.SERVED)
+def retain_record(
+    sources: options.Sources,
+    keep_days: Annotated[
+        int, typer.Option(min=0, max=_MOST_DAYS, metavar="N", help="Age in days up to which every line is kept.")
+    ],
+    reason: acts.Reason = None,
+    how: options.Output = "text",
+) -> None:
+    """Remove old segments of the record, if decision point `record` allows it, and record the removal.
+
+    Decided under the policy of the last enforced decision. Running engines are asked to remove theirs.
+    """
+    from engine.cli.formats.show import finding_text
+    from engine.record.layout import LOCK
+
+    if not (existing_folder(sources.state) / LOCK).exists():
+        typer.echo("nothing to remove: nothing has been recorded yet", err=True)
+        return
+    with sources.engine("record") as engine:
+        answer = engine.retain(keep_days, reason, options.context(None))
+    done = {} if answer.result is None or answer.fault is not None else answer.result.facts
+    if how == "json":
+        decision = answer.decision.model_dump(mode="json")
+        told = {"removed": done.get("removed", []), "waiting": done.get("waiting", [])}
+        typer.echo(json_text({"keep_days": keep_days, "decision": decision, **told}, sort=True))
+    elif answer.decision.findings:
+        for finding in answer.decision.findings:
+            typer.echo(finding_text(finding), err=True)
+    elif answer.fault is not None:
+        raise answer.fault
+    else:
+        typer.echo("\n".join(_retained(keep_days, done["removed"], done["waiting"])))
+    raise typer.Exit(answer.exit)
+
+
+def _retained(keep_days: int, removed: list[dict[str, int]], waiting: list[int]) -> Iterator[str]:
+    for old in removed:
+        first, last = old["first"], old["last"]
+        segments = f"segment {first}" if first == last else f"segments {first} to {last}"
+        chain = f" of chain {old['chain']}" if old["chain"] > 1 else ""
+        yield f"removed {segments}{chain}: {old['lines']:,} lines, {old['size']:,} bytes; the removal is recorded"
+    for number in waiting:
+        yield f"chain {number} is still to come: the engine that holds it has an order to remove what is old"
+    if not removed and not waiting:
+        yield f"nothing to remove: no whole segment is older than {keep_days} days"
+
+
+def existing_folder(state: Path | None) -> Path:
+    """The state folder, with or without a record. Raises GatherError where there is none."""
+    folder = options.state_folder(state)
+    if not folder.is_dir():
+        raise GatherError(
+            f"there is no state folder `{printable(str(folder))}`",
+            remedy="name the state folder of the engine with --state, or in ENGINE_STATE_DIR",
+        )
+    return folder
+
+
+def tell_unreadable(place: Location) -> None:
+    """Say on standard error that a line of the record could not be read."""
+    typer.echo(f"{place} is not a valid record; run `engine record verify`", err=True)

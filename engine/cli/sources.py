@@ -1,0 +1,168 @@
+"""`engine source …`: start a source bundle from files and their metadata, and keep its hashes up to date."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from engine.cli import options
+from engine.cli.waiting import Waiting
+from engine.documents.files import printable, read_bytes
+from engine.errors import GatherError, PolicyError, Problem
+from engine.settings import ReadLimits
+
+app = typer.Typer()
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Folder of the content.")]
+
+
+Origin = Literal["auto", "hf", "croissant", "datapackage", "folder"]
+
+
+@app.command("init")
+@options.sourced("policy")
+def init(
+    sources: options.Sources,
+    folder: Folder,
+    origin: Annotated[
+        Origin,
+        typer.Option(
+            "--from", help="Metadata to use: a Hugging Face card, Croissant, a data package, or the files alone."
+        ),
+    ] = "auto",
+    license_: Annotated[
+        str | None, typer.Option("--license", help="License (SPDX) of files whose metadata names none.")
+    ] = None,
+    purpose: Annotated[str | None, typer.Option("--purpose", help="train, eval, tool or environment.")] = None,
+    environment: Annotated[str | None, typer.Option("--environment", help="Environment to build from it.")] = None,
+    export_license: Annotated[
+        str | None, typer.Option("--export-license", help="License under which the result is shared with others.")
+    ] = None,
+    retention_until: Annotated[
+        str | None, typer.Option("--retention-until", metavar="DAY", help="Last day on which it may be kept.")
+    ] = None,
+    retention_basis: Annotated[
+        str | None, typer.Option("--retention-basis", metavar="WORD", help="Legal basis for keeping it.")
+    ] = None,
+    retrieved_at: Annotated[
+        str | None, typer.Option("--retrieved-at", metavar="TIME", help="When it was downloaded (UTC).")
+    ] = None,
+    decided_by: Annotated[
+        str | None,
+        typer.Option("--decided-by", metavar="NAME", help="Person who accepts the licenses of exactly this content."),
+    ] = None,
+) -> None:
+    """Write bundle.yaml for the files of a folder; asks on a terminal for what only a person can state."""
+    from engine.facts.archives.source_bundle import DOCUMENT
+    from engine.sources import metadata
+    from engine.sources.document import Statements
+    from engine.sources.start import start, utc
+
+    target = folder / DOCUMENT
+    if target.exists():
+        raise GatherError(f"`{printable(str(target))}` exists", remedy="edit it, or remove it first")
+    limits = ReadLimits()
+    files = {
+        "hf": metadata.CARD,
+        "croissant": metadata.CROISSANT,
+        "datapackage": metadata.DATA_PACKAGE,
+    }
+    described = metadata.found(folder, limits) if origin == "auto" else None
+    if origin in files:
+        described = metadata.read(folder / files[origin], limits)
+    remote = described is not None and any(one.url for one in described.resources.values())
+    stated = Statements(
+        now=utc(datetime.now(UTC)),
+        license=license_ or (None if described and described.license else _asked("License of the content (SPDX)")),
+        purpose=purpose or _asked("Purpose (train, eval, tool, environment)"),
+        environment=environment,
+        export_license=export_license or _asked("License of the result, if it will be shared with others"),
+        retention_until=retention_until or _asked("Keep until (last day, as 2030-12-31)"),
+        retention_basis=retention_basis or _asked("Legal basis for keeping it (contract, license, consent, …)"),
+        retrieved_at=retrieved_at or (_asked("Downloaded at (UTC, as 2026-11-02T09:30:00Z)") if remote else None),
+        decided_by=decided_by or _asked("Your name, if you reviewed this content and accept its licenses"),
+    )
+    progress = _Hashing()
+    started = start(folder, described, stated, _beside(sources), progress)
+    progress.end()
+    _write(target, started.text)
+    for remark in started.remarks:
+        typer.echo(f"engine: {remark}", err=True)
+    source = f" and {described.file}" if described else ""
+    typer.echo(f"{printable(str(target))}: {started.records} records, from the files{source}")
+    typer.echo(f"next: complete the lines that begin with `#`, then run `engine check {printable(str(folder))}`")
+
+
+def _beside(sources: options.Sources) -> tuple[str, ...]:
+    """What a source bundle may have beside its content, by policy/sources.yaml. Raises PolicyError, GatherError."""
+    from engine.policy_bundle.explain import read, validated
+    from engine.values.sources import Sources
+
+    path = sources.settings().policy / "sources.yaml"
+    found: list[Problem] = []
+    values = validated(Sources, read(read_bytes(path, ReadLimits().document_bytes), str(path), found), found)
+    if values is None:
+        raise PolicyError(tuple(found))
+    return tuple(values.extra_files)
+
+
+@app.command("hash")
+def update_hashes(folder: Folder) -> None:
+    """Write the hashes of changed files into bundle.yaml; license decisions on the old content stay as they are."""
+    from engine.facts.archives.source_bundle import DOCUMENT
+    from engine.sources.hashes import updated
+
+    progress = _Hashing()
+    found = updated(folder, ReadLimits(), progress)
+    progress.end()
+    if found.changed:
+        _write(folder / DOCUMENT, found.text, again=True)
+    for identity in found.changed:
+        typer.echo(f"{printable(identity)}: new hash")
+    for identity in found.outdated:
+        typer.echo(f"{printable(identity)}: its license decision is for the old content; review it and decide again")
+    typer.echo(f"{len(found.changed)} changed")
+
+
+def _write(target: Path, text: str, *, again: bool = False) -> None:
+    """Write a new document, or, `again`, the whole of one that exists. Raises GatherError and leaves no part of it."""
+    new = target.with_name(f".{target.name}.{os.urandom(8).hex()}") if again else target
+    try:
+        data = text.encode("utf-8")
+        with new.open("xb") as file:
+            try:
+                file.write(data)
+                file.flush()
+            except OSError:
+                new.unlink()
+                raise
+        if again:
+            new.chmod(target.stat().st_mode & 0o777)
+            new.replace(target)
+    except UnicodeEncodeError as error:
+        raise GatherError("a file name or an option is not UTF-8 text", remedy="rename the file") from error
+    except OSError as error:
+        raise GatherError(
+            f"cannot write `{printable(str(target))}`: {(error.strerror or 'it failed').lower()}",
+            remedy="check the folder and its permissions",
+        ) from error
+
+
+def _asked(question: str) -> str | None:
+    """The answer of a person at a terminal; None without a terminal or an answer."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    answer: str = typer.prompt(f"{question} [leave open]", default="", show_default=False, err=True)
+    return answer.strip() or None
+
+
+class _Hashing(Waiting):
+    """Tells how many files are hashed."""
+
+    def __call__(self, done: int, of: int) -> None:
+        self.tell(f"hashing {done + 1}/{of}")

@@ -1,0 +1,114 @@
+"""`engine tools audit`: what an MCP server lists, against what was admitted; with entries to paste for what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engine.cli.formats import extended
+from engine.cli.inputs import content
+from engine.cli.tools.changes import pasted, scalar
+from engine.documents.files import printable
+from engine.engine import Engine
+from engine.errors import Location
+from engine.facts.tools.definitions import Definition, UnreadableDefinitionError, listing_of
+from engine.facts.tools.mcp_names import local_name
+from engine.flow import Answer
+from engine.flow import Context as Asker
+from engine.policy_bundle.build import PolicyBundle
+from engine.reports.explain import Report, report
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Text to paste into a file of policy/: what it is for, and the value below which it belongs."""
+
+    about: str
+    where: Location | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The decisions on a list of tools, and the rows to paste after a review of new tools."""
+
+    report: Report
+    entries: tuple[Entry, ...]
+
+    def printed(self, how: str) -> str:
+        """The report as `engine check` prints it, then what to paste where."""
+        lines = []
+        for entry in self.entries:
+            place = "" if entry.where is None else f" into {entry.where}"
+            lines += ["", f"{entry.about}; paste this{place} after reviewing what the tools do:", ""]
+            lines += [f"  {line}" for line in entry.text.split("\n")]
+        return extended(how, self.report, {"entries": [asdict(entry) for entry in self.entries]}, lines)
+
+
+def audit(engine: Engine, file: Path, server: str, asker: Asker) -> Audit:
+    """A dry run of point `mcp` on what a server lists. Raises GatherError where the file cannot be read at all."""
+    listed = content(file)
+    request = {"phase": "list", "servers": [{"name": server, "transport": "http", "definitions": listed}]}
+    answer = engine.check("mcp", request, asker)
+    told, policy = report(str(file), answer, engine.policy), engine.policy
+    if policy is None or answer.fault is not None:
+        return Audit(told, ())
+    return Audit(told, tuple(_entries(policy, answer, server, _definitions(listed))))
+
+
+def _definitions(listed: Any) -> Sequence[Definition]:
+    try:
+        return listing_of(listed).definitions
+    except UnreadableDefinitionError:
+        return ()  # the policy has refused it
+
+
+def _entries(policy: PolicyBundle, answer: Answer, server: str, found: Sequence[Definition]) -> Iterator[Entry]:
+    """Entries for what findings call unknown or changed: rows of policy/tools.yaml, then of policy/mcp.yaml.
+
+    The former pin a definition under the name by which agents see and call it, the latter as its server gave it.
+    """
+    codes: dict[str, set[str]] = {}
+    for finding in answer.decision.findings:
+        codes.setdefault((finding.subject or "").partition("/")[2], set()).add(finding.code)
+    admitted = policy.row(("mcp", "servers")).value or {}
+    unknown, fresh = [], {}
+    for one in found:
+        name = local_name(server, one.name)
+        said = codes.get(name, set())
+        if "tool_unknown" in said:
+            unknown.append(pasted(name, sorted(_arguments(one)), replace(one, name=name).digest()))
+        if said & {"definition_unknown", "definition_changed"} or server not in admitted:
+            fresh[one.name] = one.digest()
+    if unknown:
+        about = f"{len(unknown)} tool{'s have' if len(unknown) > 1 else ' has'} no entry"
+        yield Entry(about, policy.row(("tools", "tools")).where, "\n".join(unknown))
+    if fresh:
+        yield _pinned(policy, server, fresh)
+
+
+def _pinned(policy: PolicyBundle, server: str, fresh: Mapping[str, str]) -> Entry:
+    """The digests of definitions that are not admitted in their current form."""
+    rows = [f"{scalar(name)}: {{definition: {scalar(digest)}}}" for name, digest in fresh.items()]
+    known = policy.row(("mcp", "servers", server))
+    if known.value is not None:
+        where = policy.row(("mcp", "servers", server, "tools")).where
+        about = f"{len(rows)} definition{'s are' if len(rows) > 1 else ' is'} new or changed"
+        return Entry(about, where, "\n".join(rows))
+    lines = [
+        f"{scalar(server)}:",
+        "  transport: http",
+        '  origin: "https://say.where.it.is"',
+        "  secrets: []",
+        "  tools:",
+        *(f"    {row}" for row in rows),
+    ]
+    about = f"the server `{printable(server, 100)}` is not admitted"
+    return Entry(about, policy.row(("mcp", "servers")).where, "\n".join(lines))
+
+
+def _arguments(one: Definition) -> list[str]:
+    properties = (one.input_schema or {}).get("properties")
+    return [name for name in properties if isinstance(name, str)] if isinstance(properties, Mapping) else []

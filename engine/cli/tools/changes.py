@@ -1,0 +1,296 @@
+"""What must change for a call to be allowed: edits of values, as sentences with file and line.
+
+The reasons are OPA's: findings, and the explanation of rego/admission/lib/tools. Nothing is decided
+here; after an edit, the call is decided again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.coverage import ToolValues
+from engine.coverage.tool_values import ANY, CoveredRule
+from engine.documents.files import printable
+from engine.errors import Location
+from engine.model import Finding
+
+_MOST_RULES = 4
+_CWD = "{cwd}/"
+_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
+_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
+"""Words that some YAML readers do not read as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One edit, or something to do instead of one; `where` is the value to edit."""
+
+    text: str
+    where: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A refused call: the values, the input as OPA saw it, its explanation, the principal."""
+
+    values: ToolValues
+    document: Mapping[str, Any]
+    explanation: Mapping[str, Any]
+    principal: str | None
+
+    @property
+    def tool(self) -> str:
+        """The tool that was called."""
+        return str(self.document["call"]["tool"])
+
+    @property
+    def policy(self) -> str | None:
+        """The tool policy that was stated, where there is one of this name."""
+        stated = self.document["context"].get("policy")
+        return stated if stated in self.values.policies else None
+
+    @property
+    def profile(self) -> str | None:
+        """The profile that was stated, where there is one of this name."""
+        stated = self.document["context"].get("profile")
+        return stated if stated in self.values.values.get("profiles", {}) else None
+
+    @property
+    def rules(self) -> list[CoveredRule]:
+        """The rules of the policy that are about the tool."""
+        return rules_about(self.values, self.policy, self.tool)
+
+    @property
+    def found(self) -> dict[str, list[Any]]:
+        """What an allow rule has to cover, as its conditions are written; words of a command are named with it."""
+        paths = [one for one in self.document["paths"] if "path" in one]
+        below = [f"{_CWD}{one['below_cwd']}" if "below_cwd" in one else one["path"] for one in paths]
+        return {
+            "hosts": [one["origin"] for one in self.document["destinations"] if "origin" in one and "word" not in one],
+            "paths": list(dict.fromkeys(below)),
+            "commands": [list(one["words"]) for one in self.document["commands"] if "words" in one],
+        }
+
+    def edit(self, text: str, *path: str | int) -> Change:
+        """An edit of the value at this path of policy/tools.yaml."""
+        return Change(text, self.values.where("tools", *path))
+
+
+def rules_about(values: ToolValues, policy: str | None, tool: str) -> list[CoveredRule]:
+    """The rules of a policy that apply to a tool, in order; none if the policy is unknown."""
+    if policy is None or policy not in values.policies:
+        return []
+    return [rule for rule in values.of_policy(policy) if tool in rule.tools]
+
+
+def changes(case: Case, findings: tuple[Finding, ...]) -> list[Change]:
+    """What to change: first for the tool policy, then for the other findings. Each edit is listed once."""
+    found: list[Change] = []
+    for need in _first(case.explanation.get("needs", ())):
+        found += _NEEDS[need](case)
+    if any(finding.level == "confirm" for finding in findings):
+        found.append(Change(_APPROVAL))
+    for finding in findings:
+        if finding.code not in _BY_NEED:
+            found += _OTHERS.get(finding.code, _as_told)(case, finding)
+    return list(dict.fromkeys(found))
+
+
+def _first(needs: Sequence[str]) -> list[str]:
+    """The needs that are known now.
+
+    Without a tool or a policy, nothing is known about rules; and no edit is suggested against a rule that
+    refuses or requires approval on purpose.
+    """
+    known = [need for need in _NEEDS if need in needs]
+    if {"no_deny_rule", "no_confirm_rule"} & set(known):
+        known = [need for need in known if need != "allow_rule"]
+    return [need for need in known if need in {"tool", "policy"}] or known
+
+
+def _as_told(_: Case, finding: Finding) -> Iterator[Change]:
+    subject = "" if finding.subject is None else f" ({printable(finding.subject, 300)})"
+    yield Change(f"{finding.remedy}{subject}")
+
+
+def _entry(case: Case) -> Iterator[Change]:
+    arguments = [one["name"] for one in case.document["call"]["arguments"] if "name" in one]
+    entry = pasted(case.tool, arguments)
+    yield case.edit(f"write an entry, with the true types of its arguments:\n{entry}", "tools")
+
+
+def _policy(case: Case) -> Iterator[Change]:
+    names = ", ".join(f"`{name}`" for name in case.values.policies) or "none are defined yet"
+    yield case.edit(f"ask under a policy that is there: {names}", "policies")
+
+
+def _principal(case: Case) -> Iterator[Change]:
+    who = "a principal (none is named)" if case.principal is None else f"`{printable(case.principal, 256)}`"
+    text = f"add {who} to `principals` of the policy `{case.policy}`, or write `any` there"
+    yield case.edit(text, "policies", case.policy or "", "principals")
+
+
+def _profile(case: Case) -> Iterator[Change]:
+    profiles = case.values.values.get("profiles", {})
+    if case.profile is not None:
+        yield case.edit(f"add `{case.tool}` to the profile `{case.profile}`", "profiles", case.profile)
+    having = [name for name, selectors in profiles.items() if case.tool in case.values.selected(selectors)]
+    if having:
+        names = ", ".join(f"`{name}`" for name in having)
+        yield case.edit(f"ask with a profile that has it: {names}", "profiles")
+
+
+def _rule(case: Case) -> Iterator[Change]:
+    for rule in case.rules:
+        if rule.name == case.explanation.get("rule"):
+            narrow = f"narrow the {rule.section} rule `{rule.name}` ({condition_text(rule)})"
+            yield case.edit(f"{narrow}, so that it no longer covers this call; no allow rule lifts it", *rule.path[1:])
+
+
+def _allow(case: Case) -> Iterator[Change]:
+    for rule in [one for one in case.rules if one.section == "allow"][:_MOST_RULES]:
+        if missing := _missing(case, rule):
+            yield case.edit(f"{missing} the allow rule `{rule.name}`", *rule.path[1:])
+    if case.policy is not None:
+        yield _new_rule(case, case.policy)
+    yield from _prefix(case)
+
+
+def _missing(case: Case, rule: CoveredRule) -> str:
+    """`add … to `hosts` of`: what of this call the rule does not name."""
+    cwd = str(case.document["context"].get("cwd", "")).rstrip("/") + "/"
+    told = []
+    for name, entries in case.found.items():
+        stated = rule.conditions.get(name, ())
+        left = [entry for entry in entries if stated != ANY and not _named(entry, stated, cwd)]
+        if left and stated:
+            told.append(f"add {_flow(left)} to `{name}` of")
+        elif left:
+            told.append(f"write `{name}: [{_flow(left)}]` into")
+    return ", and ".join(told)
+
+
+def _named(entry: Any, stated: tuple[Any, ...], cwd: str) -> bool:
+    if isinstance(entry, list):
+        return any(entry[: len(words)] == list(words) for words in stated)
+    absolute = entry.replace(_CWD, cwd, 1)
+    return any(
+        absolute == (whole := one.replace(_CWD, cwd, 1)) or (whole.endswith("/") and absolute.startswith(whole))
+        for one in stated
+    )
+
+
+def _new_rule(case: Case, policy: str) -> Change:
+    conditions = "".join(f", {name}: [{_flow(entries)}]" for name, entries in case.found.items() if entries)
+    identity = "".join(one if one.isalnum() else "_" for one in case.tool.lower()).strip("_")
+    rule = f"- {{id: allow_{identity}, tools: [{case.tool}]{conditions}}}"
+    rulesets = case.values.policies[policy]
+    if not rulesets:
+        text = f"write a ruleset with this under `allow`, and name it in the policy `{policy}`:\n{rule}"
+        return case.edit(text, "policies", policy, "rulesets")
+    text = f"write a rule under `allow` of the ruleset `{rulesets[-1]}`, as narrow as it can be:\n{rule}"
+    return case.edit(text, "rulesets", rulesets[-1], "allow")
+
+
+def _prefix(case: Case) -> Iterator[Change]:
+    """Beginnings count for tools that run commands, and not under a policy that hides what no rule names."""
+    cwd, commands = case.document["context"].get("cwd"), case.found["commands"]
+    runs = "execute" in case.values.values["tools"][case.tool]["side_effects"]
+    if cwd is None or case.principal is None or not commands or not runs or case.explanation.get("base") == "deny_all":
+        return
+    head = f"engine tools prefixes approve --principal {shlex.quote(case.principal)} --cwd {shlex.quote(cwd)}"
+    open_ = (case.explanation.get("uncovered") or {}).get("destinations", ())
+    words = [one["word"]["index"] for one in case.document["destinations"] if "word" in one and one["id"] in open_]
+    command = f"{head} --tool {case.tool} -- {shlex.join(commands[0][: max([1, *words]) + 1])}"
+    yield Change(f"have another person approve the command prefix for this principal and folder:\n{command}")
+
+
+def _type(case: Case, finding: Finding) -> Iterator[Change]:
+    name = (finding.subject or "").removeprefix("call.").rpartition("/")[2]
+    text = f"state the type of the argument `{printable(name, 128)}` under `arguments`: `data` fits anything"
+    yield case.edit(text, "tools", case.tool, "arguments")
+
+
+def _secrets(case: Case, finding: Finding) -> Iterator[Change]:
+    yield from _as_told(case, finding)
+    yield case.edit("write `secrets: true`, if its arguments have to hold secrets", "tools", case.tool, "secrets")
+
+
+def _definition(case: Case, finding: Finding) -> Iterator[Change]:
+    yield from _as_told(case, finding)
+    stated = case.document.get("definition")
+    if isinstance(stated, dict):
+        text = f"after reviewing the new definition, pin it: definition: {stated['digest']}"
+        yield case.edit(text, "tools", case.tool, "definition")
+
+
+def pasted(tool: str, arguments: list[str], definition: str = "none") -> str:
+    """An entry of policy/tools.yaml to paste: refused until its side effects are declared."""
+    types = ", ".join(f"{scalar(name)}: data" for name in arguments)
+    return "\n".join(
+        (
+            f"{tool}:",
+            "  title: Say what it does",
+            "  side_effects: [network, destructive]  # say what it really does: none, read, write, network, execute",
+            "  reversal: []",
+            f"  arguments: {{{types}}}",
+            "  secrets: false",
+            "  paths_on: elsewhere",
+            "  environments: []",
+            "  curated: []",
+            f"  definition: {scalar(definition)}",
+        )
+    )
+
+
+def condition_text(rule: CoveredRule) -> str:
+    """The conditions of a rule, in a few words."""
+    if not rule.conditions:
+        return "every call by name" if rule.section != "allow" else "calls without hosts, paths and commands"
+    told = [
+        f"{name} {ANY if stated == ANY else _flow([list(one) if isinstance(one, tuple) else one for one in stated])}"
+        for name, stated in rule.conditions.items()
+    ]
+    return ("; " if rule.section == "allow" else " or ").join(told)
+
+
+def _flow(entries: list[Any]) -> str:
+    """Entries as items of a YAML list."""
+    return ", ".join(scalar(one) if isinstance(one, str) else f"[{_flow(one)}]" for one in entries)
+
+
+def scalar(text: str) -> str:
+    """A text as one YAML scalar, quoted where another reading is thinkable."""
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)
+
+
+_NEEDS: Mapping[str, Callable[[Case], Iterator[Change]]] = {
+    "tool": _entry,
+    "policy": _policy,
+    "principal": _principal,
+    "profile": _profile,
+    "no_deny_rule": _rule,
+    "no_confirm_rule": _rule,
+    "allow_rule": _allow,
+}
+"""The needs of the explanation, in the order of the report."""
+
+_BY_NEED = {
+    *("tool_unknown", "tool_policy_unknown", "tool_policy_principal", "tool_not_in_profile"),
+    *("denied_by_rule", "denied_by_default", "confirmation_by_rule", "confirmation_by_default"),
+}
+"""Findings that a need explains in more detail."""
+
+_OTHERS: Mapping[str, Callable[[Case, Finding], Iterator[Change]]] = {
+    "argument_untyped": _type,
+    "secret_in_arguments": _secrets,
+    "definition_changed": _definition,
+}
+"""Findings that an edit of the tool's entry fixes; the others have a remedy."""
+
+_APPROVAL = "have a person approve this one call: ask with `engine tools call`, then `engine approvals grant ID`"

@@ -1,0 +1,149 @@
+"""`engine tools`: what an agent sees, what would happen to a call, why, and what would have to change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import options
+from engine.cli.inputs import content
+from engine.cli.tools import prefixes
+from engine.cli.tools import requests as asked
+from engine.cli.usage import Group
+from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from engine.flow import Answer
+
+_POINTS = ("mcp", "tool_call", "tool_visibility")
+
+app = typer.Typer()
+app.add_typer(prefixes.app, name="prefixes", cls=Group)
+
+
+@app.command("list")
+@options.sourced("state", *options.RULES, "values")
+def list_tools(
+    sources: options.Sources,
+    tool_policy: asked.ToolPolicy = None,
+    profile: asked.Profile = None,
+    principal: options.Principal = None,
+    how: options.Output = "text",
+) -> None:
+    """List tools: whether an agent sees each, what happens to a call, and which policy value says so.
+
+    Recorded as a dry run. Without --tool-policy, the agent has none and sees nothing.
+    """
+    from engine.cli.tools.list_tools import as_json, as_text, check_names, listing
+
+    stated = {"policy": tool_policy, "profile": profile}
+    with sources.engine(*_POINTS) as engine:
+        if engine.policy is not None:
+            check_names(engine.policy, stated)
+        rows = listing(engine, stated, options.context(principal))
+    typer.echo(as_json(rows) if how == "json" else as_text(rows, tool_policy, profile))
+
+
+@app.command("explain")
+@options.sourced("state", *options.RULES, "values", "now")
+def explain_tool(
+    sources: options.Sources,
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool name, as agents call it.")],
+    call: asked.Input = None,
+    tool_policy: asked.ToolPolicy = None,
+    profile: asked.Profile = None,
+    cwd: asked.WorkingFolder = None,
+    principal: options.Principal = None,
+    how: options.Output = "text",
+) -> None:
+    """Explain why an agent can or cannot call a tool with these arguments, and what would change that.
+
+    Without CALL, the call has no arguments. Recorded as a dry run. Exits with the code of the decision.
+    """
+    from engine.cli.tools.explain import explained
+
+    given = {"name": tool, "arguments": {}} if call is None else content(call)
+    asked.named(given, tool)
+    wanted = asked.request(given, tool_policy, profile, cwd)
+    with sources.engine(*_POINTS) as engine:
+        context = options.context(principal)
+        answer = engine.check("tool_call", wanted, context)
+        told = explained(engine, answer, tool, context.caller.principal)
+    typer.echo(told.printed(how), nl=False)
+    raise typer.Exit(answer.exit)
+
+
+@app.command("call")
+@options.sourced("state", *options.SERVED)
+def call_tool(
+    sources: options.Sources,
+    call: asked.Input = None,
+    tool_policy: asked.ToolPolicy = None,
+    profile: asked.Profile = None,
+    cwd: asked.WorkingFolder = None,
+    principal: options.Principal = None,
+    approval: options.Approval = None,
+    how: options.Output = "text",
+) -> None:
+    """Decide a call without running the tool. Recorded as `enforce`; uses up an approval.
+
+    Reads the call from standard input if no file is named. A confirm prints the id of an approval, which
+    `engine approvals grant` grants; then repeat the call with --approval.
+    """
+    from engine.cli.tools.explain import explained
+
+    given: Any
+    try:
+        given = asked.request(content(call or Path("-")), tool_policy, profile, cwd)
+    except EngineError as error:
+        given = error
+    with sources.engine(*_POINTS) as engine:
+        context = options.context(principal, approval=approval)
+        answer = engine.decide("tool_call", given, context=context)
+        told = explained(engine, answer, str(call or "standard input"), context.caller.principal)
+    typer.echo(told.printed(how), nl=False)
+    if how == "text":
+        typer.echo(_afterwards(answer))
+    raise typer.Exit(answer.exit)
+
+
+@app.command("audit")
+@options.sourced("state", *options.RULES, "values")
+def audit_tools(
+    sources: options.Sources,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The server's tools/list result, or a list of tools, as JSON.")
+    ],
+    server: Annotated[str, typer.Option(metavar="ID", help="Server id in policy/mcp.yaml.")],
+    how: options.Output = "text",
+) -> None:
+    """Audit the tools that an MCP server lists: new, changed, or marked more dangerous by the server.
+
+    Prints an entry to paste for each new tool. Recorded as a dry run. Exits with 1 if anything needs
+    attention.
+    """
+    from engine.cli.tools.audit import audit
+
+    with sources.engine(*_POINTS) as engine:
+        done = audit(engine, file, server, options.context(None))
+    typer.echo(done.printed(how), nl=False)
+    raise typer.Exit(done.report.exit)
+
+
+def _afterwards(answer: Answer) -> str:
+    """What happens now: never a tool that runs."""
+    approval = answer.decision.approval
+    if approval is not None and approval.state == "requested":
+        grant = f"engine approvals grant {approval.id}"
+        return f"no tool was run; to approve this one call: {grant}; then ask again with --approval {approval.id}"
+    limits = answer.decision.limits
+    if limits is None:
+        return "no tool was run, and none may be"
+    told = ", ".join(f"{name} {_short(value)}" for name, value in limits.model_dump(mode="json").items())
+    return f"no tool was run: this only decides; within {told}"
+
+
+def _short(value: Any) -> str:
+    return ",".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

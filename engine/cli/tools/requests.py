@@ -1,0 +1,79 @@
+"""Inputs about tools: a call in any format, its policy and profile, a list of definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from engine.cli.inputs import content
+from engine.documents.files import printable
+from engine.errors import GatherError, Location
+
+ToolPolicy = Annotated[
+    str | None,
+    typer.Option("--tool-policy", metavar="NAME", help="The agent's tool policy in policy/tools.yaml."),
+]
+Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="The agent's profile.")]
+WorkingFolder = Annotated[
+    str | None, typer.Option("--cwd", metavar="DIR", help="Working folder of the call, as an absolute path.")
+]
+Input = Annotated[
+    Path | None,
+    typer.Option(
+        "-i",
+        "--input",
+        metavar="FILE",
+        help="Call in OpenAI, Anthropic, MCP or engine format; - reads standard input.",
+    ),
+]
+
+
+def request(given: Any, policy: str | None, profile: str | None, cwd: str | None) -> Any:
+    """A request of point `tool_call`: made from a bare call, or the given one, completed from the options.
+
+    Raises GatherError if an option contradicts it.
+    """
+    whole = isinstance(given, Mapping) and "call" in given
+    made: dict[str, Any] = dict(given) if whole else {"call": given}
+    for name, value in (("policy", policy), ("profile", profile), ("cwd", cwd)):
+        if value is None:
+            continue
+        if made.setdefault(name, value) != value:
+            raise GatherError(
+                f"the request and the option have different values for `{name}`",
+                remedy=f"remove `{name}` from the request, or omit the option",
+            )
+    return made
+
+
+def named(given: Any, tool: str) -> None:
+    """Raises GatherError where a call is one of another tool."""
+    call = given.get("call", given) if isinstance(given, Mapping) else None
+    inner = [call.get(key) for key in ("function", "params")] if isinstance(call, Mapping) else []
+    for one in (call, *inner):
+        if isinstance(one, Mapping) and isinstance(name := one.get("name"), str) and name != tool:
+            raise GatherError(
+                f"the call names the tool `{printable(name, 128)}`", remedy="name that tool, or use another call"
+            )
+
+
+def listed_names(file: Path, server: str | None) -> list[str]:
+    """The names by which agents would call the tools of a file; those of an MCP server have its id in them.
+
+    Raises GatherError.
+    """
+    from engine.facts.tools.definitions import UnreadableDefinitionError, listing_of
+    from engine.facts.tools.mcp_names import local_name
+
+    try:
+        found = [one.name for one in listing_of(content(file)).definitions]
+    except UnreadableDefinitionError as error:
+        raise GatherError(
+            f"this is not a list of tools: {error}",
+            remedy="pass the result of tools/list, or a list of definitions, as JSON",
+            where=Location(str(file)),
+        ) from error
+    return found if server is None else [local_name(server, name) for name in found]

@@ -1,0 +1,90 @@
+"""How commands are described and how a wrong call is told: full sentences, and no types of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from engine.documents.files import printable
+
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+
+
+class Group(TyperGroup):
+    """Lists its commands with the whole first sentence of each."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  (the library calls it so)
+        """Write the list of commands."""
+        rows = [(name, one.get_short_help_str(limit=1_000)) for name, one in self.commands.items() if not one.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def finished(command: Any, common: Sequence[Any]) -> Any:
+    """The command with the common options at each command below it, and a word for every kind of value."""
+    for below in getattr(command, "commands", {}).values():
+        finished(below, common)
+    if not hasattr(command, "commands"):
+        command.params.extend(common)
+    for parameter in command.params:
+        if parameter.metavar is None and not getattr(parameter, "is_flag", False):
+            parameter.metavar = _kind(parameter)
+        if parameter.param_type_name == "argument":
+            parameter.display_type_rich = _no_type
+    return command
+
+
+def _no_type(ctx: Any) -> None:
+    """Arguments are described by their name alone."""
+
+
+def _kind(parameter: Any) -> str:
+    described = parameter.type_descriptor
+    if described.choices is not None:
+        return "|".join(map(str, described.choices))
+    return "N" if parameter.bare_type() in _KINDS else "PATH" if described.is_path else "TEXT"
+
+
+def tell(error: Any) -> None:
+    """Print what is wrong with a call, in plain words."""
+    if near := getattr(error, "possibilities", None):
+        error.message += f"; did you mean {' or '.join(sorted(near))}?"
+        error.possibilities = None
+    if isinstance(error, typer.BadParameter):
+        error.message = _plain(error)
+    error.show()
+
+
+def _plain(error: typer.BadParameter) -> str:
+    """The message of a value that does not fit, without the words of the library that found it."""
+    from pydantic import ValidationError
+
+    if not isinstance(error.__cause__, ValidationError):
+        path = error.message.removeprefix("dir ")
+        return error.message if path == error.message else f"folder {path}"
+    found = error.__cause__.errors(include_url=False)[0]
+    given, context = printable(str(found["input"]), 80), found.get("ctx", {})
+    described: Any = getattr(error.param, "type_descriptor", None)
+    if described is not None and described.choices is not None:
+        return not_one_of(given, map(str, described.choices))
+    if found["type"] in {"greater_than_equal", "less_than_equal"}:
+        bound = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
+        return f"`{given}` must be {bound}"
+    kind = found["type"].partition("_")[0]
+    return f"`{given}` is not {_KINDS[kind]}" if kind in _KINDS else found["msg"].removeprefix("Value error, ")
+
+
+def not_one_of(given: str, known: Iterable[str]) -> str:
+    """The message of a word that is none of those which are known."""
+    names = list(known)
+    return f"`{printable(given, 80)}` is not one of {', '.join(names)}{meant(given, names)}"
+
+
+def meant(given: str, known: Iterable[str]) -> str:
+    """A question for the name that is nearest; empty where none is near."""
+    near = get_close_matches(given, list(known), n=1)
+    return f"; did you mean `{near[0]}`?" if near else ""

@@ -1,0 +1,109 @@
+"""One run with its slot and its idempotency key: runs once; a repetition returns the first result (C69).
+
+A replay returns the whole first result and runs nothing. If it is unknown whether the first request ran,
+the answer is a fault, never a second run.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.code.asking import Machine
+from engine.code.gateway import Run, internal, refused
+from engine.code.request import CodeRunRequest, read
+from engine.code.result import CodeRun
+from engine.code.running import Phase, Ticket
+from engine.documents.canonical import RawJson, canonical, digest
+from engine.drive import Call, Steps
+from engine.errors import EngineError, Exit
+from engine.flow import HEAVY_BYTES, Context, Services
+from engine.idempotency import NEW_KEY, Taken, replayed, same_policy, take
+from engine.model import Pace, Revisions
+from engine.state.rows import Begun
+
+
+@dataclass(frozen=True, slots=True)
+class RunWatcher:
+    """Controls a run from outside: setting `cancel` ends it, `on_phase` is called as each phase begins."""
+
+    cancel: threading.Event | None = None
+    on_phase: Callable[[Phase], None] | None = None
+
+
+def run_code(
+    request_data: Any,
+    services: Services,
+    machine: Machine,
+    context: Context,
+    watch: RunWatcher = RunWatcher(),
+) -> Steps[CodeRun]:
+    """Take one run from its request to its result; never raises an EngineError.
+
+    `request_data` is plain JSON, checked JSON text, or the error of its reader.
+    """
+    try:
+        heavy = isinstance(request_data, RawJson) and len(request_data.data) > HEAVY_BYTES
+        request: CodeRunRequest = (yield Call(lambda: read(request_data), Pace.HEAVY)) if heavy else read(request_data)
+        run_id = request.run_id or str(uuid.uuid4())
+        with machine.running.slot(run_id, context.caller, watch.cancel, watch.on_phase) as ticket:
+            if context.idempotency_key is None:
+                return (yield from Run(request, ticket, services, machine, context).steps())
+            return (yield from _once(context.idempotency_key, request, ticket, services, machine, context))
+    except EngineError as error:
+        fault = error
+    except Exception as error:  # noqa: BLE001  (a fault of ours is on_phase, and nothing runs)
+        fault = internal(error)
+    return (yield from refused(fault, services, machine, context))
+
+
+def _once(
+    key: str, request: CodeRunRequest, ticket: Ticket, services: Services, machine: Machine, context: Context
+) -> Steps[CodeRun]:
+    caller = context.caller.model_dump(mode="json")
+    same = digest(canonical([request.model_dump(mode="json"), sorted(request.model_fields_set), caller, context.run]))
+    taken = yield from take("code_run", key, same, services, context)
+    if taken.begun.kind == "done":
+        return (yield from _replay(taken.begun, services, context))
+    revisions = _revisions(services)
+    first = yield from Run(request, ticket, services, machine, context).steps()
+    try:
+        yield Call(lambda: _keep(taken, first, revisions))
+    except EngineError as error:  # the key stays taken: nothing may run twice
+        return replace(first, fault=first.fault or error, exit=Exit.FAILED_CLOSED)
+    return first
+
+
+def _keep(taken: Taken, first: CodeRun, revisions: Revisions | None) -> None:
+    """Store the whole result; a fault before anything was started leaves nothing to replay."""
+    if revisions is None or (first.fault is not None and not first.ran):
+        taken.store.abandon(taken.scope, taken.key)
+        return
+    decision = None if first.answer is None else first.answer.decision.decision_id
+    answer_stored = {"document": first.document, "exit": int(first.exit), "decision_id": decision}
+    taken.store.finish(taken.scope, taken.key, json.dumps(answer_stored), revisions.rules, revisions.values)
+
+
+def _replay(known: Begun, services: Services, context: Context) -> Steps[CodeRun]:
+    """Replay the first result, under the policy of that time."""
+    same_policy(known, _revisions(services))
+    first_answer: dict[str, Any] = json.loads(known.answer or "{}")
+    yield replayed(services, context, first_answer["decision_id"] or "")
+    exit_ = Exit(first_answer["exit"])
+    fault = None
+    if exit_ is Exit.FAILED_CLOSED:
+        fault = EngineError(
+            "the first run with this idempotency key ended in an engine fault",
+            remedy=NEW_KEY,
+            code=first_answer["document"]["stop_reason"].removeprefix("engine_fault:"),
+        )
+    return CodeRun(first_answer["document"], exit_, fault, replayed=True)
+
+
+def _revisions(services: Services) -> Revisions | None:
+    with services.policy() as policy:
+        return policy.revisions

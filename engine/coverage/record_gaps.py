@@ -1,0 +1,190 @@
+"""Gaps found in the record: hosts without a rule; rules and requirements that no decision used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.coverage.tool_values import ANY, Gap, Kind, ToolValues
+from engine.documents.files import printable
+from engine.errors import Location
+from engine.record.model import DecisionRecord
+from engine.record.reader import Filter, entries
+
+_MOST_UNREADABLE = 100
+
+
+@dataclass(slots=True)
+class OriginUsage:
+    """The use of one origin by calls: tools, count, last time."""
+
+    tools: set[str] = field(default_factory=set)
+    calls: int = 0
+    last: str = ""
+
+
+@dataclass(slots=True)
+class Usage:
+    """The used names. `codes` are the codes of findings by point, `rules` those that allowed a call."""
+
+    decisions: int = 0
+    first: str | None = None
+    last: str | None = None
+    codes: dict[str, set[str]] = field(default_factory=dict)
+    rules: set[str] = field(default_factory=set)
+    policies: set[str] = field(default_factory=set)
+    profiles: set[str] = field(default_factory=set)
+    origins: dict[str, OriginUsage] = field(default_factory=dict)
+    unreadable: list[Location] = field(default_factory=list)
+
+
+def usage(state: Path, wanted: Filter, told: Callable[[int], None]) -> Usage:
+    """What the decisions that match `wanted` used; `told` is called with their number. Raises RecordError."""
+    found = Usage()
+    for entry in entries(state, wanted):
+        if isinstance(entry, Location):
+            if len(found.unreadable) < _MOST_UNREADABLE:
+                found.unreadable.append(entry)
+        elif entry.body.kind == "decision":
+            _count(found, entry.body)
+            told(found.decisions)
+    return found
+
+
+def _count(found: Usage, body: DecisionRecord) -> None:
+    found.decisions += 1
+    found.first = found.first or body.time
+    found.last = body.time
+    found.codes.setdefault(body.point, set()).update(finding.code for finding in body.findings)
+    if isinstance(rule := (body.limits or {}).get("rule"), str):
+        found.rules.add(rule)
+    document = body.input or {}
+    asked_values = document.get("context")
+    if isinstance(asked_values, dict):
+        found.policies.update(_texts([asked_values.get("policy")]))
+        found.profiles.update(_texts([asked_values.get("profile")]))
+    _origins(found, document, body.time)
+
+
+def _origins(found: Usage, document: dict[str, Any], time: str) -> None:
+    call = document.get("call")
+    tool = call.get("tool") if isinstance(call, dict) else None
+    destinations = document.get("destinations")
+    if not isinstance(tool, str) or not isinstance(destinations, list):
+        return
+    for origin in {text for item in destinations if isinstance(item, dict) for text in _texts([item.get("origin")])}:
+        used = found.origins.setdefault(origin, OriginUsage())
+        used.tools.add(tool)
+        used.calls += 1
+        used.last = time
+
+
+def _texts(values: list[Any]) -> Iterator[str]:
+    yield from (value for value in values if isinstance(value, str))
+
+
+_MOST_TOOLS = 4
+_CALLS = "tool_call"
+
+
+def record_gaps(values: ToolValues, used: Usage) -> Iterator[Gap]:
+    """Every gap between the policy and its use in recorded decisions."""
+    yield from _hosts(values, used)
+    if _CALLS in used.codes:
+        yield from _unstated(values, used)
+        yield from _rules(values, used)
+    yield from _requirements(values, used)
+
+
+def _hosts(values: ToolValues, used: Usage) -> Iterator[Gap]:
+    covered: dict[str, set[str]] = {}
+    for name in values.used:
+        for rule in values.rulesets[name]:
+            stated = rule.conditions.get("hosts", ())
+            for entry in (ANY,) if stated == ANY else stated:
+                covered.setdefault(entry, set()).update(rule.tools)
+    anywhere = covered.get(ANY, set())
+    for origin, use in sorted(used.origins.items()):
+        if open_ := use.tools - anywhere - covered.get(origin, set()):
+            names = sorted(open_)
+            more = f" and {len(names) - _MOST_TOOLS} more" if len(names) > _MOST_TOOLS else ""
+            listed = ", ".join(f"`{printable(name, 80)}`" for name in names[:_MOST_TOOLS]) + more
+            yield Gap(
+                Kind.HOST_WITHOUT_RULE,
+                origin,
+                f"no rule covers `{printable(origin, 300)}`",
+                f"{use.calls} recorded call{'' if use.calls == 1 else 's'} asked for it, the last at {use.last}; "
+                f"for {listed} no rule has it under `hosts`",
+                "write it under `hosts` of an allow rule if it is to be reached, of a deny rule if it is not",
+                values.where("tools", "rulesets"),
+            )
+
+
+def _unstated(values: ToolValues, used: Usage) -> Iterator[Gap]:
+    for kind, section, asked, with_name, effect in (
+        (
+            Kind.POLICY_NEVER_ASKED,
+            "policies",
+            used.policies,
+            "the policy",
+            "its base and rulesets apply to no call",
+        ),
+        (Kind.PROFILE_NEVER_ASKED, "profiles", used.profiles, "the profile", "it narrows nothing"),
+    ):
+        for name in values.values.get(section, {}):
+            if name not in asked:
+                yield Gap(
+                    kind,
+                    name,
+                    f"no recorded decision used {with_name} `{name}`",
+                    f"no agent states it, so {effect}",
+                    "state it where agents are set up, or remove it",
+                    values.where("tools", section, name),
+                )
+
+
+def _rules(values: ToolValues, used: Usage) -> Iterator[Gap]:
+    """Only a permit names its rule; for deny and confirm rules the record has only the code."""
+    codes = used.codes[_CALLS]
+    codes_by_section = {"allow": None, "deny": "denied_by_rule", "confirm": "confirmation_by_rule"}
+    for name in sorted(values.used):
+        for rule in values.rulesets[name]:
+            if rule.name in used.rules or codes_by_section[rule.section] in codes:
+                continue
+            yield Gap(
+                Kind.RULE_NEVER_USED,
+                rule.name,
+                f"no recorded decision used the {rule.section} rule `{rule.name}`",
+                "no call was permitted by it"
+                if rule.section == "allow"
+                else f"no {rule.section} rule of any policy stopped a call",
+                "check whether it is still needed, else remove it",
+                values.where(*rule.path),
+            )
+
+
+def _requirements(values: ToolValues, used: Usage) -> Iterator[Gap]:
+    policy = values.policy
+    for point, held in sorted(policy.catalogue.points.items()):
+        if point not in used.codes:
+            yield Gap(
+                Kind.POINT_NEVER_ASKED,
+                point,
+                f"no recorded decision was taken at `{point}`",
+                "its requirements were never evaluated",
+                f"request a decision before such an action: see `engine decide {point} --schema`",
+                None,
+            )
+            continue
+        for code, count in sorted(held.requirements.items()):
+            if code not in used.codes[point]:
+                yield Gap(
+                    Kind.REQUIREMENT_NEVER_FOUND,
+                    f"{point}/{code}",
+                    f"no recorded decision at `{point}` has the finding `{code}`",
+                    f"it has always held there: {count.title[:1].lower()}{count.title[1:]}",
+                    "nothing, if a case shows that it can fail: `engine policy test --cases`",
+                    policy.where(count.file, count.line),
+                )

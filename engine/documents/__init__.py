@@ -1,0 +1,1 @@
+"""Bounded readers for untrusted files and JSON text, and the canonical encoding."""

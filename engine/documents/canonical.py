@@ -1,0 +1,46 @@
+"""One encoder and one digest: canonical JSON bytes and their SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+
+
+@dataclass(frozen=True, slots=True)
+class RawJson:
+    """Checked JSON text: valid UTF-8, without duplicate keys or NaN, within the limits of its reader."""
+
+    data: bytes
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted keys, no spaces, UTF-8, no NaN. Raises ValueError or TypeError for other values."""
+    try:
+        data = orjson.dumps(value, option=_OPTIONS)
+    except TypeError:  # integers beyond 64 bits, and what has no form at all
+        return _exact(value)
+    return _exact(value) if b"null" in data else data  # orjson writes null for NaN
+
+
+def parse(data: bytes) -> Any:
+    """The value of trusted JSON text, such as OPA's. Raises ValueError.
+
+    Duplicate keys are not detected: requests have their own strict readers.
+    """
+    return orjson.loads(data)
+
+
+def digest(data: bytes) -> str:
+    """`sha256:` and the SHA-256 of exactly these bytes in hex."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _exact(value: Any) -> bytes:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8")

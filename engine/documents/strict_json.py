@@ -1,0 +1,116 @@
+"""Strict JSON: the one value that every reader finds in a text, or an error.
+
+The argument text of a tool call, JSON inside strings, the output of programs and JSON documents are read here.
+Readers disagree on a key written twice, a number without a JSON form, half a surrogate pair and endless nesting.
+Such text has no value at all: the engine would decide on one value, and the tool would receive another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import accumulate
+from math import inf
+from typing import Any
+
+LEVELS = 128
+"""Nested objects and lists; Python's own reader ends at about 1,000 and schemas need fewer than 10."""
+
+MAX_SAFE_INTEGER = 2**53 - 1
+"""Numbers beyond this do not survive every JSON reader (RFC 8259, section 6)."""
+
+_DIGITS = 4_000
+"""Digits of a number; Python converts no more than 4,300."""
+
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_BRACKET = bytes(byte for byte in range(256) if byte not in _STEP)
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+
+
+class NotJsonError(ValueError):
+    """The text is not JSON at all."""
+
+
+class AmbiguousJsonError(ValueError):
+    """The text looks like JSON, but readers disagree on its value: the problem and its remedy, as predicates."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.remedy = remedy
+
+
+def read_strict(text: str, *, levels: int = LEVELS, largest: float = inf) -> Any:
+    """The one value of JSON text, with at most these levels and no number beyond `largest`.
+
+    Raises NotJsonError or AmbiguousJsonError, nothing else.
+    """
+    too_deep = AmbiguousJsonError(f"is nested deeper than {levels}", "flatten it")
+    if _deeper_than(text, levels):
+        raise too_deep
+    integer, decimal = partial(_integer, largest), partial(_decimal, largest)
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=integer, parse_float=decimal
+        )
+        if "\\u" in text or not text.isascii():
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        raise NotJsonError from error
+    except UnicodeEncodeError as error:
+        raise AmbiguousJsonError("contains an unpaired surrogate", "write the character as UTF-8") from error
+    except RecursionError as error:
+        raise too_deep from error
+    return value
+
+
+def levels_of(value: Any) -> Iterator[list[Any]]:
+    """The values of a document level by level, so that depth costs no stack."""
+    level = [value]
+    while level:
+        yield level
+        inner = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list))
+        level = [child for children in inner for child in children]
+
+
+def has_more_values(text: bytes, limit: int) -> bool:
+    """Whether JSON text may contain more values than this: each but the outermost follows one of `[`, `{` and `,`."""
+    return _separators(text) > limit and _separators(_STRING.sub(b"", text)) > limit
+
+
+def _separators(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _deeper_than(text: str, levels: int) -> bool:
+    if text.count("[") + text.count("{") <= levels:
+        return False
+    outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
+    brackets = outside.encode("utf-8", "replace").translate(None, _NO_BRACKET)
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > levels
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise AmbiguousJsonError("has a key twice", "keep one of them")
+    return value
+
+
+def _constant(_: str) -> Any:
+    raise AmbiguousJsonError("has a number that is not finite", "use a finite number")
+
+
+def _integer(largest: float, digits: str) -> int:
+    if len(digits) > _DIGITS or abs(number := int(digits)) > largest:
+        raise AmbiguousJsonError("has an integer beyond 2^53", "quote it if it is text")
+    return number
+
+
+def _decimal(largest: float, digits: str) -> float:
+    number = float(digits)
+    if abs(number) == inf or abs(number) > largest:
+        raise AmbiguousJsonError("has a number that is too large", "quote it if it is text")
+    return number

@@ -1,0 +1,114 @@
+"""Validates the JSON text of a request against its model, at a bounded cost.
+
+pydantic builds every error before it raises one. So the values are counted before the text is parsed, and
+validation stops at the first invalid item of each list.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import SchemaValidator
+
+from engine.documents.canonical import parse
+from engine.documents.files import printable
+from engine.documents.strict_json import has_more_values, levels_of
+from engine.errors import GatherError
+from engine.settings import ReadLimits
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+FIELDS = 20
+"""Invalid fields that an error names."""
+
+_FIELD_CHARACTERS = 200
+_TYPES = {
+    "model": "an object",
+    "dict": "an object",
+    "mapping": "an object",
+    "string": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list",
+    "tuple": "a list",
+}
+_PROBLEMS = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known here",
+    "literal_error": "is none of the values that are known",
+    "string_pattern_mismatch": "has another form than it must have",
+    **{f"{name}_type": f"must be {what}" for name, what in _TYPES.items()},
+}
+"""What pydantic's errors mean; any other one is told by its name."""
+
+_SEQUENCES = frozenset({"list", "tuple", "set", "frozenset"})
+
+
+class FieldsError(GatherError):
+    """The request does not fit its model; `fields` are pairs of a field's path and its problem."""
+
+    code = "engine.request_invalid"
+
+    def __init__(self, message: str, *, remedy: str, fields: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(message, remedy=remedy)
+        self.fields = fields
+
+
+def validate(model: type[ModelT], text: bytes, name: str, remedy: str, limits: ReadLimits) -> ModelT:
+    """The request in this JSON text; errors call it by `name`, such as "point `license`".
+
+    Raises FieldsError for a request that does not fit the model, ValueError for text that is not JSON.
+    """
+    if has_more_values(text, limits.request_values):
+        raise _too_many(f"has more than {limits.request_values} values")
+    if text.count(b":") > limits.request_keys and _most_keys(parse(text)) > limits.request_keys:
+        raise _too_many(f"has an object with more than {limits.request_keys} keys")
+    try:
+        found: ModelT = _validator(model).validate_json(text)
+    except ValidationError as error:
+        fields = _first_fields(error)
+        named = ", ".join(f"`{name}` {problem}" for name, problem in fields[:5])
+        raise FieldsError(f"the request does not fit {name}: {named}", remedy=remedy, fields=fields) from None
+    return found
+
+
+def _most_keys(value: Any) -> int:
+    """The number of keys of the largest object."""
+    return max((len(item) for level in levels_of(value) for item in level if isinstance(item, dict)), default=0)
+
+
+@cache
+def _validator(model: type[BaseModel]) -> SchemaValidator:
+    model.model_rebuild()  # models are built when they are first used
+    return SchemaValidator(_fail_fast(model.__pydantic_core_schema__), _use_prebuilt=False)  # else the models' own
+
+
+def _fail_fast(schema: Any) -> Any:
+    """The same core schema, except that each list stops at its first invalid item."""
+    if isinstance(schema, list):
+        return [_fail_fast(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    copy = {key: _fail_fast(value) for key, value in schema.items()}
+    kind = schema.get("type")  # a dict where the model has a field `type`
+    return {**copy, "fail_fast": True} if isinstance(kind, str) and kind in _SEQUENCES else copy
+
+
+def _first_fields(error: ValidationError) -> tuple[tuple[str, str], ...]:
+    problems = error.errors(include_url=False, include_context=False, include_input=False)[:FIELDS]
+    return tuple(
+        (
+            printable(".".join(map(str, problem["loc"])), _FIELD_CHARACTERS) or "request",
+            _PROBLEMS.get(problem["type"]) or problem["type"].replace("_", " "),
+        )
+        for problem in problems
+    )
+
+
+def _too_many(problem: str) -> FieldsError:
+    return FieldsError(
+        f"the request {problem}", remedy="split it into several requests", fields=(("request", problem),)
+    )

@@ -1,0 +1,1 @@
+"""Facts about source bundles: folders and archives, read strictly and never unpacked."""

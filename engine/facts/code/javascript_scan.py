@@ -1,0 +1,231 @@
+"""Facts of a JavaScript program from its syntax tree, in the same shape as those of Python. Rows C71, H03.
+
+A built-in name is a global one of ECMAScript or Node, or one that the program does not bind; scopes are not
+followed, so that a name counts everywhere. `this` is one too: outside of classes it is all globals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.facts.code.javascript_scan_tree import Node, is_plain_text, parse, written
+from engine.facts.code.scan_items import Collector, ScanFacts, web_addresses
+
+_OF_ECMASCRIPT_AND_NODE = (
+    "AbortController AbortSignal AggregateError Array ArrayBuffer Atomics BigInt BigInt64Array BigUint64Array Blob"
+    " Boolean BroadcastChannel Buffer Bun ByteLengthQueuingStrategy CompressionStream CountQueuingStrategy Crypto"
+    " CryptoKey CustomEvent DOMException DataView Date DecompressionStream Deno Error EvalError Event EventSource"
+    " EventTarget File FinalizationRegistry Float32Array Float64Array FormData Function Headers Infinity Int16Array"
+    " Int32Array Int8Array Intl Iterator JSON Map Math MessageChannel MessageEvent MessagePort NaN Navigator Number"
+    " Object Performance PerformanceObserver Promise Proxy RangeError ReadableStream ReferenceError Reflect RegExp"
+    " Request Response Set SharedArrayBuffer Storage String SubtleCrypto Symbol SyntaxError TextDecoder TextEncoder"
+    " TransformStream TypeError URIError URL URLSearchParams Uint16Array Uint32Array Uint8Array Uint8ClampedArray"
+    " WeakMap WeakRef WeakSet WebAssembly WebSocket WritableStream arguments assert atob async_hooks btoa buffer"
+    " child_process clearImmediate clearInterval clearTimeout cluster console constants crypto decodeURI"
+    " decodeURIComponent dgram diagnostics_channel dns document domain encodeURI encodeURIComponent escape eval"
+    " events exports fetch fs global globalThis http http2 https input inspector isFinite isNaN localStorage module"
+    " navigator net os parent parseFloat parseInt path perf_hooks performance process punycode querystring"
+    " queueMicrotask readline repl require self setImmediate setInterval setTimeout stream string_decoder"
+    " structuredClone sys this timers tls top trace_events tty undefined unescape url util v8 vm wasi window"
+    " worker_threads zlib"
+)
+_GLOBALS = frozenset(_OF_ECMASCRIPT_AND_NODE.split())
+_REFLECTION = frozenset({"constructor", "prototype"})
+_NAMES = frozenset({"identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern", "this"})
+_DECLARES = {
+    "variable_declarator": "name", "function_declaration": "name", "generator_function_declaration": "name",
+    "function_expression": "name", "class_declaration": "name", "class": "name", "catch_clause": "parameter",
+    "arrow_function": "parameter", "for_in_statement": "left",
+}  # fmt: skip
+_PATTERNS = frozenset(
+    {
+        "object_pattern",
+        "array_pattern",
+        "pair_pattern",
+        "rest_pattern",
+        "assignment_pattern",
+        "formal_parameters",
+        "object_assignment_pattern",
+    }
+)
+_CALLS = {"call_expression": "function", "new_expression": "constructor"}
+_STATEMENTS = frozenset({"import_statement", "export_statement"})
+_LOADERS = frozenset({"require", "getBuiltinModule", "createRequire"})
+_SCHEME = "node:"
+_READER = "input"
+"""The function of the sandbox that reads the input."""
+_READERS = frozenset({_READER, "readFileSync", "readSync"})
+
+
+def scan_javascript(code: str) -> ScanFacts:
+    """The facts of a program. Raises ScanError."""
+    found = Collector()
+    nodes = parse(code)
+    found.network_literals = web_addresses(code)
+    bound = _bound(nodes)
+    for node in nodes:
+        _imports(node, found)
+        _look(node, found, bound)
+        _texts(node, found)
+    return found.facts("javascript")
+
+
+def _look(node: Node, found: Collector, bound: set[str]) -> None:
+    above = node.above
+    if node.type in _NAMES:
+        _variable(node, found, bound)
+    elif node.type == "meta_property":
+        name = "import.meta" if above and above.type == "member_expression" else "meta"
+        found.add("names", name, variable=True, as_value=True, builtin=True)
+    elif node.type in _CALLS:
+        _call(node, found, bound)
+    elif node.type == "property_identifier":
+        defines = above is not None and above.type in {"method_definition", "pair", "field_definition"}
+        if not defines or node.text.startswith("__"):
+            found.add("attributes", node.text)
+    elif node.type == "with_statement":
+        found.add("computed", "scope")
+    elif node.type.startswith("jsx_"):
+        found.add("computed", "jsx")
+    if node.type == "shorthand_property_identifier_pattern":
+        found.add("attributes", node.text)
+    if node.type in {"subscript_expression", "computed_property_name"}:
+        _member(node.named("index") if node.type == "subscript_expression" else node.below[0], found)
+
+
+def _member(index: Node | None, found: Collector) -> None:
+    """A member by its index in brackets: a text is a name, a number is not, anything else is computed."""
+    while index is not None and index.type == "parenthesized_expression" and len(index.below) == 1:
+        index = index.below[0]
+    if index is None or index.type == "number":
+        return
+    text = written(index)
+    if text is None:
+        found.add("computed", "member_variable")
+    elif is_plain_text(index):
+        found.add("attributes", text)
+    else:
+        found.add("computed", "member_built")
+
+
+def _variable(node: Node, found: Collector, bound: set[str]) -> None:
+    above = node.above
+    as_value = above is None or node.role != _CALLS.get(above.type)
+    found.input_values += as_value and node.text == _READER
+    builtin, own = _builtin(node.text, bound), node.text in bound
+    found.add("names", node.text, variable=True, as_value=as_value, bound=own, builtin=builtin)
+
+
+def _call(node: Node, found: Collector, bound: set[str]) -> None:
+    called = node.named(_CALLS[node.type])
+    if called is None:
+        return
+    if called.type in _NAMES:
+        found.add("calls", called.text, by_name=True, builtin=_builtin(called.text, bound))
+        found.input_calls += called.text in _READERS
+    elif called.type == "member_expression" and (name := called.named("property")) is not None:
+        found.add("calls", name.text, by_attribute=True)
+        found.input_calls += name.text in _READERS
+    elif (
+        called.type == "subscript_expression" and (index := called.named("index")) is not None and is_plain_text(index)
+    ):
+        found.add("calls", written(index) or "", by_attribute=True)
+
+
+def _texts(node: Node, found: Collector) -> None:
+    above = node.above
+    if above is not None and above.type == "binary_expression" and above.operator == "+":
+        return  # a part of what is looked at as a whole
+    text = written(node)
+    if text is None:
+        return
+    found.text(text)
+    if text in _REFLECTION:
+        found.add("literals", "reflection")
+
+
+def _builtin(name: str, bound: set[str]) -> bool:
+    return name in _GLOBALS or name not in bound
+
+
+def _bound(nodes: Iterable[Node]) -> set[str]:
+    """Every name that the program binds anywhere."""
+    return {node.text for node in nodes if node.type in _NAMES and _declares(node)}
+
+
+def _declares(node: Node) -> bool:
+    ancestor: Node | None = node
+    while ancestor is not None and ancestor.above is not None:
+        above = ancestor.above
+        if above.type == "formal_parameters" or above.type.startswith(("import_", "named_imports", "namespace_")):
+            return True
+        if ancestor.role == _DECLARES.get(above.type, "-"):
+            return True
+        if above.type not in _PATTERNS or ancestor.role == "right":
+            return False
+        ancestor = above
+    return False
+
+
+def _imports(node: Node, found: Collector) -> None:
+    """A module that comes as a whole is a value, and only what is imported by name is a member."""
+    if node.type in _STATEMENTS and (source := node.named("source")) is not None:
+        _from(node, source, found)
+    elif node.type == "call_expression" and _loads(node):
+        _loaded(node, found)
+
+
+def _from(node: Node, source: Node, found: Collector) -> None:
+    module = _module(source, found)
+    if module is None:
+        return
+    waiting = list(node.below)
+    names = 0
+    while waiting:
+        part = waiting.pop()
+        name = part.named("name")
+        if part.type in {"import_specifier", "export_specifier"} and name is not None:
+            found.member(module, name.text)
+            names += 1
+        elif part.type in {"import_clause", "named_imports", "export_clause"}:
+            waiting += part.below
+        elif part.type in {"identifier", "namespace_import", "namespace_export"}:
+            found.add("modules", module, as_value=True)
+            names += 1
+    if not names and node.type == "export_statement":
+        found.add("modules", module, as_value=True)
+    found.add("modules", module)
+
+
+def _loads(node: Node) -> bool:
+    called = node.named("function")
+    if called is None:
+        return False
+    if called.type == "member_expression":
+        called = called.named("property") or called
+    return called.type == "import" or called.text in _LOADERS
+
+
+def _loaded(node: Node, found: Collector) -> None:
+    arguments = node.named("arguments")
+    source = arguments.below[0] if arguments is not None and arguments.below else None
+    module = None if source is None else _module(source, found)
+    if source is None:
+        found.imported("computed", "computed")
+    if module is not None:
+        found.add("modules", module, as_value=True)
+
+
+def _module(source: Node, found: Collector) -> str | None:
+    """The top-level name of a module; None for a file, or for what is known only while the program runs."""
+    text = written(source)
+    if text is None or not is_plain_text(source):
+        found.imported("computed", "computed")
+        return None
+    if not text or text[0] in "./\\" or ":" in text.removeprefix(_SCHEME):
+        found.imported("relative", "relative")
+        return None
+    parts = text.removeprefix(_SCHEME).split("/")
+    top = "/".join(parts[:2]) if parts[0].startswith("@") else parts[0]
+    found.imported(top)
+    return top

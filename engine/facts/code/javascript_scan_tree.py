@@ -1,0 +1,129 @@
+"""Parses JavaScript within limits with tree-sitter; returns a tree or the reason why there is none.
+
+The grammar recovers from errors; a tree with an error is refused. Rows C27, C71, H18.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+import tree_sitter
+import tree_sitter_javascript
+
+from engine.facts.code.scan_items import DEPTH, NODES, ScanError
+
+_ESCAPE = re.compile(
+    r"\\(?:u\{([0-9A-Fa-f]{1,8})\}|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-7]{1,3})|(\r\n|.))", re.DOTALL
+)
+_SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "\n": "", "\r": "", "\r\n": ""}
+_LAST = 0x10FFFF
+_TEXTS = frozenset({"string", "template_string"})
+_FILLED = "0"
+"""Stands for what a template fills in: no separator and no dot."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A node that tree-sitter names, what it is for the one above it, and its text where it has nothing below."""
+
+    type: str
+    role: str
+    above: Node | None
+    text: str = ""
+    operator: str = ""
+    below: list[Node] = field(default_factory=list)
+
+    def named(self, role: str) -> Node | None:
+        """The node below that plays this role."""
+        return next((child for child in self.below if child.role == role), None)
+
+
+def parse(code: str) -> list[Node]:
+    """The nodes of a program, each before those below it. Raises ScanError."""
+    tree = tree_sitter.Parser(_language()).parse(code.encode("utf-8"))
+    if tree.root_node.has_error:
+        raise ScanError("syntax")
+    nodes: list[Node] = []
+    cursor = tree.walk()
+    above: list[Node] = []
+    while True:
+        child = _node(cursor, above)
+        if child is not None:
+            nodes.append(child)
+        if len(nodes) > NODES:
+            raise ScanError("too_large")
+        if child is not None and cursor.goto_first_child():
+            above.append(child)
+            if len(above) > DEPTH:
+                raise ScanError("too_deep")
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return nodes
+            above.pop()
+
+
+def _node(cursor: tree_sitter.TreeCursor, above: list[Node]) -> Node | None:
+    """The node at the cursor, below the last of `above`; None for a mark, which has nothing below it."""
+    node = cursor.node
+    if node is None:
+        return None
+    child = Node(node.type, cursor.field_name or "", above[-1] if above else None)
+    if not node.is_named:
+        if child.role == "operator" and above:
+            above[-1].operator = child.type
+        return None
+    if above:
+        above[-1].below.append(child)
+    if node.child_count == 0:
+        child.text = unescaped((node.text or b"").decode("utf-8"))
+    return child
+
+
+def unescaped(text: str) -> str:
+    """Text without JavaScript escapes, as used in strings, templates and identifiers."""
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def written(node: Node) -> str | None:
+    """The text of a string, a template or a sum of them as far as it is written out; None for anything else."""
+    if node.type not in _TEXTS and not _is_sum(node):
+        return None
+    return "".join(_pieces(node))
+
+
+def is_plain_text(node: Node) -> bool:
+    """Whether a text is all there: nothing is filled in."""
+    return node.type in _TEXTS and all(part.type in {"string_fragment", "escape_sequence"} for part in node.below)
+
+
+def _is_sum(node: Node) -> bool:
+    return node.type == "binary_expression" and node.operator == "+"
+
+
+def _pieces(node: Node) -> Iterator[str]:
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if part.type in {"string_fragment", "escape_sequence"}:
+            yield part.text
+        elif part.type in {*_TEXTS, "parenthesized_expression"} or _is_sum(part):
+            waiting += reversed(part.below)
+        elif part.type != "comment":
+            yield _FILLED
+
+
+def _character(found: re.Match[str]) -> str:
+    for digits, base in zip(found.groups()[:4], (16, 16, 16, 8), strict=True):
+        if digits is not None:
+            number = int(digits, base)
+            return chr(number) if number <= _LAST else "?"
+    return _SIMPLE.get(found[5], found[5])
+
+
+@cache
+def _language() -> tree_sitter.Language:
+    return tree_sitter.Language(tree_sitter_javascript.language())

@@ -1,0 +1,1 @@
+"""Facts about URLs, hosts and addresses, in their only canonical form."""

@@ -1,0 +1,169 @@
+r"""Facts about URLs and service addresses: one that is not canonical has no parts; nothing is repaired.
+
+The text is matched by our own grammar, then parsed by httpx (which connects) and by urllib, and
+all three must agree. Parsers differ on hostile input (`https://evil.org\@good.org/` has two hosts),
+so where any of them would have to guess there is no host that a rule could compare.
+
+Services are named by `https` URLs, and on the same machine also by `http` to the loopback interface. No query:
+it would carry secrets into records. httpx is imported here only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from engine.model import Model
+
+LONGEST = 2_048
+"""Characters (all ASCII) of a URL; what the strictest common servers and proxies accept."""
+
+_LONGEST_HOST = 253
+"""Characters of a host name in text form (RFC 1035, 255 octets on the wire)."""
+
+_DEFAULT_PORT, _LAST_PORT = 443, 65_535
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+# The last label starts with a letter: this refuses every IPv4 spelling (`127.1`, `0x7f.1`, `2130706433`).
+_HOST = re.compile(rf"(?:{_LABEL}\.)+(?=[a-z]){_LABEL}")
+_CHARACTER = r"[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-F]{2}"
+_URL = re.compile(
+    r"(?P<scheme>https)://(?P<host>[a-z0-9.-]+)(?::(?P<port>[1-9][0-9]{0,4}))?"
+    rf"(?P<target>(?P<path>/(?:{_CHARACTER})*)(?:\?(?P<query>(?:{_CHARACTER}|\?)+))?)"
+)
+_ESCAPE = re.compile(r"%([0-9A-F]{2})")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+class UrlFacts(Model):
+    """The facts of a URL; `scheme`, `host` and `port` only if it is canonical."""
+
+    canonical: bool
+    scheme: str | None = None
+    host: str | None = None
+    port: int | None = None
+
+
+_REFUSED = UrlFacts(canonical=False)
+
+
+def url_facts(text: str) -> UrlFacts:
+    """The parts of a canonical `https` URL, else `canonical=False` and nothing more. Never raises.
+
+    An absent port is 443; a written `:443` is not canonical. Which ports are allowed is policy.
+    """
+    if len(text) > LONGEST or (match := _URL.fullmatch(text)) is None:
+        return _REFUSED
+    port = int(match["port"] or _DEFAULT_PORT)
+    if port > _LAST_PORT or (match["port"] is not None and port == _DEFAULT_PORT):
+        return _REFUSED
+    if any(segment in {".", ".."} for segment in match["path"].split("/")):
+        return _REFUSED
+    if any(chr(int(code, 16)) in _UNRESERVED for code in _ESCAPE.findall(match["target"])):
+        return _REFUSED
+    if not canonical_host(match["host"]) or not _parsers_agree(text, match):
+        return _REFUSED
+    return UrlFacts(canonical=True, scheme=match["scheme"], host=match["host"], port=port)
+
+
+def canonical_host(text: str) -> bool:
+    """Whether this is a host name in its only spelling: lower-case labels, at least two, no address.
+
+    International names are written as `xn--` labels that survive being decoded and encoded again.
+    """
+    if len(text) > _LONGEST_HOST or _HOST.fullmatch(text) is None:
+        return False
+    return all(_label_survives(label) for label in text.split(".") if label.startswith("xn--"))
+
+
+def _label_survives(label: str) -> bool:
+    import httpx
+
+    ascii_name = f"{label}.example"
+    try:
+        unicode_name = httpx.URL(f"https://{ascii_name}/").host
+        reencoded = httpx.URL(f"https://{unicode_name}/").raw_host
+    except (httpx.InvalidURL, ValueError):
+        return False
+    return unicode_name != ascii_name and reencoded == ascii_name.encode("ascii")
+
+
+def _parsers_agree(text: str, match: re.Match[str]) -> bool:
+    import httpx
+
+    port = None if match["port"] is None else int(match["port"])
+    try:
+        parsed_by_httpx = httpx.URL(text)
+        parsed_by_urllib = urlsplit(text)
+        seen_by_httpx = (
+            parsed_by_httpx.scheme,
+            parsed_by_httpx.raw_host,
+            parsed_by_httpx.port,
+            parsed_by_httpx.raw_path,
+            parsed_by_httpx.userinfo,
+            parsed_by_httpx.fragment,
+        )
+        seen_by_urllib = (
+            parsed_by_urllib.scheme,
+            parsed_by_urllib.hostname,
+            parsed_by_urllib.port,
+            parsed_by_urllib.path,
+            parsed_by_urllib.query,
+            parsed_by_urllib.fragment,
+        )
+        netloc = parsed_by_urllib.netloc
+    except (httpx.InvalidURL, ValueError):
+        return False
+    host, target = match["host"].encode("ascii"), match["target"].encode("ascii")
+    written = match["host"] if port is None else f"{match['host']}:{port}"
+    return (
+        seen_by_httpx == (match["scheme"], host, port, target, b"", "")
+        and seen_by_urllib == (match["scheme"], match["host"], port, match["path"], match["query"] or "", "")
+        and netloc == written
+    )
+
+
+_HTTP_PORT = 80
+_LOOPBACK = re.compile(
+    r"(?P<origin>http://(?:localhost|127\.0\.0\.1|\[::1\])(?::(?P<port>[1-9][0-9]{0,4}))?)"
+    r"(?P<path>/(?:[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*/?)?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OriginFacts:
+    """The facts of an address; `origin` (scheme, host, port if not the default) only if it is canonical."""
+
+    canonical: bool
+    origin: str | None = None
+
+
+REFUSED = OriginFacts(canonical=False)
+"""The facts of an address that is not canonical."""
+
+
+def origin_facts(text: str) -> OriginFacts:
+    """The origin of a service's address, else `canonical=False` and nothing more. Never raises."""
+    if len(text) > LONGEST or "?" in text:
+        return REFUSED
+    if (match := _LOOPBACK.fullmatch(text)) is not None:
+        return _loopback(match)
+    return https_origin(text)
+
+
+def https_origin(text: str) -> OriginFacts:
+    """The origin of an `https` URL, with a query or without. Never raises."""
+    facts = url_facts(text)
+    if not facts.canonical:
+        return REFUSED
+    port = "" if facts.port == _DEFAULT_PORT else f":{facts.port}"
+    return OriginFacts(canonical=True, origin=f"{facts.scheme}://{facts.host}{port}")
+
+
+def _loopback(match: re.Match[str]) -> OriginFacts:
+    port = None if match["port"] is None else int(match["port"])
+    if port == _HTTP_PORT or (port is not None and port > _LAST_PORT):
+        return REFUSED
+    if any(segment in {".", ".."} for segment in match["path"].split("/")):
+        return REFUSED
+    return OriginFacts(canonical=True, origin=match["origin"])

@@ -1,0 +1,1 @@
+"""Facts about prose: what in it can be run, and what it hides."""

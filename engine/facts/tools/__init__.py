@@ -1,0 +1,1 @@
+"""Facts about tools: calls and their arguments, definitions, commands, MCP servers."""

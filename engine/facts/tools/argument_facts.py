@@ -1,0 +1,81 @@
+"""The facts found in the arguments of a tool call, each with its position.
+
+An `id` is a way such as `arguments/options/url`, never content: what is no plain name is a number there.
+What is not canonical has no parts that a rule could compare.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.model import Model
+
+ArgumentType = Literal["text", "data", "url", "host", "path", "command"]
+"""How an argument is read. `data` is walked for everything, `text` only for secrets."""
+
+Links = Literal["none", "linked", "unknown"]
+"""Whether a path passes a symbolic link; `unknown`: it could not be examined."""
+
+Form = Literal["argv", "text"]
+"""A command as a list of words, or as one text."""
+
+
+class Argument(Model):
+    """One argument by its name; `type` is present only if the policy declares one."""
+
+    id: str
+    name: str | None = None
+    type: ArgumentType | None = None
+
+
+class CommandWord(Model):
+    """A word that may be a host: its position in the command with this id, where the program is 0.
+
+    `label`: as a host, it is a single label, which no rule can name. `remote`: it has a user or a colon, or is
+    in a word with spaces, which is a command for another program.
+    """
+
+    command: str
+    index: int
+    label: bool
+    remote: bool
+
+
+class Destination(Model):
+    """Where a call would lead; `origin` only when it is canonical, `word` when it may be something else than a host."""
+
+    id: str
+    canonical: bool
+    origin: str | None = None
+    word: CommandWord | None = None
+
+
+class FoundPath(Model):
+    """A file or folder in its absolute lexical form; `below_cwd` only when it is in the working directory."""
+
+    id: str
+    canonical: bool
+    path: str | None = None
+    below_cwd: str | None = None
+    links: Links = "unknown"
+
+
+class Command(Model):
+    """The words of a command, the first of them its program; none when the text could mean more.
+
+    `touches` are the absolute paths that its words would be, its program among them. Most are none, so they count
+    only for deny and confirm rules. `links`: whether these paths were examined; the targets of links are among them.
+    """
+
+    id: str
+    canonical: bool
+    words: tuple[str, ...] | None = None
+    touches: tuple[str, ...]
+    links: Literal["none", "unknown"]
+    form: Form
+
+
+class HiddenPlace(Model):
+    """The position of something that must not be shown."""
+
+    id: str

@@ -1,0 +1,463 @@
+"""Walks the arguments of a tool call, at any depth and under any key, and lists everything that rules can match.
+
+The declared type of an argument determines how everything below it is read:
+
+    text                       searched for secrets only
+    url, host, path, command   every value is read as exactly that; anything else is not canonical
+    data, or no type           searched for everything: URLs and hosts, paths, commands, JSON inside strings, keys
+
+Values of other types are still searched for URLs, where a URL is possible.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast, get_args
+
+from engine.documents.strict_json import MAX_SAFE_INTEGER, AmbiguousJsonError, NotJsonError, read_strict
+from engine.facts.net.destinations import destinations, url_destinations, urls, whole_host, without_urls
+from engine.facts.net.hosts import PROGRAM_ENDINGS, WordHost, host_origin, word_host
+from engine.facts.net.urls import OriginFacts
+from engine.facts.paths import LONGEST, Lead, collapsed, looks_like_path, path_facts
+from engine.facts.text.disguises import undisguised
+from engine.facts.tools.argument_facts import (
+    Argument,
+    ArgumentType,
+    Command,
+    CommandWord,
+    Destination,
+    Form,
+    FoundPath,
+    HiddenPlace,
+    Links,
+)
+from engine.facts.tools.command_text import is_command
+from engine.facts.tools.commands import (
+    CommandFacts,
+    argv_facts,
+    hands_secret,
+    host_pieces,
+    parts,
+    path_pieces,
+    pieces,
+    text_facts,
+)
+from engine.secrets.forms import SecretForms
+from engine.secrets.patterns import is_secret
+from engine.secrets.redaction import is_secret_name
+
+LEVELS = 64
+"""Nested objects and lists that are walked, JSON inside strings included; calls of real tools have fewer than 10."""
+
+VALUES = 10_000
+"""Maximum number of values, without keys; walking that many takes less than a second."""
+
+CHARACTERS = 1 << 20
+"""Maximum number of characters of all strings and keys together; reading more takes too long for a caller."""
+
+FACTS = 1_000
+"""Most facts of all kinds; no policy covers more."""
+
+ARGUMENTS = 256
+"""Arguments by name; tools declare fewer than 50."""
+
+WRAPPINGS = 3
+"""JSON inside a string inside JSON: so often, and not once more."""
+
+MOST_LINKS = 40
+"""Links on one path, as in Linux (`MAXSYMLINKS`)."""
+
+_LONGEST_PLACE = 200
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_NO_READING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\$[({]|`")
+"""Control characters, text that runs backwards, and what a shell would carry out."""
+
+_BLANK = f"{string.whitespace}\ufeff\u200b\xa0\u2028\u2029"
+_JSON_BEGINS = frozenset(("{", "[", '"', " ", "\t", "\r", "\n"))
+_STOPS = ".,;:!?>"
+_QUOTE = re.compile("[\"']")
+_PATTERN = re.compile(r"[*?\[{]")
+_TYPES = frozenset(get_args(ArgumentType))
+
+
+@dataclass(slots=True)
+class Walked:
+    """Everything that was found; `complete` is false if there was more than the limits allow.
+
+    `touches` are the absolute paths that words of texts of `data` would be: for deny and confirm rules. `unplaced`:
+    some would be paths below an unknown working folder, or are secrets that are not shown. `handed`: a
+    command passes a secret, so none of its words may be shown.
+    """
+
+    arguments: list[Argument] = field(default_factory=list)
+    destinations: list[Destination] = field(default_factory=list)
+    paths: list[FoundPath] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    touches: dict[str, None] = field(default_factory=dict)
+    secrets: list[HiddenPlace] = field(default_factory=list)
+    unreadable: list[HiddenPlace] = field(default_factory=list)
+    depth: int = 1
+    count: int = 0
+    complete: bool = True
+    handed: bool = False
+    unplaced: bool = False
+
+
+def walk(
+    arguments: Mapping[str, Any],
+    types: Mapping[str, str],
+    cwd: str | None,
+    forms: SecretForms,
+    lead: Callable[[str], Lead],
+) -> Walked:
+    """Everything in the arguments that rules can match, in the order of their names. Never raises.
+
+    `lead` finds links.
+    """
+    walking = _Walk(cwd, forms, lead)
+    walking.top(arguments, types)
+    return walking
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """The position of a value: its id, its key, its level, and the number of enclosing JSON strings."""
+
+    place: str
+    name: str
+    level: int
+    wrapped: int = 0
+
+    def below(self, step: str, name: str | None = None) -> _At:
+        """The place of something inside; the outer id where that would be too long to read."""
+        long = len(self.place) + len(step) >= _LONGEST_PLACE
+        place = self.place if long else f"{self.place}/{step}"
+        return _At(place, self.name if name is None else name, self.level + 1, self.wrapped)
+
+
+class _Walk(Walked):
+    """One pass over the arguments of one call."""
+
+    def __init__(self, cwd: str | None, forms: SecretForms, lead: Callable[[str], Lead]) -> None:
+        super().__init__()
+        self._cwd, self._forms, self._find_lead = cwd, forms, lead
+        self._ids: dict[str, int] = {}
+        self._in_secret = False
+        self._characters = 0
+        self._leads: dict[str, Lead] = {}
+
+    def top(self, arguments: Mapping[str, Any], types: Mapping[str, str]) -> None:
+        """Walk every argument by its declared type."""
+        root = _At("arguments", "", 1)
+        for number, name in enumerate(sorted(arguments)):
+            if number == ARGUMENTS or not self._room(name, 1):
+                self.complete = False
+                return
+            kind = cast("ArgumentType", types[name]) if types.get(name) in _TYPES else None
+            plain = self._is_plain(name)
+            at = root.below(name if plain else f"#{number}", name)
+            self.arguments.append(Argument(id=at.place, name=name if plain else None, type=kind))
+            self._named(name, arguments[name], kind or "data", at)
+
+    def _named(self, name: str, value: Any, kind: ArgumentType, at: _At) -> None:
+        """A value and its key, which is read as data: an address is one also where a name is expected."""
+        if not self._is_plain(name):
+            self._text(name, "text" if kind == "text" else "data", _At(at.place, "", at.level, WRAPPINGS))
+        self._value(value, kind, at)
+
+    def _is_plain(self, name: str) -> bool:
+        return _NAME.fullmatch(name) is not None and not self._holds_secret(name)
+
+    def _value(self, value: Any, kind: ArgumentType, at: _At) -> None:
+        if not self._room(value, at.level):
+            return
+        self.count += 1
+        if isinstance(value, str):
+            self._text(value, kind, at)
+        elif isinstance(value, list) and (value or kind == "command"):
+            self._list(value, kind, at)
+        elif isinstance(value, dict) and value:
+            for number, name in enumerate(sorted(value)):
+                if not self._room(name, at.level):
+                    break
+                self._named(name, value[name], kind, at.below(name if self._is_plain(name) else f"#{number}", name))
+        else:
+            self._scalar(value, kind, at)
+
+    def _room(self, value: Any, level: int) -> bool:
+        """Whether one more value may be looked at; when it may not, nothing after it is either."""
+        if isinstance(value, dict | list):
+            self.depth = max(self.depth, level)
+        if isinstance(value, str):
+            self._characters += len(value)
+        found = len(self.destinations) + len(self.paths) + len(self.commands) + len(self.unreadable) + len(self.secrets)
+        few = found + len(self.touches) < FACTS and len(self._leads) < VALUES
+        room = level <= LEVELS and self.count < VALUES and self._characters <= CHARACTERS and few
+        self.complete = self.complete and room
+        return self.complete
+
+    def _list(self, items: list[Any], kind: ArgumentType, at: _At) -> None:
+        if kind != "command" or any(isinstance(item, dict | list) for item in items):
+            before = self._in_secret
+            if len(items) > 1 and all(isinstance(item, str) for item in items):  # one that only several of them make
+                self._in_secret = self._secret(" ".join(items), at) or before
+            for number, item in enumerate(items):
+                self._value(item, kind, at.below(str(number)))
+                if not self.complete:
+                    return
+            self._in_secret = before
+            if kind == "data" and all(isinstance(item, str) for item in items) and is_command(" ".join(items)):
+                self._command(argv_facts(items), "argv", at)
+            return
+        words = [item for item in items if isinstance(item, str)]
+        self.count += len(items)
+        text = " ".join(words)
+        if self._room(text, at.level):
+            self._secret(text, at)
+            self._command(argv_facts(items), "argv", at)
+
+    def _scalar(self, value: Any, kind: ArgumentType, at: _At) -> None:
+        """A number, truth value or null: never the declared type, and unambiguous only within bounds."""
+        if kind in {"url", "host"}:
+            self._found([OriginFacts(canonical=False)], at)
+        elif kind == "path":
+            self._path("", at)
+        elif kind == "command":
+            self._command(CommandFacts(canonical=False), "text", at)
+        elif isinstance(value, int | float) and not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+            self._unreadable(at)
+        if isinstance(value, int | float) and not isinstance(value, bool) and is_secret_name(at.name):
+            self.secrets.append(HiddenPlace(id=self._id("secrets", at)))
+
+    def _text(self, text: str, kind: ArgumentType, at: _At) -> None:
+        self._secret(text, at)
+        if kind == "data":
+            self._data(text, at)
+        elif kind == "url":
+            self._found(url_destinations(text), at)
+        elif kind == "host":
+            self._found([host_origin(text)], at)
+        elif kind == "path":
+            self._path(text, at)
+            self._found(urls(text), at)
+        elif kind == "command":
+            self._command(text_facts(text), "text", at)
+
+    def _data(self, text: str, at: _At) -> None:
+        if self._json(text, at):
+            return
+        if _NO_READING.search(text) is not None:
+            self._unreadable(at)
+        self._found(destinations(text), at)
+        self._undeclared_path(text, at)
+        self._mentioned(text, at)
+        if text.strip(_BLANK)[:1] in {"{", "["}:
+            self._almost_json(text, at)
+
+    def _almost_json(self, text: str, at: _At) -> None:
+        """Hosts and paths in the quotes of a text that a lenient reader accepts as JSON: lines, commas, a BOM."""
+        for piece in dict.fromkeys(_QUOTE.split(text)[1:]):
+            if not self._room(None, at.level):
+                return
+            known = urls(piece)
+            self._found([destination for destination in destinations(piece) if destination not in known], at)
+            self._undeclared_path(piece, at)
+
+    def _mentioned(self, text: str, at: _At) -> None:
+        """The commands on the lines of a text, and the paths that its words would be."""
+        for line in text.splitlines():
+            if not self._room(None, at.level):
+                return
+            if " " in line.strip() and is_command(line.strip()):
+                self._command(text_facts(line.strip()), "text", at)
+        plain = without_urls(text).strip()
+        words = [word for word in plain.split() if "/" in word]
+        whole_word: tuple[str, ...] = ()
+        if self._holds_secret(text):
+            words = [word for word in words if not self._withheld(word, at)]
+        elif "/" in plain or (plain.split() == [plain] and not self._in_secret):
+            whole_word = (plain,)
+        found = dict.fromkeys((*whole_word, *(piece.rstrip(_STOPS) for word in words for piece in pieces(word))))
+        self._touched(found, self.touches, at)
+        relative = (collapsed(path) for path in found if not path.startswith("/"))
+        self.unplaced = self.unplaced or (self._cwd is None and any(path_facts(path, "/").below for path in relative))
+
+    def _withheld(self, word: str, at: _At) -> bool:
+        """Whether a word is a secret, whose paths must not be shown: it counts as any path that it may be."""
+        secret = self._holds_secret(word)
+        self.unplaced = self.unplaced or secret
+        if secret and any(looks_like_path(piece) for piece in pieces(word)):
+            self._path("", at)
+        return secret
+
+    def _undeclared_path(self, text: str, at: _At) -> None:
+        """An undeclared path; one that is visible only without its disguise is not canonical."""
+        if looks_like_path(text) and looks_like_path(without_urls(text)):
+            self._path(text, at)
+            return
+        plain = undisguised(text)
+        if plain != text and looks_like_path(plain) and looks_like_path(without_urls(plain)):
+            self._path("", at)
+
+    def _json(self, text: str, at: _At) -> bool:
+        """Whether a string is JSON, whose values were walked, or looks like it and has no one reading."""
+        if text[:1] not in _JSON_BEGINS or text.lstrip(" \t\r\n")[:1] not in {"{", "[", '"'}:
+            return False
+        try:
+            value = read_strict(text)
+        except NotJsonError:
+            return False
+        except AmbiguousJsonError:
+            self._unreadable(at)
+            return True
+        if at.wrapped == WRAPPINGS:
+            self._unreadable(at)
+        else:
+            self._value(value, "data", _At(at.place, at.name, at.level + 1, at.wrapped + 1))
+        return True
+
+    def _secret(self, text: str, at: _At) -> bool:
+        found = bool(text) and (is_secret_name(at.name) or self._holds_secret(text))
+        if found:
+            self.secrets.append(HiddenPlace(id=self._id("secrets", at)))
+        return found
+
+    def _holds_secret(self, text: str) -> bool:
+        return is_secret(text, self._forms)
+
+    def _unreadable(self, at: _At) -> None:
+        self.unreadable.append(HiddenPlace(id=self._id("unreadable", at)))
+
+    def _found(self, found: list[OriginFacts], at: _At, word: CommandWord | None = None) -> None:
+        for facts in found:
+            if not self._room(None, at.level):
+                return
+            name = self._id("destinations", at)
+            self.destinations.append(Destination(id=name, canonical=facts.canonical, origin=facts.origin, word=word))
+
+    def _path(self, text: str, at: _At) -> None:
+        facts = path_facts(text, self._cwd)
+        name, path = self._id("paths", at), facts.path
+        links: Links = "unknown" if path is None else self._lead(path).links
+        found = FoundPath(id=name, canonical=facts.canonical, path=path, below_cwd=facts.below, links=links)
+        self.paths.append(found)
+
+    def _lead(self, path: str) -> Lead:
+        if path not in self._leads:
+            self._leads[path] = self._find_lead(path)
+        return self._leads[path]
+
+    def _command(self, facts: CommandFacts, form: Form, at: _At) -> None:
+        touches: dict[str, None] = {}
+        text = " ".join((*(facts.words or ())[:1], *facts.rest))
+        if hands_secret(text) or self._forms.handed(text):
+            self.handed = True
+            self.secrets.append(HiddenPlace(id=self._id("secrets", at)))
+            facts = replace(facts, canonical=False, words=None)
+        hidden = facts.canonical and self._holds_secret(text)
+        name = self._id("commands", at)
+        self._touched((word for word in (facts.words or ())[:1] if "/" in word), touches, None)
+        looked = facts.canonical and (self._cwd is not None or not facts.rest)
+        if looked and self._cwd is not None:
+            looked = self._followed(self._cwd, touches, at)
+        for index, word in enumerate(facts.rest, 1):
+            if not self._room(None, at.level):
+                break
+            self.count += 1
+            self._word(word, name, index, at)
+            if facts.canonical and not hidden:
+                looked = self._touched(path_pieces(without_urls(word, PROGRAM_ENDINGS)), touches, at) and looked
+            elif facts.canonical and "/" in word and not self._holds_secret(word):
+                looked = self._touched((word,), touches, at) and looked
+            else:
+                looked = False  # no word of a secret is shown
+        if facts.canonical:
+            self._words(facts.rest, name, at, hidden=hidden)
+        found = Command(
+            id=name,
+            canonical=facts.canonical,
+            words=facts.words,
+            form=form,
+            touches=tuple(touches),
+            links="none" if looked else "unknown",
+        )
+        self.commands.append(found)
+
+    def _word(self, word: str, command: str, index: int, at: _At) -> None:
+        """The hosts in a word, and the paths that show in one of its parts, each once."""
+        found = parts(word)
+        for part in found:
+            if not self._room(None, at.level):
+                return
+            if (host := whole_host(part, PROGRAM_ENDINGS)) is not None:
+                remote = not {"@", ":", " "}.isdisjoint(word)
+                self._found([host], at, CommandWord(command=command, index=index, label=False, remote=remote))
+            self._found(urls(part, PROGRAM_ENDINGS), at)
+        for part in dict.fromkeys((*found, *pieces(without_urls(word, PROGRAM_ENDINGS)))):
+            if not self._room(None, at.level):
+                return
+            if looks_like_path(part) and _PATTERN.search(part) and "://" not in part:
+                self._path("", at)
+            else:
+                self._undeclared_path(part, at)
+
+    def _words(self, words: tuple[str, ...], command: str, at: _At, *, hidden: bool) -> None:
+        """The hosts that words may be, each once at its last place; of those that no rule can state, the last."""
+        found: dict[tuple[str | None, bool, bool], tuple[int, WordHost]] = {}
+        for index, word in enumerate(words, 1):
+            named = frozenset(parts(word))
+            for piece in host_pieces(without_urls(word, PROGRAM_ENDINGS)):
+                known = piece in named and whole_host(piece, PROGRAM_ENDINGS) is not None  # `_word` has listed it
+                if (host := word_host(piece)) is not None and not known:
+                    host = replace(host, remote=host.remote or " " in word)
+                    found[(host.facts.origin, host.label, host.remote)] = (index, host)
+        for index, host in found.values():
+            facts = OriginFacts(canonical=False) if hidden else host.facts
+            place = CommandWord(command=command, index=index, label=host.label, remote=host.remote)
+            self._found([facts], at, place)
+
+    def _touched(self, words: Iterable[str], touches: dict[str, None], at: _At | None) -> bool:
+        """What words may name, and what these paths lead to; whether that could be looked at."""
+        looked = True
+        for word in words:
+            if word.startswith("-") or len(word) > LONGEST:
+                continue
+            facts = path_facts(collapsed(word), self._cwd)
+            if facts.path is not None and facts.path not in touches:
+                touches[facts.path] = None
+                self._characters += len(facts.path)
+                looked = self._followed(facts.path, touches, at) and looked
+            if not self._room(None, 1):
+                break
+        return looked
+
+    def _followed(self, path: str, touches: dict[str, None], at: _At | None) -> bool:
+        """The targets of an undeclared path, link by link; whether they could be examined.
+
+        Outside of the working folder it counts like a declared one, at a place `at`; inside it does not count.
+        """
+        for _ in range(MOST_LINKS):
+            found = self._lead(path)
+            if found.links != "linked":
+                return found.links == "none"
+            if found.path is None or not path_facts(found.path, None).canonical:
+                break
+            path = found.path
+            touches[path] = None
+            below = self._cwd is not None and f"{path}/".startswith(f"{self._cwd.rstrip('/')}/")
+            if not below:
+                if at is not None and all(path != listed.path for listed in self.paths):
+                    self._path(path, at)
+                return True
+        if at is not None:
+            self._path("", at)
+        return True
+
+    def _id(self, kind: str, at: _At) -> str:
+        """The place, with a number appended if the same was found there before."""
+        key = f"{kind} {at.place}"
+        self._ids[key] = self._ids.get(key, 0) + 1
+        return at.place if self._ids[key] == 1 else f"{at.place}#{self._ids[key]}"

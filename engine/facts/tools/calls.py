@@ -1,0 +1,156 @@
+"""A tool call in the shapes in which agents really send it, and the one form that everything is read from.
+
+    own          {"name", "arguments": {…}}
+    OpenAI       {"id", "type": "function", "function": {"name", "arguments": "<JSON text>"}}
+    Responses    {"type": "function_call", "call_id", "name", "arguments": "<JSON text>"}
+    Anthropic    {"type": "tool_use", "id", "name", "input": {…}}
+    MCP          {"jsonrpc": "2.0", "id", "method": "tools/call", "params": {"name", "arguments": {…}}}
+
+Ids of calls are no facts: the same call is the same input in every shape. Argument text that has no one
+reading is a fact too (`arguments` is None) and no broken request, so that it is refused by the policy and recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from engine.documents.canonical import canonical
+from engine.documents.strict_json import AmbiguousJsonError, NotJsonError, read_strict
+from engine.model import Model, Object, Text
+
+LONGEST_NAME = 128
+"""Characters of a tool's name; MCP and the model providers allow no more."""
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+CallId = Annotated[str, Field(max_length=512)]
+Arguments = Object
+
+
+class OwnCall(Model):
+    """A call as this engine writes it."""
+
+    name: Name
+    arguments: Arguments
+
+
+class OpenAiFunction(Model):
+    """What is called; `arguments` is the JSON text that the model wrote."""
+
+    name: Name
+    arguments: Text
+
+
+class OpenAiCall(Model):
+    """A tool call of OpenAI's chat completions."""
+
+    id: CallId | None = None
+    type: Literal["function"]
+    function: OpenAiFunction
+
+
+class ResponsesCall(Model):
+    """A tool call of OpenAI's responses."""
+
+    type: Literal["function_call"]
+    id: CallId | None = None
+    call_id: CallId
+    name: Name
+    arguments: Text
+    status: Literal["in_progress", "completed", "incomplete"] | None = None
+
+
+class AnthropicCall(Model):
+    """A `tool_use` block of Anthropic's messages."""
+
+    type: Literal["tool_use"]
+    id: CallId
+    name: Name
+    input: Arguments
+
+
+class McpParams(Model):
+    """What is called over MCP; `_meta` belongs to the transport and is no argument."""
+
+    name: Name
+    arguments: Arguments = Field(default_factory=dict)
+    meta: Object | None = Field(default=None, alias="_meta")
+
+
+class McpCall(Model):
+    """A `tools/call` request of MCP."""
+
+    jsonrpc: Literal["2.0"]
+    id: CallId | int
+    method: Literal["tools/call"]
+    params: McpParams
+
+
+def _shape(value: Any) -> str:
+    """Which shape was meant, by the keys that no other shape has."""
+    keys = value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ())
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+    if "jsonrpc" in keys or "method" in keys:
+        return "mcp"
+    if kind == "function_call":
+        return "responses"
+    if kind == "function" or "function" in keys:
+        return "openai"
+    return "anthropic" if kind is not None else "own"
+
+
+ToolCall = Annotated[
+    Annotated[OwnCall, Tag("own")]
+    | Annotated[OpenAiCall, Tag("openai")]
+    | Annotated[ResponsesCall, Tag("responses")]
+    | Annotated[AnthropicCall, Tag("anthropic")]
+    | Annotated[McpCall, Tag("mcp")],
+    Discriminator(_shape),
+]
+"""A call in any of the shapes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call in its one form; `arguments` is None when they have no one reading as an object.
+
+    `data` are the arguments as canonical JSON, or the text that has no reading.
+    """
+
+    tool: str
+    arguments: Arguments | None
+    data: bytes
+
+    def close(self) -> None:
+        """Nothing stays open: the caller uses exactly this value, which was decided."""
+
+
+def call_of(call: OwnCall | OpenAiCall | ResponsesCall | AnthropicCall | McpCall) -> Call:
+    """The one form of a call in any shape. Never raises."""
+    if isinstance(call, OpenAiCall):
+        return _parsed_call(call.function.name, call.function.arguments)
+    if isinstance(call, ResponsesCall):
+        return _parsed_call(call.name, call.arguments)
+    if isinstance(call, AnthropicCall):
+        return _call_of(call.name, call.input)
+    if isinstance(call, McpCall):
+        return _call_of(call.params.name, call.params.arguments)
+    return _call_of(call.name, call.arguments)
+
+
+def _parsed_call(name: str, text: str) -> Call:
+    try:
+        value = read_strict(text)
+    except (NotJsonError, AmbiguousJsonError):
+        value = None
+    return _call_of(name, value) if isinstance(value, dict) else Call(name, None, text.encode("utf-8", "replace"))
+
+
+def _call_of(name: str, arguments: Arguments) -> Call:
+    try:
+        return Call(name, arguments, canonical(arguments))
+    except (ValueError, TypeError, RecursionError):  # a number without a JSON form, endless nesting
+        return Call(name, None, b"")

@@ -1,0 +1,179 @@
+"""Idempotency keys: a repeated request gets the first decision, and nothing happens a second time (C69).
+
+A repetition must have the same body, caller, scopes, run and approval. It is gathered and decided
+again, with the budgets, approvals and attempts of the first one; the first decision is returned only if the facts and
+the policy are unchanged and still agree: no earlier allow outlives them (H13).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from engine.decide import read
+from engine.documents.canonical import RawJson, canonical, digest
+from engine.drive import Append, Ask, Call, Steps
+from engine.errors import DecideError, EngineError, GatherError
+from engine.flow import HEAVY_BYTES, Answer, Context, Services, answer, as_json, gathering, state_facts
+from engine.model import Decision, Mode, Pace, Revisions
+from engine.points import Point
+from engine.record.model import ReplayRecord, timestamp
+from engine.state.rows import Begun
+from engine.work import Executor
+
+if TYPE_CHECKING:
+    from engine.state.store import Store
+
+TAKEN = ("approvals", "attempts", "budgets", "children", "quotas")
+"""Facts that the first request changed itself: a repetition uses the old ones. All others are gathered again."""
+
+NEW_KEY = "use a new idempotency key for a new request"
+
+
+def answer_once(
+    point: Point,
+    request: Any,
+    mode: Mode,
+    services: Services,
+    context: Context,
+    executor: Executor | None = None,
+    body: Callable[[], str] | None = None,
+) -> Steps[Answer]:
+    """`answer`, once for each idempotency key of a caller and point; a dry run has no effect to guard.
+
+    `body` returns the digest of a request that only states where its content is.
+    """
+    key = context.idempotency_key
+    if key is None or mode is not Mode.ENFORCE or isinstance(request, EngineError):
+        return (yield from answer(point, request, mode, services, context, executor))
+    try:
+        if body is None:
+            request = as_json(request)  # the key applies to this text, even if `request` changes later
+            heavy = len(request.data) > HEAVY_BYTES
+            said = (yield Call(lambda: _said(request), Pace.HEAVY)) if heavy else _said(request)
+        else:
+            said = yield Call(body, Pace.BUNDLE)
+    except (GatherError, ValueError, TypeError, RecursionError):
+        return (
+            yield from answer(point, request, mode, services, context, executor)
+        )  # not JSON: the decision reports it
+    caller = context.caller.model_dump(mode="json")
+    same = digest(canonical([said, caller, context.run, context.approval]))
+    try:
+        taken = yield from take(point.name, key, same, services, context)
+        if taken.begun.kind == "done":
+            return (yield from _again(point, request, taken, services, context))
+    except EngineError as error:
+        return (yield from answer(point, error, mode, services, context))
+    first = yield from answer(point, request, mode, services, context, executor)
+    try:
+        yield Call(lambda: _keep(taken, first))
+    except EngineError as error:  # the key stays taken: nothing may happen twice
+        return replace(first, fault=first.fault or error)
+    return first
+
+
+def _said(request: RawJson) -> str:
+    return digest(canonical(json.loads(request.data)))
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An idempotency key that this request has begun, or whose first answer is known."""
+
+    begun: Begun
+    store: Store
+    scope: str
+    key: str
+
+
+def take(name: str, key: str, same: str, services: Services, context: Context) -> Steps[Taken]:
+    """Reserve a key of this caller at a point; `same` is the digest of everything that must be equal in a repetition.
+
+    Raises StateError, or GatherError for a key that cannot be stored, or that is reserved without an answer.
+    """
+    scope = f"{name}/{context.caller.via}/{context.caller.principal or ''}"
+    store: Store = yield Call(services.store)
+    try:
+        begun: Begun = yield Call(lambda: store.begin(scope, key, same, int(services.clock().timestamp())))
+    except ValueError as error:
+        raise GatherError(
+            "this idempotency key cannot be stored",
+            remedy="use a key of 1 to 255 characters, such as a UUID",
+            code="engine.request_invalid",
+        ) from error
+    if begun.kind not in {"new", "done"}:
+        raise _refusal(begun)
+    return Taken(begun, store, scope, key)
+
+
+def _keep(taken: Taken, first: Answer) -> None:
+    revisions, document = first.decision.policy, first.document
+    if (first.fault is not None and first.result is None) or revisions is None or document is None:
+        taken.store.abandon(taken.scope, taken.key)
+        return
+    kept = {
+        "decision": first.decision.model_dump(mode="json"),
+        "known": {name: document[name] for name in TAKEN},
+    }
+    taken.store.finish(taken.scope, taken.key, canonical(kept).decode("utf-8"), revisions.rules, revisions.values)
+
+
+def _again(point: Point, request: Any, taken: Taken, services: Services, context: Context) -> Steps[Answer]:
+    """The first decision again, if it would be taken again."""
+    first: dict[str, Any] = json.loads(taken.begun.answer or "{}")
+    with services.policy() as policy:
+        facts = yield from gathering(point, request, services, context, policy)
+        opened = facts.gathered.opened
+        with nullcontext() if opened is None else closing(opened):
+            known = yield from state_facts(facts.gathered, taken.store, context)
+            document = {**facts.document, **known, **first["known"]}
+            verdict = read(point, (yield Ask(policy.opa, document)), policy.catalogue)
+            now = policy.revisions
+    fields: dict[str, Any] = first["decision"]
+    same_policy(taken.begun, now)
+    if (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"]):
+        raise _stale("what this request is about, or the time for it, has changed")
+    if (limits := fields.pop("limits")) is not None:
+        limits = point.limits.model_validate_json(canonical(limits))
+    decision = Decision.model_validate_json(canonical({**fields, "limits": None})).model_copy(update={"limits": limits})
+    yield replayed(services, context, decision.decision_id)
+    return Answer(decision, None, None)
+
+
+def same_policy(begun: Begun, now: Revisions | None) -> None:
+    """Raise DecideError if the first answer was given under another policy than the current one."""
+    if now is None or (now.rules, now.values) != (begun.rules, begun.values):
+        raise _stale("the policy has changed")
+
+
+def replayed(services: Services, context: Context, decision_id: str) -> Append:
+    """The step that records a replayed answer."""
+    line = ReplayRecord(
+        time=timestamp(services.clock()),
+        decision_id=decision_id,
+        principal=context.caller.principal,
+        request_id=context.request_id,
+        trace=context.trace,
+    )
+    return Append(services.log, line)
+
+
+def _stale(what: str) -> DecideError:
+    return DecideError(f"{what} since this idempotency key was used", remedy=NEW_KEY, code="engine.idempotency_stale")
+
+
+def _refusal(begun: Begun) -> GatherError:
+    """Why a reserved key has no answer."""
+    if begun.kind == "pending":
+        return GatherError(
+            "the first request with this idempotency key is still in progress",
+            remedy="retry later; if its engine died, the key stays reserved until it expires",
+            code="engine.idempotency_pending",
+        )
+    return GatherError(
+        "this idempotency key was used for another request", remedy=NEW_KEY, code="engine.idempotency_conflict"
+    )

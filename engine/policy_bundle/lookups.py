@@ -1,0 +1,66 @@
+"""What the engine itself looks up in the values being served; everything else is read by rules alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.secrets.forms import UNKNOWN_FORMS, SecretForms
+
+Windows = Mapping[str, Mapping[str, int]]
+"""By decision point: what is counted, and its window in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """The defaults are those of no policy: nothing is known, so nothing will be allowed."""
+
+    budgets: Windows = field(default_factory=dict)
+    """The counted budgets: what counts alone (`principal`, `run`, `all`)."""
+    quotas: Windows = field(default_factory=dict)
+    """What else a point counts, by the name of the quota."""
+    argument_types: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """How the arguments of each tool are to be read."""
+    output_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The fields of each output contract, in the order in which they are checked."""
+    echoed_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The fields of a request that answers under each contract repeat."""
+    contracts: Mapping[str, str] = field(default_factory=dict)
+    """The output contract of a program in each role."""
+    probe_seconds: int = 0
+    """How old the result of a sandbox's probe may be."""
+    kind_without_origin: str | None = None
+    """The kind of a source record that states no origin."""
+    license_aliases: Mapping[str, str] = field(default_factory=dict)
+    """SPDX ids by other spellings of licenses."""
+    mapped: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    """What requests in the words of other systems ask, by system, as `policy/operations.yaml` has it."""
+    forms: SecretForms = UNKNOWN_FORMS
+    """The forms in which vendors issue secrets."""
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Lookups:
+        """Those of the checked values, as `data.policy` has them; a document that is missing leaves the defaults."""
+        code, tools = data.get("code", {}), data.get("tools", {})
+        contracts = code.get("contracts", {}).items()
+        return cls(
+            budgets=_windows(data.get("budgets", {}).get("budgets", {})),
+            quotas=_windows(data.get("budgets", {}).get("quotas", {})),
+            argument_types={name: tool["arguments"] for name, tool in tools.get("tools", {}).items()},
+            output_fields={name: tuple(one["name"] for one in contract["fields"]) for name, contract in contracts},
+            echoed_fields={name: tuple(one["name"] for one in contract["echoed"]) for name, contract in contracts},
+            contracts=code.get("outputs", {}),
+            probe_seconds=data.get("sandbox", {}).get("probe_max_age_seconds", 0),
+            kind_without_origin=data.get("sources", {}).get("kind_without_origin"),
+            license_aliases=data.get("licenses", {}).get("aliases", {}),
+            mapped={name: tuple(data.get("operations", {}).get(name, ())) for name in ("authzen", "envoy")},
+            forms=SecretForms.of(data.get("secrets")),
+        )
+
+
+def _windows(rows: Mapping[str, Mapping[str, Any]]) -> Windows:
+    return {
+        point: {scope: one["window_seconds"] for scope, one in sorted(row.items()) if isinstance(one, dict)}
+        for point, row in rows.items()
+    }

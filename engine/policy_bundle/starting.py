@@ -1,0 +1,69 @@
+"""A folder of one's own policy outside a checkout: copied from `starter/`, with schemas for editors."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.documents.files import printable
+from engine.errors import GatherError
+from engine.policy_bundle.sources import NAME, RECIPE, SCHEMAS
+
+_STARTER = Path(__file__).parent / "starter"
+
+
+def start(folder: Path, schemas: Mapping[str, Any]) -> tuple[Path, ...]:
+    """Write a policy folder, or only the schemas of one that exists; returns the files written, below the folder.
+
+    `schemas` are JSON Schemas by path below `schemas/`, without suffix. Raises GatherError for a folder that has other
+    content, a name that no recipe may have, and what cannot be written.
+    """
+    name = Path(os.path.abspath(folder)).name  # noqa: PTH100  (`..` leads to a name, links are kept)
+    if not NAME.match(name):
+        raise GatherError(f"`{printable(name)}` is not a valid name of a policy", remedy="use a-z, 0-9, `-`, `_`")
+    try:
+        exists = (folder / RECIPE).exists()
+        if not exists:
+            if folder.exists() and any(not one.name.startswith(".") for one in folder.iterdir()):
+                message = f"`{printable(str(folder))}` is not empty and no policy folder"
+                raise GatherError(message, remedy="name a new folder")
+            shutil.copytree(_STARTER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        for path, schema in schemas.items():
+            file = folder / SCHEMAS / f"{path}.schema.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        written = (folder / SCHEMAS if exists else folder).rglob("*")
+        return tuple(sorted(path.relative_to(folder) for path in written if path.is_file()))
+    except OSError as error:
+        raise GatherError(
+            f"cannot write `{printable(str(error.filename or folder))}`: {(error.strerror or 'it failed').lower()}",
+            remedy="check the folder and its permissions",
+        ) from error
+
+
+def partial(schema: Any) -> Any:
+    """The schema of a file that is laid over a document: nothing is required, and null removes what was there."""
+    if isinstance(schema, list):
+        return [partial(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    changed: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "properties":
+            changed[key] = {name: _or_null(partial(one)) for name, one in value.items()}
+        elif key == "additionalProperties" and isinstance(value, dict):
+            changed[key] = _or_null(partial(value))
+        elif key == "$defs":
+            changed[key] = {name: partial(one) for name, one in value.items()}
+        elif key not in {"required", "minProperties"}:
+            changed[key] = partial(value)
+    return changed
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    words: dict[str, Any] = {key: schema[key] for key in ("title", "description") if key in schema}
+    return {**words, "anyOf": [schema, {"type": "null"}]}

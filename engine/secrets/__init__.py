@@ -1,0 +1,1 @@
+"""Secrets and private data in text: patterns, a fast prefilter, and redaction."""

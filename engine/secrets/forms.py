@@ -1,0 +1,248 @@
+"""Vendors' key formats, compiled from values: the prefix of a secret and the pattern after it.
+
+A pattern is matched in linear time on any text: it is a sequence of characters and classes with
+counts, in which no character could belong to two parts and only the last part has no upper bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+Span = tuple[int, int]
+
+_PART = re.compile(
+    r"(?:\[(?P<set>[A-Za-z0-9_~./+=:@ -]+)\]|(?P<one>[A-Za-z0-9_~/:@=-]))(?:\{(?P<count>[0-9]{1,4}(?:,[0-9]{0,4})?)\})?"
+)
+_RANGE = re.compile(r"([A-Za-z0-9])-([A-Za-z0-9])|(.)")
+_ALPHABETS = ("0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+_MOST = 256
+"""Characters of a part, and of all parts before the last one together: what a failed attempt can cost."""
+
+_LEAST = 8
+"""Characters of a secret: what is shorter is a word."""
+
+_SHORT = 2
+"""Length of prefixes that also occur in ordinary text."""
+
+_EDGE = "[A-Za-z0-9]"
+_VALUE = r"(?![-$<{%*])[^\s\"'|;&<>]{1,256}"
+_GAP = r"[^\n|;&\"]{0,200}?[ \t]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A run of `least` to `most` of these characters; `most` None is unbounded."""
+
+    characters: frozenset[str]
+    least: int
+    most: int | None
+
+
+def least_length(pattern: str) -> int:
+    """The length of the shortest match of a pattern. Raises ValueError for one that is not in the grammar."""
+    parts = _parts(pattern)
+    for part, following in pairwise(parts):
+        if part.most is None:
+            raise ValueError("only the last part of a pattern may be without an upper bound")
+        if part.least != part.most and part.characters & following.characters:
+            raise ValueError("a part of varying length must share no character with the part that follows it")
+    if sum(part.most or 0 for part in parts[:-1]) > _MOST:
+        raise ValueError(f"the parts before the last one may match {_MOST} characters at most")
+    return sum(part.least for part in parts)
+
+
+def _parts(pattern: str) -> list[_Part]:
+    parts, position = [], 0
+    while (match := _PART.match(pattern, position)) is not None:
+        position = match.end()
+        low, bounded, high = (match["count"] or "").partition(",")
+        least = int(low) if low else 1
+        most = (int(high) if high else None) if bounded else least
+        if least > _MOST or (most is not None and not max(1, least) <= most <= _MOST):
+            raise ValueError(f"a count is {{n}}, {{m,n}} with m not above n, or {{m,}}, at most {_MOST}")
+        parts.append(_Part(frozenset(match["one"]) if match["one"] else _set(match["set"]), least, most))
+    if position != len(pattern) or not parts:
+        raise ValueError(
+            f"not valid from character {position + 1}: a pattern is characters and classes such as `[A-Z0-9]`, "
+            "each with a count such as `{20}`, `{20,40}` or `{20,}`"
+        )
+    return parts
+
+
+def _set(text: str) -> frozenset[str]:
+    found: set[str] = set()
+    for first, last, single in _RANGE.findall(text):
+        if single:
+            found.add(single)
+            continue
+        alphabet = next((letters for letters in _ALPHABETS if first in letters and last in letters), "")
+        if not alphabet or first > last:
+            raise ValueError(f"`{first}-{last}` is not a range of digits, upper-case or lower-case letters")
+        found |= set(alphabet[alphabet.index(first) : alphabet.index(last) + 1])
+    return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Secrets with one of these prefixes, not in the middle of another word, followed by the pattern.
+
+    With `digit`, they contain at least one digit; with `inside_words`, they may begin in the middle of a word.
+    """
+
+    prefixes: tuple[str, ...]
+    rest: str
+    digit: bool = False
+    inside_words: bool = False
+
+    @property
+    def least(self) -> int:
+        """The length of the shortest match of the form. Raises ValueError."""
+        least = min(map(len, self.prefixes)) + least_length(self.rest)
+        if least < _LEAST:
+            raise ValueError(f"a form matches at least {_LEAST} characters, start included")
+        return least
+
+
+@dataclass(frozen=True)
+class SecretForms:
+    """All forms of a policy. `options` are command options with a secret as value: `-p *`, where `*` is the secret."""
+
+    forms: frozenset[Form] = frozenset()
+    options: frozenset[tuple[str, str]] = frozenset()
+    known: bool = True
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any] | None) -> SecretForms:
+        """The forms of policy/secrets.yaml; without it, `UNKNOWN_FORMS`."""
+        if not values:
+            return UNKNOWN_FORMS
+        rows = values["forms"].values()
+        forms = frozenset(
+            Form(tuple(row["prefixes"]), row["rest"], row.get("digit", False), row.get("inside_words", False))
+            for row in rows
+        )
+        options = values["options"].items()
+        return cls(forms, frozenset((program, option) for program, names in options for option in names))
+
+    def __or__(self, other: SecretForms) -> SecretForms:
+        """The forms of both; known forms replace unknown ones."""
+        if not (self.known and other.known):
+            return self if self.known else other
+        return SecretForms(self.forms | other.forms, self.options | other.options)
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Spans of vendors' secrets and of secrets passed to programs; they may overlap."""
+        if not self.known:
+            yield from (match.span() for match in _TOKEN_LIKE.finditer(text))
+        if self._begins_in(text):
+            for pattern in self._plain:
+                yield from (match.span() for match in pattern.finditer(text))
+            for pattern in self._with_digit:
+                yield from (match.span() for match in pattern.finditer(text) if _DIGIT.search(match[0]))
+
+    def handed(self, text: str) -> bool:
+        """Whether a command passes a secret to a program in one of its options."""
+        pattern = self._handed if self.known else _TOKEN_LIKE
+        return pattern is not None and pattern.search(text) is not None
+
+    def none_in(self, text: str) -> bool:
+        """Whether `spans` finds nothing; cheap for texts without secrets."""
+        return self.known and (not self._begins_in(text) or next(self.spans(text), None) is None)
+
+    def _begins_in(self, text: str) -> bool:
+        """Whether the text contains the prefix of any form."""
+        if self._words is not None and self._words.search(text) is not None:
+            return True
+        for start, pattern in self._short:
+            at = text.find(start)
+            while at >= 0:
+                if pattern.match(text, at) is not None:
+                    return True
+                at = text.find(start, at + 1)
+        return False
+
+    @cached_property
+    def _plain(self) -> tuple[re.Pattern[str], ...]:
+        handed = () if self._handed is None else (self._handed,)
+        return (*_compiled([form for form in self.forms if not form.digit]), *handed)
+
+    @cached_property
+    def _with_digit(self) -> tuple[re.Pattern[str], ...]:
+        return _compiled([form for form in self.forms if form.digit])
+
+    @cached_property
+    def _handed(self) -> re.Pattern[str] | None:
+        programs: dict[str, list[str]] = {}
+        for program, option in sorted(self.options):
+            programs.setdefault(program, []).append(_option(option))
+        if not programs:
+            return None
+        each = (
+            rf"{re.escape(program)[0]}(?<![\w.-].){re.escape(program)[1:]}(?![\w.-]){_GAP}(?:{'|'.join(names)})"
+            for program, names in programs.items()
+        )
+        return re.compile("|".join(each))
+
+    @cached_property
+    def _words(self) -> re.Pattern[str] | None:
+        """Rare words, one of which is in every secret except those of `_short`."""
+        starts = {start for form in self.forms for start in form.prefixes if len(start) > _SHORT or form.inside_words}
+        return _any(starts | {program for program, _ in self.options})
+
+    @cached_property
+    def _short(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
+        found = {
+            (start, form.rest)
+            for form in self.forms
+            for start in form.prefixes
+            if len(start) <= _SHORT and not form.inside_words
+        }
+        return tuple((start, re.compile(f"(?<!{_EDGE}){re.escape(start)}{rest}")) for start, rest in sorted(found))
+
+
+def _compiled(forms: Iterable[Form]) -> tuple[re.Pattern[str], ...]:
+    """One pattern for all forms, grouped by first letter, so that matching skips from one such letter to the next."""
+    heads: dict[tuple[str, bool], list[tuple[str, str]]] = {}
+    for form in forms:
+        for start in form.prefixes:
+            heads.setdefault((start[0], form.inside_words), []).append((start, form.rest))
+    each = []
+    for (first, inside_words), rows in sorted(heads.items()):
+        edge = "" if inside_words else f"(?<!{_EDGE}{re.escape(first)})"
+        longest = sorted(rows, key=lambda row: (-len(row[0]), row))
+        each.append(f"{re.escape(first)}{edge}(?:{'|'.join(re.escape(start[1:]) + rest for start, rest in longest)})")
+    return (re.compile("|".join(each)),) if each else ()
+
+
+def _any(words: Iterable[str]) -> re.Pattern[str] | None:
+    """A pattern for any of these words, grouped by their first two letters."""
+    firsts: dict[str, dict[str, list[str]]] = {}
+    for word in sorted(words):
+        firsts.setdefault(word[0], {}).setdefault(word[1], []).append(re.escape(word[2:]))
+    each = []
+    for first, rows in firsts.items():
+        following = "|".join(f"{re.escape(second)}(?:{'|'.join(rest)})" for second, rest in rows.items())
+        each.append(f"{re.escape(first)}(?:{following})")
+    return re.compile("|".join(each)) if each else None
+
+
+def _option(option: str) -> str:
+    words = re.escape(option).replace(r"\ ", r"[ \t]{1,4}")
+    return words.replace(r"\*:\*", rf"[\"']?(?!\d+:\d+(?:\s|$))[^\s:\"']{{1,64}}:{_VALUE}").replace(
+        r"\*", rf"[\"']?{_VALUE}"
+    )
+
+
+_DIGIT = re.compile(r"[0-9]")
+_TOKEN_LIKE = re.compile(
+    r"(?<![A-Za-z0-9_~-])(?!(?:[0-9a-f]{32}|[0-9a-f]{64})(?![A-Za-z0-9_~-]))"
+    r"(?=[A-Za-z_~-]*[0-9])(?=[0-9_~-]*[A-Za-z])[A-Za-z0-9_~-]{14,}"
+    r"|(?<!\S)--?[A-Za-z][A-Za-z0-9_-]{0,40}[ \t=]{1,4}(?!-)\S+|(?<!\S)-[A-Za-z](?=[^\s-])\S{3,}"
+)
+UNKNOWN_FORMS = SecretForms(known=False)
+"""Stands where no policy was loaded: any long word of letters and digits counts as a secret, and any option's value."""

@@ -1,0 +1,437 @@
+"""Patterns of secrets and private data in text: generic ones, and the vendors' formats of the policy.
+
+The forms of vendors are values (policy/secrets.yaml). What the engine writes is searched for all forms that any
+policy of this process has stated so far; before the first one, any long word of letters and digits counts.
+
+Every pattern reads text in linear time: bounded repeats, or repeats that cannot overlap what follows.
+Random-looking text is judged by the scraps that capitals, small letters and digits leave when they alternate,
+because entropy alone cannot distinguish `customer-support-tickets-anonymised-2026` from a key.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+
+from engine.secrets.forms import UNKNOWN_FORMS, SecretForms, Span
+
+_EDGE = r"(?<![A-Za-z0-9])"
+
+_KEY_BLOCK = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----(?:.*?-----END [A-Z0-9 ]{1,60}-----|.*)"
+    r"|PuTTY-User-Key-File-[0-9].*",
+    re.DOTALL,
+)
+
+_WEB_TOKEN = re.compile(rf"{_EDGE}eyJ[A-Za-z0-9_-]{{8,}}\.[A-Za-z0-9_-]{{8,}}(?:\.[A-Za-z0-9_-]*)?")
+
+_HEADER = re.compile(
+    r"(?i)(?<![A-Za-z0-9])(?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?(?!\[redacted:)[^\r\n\"']+"
+    r"|(?<![A-Za-z0-9-])(?:set-)?cookie[\"']?[ \t]{0,8}:[ \t]{0,8}(?!\[redacted:)[^\r\n\"']+"
+)
+_CREDENTIALS = re.compile(
+    r"(?i)[^:=]{0,40}[:=][ \t\"']{0,8}(?:(?:bearer|basic|digest|token)[ \t]{1,8})?"
+    r"(?!(?:bearer|basic|digest|token)[ \t])[a-z0-9+/._~-]{2}"
+)
+_BEARER = re.compile(r"(?i)(?<![A-Za-z0-9])bearer[ \t]{1,8}([A-Za-z0-9._~+/=-]{6,})")
+_BASIC = re.compile(r"(?ai)(?<![A-Za-z0-9])basic[ \t]{1,8}([A-Za-z0-9+/]{4,}={0,2})")
+
+ASSIGNED = re.compile(
+    r"(?:(?:(?<![A-Za-z0-9])(?:(?P<weak>[kK]ey|KEY|[tT]oken|TOKEN|[sS]ig|SIG|[aA]uth|AUTH)|(?P<name>[sS]ecret|SECRET"
+    r"|[pP]asswor[dt]|[pP]asswd|[pP]wd|PWD|[A-Z0-9]{0,20}(?:PASSWORD|PASSWD|(?<!BY)(?<!COM)PASS)|[pP]assphrase"
+    r"|PASSPHRASE|[sS]ignature|[cC]redentials?|[aA]pi[kK]ey|APIKEY))"
+    r"|(?<=[a-z])(?:(?P<cased>Key|Token)|Secret|Password|Signature))"
+    r"[\"']?[ \t]{0,4}=(?P<sign>[ \t]{0,4}[\"']?)(?!\[redacted:)(?!=)(?P<value>[^\s\"'&;,<>]+))"
+    r"|(?i:(?<![A-Za-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|secret[_-]?key|client[_-]?secret"
+    r"|access[_-]?token))[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?!\[redacted:)"
+    r"(?=[^\s\"',;]{0,64}[0-9])(?P<told>[^\s\"',;]{6,})"
+)
+
+_VERDICTS = frozenset(
+    re.findall(
+        "[a-z]+",
+        "a above again all already also an and any are as at bad be been below blank by bytes callable can cannot "
+        "case changed char characters confirmed correct default disabled either empty enabled encrypted enforced "
+        "entered ever expired false field fine for from given go goes good had has hash hashed have here hidden how "
+        "if important in incorrect insecure int invalid is it its kept known least long longer lost managed masked "
+        "max maximum may min mine minimum missing must my needed never new nil no none not null object of off ok okay "
+        "old on only optional or our out plain private protected provided read redacted required reset right safe "
+        "salted same secret secure see sent set shared short should shown so some specified stale stored str string "
+        "strong stronger text that the their then there this to too true type undefined unknown unset until up updated "
+        "use used user using valid value varchar verified via was we weak weaker were what when where which who why "
+        "will with without wrong xxx yes yet you your ",
+    )
+)
+"""Statements about a password and placeholders for one, which are none."""
+
+NAMED_OPTION = re.compile(
+    r"(?i)(?<![\w-])--?(?:[a-z0-9]{1,20}[-_]){0,4}"
+    r"(?:pass|password|passwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key)"
+    r"[ \t]{1,4}[\"']?(?![-$<{%*\[])([^\s\"'|;&<>]{1,256})"
+)
+_SPOKEN = re.compile(
+    r"(?i)(?<![A-Za-z0-9])(?:passwor[dt]|passwd|passphrase|passcode)[\"']?[ \t]{0,4}"
+    r"(?:[:=]|[ \t](is|was)(?=[ \t:]))[ \t:]{0,4}([^\r\n,;]{1,200})"
+)
+DATA_SOURCE = re.compile(
+    r"(?<![A-Za-z0-9_.%+-])[A-Za-z0-9_.%+-]{1,64}:(?!\[redacted:)[^\s:@\"']{1,128}@(?:tcp6?|udp|unix)?\("
+)
+_NETRC = re.compile(
+    r"(?i)(?<![A-Za-z0-9])(?:machine\s{1,8}\S{1,255}|default)\s{1,8}login\s{1,8}\S{1,255}\s{1,8}"
+    r"(?:password|passwd)\s{1,8}\S{1,255}"
+)
+SEED = re.compile(r"(?<![A-Za-z])[A-Za-z]{3,8}(?:[\s,]{1,3}[A-Za-z]{3,8}){11,}(?![A-Za-z])")
+_LETTERS = re.compile(r"[A-Za-z]+")
+_SEED_NAMED = re.compile(
+    r"(?i)(?:seed|mnemonic|recovery|backup)[ _-]?(?:phrase|words?|key)?[\"']?[ \t]{0,4}(?:[:=]|is)\s{0,4}[\"']?\Z"
+)
+_SEED_WORDS = 12
+"""The words of the shortest seed phrase (BIP 39)."""
+_SEED_REPEATED = 30
+"""More words than the longest seed phrase and its neighbours: a longer text with few different words contains none."""
+_SEED_DIFFERENT = 10
+"""Number of different words in a longer text with a seed phrase; of twelve random words, hardly two are equal."""
+
+USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://(?!\[redacted:)[^\s/?#@]+@(?:[^\s/?#@]*@)*")
+_MAIL_NAME = re.compile(r"[^\s@<>\"'(),:;\[\]\\/=?&|]{1,64}\Z")
+MAIL_HOST = re.compile(r"@(?:[^\s@<>\"'(),:;\[\]\\/=?&|.!]{1,63}\.){1,8}[^\W\d_][\w-]{0,61}\w")
+_CARD = re.compile(
+    r"(?<![A-Za-z0-9.])"
+    r"(?:[2-6][0-9]{12,18}|[2-6][0-9]{3}(?:[ -][0-9]{4}){3}(?:[ -][0-9]{1,3})?|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{4,5})"
+    r"(?![A-Za-z0-9])(?!\.[0-9])"
+)
+SHORTEST_CARD = 13
+_CARD_PREFIX = re.compile(
+    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|(?:5[1-5]|2[2-7])[0-9]{14}|3[47][0-9]{13}|3[0689][0-9]{12}"
+    r"|(?:6011|64[4-9][0-9]|65[0-9]{2}|35[2-8][0-9])[0-9]{12}|62[0-9]{14,17}"
+)
+
+_RUN = re.compile(r"[A-Za-z0-9+/_=-]{33,}")
+_HARMLESS = re.compile(
+    r"(?<![A-Za-z0-9])(?:[0-9a-f]{64}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(?![A-Za-z0-9])"
+)
+_LABELLED_DIGEST = re.compile(
+    r"(?<![A-Za-z0-9])(?:sha256:[0-9a-f]{64}|sha1:[0-9a-f]{40}|sha224:[0-9a-f]{56}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})"
+    r"(?![A-Za-z0-9])"
+)
+_PUBLIC = re.compile(
+    r"(?<![A-Za-z0-9])(?:sha(?:1|224|256|384|512)[:-](?:[0-9a-f]{40,128}|[A-Za-z0-9+/]{27,88}={0,2})|h1:[A-Za-z0-9+/]{43}="
+    r"|(?:[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{60}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})(?![A-Za-z0-9])"
+    r"|data:[a-z0-9.+/-]{1,100};base64,[A-Za-z0-9+/=]+"  # RFC 2397
+    r"|AAAA(?:B3NzaC1|C3NzaC1|E2VjZHNh|Gnsk)[A-Za-z0-9+/=]+"  # public keys of SSH
+    r"|(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|PHN2Zy)[A-Za-z0-9+/=]{60,})"  # images, archives, PDF
+    r"|abcdefghijklmnopqrstuvwxyz|ABCDEFGHIJKLMNOPQRSTUVWXYZ|0123456789"
+)
+_PATH_OR_URL = re.compile(
+    r"(?:(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}://|(?<![\w.-])[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/"
+    r"|(?<![\w.~/+-])(?:~|\.{0,2})/(?=[a-z._-]{1,40}/))[^\s\"'<>?#]*"
+)
+"""A URL without its query, or a path: not what looks like one because base64 has slashes too."""
+_BETWEEN_WORDS = re.compile(r"/|(?<![A-Za-z0-9])[0-9a-f]{7,12}(?![A-Za-z0-9])")
+"""What separates the words of a path or URL: slashes, and the short ids of commits and articles."""
+_REFERENCE = re.compile(
+    r"[\"']?(?:[$<{%*]|[A-Za-z_][A-Za-z0-9_.]*[(\[])|[&(\[]|[fF][rR]?[\"']|(?:await|lambda|new|not|yield)(?=[ \t:])"
+)
+_DOTTED = re.compile(r"[A-Za-z_$][A-Za-z_$]*(?:\??\.[A-Za-z_$]+)*")
+_CLOSED = re.compile(r"[)\]}:.]")
+_FILE = re.compile(r"[A-Za-z_.~/-]+|[0-9]+(?:\.[0-9]+)+")
+_OPERATORS = frozenset({"and", "else", "if", "in", "is", "not", "or"})
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_BASE32 = re.compile(r"(?=[A-Z]*[2-7])[A-Z2-7]+")
+_VOWEL = re.compile(r"[aeiouyAEIOUY]")
+
+RANDOM_RUN = 33
+"""Random-looking text counts from here on: shorter runs are too often ids."""
+
+_SCRAPS = 0.12
+"""Scraps a character: words and dates have nearly none, random base64, hex, base36 and base32 from 0.2 to 0.4."""
+
+_ENTROPY = 3.0
+"""Bits a character; 33 random hex digits have about 3.6, `a1a1a1…` has 1."""
+
+
+_VOWEL_RATE = 0.25
+"""Vowels a letter: English words have about 0.4, random letters 0.23."""
+
+_SHORT_KEY = 7
+_LONG_KEY = 12
+"""Minimum lengths of a value named `key` or `token`: with letters and digits, and of any kind."""
+
+_OPAQUE = 20
+"""Characters from which a word after `Bearer` is a token even without a digit."""
+
+
+_known = UNKNOWN_FORMS
+
+
+def know(forms: SecretForms) -> None:
+    """Add forms of secrets that this process redacts from now on; forms are never removed."""
+    global _known  # noqa: PLW0603  (per process, like its log: secrets must be removed from everything that it writes)
+    _known = _known | forms
+
+
+def known_forms() -> SecretForms:
+    """The forms of all policies that this process has loaded."""
+    return _known
+
+
+def find_secrets(text: str, forms: SecretForms | None = None) -> Iterator[Span]:
+    """Spans of `text` that must not be written anywhere, unordered and possibly overlapping."""
+    yield from (_known if forms is None else forms).spans(text)
+    for hint, find, _ in _FINDERS:
+        if hint(text):
+            yield from find(text)
+
+
+def is_secret(text: str, forms: SecretForms) -> bool:
+    """Whether a text contains a key, token or password; mail addresses and card numbers are none.
+
+    Narrower than `find_secrets`: account names, digests, images and statements about passwords do not count.
+    """
+    if next(forms.spans(text), None) is not None:
+        return True
+    return any(find is not None and hint(text) and next(find(text), None) is not None for hint, _, find in _FINDERS)
+
+
+def find_secrets_across(words: Sequence[str]) -> Iterator[Span]:
+    """Spans, in the words joined by blanks, of secrets that only several words form together."""
+    text = " ".join(words)
+    if any(word.startswith("-") for word in words):
+        yield from _known.spans(text)
+        yield from _named_options(text)
+    if _may_be_seed(text):
+        yield from _seeds(text)
+    if _may_be_spoken(text):
+        yield from _spoken(text)
+        yield from _all(_NETRC)(text)
+
+
+def _all(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
+    return lambda text: (match.span() for match in pattern.finditer(text))
+
+
+def _bearers(text: str) -> Iterator[Span]:
+    for match in _BEARER.finditer(text):
+        token = match[1].rstrip(".=-")
+        if len(token) >= _OPAQUE or any(character.isdigit() for character in token):
+            yield match.span()
+
+
+def _basics(text: str) -> Iterator[Span]:
+    for match in _BASIC.finditer(text):
+        padded = match[1].rstrip("=")
+        try:
+            decoded = base64.b64decode(padded + "=" * (-len(padded) % 4))
+        except binascii.Error:
+            continue
+        if b":" in decoded:
+            yield match.span()
+
+
+def _headers(text: str) -> Iterator[Span]:
+    """Headers, except statements about cookies: a real cookie has a name and a value."""
+    for match in _HEADER.finditer(text):
+        if ("=" in match[0]) if "cookie" in match[0][:10].lower() else _CREDENTIALS.match(match[0]):
+            yield match.span()
+
+
+def _assigned_secrets(text: str) -> Iterator[Span]:
+    """Assignments, except names of values, calls, references, and statements about a password."""
+    for match in ASSIGNED.finditer(text):
+        kind = "told" if match["value"] is None else "value"
+        named = kind == "value" and _names_a_value(match, text[match.end() : match.end() + 1])
+        if not named and not _REFERENCE.match(text, match.start(kind)):
+            yield match.span()
+
+
+def _names_a_value(match: re.Match[str], behind: str) -> bool:
+    """Whether the assigned value is a statement about a password, too plain for a key, or a program variable."""
+    value, sign = match["value"], match["sign"]
+    plain_value = _CLOSED.split(value, maxsplit=1)[0].lower()
+    if plain_value in _VERDICTS:
+        return True
+    weak = match["weak"] or match["cased"]
+    if weak and (_FILE.fullmatch(value) or not _is_opaque(value)):
+        return True
+    bare = re.split(r"[)\]}:]", value, maxsplit=1)[0].rstrip(".")
+    if sign.endswith(("'", '"')) or not _DOTTED.fullmatch(bare):
+        return False
+    spaced, in_brackets = sign != "", bare != value or behind == ","
+    return bool(weak) or spaced or in_brackets or "." in bare or (match["name"] or "").lower() in bare.lower()
+
+
+def _is_opaque(value: str) -> bool:
+    """Whether a value may be a key: a mix of at least seven letters and digits, or many characters."""
+    mixed = any(character.isdigit() for character in value) and any(character.isalpha() for character in value)
+    return len(value) >= _LONG_KEY or (mixed and len(value) >= _SHORT_KEY)
+
+
+def _logins(text: str) -> Iterator[Span]:
+    """User names in addresses, except those that are useless without a key: `ssh://git@…`."""
+    for match in USERINFO.finditer(text):
+        scheme, _, name = match[0].partition("://")
+        if ":" in name or "ssh" not in scheme:
+            yield match.span()
+
+
+def _named_options(text: str) -> Iterator[Span]:
+    for match in NAMED_OPTION.finditer(text):
+        if match[1].strip(".:`)").lower() not in _VERDICTS:
+            yield match.span()
+
+
+def _spoken(text: str) -> Iterator[Span]:
+    """A password of words: `password is correct horse`. A statement like `password is required` does not count."""
+    for match in _SPOKEN.finditer(text):
+        words = match[2].strip(" \t\"'`.!?)").lower().split()
+        if words[1:] and words[0] == "correct":
+            del words[0]
+        seed = words[: 1 if match[1] is None else 3]
+        if not seed or _REFERENCE.match(match[2]) or not _VERDICTS.isdisjoint(seed) or _is_expression(match, words):
+            continue
+        yield match.span()
+
+
+def _is_expression(match: re.Match[str], words: list[str]) -> bool:
+    """Whether a program assigns a password: `=` and a name alone or before an operator, or a name with dots."""
+    name, sign = _LETTERS.findall(match[0])[0].lower(), match[0][: match.start(2) - match.start()]
+    first = words[0].rstrip(")]}:")
+    if "=" in sign and first.startswith("="):
+        return True
+    if match[1] is not None or _DOTTED.fullmatch(first) is None or match[2][0] in "\"'":
+        return False
+    alone = len(words) == 1 or not words[1].isalpha() or words[1] in _OPERATORS
+    return name in first or (alone and ("=" in sign or "." in first))
+
+
+def _seeds(text: str) -> Iterator[Span]:
+    """Twelve words or more of the list of seed phrases, or fewer that are named as one."""
+    for match in SEED.finditer(text):
+        words = match[0].lower().replace(",", " ").split()
+        named = _SEED_NAMED.search(text, max(0, match.start() - 40), match.start()) is not None
+        if named and _VERDICTS.isdisjoint(words[:_SEED_WORDS]):
+            yield match.span()
+            continue
+        words_of_text = _LETTERS.finditer(text, match.start(), match.end())
+        for listed, run in groupby(words_of_text, key=lambda word: word[0].lower() in _seed_words()):
+            found = list(run)
+            few = len(found) <= _SEED_REPEATED
+            different = few or len({word[0].lower() for word in found}) >= _SEED_DIFFERENT
+            if listed and len(found) >= _SEED_WORDS and different:
+                yield found[0].start(), found[-1].end()
+
+
+@cache
+def _seed_words() -> frozenset[str]:
+    """The English list of BIP 39."""
+    return frozenset(Path(__file__).with_name("seed_words.txt").read_text(encoding="utf-8").split())
+
+
+def _mails(text: str) -> Iterator[Span]:
+    for match in MAIL_HOST.finditer(text):
+        begin = max(0, match.start() - 64)
+        name = _MAIL_NAME.search(text[begin : match.start()])
+        if name is not None:
+            yield begin + name.start(), match.end()
+
+
+def _cards(text: str) -> Iterator[Span]:
+    for match in _CARD.finditer(_blanked(_HARMLESS, text)):
+        if is_card(match[0].replace(" ", "").replace("-", "")):
+            yield match.span()
+
+
+def is_card(digits: str) -> bool:
+    """Whether digits have the prefix, length and check digit (ISO/IEC 7812, Luhn) of a payment card."""
+    if not _CARD_PREFIX.fullmatch(digits):
+        return False
+    doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
+    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+
+
+def _random(text: str) -> Iterator[Span]:
+    for match in _RUN.finditer(_blanked(_LABELLED_DIGEST, text)):
+        if looks_random(match[0]):
+            yield match.span()
+
+
+def _random_secrets(text: str) -> Iterator[Span]:
+    """Random text, except digests of commits and packages, public keys, and encoded file content."""
+    plain = _PATH_OR_URL.sub(lambda way: _blanked(_BETWEEN_WORDS, way[0]), _blanked(_PUBLIC, text))
+    for match in _RUN.finditer(plain):
+        if not match[0].isdigit() and looks_random(match[0]):
+            yield match.span()
+
+
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(lambda match: " " * len(match[0]), text)
+
+
+def looks_random(run: str) -> bool:
+    """Whether a run of letters, digits and `+/_=-` without named digests is not composed of words and dates."""
+    words = _WORD.findall(_HARMLESS.sub("/", run))
+    letters = "".join(words)
+    long_enough = len(letters) >= RANDOM_RUN - 4  # base64 may have as many separators
+    if long_enough and _entropy(letters) >= _ENTROPY and sum(map(_scraps, words)) / len(letters) >= _SCRAPS:
+        return True
+    return any(len(word) >= RANDOM_RUN and _unspeakable(word) for word in words)
+
+
+def _scraps(word: str) -> int:
+    """Pieces of one or two letters or digits; none in a word of two pieces, such as `q3` or `west1`."""
+    pieces = _PIECE.findall(word)
+    return sum(len(piece) <= 2 for piece in pieces) if len(pieces) > 2 else 0  # noqa: PLR2004 (explained above)
+
+
+def _unspeakable(word: str) -> bool:
+    few_vowels = len(_VOWEL.findall(word)) / len(word) < _VOWEL_RATE
+    return _entropy(word) >= _ENTROPY and (few_vowels or _BASE32.fullmatch(word) is not None)
+
+
+def _entropy(text: str) -> float:
+    counts = Counter(text).values()
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
+
+
+_Hint = Callable[[str], bool]
+_Find = Callable[[str], Iterator[Span]]
+
+
+def _finder(hint: _Hint, find: _Find) -> tuple[_Hint, _Find, _Find]:
+    return hint, find, find
+
+
+def _may_be_spoken(text: str) -> bool:
+    return "ass" in text.casefold()  # a long s is one of both in a pattern that ignores case
+
+
+def _may_be_seed(text: str) -> bool:
+    return text.count(" ") + text.count(",") + text.count("\n") >= _SEED_WORDS - 1
+
+
+_FINDERS: tuple[tuple[_Hint, _Find, _Find | None], ...] = (
+    _finder(lambda text: "-----BEGIN" in text or "PuTTY" in text, _all(_KEY_BLOCK)),
+    _finder(lambda text: "eyJ" in text, _all(_WEB_TOKEN)),
+    (lambda text: ":" in text or "=" in text, _all(_HEADER), _headers),
+    _finder(lambda text: " " in text or "\t" in text, _bearers),
+    _finder(lambda text: " " in text or "\t" in text, _basics),
+    (lambda text: "=" in text or ":" in text, _all(ASSIGNED), _assigned_secrets),
+    _finder(lambda text: "-" in text, _named_options),
+    _finder(_may_be_spoken, _spoken),
+    _finder(lambda text: "login" in text.lower(), _all(_NETRC)),
+    _finder(lambda text: "@" in text, _all(DATA_SOURCE)),
+    _finder(_may_be_seed, _seeds),
+    (lambda text: "@" in text, _all(USERINFO), _logins),
+    (lambda text: "@" in text, _mails, None),
+    (lambda text: len(text) >= SHORTEST_CARD, _cards, None),
+    (lambda text: len(text) >= RANDOM_RUN, _random, _random_secrets),
+)
+"""A hint that something may be there, what finds everything, and what finds secrets alone: None for private data."""

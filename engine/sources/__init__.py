@@ -1,0 +1,1 @@
+"""Writes `bundle.yaml` from files, their metadata, and statements of a person."""

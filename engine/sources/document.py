@@ -1,0 +1,116 @@
+"""The text of a new `bundle.yaml`; statements that only a person can make are left as comments."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*")
+_WORDS = frozenset({"null", "true", "false"})
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """What only a person can state; None is left open.
+
+    `license` is that of files whose metadata names none. `decided_by` accepts the licenses of exactly
+    these contents, at `now`; both times are UTC, as
+    `YYYY-MM-DDTHH:MM:SSZ`, `retention_until` is a day.
+    """
+
+    now: str
+    license: str | None = None
+    purpose: str | None = None
+    environment: str | None = None
+    export_license: str | None = None
+    retention_until: str | None = None
+    retention_basis: str | None = None
+    retrieved_at: str | None = None
+    decided_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """One file, as it will be described."""
+
+    id: str
+    path: str
+    sha256: str
+    media_type: str
+    license: str | None
+    url: str | None
+    host: str | None
+
+
+def written(name: str, origin: str, records: list[NewRecord], stated: Statements) -> str:
+    """The document as YAML, with the id `name` and the origin's alias."""
+    return "\n".join(
+        [*_head(name, records, stated), *_records(origin, records, stated), *_decisions(records, stated), ""]
+    )
+
+
+def _head(name: str, records: list[NewRecord], stated: Statements) -> Iterator[str]:
+    yield "# Source bundle, format 1: see docs/source-bundles.md. Run `engine check` on this folder."
+    yield "format: 1"
+    yield f"id: {_scalar(name)}"
+    yield _stated("purpose", stated.purpose, "train, eval, tool or environment")
+    yield f"environment: {_scalar(stated.environment or name)}"
+    export = _scalar(stated.export_license) if stated.export_license else "null # the result is not given to others"
+    yield f"export_license: {export}"
+    hosts = sorted({record.host for record in records if record.host})
+    remote = sum(record.url is not None for record in records)
+    yield "network:"
+    yield f"  enabled: {'true' if remote else 'false'}"
+    yield f"  allowed_hosts: [{', '.join(map(_scalar, hosts))}]"
+    yield f"  budget: {{max_requests: {remote}}}"
+    yield "  audit_required: true"
+    yield "sandbox: {generated_code: disabled, filesystem: artifact_subdir, redaction: true, network: none}"
+
+
+def _records(origin: str, records: list[NewRecord], stated: Statements) -> Iterator[str]:
+    yield "records:" if records else "records: []"
+    for record in records:
+        yield f"  - id: {_scalar(record.id)}"
+        yield f"    path: {_scalar(record.path)}"
+        if record.url is not None:
+            yield "    kind: external"
+        yield f"    url: {'null' if record.url is None else _scalar(record.url)}"
+        yield f"    origin_alias: {_scalar(origin)}"
+        yield f"    sha256: {record.sha256}"
+        yield f"    media_type: {_scalar(record.media_type)}"
+        yield _stated("license", record.license, "an SPDX expression, such as CC-BY-4.0", 4)
+        if record.url is not None:
+            yield _stated("retrieved_at", stated.retrieved_at, "when it was downloaded, as 2026-11-02T09:30:00Z", 4)
+        if stated.retention_until and stated.retention_basis:
+            until, basis = json.dumps(stated.retention_until), _scalar(stated.retention_basis)
+            yield f"    retention: {{until: {until}, basis: {basis}}}"
+        else:
+            yield '    # retention: {until: "2030-12-31", basis: license} # state the last day and the legal basis'
+        yield f"    export: {'allowed' if stated.export_license else 'forbidden'}"
+
+
+def _decisions(records: list[NewRecord], stated: Statements) -> Iterator[str]:
+    licensed = [record for record in records if record.license is not None]
+    if stated.decided_by is None or not licensed:
+        yield "# For each record: a person has reviewed this content and accepts its license."
+        yield "#  - {record: ID, sha256: HASH, decision: accepted, decided_by: NAME, decided_at: TIME}"
+        yield "license_decisions: []"
+        return
+    yield "license_decisions:"
+    for record in licensed:
+        yield f"  - record: {_scalar(record.id)}"
+        yield f"    sha256: {record.sha256}"
+        yield "    decision: accepted"
+        yield f"    decided_by: {_scalar(stated.decided_by)}"
+        yield f"    decided_at: {json.dumps(stated.now)}"
+
+
+def _stated(name: str, value: str | None, choice: str, indent: int = 0) -> str:
+    line = f"# {name}: # state {choice}" if value is None else f"{name}: {_scalar(value)}"
+    return " " * indent + line
+
+
+def _scalar(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,176 @@
+"""The metadata of a dataset: a Hugging Face card, Croissant, or a Frictionless data package.
+
+Nothing is judged or fetched. A license label is copied as written; policy/licenses.yaml
+knows the common spellings. Sources: https://huggingface.co/docs/hub/datasets-cards,
+https://docs.mlcommons.org/croissant/docs/croissant-spec.html, https://datapackage.org/standard/data-package/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.documents.files import Document, load, read_bytes
+from engine.errors import GatherError, Location
+from engine.settings import ReadLimits
+
+CARD, CROISSANT, DATA_PACKAGE = "README.md", "croissant.json", "datapackage.json"
+
+_FRONT_MATTER = re.compile(rb"\A---[ \t]*\r?\n(.*?\r?\n)---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+_UNSTATED = frozenset({"other", "unknown"})
+"""Values of a card's `license` that name no license."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One file of a dataset as its metadata describes it; None where the metadata has nothing."""
+
+    path: str
+    url: str | None = None
+    sha256: str | None = None
+    media_type: str | None = None
+    license: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The metadata of a data set: the file that it is from, its name, its license and its resources by path."""
+
+    file: str
+    name: str | None = None
+    license: str | None = None
+    resources: dict[str, Resource] = field(default_factory=dict)
+
+    def resource(self, path: str) -> Resource:
+        """The metadata of a file: by its path, else by its name if that is unique."""
+        if path in self.resources:
+            return self.resources[path]
+        same = [one for one in self.resources.values() if one.path.rpartition("/")[2] == path.rpartition("/")[2]]
+        return same[0] if len(same) == 1 else Resource(path)
+
+
+def found(folder: Path, limits: ReadLimits) -> Metadata | None:
+    """The metadata of a folder: Croissant, else a data package, else a card with front matter, else None."""
+    for file in (CROISSANT, DATA_PACKAGE):
+        if (folder / file).is_file():
+            return _READERS[file](folder / file, limits)
+    if (folder / CARD).is_file() and _front_matter(folder / CARD, limits) is not None:
+        return _card(folder / CARD, limits)
+    return None
+
+
+def read(path: Path, limits: ReadLimits) -> Metadata:
+    """Read the metadata file at this path. Raises GatherError if it does not have the format of its name."""
+    return _READERS[path.name](path, limits)
+
+
+def _front_matter(path: Path, limits: ReadLimits) -> bytes | None:
+    match = _FRONT_MATTER.match(read_bytes(path, limits.document_bytes))
+    return None if match is None else match[1]
+
+
+def _card(path: Path, limits: ReadLimits) -> Metadata:
+    text = _front_matter(path, limits)
+    if text is None:
+        raise GatherError(
+            "it has no front matter, the block between two `---` lines at its beginning",
+            remedy="use --from folder",
+            where=Location(str(path), 1),
+        )
+    card = _mapping(load(text, str(path), limits))
+    labels = [label for label in _texts(card.get("license")) if label.lower() not in _UNSTATED]
+    return Metadata(CARD, _text(card.get("pretty_name")), _all(labels or _texts(card.get("license_name"))))
+
+
+def _croissant(path: Path, limits: ReadLimits) -> Metadata:
+    document = _mapping(load(read_bytes(path, limits.document_bytes), str(path), limits))
+    resources = []
+    for item in _mappings(document.get("distribution")):
+        address = _text(item.get("contentUrl")) or ""
+        media_types = _texts(item.get("encodingFormat"))
+        if "containedIn" not in item and address:
+            resources.append(
+                _resource(
+                    address, None, _text(item.get("sha256")), media_types[0] if media_types else None, _license_of(item)
+                )
+            )
+    name = _text(document.get("name"))
+    return Metadata(CROISSANT, name, _license_of(document), {one.path: one for one in resources})
+
+
+def _license_of(item: dict[str, Any]) -> str | None:
+    """The `license` of schema.org: texts, addresses, or CreativeWorks with one of these."""
+    given = item.get("license")
+    works = [_text(work.get("url")) or _text(work.get("name")) for work in _mappings(given)]
+    return _all([*_texts(given), *(label for label in works if label)])
+
+
+def _data_package(path: Path, limits: ReadLimits) -> Metadata:
+    document = _mapping(load(read_bytes(path, limits.document_bytes), str(path), limits))
+    resources = {}
+    for item in _mappings(document.get("resources")):
+        sources = [_text(source.get("path")) for source in _mappings(item.get("sources"))]
+        kind, _, digest = (_text(item.get("hash")) or "").rpartition(":")
+        for address in _texts(item.get("path")):
+            made = _resource(
+                address,
+                sources[0] if len(sources) == 1 else None,
+                digest if kind.lower() in {"sha256", "sha-256"} else None,
+                _text(item.get("mediatype")),
+                _licenses(item),
+            )
+            resources[made.path] = made
+    return Metadata(DATA_PACKAGE, _text(document.get("name")), _licenses(document), resources)
+
+
+def _licenses(item: dict[str, Any]) -> str | None:
+    """The `licenses` of a data package or resource: each has a name, a path (an address), or both."""
+    labels = [_text(one.get("name")) or _text(one.get("path")) for one in _mappings(item.get("licenses"))]
+    return _all([label for label in labels if label])
+
+
+_READERS: dict[str, Callable[[Path, ReadLimits], Metadata]] = {
+    CARD: _card,
+    CROISSANT: _croissant,
+    DATA_PACKAGE: _data_package,
+}
+
+
+def _resource(
+    address: str, source: str | None, sha256: str | None, media_type: str | None, license_: str | None
+) -> Resource:
+    """A resource under the path that its address names: of a URL, its last part."""
+    remote = "://" in address
+    path = re.split(r"[?#]", address)[0].rpartition("/")[2] if remote else address.removeprefix("./")
+    url = address if remote else source if source and "://" in source else None
+    return Resource(path, url, sha256.lower() if sha256 else None, media_type, license_)
+
+
+def _all(labels: list[str]) -> str | None:
+    """Several licenses of one thing all apply, unless a person states otherwise."""
+    return " AND ".join(dict.fromkeys(labels)) or None
+
+
+def _mapping(document: Document) -> dict[str, Any]:
+    if not isinstance(document.value, dict):
+        raise GatherError("it is not a mapping", remedy="correct it, or use --from folder", where=document.where())
+    return document.value
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    return [item for item in _items(value) if isinstance(item, dict)]
+
+
+def _texts(value: Any) -> list[str]:
+    return [item.strip() for item in _items(value) if isinstance(item, str) and item.strip()]
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list) else (value,)
+
+
+def _text(value: Any) -> str | None:
+    return next(iter(_texts(value)), None)

@@ -1,0 +1,166 @@
+"""Starts a source bundle in a folder of content: `bundle.yaml` from the files and their metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+import os
+import re
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from engine.documents.files import open_beneath, printable
+from engine.errors import GatherError
+from engine.facts.archives.source_bundle import DOCUMENT, MOST_RECORDS
+from engine.facts.net.urls import url_facts
+from engine.sources import metadata
+from engine.sources.document import NewRecord, Statements, written
+from engine.sources.metadata import Metadata
+
+_MEDIA_TYPES = {
+    ".jsonl": "application/jsonl",
+    ".ndjson": "application/x-ndjson",
+    ".parquet": "application/vnd.apache.parquet",
+    ".arrow": "application/vnd.apache.arrow.file",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".md": "text/markdown",
+    ".sqlite": "application/vnd.sqlite3",
+    ".db": "application/vnd.sqlite3",
+    ".gz": "application/gzip",
+    ".zst": "application/zstd",
+}
+"""By suffix, where Python's table has none or depends on the machine. Source: the IANA registry of media types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A new document, and what its author should look at."""
+
+    text: str
+    records: int
+    remarks: tuple[str, ...]
+
+
+def start(
+    folder: Path,
+    described: Metadata | None,
+    stated: Statements,
+    beside: Container[str],
+    progress: Callable[[int, int], None],
+) -> Started:
+    """Describe the files below a folder as a source bundle, except those allowed `beside` its content.
+
+    `progress` is called with the number of hashed files and of all. Raises GatherError if the folder has
+    nothing to describe, more files than a source bundle may have, or a file that cannot be read.
+    """
+    remarks: list[str] = []
+    try:
+        paths = sorted(_content(folder, "", beside, remarks))
+    except OSError as error:
+        raise GatherError(
+            f"`{printable(str(error.filename))}` cannot be listed: {(error.strerror or 'it failed').lower()}",
+            remedy="check its permissions",
+        ) from error
+    if not paths:
+        raise GatherError(f"`{printable(str(folder))}` has no content", remedy="add the files first")
+    if len(paths) > MOST_RECORDS:
+        raise GatherError(
+            f"`{printable(str(folder))}` holds {len(paths):,} files; a source bundle has at most {MOST_RECORDS:,}",
+            remedy="split it, or pack small files into fewer ones",
+        )
+    ids: set[str] = set()
+    records = []
+    for number, path in enumerate(paths):
+        progress(number, len(paths))
+        records.append(_record(folder, path, described, stated.license, ids, remarks))
+    remarks += _absent(paths, described)
+    name = _id(described.name if described and described.name else folder.resolve().name)
+    return Started(written(name, name, records, stated), len(records), tuple(remarks))
+
+
+def _content(folder: Path, below: str, beside: Container[str], remarks: list[str]) -> Iterator[str]:
+    with os.scandir(folder / below) as entries:
+        for entry in sorted(entries, key=lambda one: one.name):
+            path = f"{below}{entry.name}"
+            if path in beside or path == DOCUMENT:
+                continue
+            if entry.name.startswith("."):
+                remarks.append(f"{printable(path)}: hidden, so left out; move it out of the folder")
+            elif entry.is_dir(follow_symlinks=False):
+                yield from _content(folder, f"{path}/", beside, remarks)
+            elif not entry.is_file(follow_symlinks=False):
+                remarks.append(f"{printable(path)}: a link or special file, so left out; replace it by the file itself")
+            else:
+                yield path
+
+
+def _record(
+    folder: Path, path: str, described: Metadata | None, fallback: str | None, ids: set[str], remarks: list[str]
+) -> NewRecord:
+    said = described.resource(path) if described else metadata.Resource(path)
+    sha256 = file_hash(folder, path)
+    file = described.file if described else ""
+    if said.sha256 is not None and said.sha256 != sha256:
+        remarks.append(f"{printable(path)}: its SHA-256 is {sha256}; {file} states {printable(said.sha256)}")
+    url = host = None
+    if said.url is not None:
+        facts = url_facts(said.url)
+        url, host = said.url, facts.host if facts.canonical else None
+        if host is None:
+            remarks.append(
+                f"{printable(path)}: {printable(said.url)} is not an https URL in canonical form; correct it"
+            )
+    license_ = said.license or (described.license if described else None) or fallback
+    return NewRecord(_unique(_id(path), ids), path, sha256, said.media_type or _media_type(path), license_, url, host)
+
+
+def _absent(paths: list[str], described: Metadata | None) -> Iterator[str]:
+    names = {path.rpartition("/")[2] for path in paths}
+    for resource in described.resources.values() if described else ():
+        if resource.path.rpartition("/")[2] not in names:
+            where = f"; download it from {printable(resource.url)}" if resource.url else ""
+            yield f"{printable(resource.path)}: named by {described.file if described else ''}, but not here{where}"
+
+
+def file_hash(folder: Path, path: str) -> str:
+    """The SHA-256 of a regular file below a folder, in hexadecimal; no link is followed. Raises GatherError."""
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with open_beneath(root, path) as file:
+            found = hashlib.sha256()
+            while chunk := file.read(1 << 20):
+                found.update(chunk)
+            return found.hexdigest()
+    except OSError as error:
+        raise GatherError(
+            f"cannot read `{printable(path)}`: {(error.strerror or 'it failed').lower()}", remedy="check the file"
+        ) from error
+    finally:
+        os.close(root)
+
+
+def _media_type(path: str) -> str:
+    suffix = Path(path).suffix.lower()
+    return _MEDIA_TYPES.get(suffix) or mimetypes.guess_type(f"x{suffix}")[0] or "application/octet-stream"
+
+
+def _id(text: str) -> str:
+    """A text as an id of format 1: lower-case letters, digits, dots, underscores and hyphens."""
+    return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")[:100] or "content"
+
+
+def _unique(name: str, ids: set[str]) -> str:
+    number, found = 1, name
+    while found in ids:
+        number += 1
+        found = f"{name}-{number}"
+    ids.add(found)
+    return found
+
+
+def utc(moment: datetime) -> str:
+    """A time as format 1 writes it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,194 @@
+"""The rows of the engine's state, its limits and its errors. Times are whole seconds since 1970 UTC."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.errors import Exit, StateError
+
+ApprovalState = Literal["requested", "granted", "refused", "used"]
+BegunKind = Literal["new", "pending", "done", "conflict"]
+ChildState = Literal["running", "ended", "cancelled", "killed"]
+AttemptState = Literal["begun", "ok", "failed"]
+CheckName = Literal["sandbox", "validation"]
+
+LONGEST_TEXT = 1_024
+"""Characters of a name, key, principal or id: longer than any subject of a certificate in use."""
+
+MOST_WORDS = 16
+"""Words of an approved prefix: as many of a command as the facts for the policy contain."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateLimits:
+    """Waiting and retention times in seconds, and the size of one cleaning step."""
+
+    busy_seconds: float = 5.0  # wait for another writing process; a commit takes milliseconds
+    open_hold_seconds: int = 86_400  # a reservation can be settled until then; afterwards it counts as used
+    settled_hold_seconds: int = 3_600  # for how long a settled reservation is known again
+    idempotency_seconds: int = 86_400  # of a key; callers that retry do so within hours
+    unanswered_seconds: int = 30 * 86_400  # an unresolved approval is kept after it expired
+    batch: int = 1_024  # operations that share one commit
+    sweep: int = 64  # rows too old to matter that one writing operation removes
+    checked_bytes: int = 64 << 20  # a larger file is not read whole when it is opened
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One budget that a request uses: its name, key, window and the amount.
+
+    `key` is empty for a budget that all share. `window` is in seconds and begins at multiples
+    of itself since 1970; 0 means no end.
+    """
+
+    name: str
+    key: str
+    window: int
+    amount: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """The request that an approval is bound to: its point, its input, the policy and its caller."""
+
+    point: str
+    input_digest: str
+    rules: str
+    values: str
+    requester: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRow(Binding):
+    """One request for approval, its state and who resolved it; `codes` are the findings to approve.
+
+    `requester_via` is the caller's interface; `decision_id` and `used_at` are those of the decision that used it.
+    """
+
+    codes: tuple[str, ...]
+    created_at: int
+    expires_at: int
+    requester_via: str | None = None
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    state: ApprovalState = "requested"
+    approver: str | None = None
+    reason: str | None = None
+    resolved_at: int | None = None
+    decision_id: str | None = None
+    used_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Whether a request with an idempotency key is the first of its kind.
+
+    `new`: go on, then call `finish` or `abandon`. `pending`: another one is under way, or was when its engine
+    ended; it may have had its effect and is not run again before the key expires. `done`: `answer` is what
+    the first one got, under the revisions `rules` and `values`. `conflict`: the key was used for another body.
+    """
+
+    kind: BegunKind
+    answer: str | None = None
+    rules: str | None = None
+    values: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A token without its secret: its principal, the points where it may request decisions or approve."""
+
+    id: str
+    principal: str
+    points: tuple[str, ...]
+    created_at: int
+    expires_at: int
+    revoked_at: int | None = None
+    approves: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A new token; `text` is the secret itself and cannot be retrieved again."""
+
+    id: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixRow:
+    """An approved command prefix: commands that begin with these words run without another approval.
+
+    Bound to a principal, a folder and a tool; `words` are 1 to `MOST_WORDS` whole words.
+    """
+
+    principal: str
+    cwd: str
+    tool: str
+    words: tuple[str, ...]
+    approver: str
+    created_at: int
+    expires_at: int
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    revoked_at: int | None = None  # from then on it does not count
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRow:
+    """A subagent's conversation and the one that started it; `id` is a UUID in canonical form, lower case."""
+
+    id: str
+    parent: str
+    created_at: int
+    state: ChildState = "running"
+    ended_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One attempt at a task with one program; if it has begun and not ended, its result is unknown (C63).
+
+    `id` is a UUID, `code_sha256` 64 hex digits.
+    """
+
+    id: str
+    principal: str
+    task: str
+    code_sha256: str
+    created_at: int
+    state: AttemptState = "begun"
+    ended_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactCheckRow:
+    """The result of a check of a generated artifact, and the isolation in which the artifact ran (A01, A02)."""
+
+    sha256: str
+    name: CheckName
+    passed: bool
+    ran_in: str
+    decision_id: str
+    made_at: int
+
+
+class ApprovalUnknownError(StateError):
+    """There is no approval with this id."""
+
+    code = "engine.approval_unknown"
+    exit = Exit.UNREADABLE
+
+
+class ApprovalClosedError(StateError):
+    """The approval was resolved before, or has expired."""
+
+    code = "engine.approval_closed"
+    exit = Exit.DENY
+
+
+class IdTakenError(StateError):
+    """A token or an approved prefix already has this id."""
+
+    code = "engine.id_taken"
+    exit = Exit.UNREADABLE

@@ -1,0 +1,113 @@
+"""A wrong call of any command: the exit code of usage, one plain sentence, no type of Python, nothing recorded."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.cli import _COMMANDS, loaded
+from tests.command import Command
+
+PYTHON = re.compile(r"Value error|Input should|unable to parse|<list|<str>|<int|\bNone\b|Error\(|engine fault|\{'|\['")
+"""Words of Python or of its libraries that must not reach a person."""
+
+WRONG = {
+    "command": ("chekc .", "Did you mean 'check'"),
+    "command-below": ("approvals grnt x", "Did you mean 'grant'"),
+    "option": ("check --formt json .", "did you mean --format?"),
+    "choice": (
+        "approvals list --only use",
+        "is not one of requested, granted, refused, used; did you mean `used`?",
+    ),
+    "whole-number": ("approvals list --limit abc", "`abc` is not a whole number"),
+    "number": ("code run x.json --repair-seconds abc", "`abc` is not a number"),
+    "too-small": ("approvals list --limit 0", "`0` must be at least 1"),
+    "too-large": ("serve --port 99999", "`99999` must be at most 65535"),
+    "point": ("decide licence", "did you mean `license`?"),
+    "point-of-a-filter": ("record show --point licence", "did you mean `license`?"),
+    "point-of-a-token": ("tokens issue --principal a --days 1 --point licence", "did you mean `license`?"),
+    "nothing-granted": ("tokens issue --principal a --days 1", "say what it may do"),
+    "folder-missing": ("policy lint --policy nowhere", "folder 'nowhere' does not exist"),
+    "file-for-a-folder": ("policy lint --rego README.md", "'README.md' is a file"),
+    "folder-for-a-file": ("policy sign docs --key docs", "'docs' is a directory"),
+    "no-recipe": ("policy lint --recipe bundles", "`bundles` has no recipe.yaml"),
+    "no-rules": ("policy lint --rego docs", "`docs` has no admission"),
+    "file-for-the-state": ("approvals list --state README.md", "'README.md' is a file"),
+    "cases-missing": ("policy test --cases nowhere", "'nowhere' does not exist"),
+    "output": ("check . --output report.json", "write it as FORMAT=FILE"),
+    "explained-json": ("decide license --explain", "give --format text too"),
+    "input-of-an-action": ("code run x.json -i y.json", "the document states them itself"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_call_is_told_in_plain_words(name: str, command: Command) -> None:
+    line, said = WRONG[name]
+    run = command(*line.split())
+    assert (run.code, run.stdout) == (2, ""), run.stdout
+    assert said in run.stderr
+    assert not PYTHON.search(run.stderr), run.stderr
+    assert not command.state.exists()
+
+
+@pytest.mark.full(after=1)
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_help_has_no_types_of_python_and_cuts_no_sentence(name: str, command: Command) -> None:
+    run = command(name, "--help")
+    assert run.code == 0
+    assert not PYTHON.search(run.stdout)
+    assert "..." not in run.stdout.partition("Options:")[2]
+
+
+def leaves(command: Any) -> Iterator[Any]:
+    below = getattr(command, "commands", None)
+    yield from [command] if below is None else (leaf for one in below.values() for leaf in leaves(one))
+
+
+def test_an_option_means_the_same_in_every_command() -> None:
+    """One name, one word for its value, one variable; options of other meanings are listed here."""
+    own = {"--approval", "--output", "--format", "--days"}
+    found: dict[str, set[tuple[object, object]]] = {}
+    for leaf in (leaf for name in _COMMANDS for leaf in leaves(loaded(name))):
+        for option in (one for one in leaf.params if one.param_type_name == "option"):
+            for spelling in option.opts:
+                found.setdefault(spelling, set()).add((option.metavar, str(option.envvar)))
+    assert {name for name, kinds in found.items() if len(kinds) > 1} <= own
+
+
+def test_colors_follow_the_option_and_a_pipe_has_none(command: Command) -> None:
+    plain, colored = (
+        command.check("fixtures/source_bundles/offline_fixture", *more) for more in ((), ("--color", "always"))
+    )
+    assert "\x1b[" not in plain.stdout
+    assert "\x1b[32m" in colored.stdout
+    assert re.sub(r"\x1b\[\d*m", "", colored.stdout) == plain.stdout
+
+
+@pytest.mark.full(after=1)
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("engine ch", {"check"}),
+        ("engine decide li", {"license"}),
+        ("engine policy show runner_b", {"runner_bind"}),
+        ("engine check --format s", {"sarif"}),
+        ("engine check --output sar", {"sarif="}),
+        ("engine sandbox install ", {"gvisor"}),
+        ("engine chekc x", set()),
+    ],
+)
+def test_a_shell_gets_commands_points_and_formats(words: str, offered: set[str], command: Command) -> None:
+    asked = {"_ENGINE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    run = command(env=asked)
+    assert (run.code, set(run.stdout.split())) == (0, offered)
+
+
+def test_the_script_of_a_shell_is_printed(command: Command) -> None:
+    run = command("completion", "bash")
+    assert (run.code, "complete -o default" in run.stdout) == (0, True)
+    assert os.linesep in run.stdout

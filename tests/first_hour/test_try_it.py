@@ -1,0 +1,57 @@
+"""The section "Try it" of pages, run as written in one shell: a platform engineer and an agent developer."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.first_hour.pages import Reader, Step, steps_in
+
+_MARK = "@@ end of step"
+_SECTION = re.compile(r"^## Try it\n(.*?)^## ", re.MULTILINE | re.DOTALL)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _script(found: list[Step]) -> str:
+    """The steps in one shell: one that goes on in the background is waited for until it prints what the page shows."""
+    lines = []
+    for step in found:
+        if step.command.endswith(" &"):
+            shown = (step.output or "").strip()
+            lines += [
+                f"{step.command.removesuffix('&')} > background 2>&1 &",
+                f"until grep '{shown}' background; do kill -0 $! || break; sleep 0.1; done",
+            ]
+        else:
+            lines.append(step.command)
+            if (step.output or "").startswith("ID"):
+                lines.append("ID=$(engine approvals list | head -c 32)")
+        lines.append(f"echo '{_MARK}'")
+    return "\n".join([*lines, "jobs -p | xargs -r kill", "wait"])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("page", ["docs/serving.md", "docs/tools.md"])
+def test_the_section_does_what_it_shows(page: str, tmp_path: Path, cache: Path) -> None:
+    section = _SECTION.search((ROOT / page).read_text(encoding="utf-8"))
+    assert section is not None
+    text = section[1].replace("8642", str(_free_port())).replace("@docs/", f"@{ROOT}/docs/")
+    text = text.replace("grant ID --", 'grant "$ID" --').replace("--approval ID", '--approval "$ID"')
+    found = steps_in(text)
+    port = re.search(r"127\.0\.0\.1:(\d+)", text)
+    done = Reader(tmp_path, cache, tmp_path).run((f"export ENGINE_PORT={port[1]}\n" if port else "") + _script(found))
+    printed = done.stdout.split(f"{_MARK}\n")
+    for step, output in zip(found, printed, strict=False):
+        shown = re.sub("^ID", "…", step.output or "") or None
+        assert Step(step.command, shown).matches(output), (step.command, output, done.stderr)
+    assert len(printed) == len(found) + 1, done.stderr

@@ -1,0 +1,173 @@
+"""Law 1: no fact that is missing or of another type widens a decision."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from engine.cases.run import CaseFile, Runner
+from engine.documents.files import load
+from engine.facts.archives.source_bundle import DOCUMENT
+from engine.facts.code.boundaries import BOUND_NAMES
+from engine.settings import ReadLimits
+from tests.conftest import BUNDLES, case_id
+from tests.lanes import examples, first_of, lane
+from tests.laws.asking import (
+    NARROWED,
+    ON_BUNDLES,
+    PROPOSED,
+    RANK,
+    context,
+    document,
+    facts,
+    mutated,
+    outcomes,
+    payload,
+    read_for,
+    refusal,
+    taken,
+)
+from tests.laws.mutations import DROPPED, Path_, get, paths, with_value
+
+STATED_ANSWERS = {
+    "export_license": "null says that nothing will be exported",
+    "url": "null says that the material has no address",
+    "retrieved_at": "may be absent, and asked of external material only",
+    "kind": "absent says offline fixture (A05)",
+}
+"""Fields of a source bundle whose absence or null is an answer and not a missing fact."""
+
+
+FIELDS = {
+    path[-1]
+    for path in paths(
+        json.loads(
+            json.dumps(load((BUNDLES / "external_contacts" / DOCUMENT).read_bytes(), DOCUMENT, ReadLimits()).value)
+        )
+    )
+}
+"""Every field that format 1 knows."""
+
+
+FIRST = first_of(NARROWED, lambda file: file.case.point)
+
+
+# covers: H12.1-2
+@pytest.mark.parametrize("file", lane(NARROWED, refusal), ids=case_id)
+def test_1_no_fact_missing_or_of_another_type_widens(file: CaseFile, runner: Runner, *, full: bool) -> None:
+    """The fast lane takes away what the refusing rules read, and at one case of each point everything."""
+    engine, original, outcome = taken(runner, file)
+    read = {*original} if full or file in FIRST else read_for(file, runner).facts
+    asked = [one for one in mutated(file, original, full=full) if one[0][0] in read - {"point"}]
+    assert asked
+    for (path, value, _), got in zip(asked, outcomes(engine, [m for *_, m in asked]), strict=True):
+        assert RANK[got] <= RANK[outcome], f"{path} as {value!r}"
+
+
+# covers: A09.1
+@pytest.mark.parametrize("file", lane(ON_BUNDLES, refusal), ids=case_id)
+def test_1_no_field_of_a_source_bundle_missing_or_of_another_type_widens(
+    file: CaseFile, runner: Runner, tmp_path: Path, *, full: bool
+) -> None:
+    engine, _, outcome = taken(runner, file)
+    bundle, original = document(file, tmp_path / "bundle")
+    read = []
+    for path, value, mutant in mutated(file, original, full=full):
+        found = facts(engine, bundle, mutant)
+        if found is not None:
+            read.append((path, value, found))
+    for (path, value, found), got in zip(read, outcomes(engine, [f for *_, f in read]), strict=True):
+        if found["errors"]:
+            assert got == "deny", f"{path} as {value!r}"
+        elif value is DROPPED or value is None:
+            if path[-1] not in FIELDS:
+                continue  # the unknown field that was wrong is gone
+            assert path[-1] in STATED_ANSWERS, f"{path} as {value!r} is a legal document"
+            assert path[-1] != "kind" or RANK[got] <= RANK[outcome], f"{path} as {value!r}"
+        else:
+            assert RANK[got] <= RANK[outcome], f"{path} as {value!r}"
+
+
+UNDECLARED = {
+    "runner_request": {
+        *("agent", "sandbox", "backend", "sandbox_permission", "sandboxPermission", "network", "filesystem"),
+        *("tools", "code", "mcp_servers", "mcpServers", "command", "uri", "tool_callback"),
+    },
+    "runner_uri": {"override", "inherited"},
+    "tool_result": {"error_mode", "message", "details", "looked_at", "header"},
+    "media": {"bytes"},
+    "code_output": {"artifacts"},
+    "subagent": {"child_conversation_id", "limit_turns", "timeout_seconds"},
+    "mcp": {"command", "definitions", "env", "url"},
+    "sandbox": {"backend", "command", "tighten", *BOUND_NAMES},
+    "code_execution": {"profile", "task", "attempt", "tighten", *BOUND_NAMES},
+}
+"""Fields of requests whose absence, null or blank asks for less, or for the default, and is an answer.
+
+A boundary that is not declared is none to enforce (D59), a tool that is not carried needs no permission,
+and an address that is cleared is the default (D43). A mode that is not stated is the safe one, and what an
+error does not say is not shown (B30). Media of a size that nobody declared is held to the limit while it is
+fetched (B40). Whoever asks for no number of turns and no time gets those of the policy (B19, B25),
+and to start a subagent is to name none. Whoever states no lower limit of a sandbox gets that of its profile,
+who names no backend relies on none, and without a command none may run. Code runs in the profile of its language
+unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
+fact, and the law on facts holds without exception.
+"""
+
+
+def answered(point: str, path: Path_, value: Any) -> bool:
+    """Whether a change to an action or its hints is one that the rows name an answer.
+
+    Hints that are no object, and a number or list that cannot be read, are none, and what is not hinted is the
+    default (C02, C05, C07, C08); no hint of the network asks for none (C77), but every other value of it must not
+    widen. An empty payload is an object, and without the field that no action has the action has none.
+    """
+    if point not in PROPOSED:
+        return False
+    match path:
+        case ("policy_hints",) | ("policy_hints", "max_code_chars" | "exec_timeout_seconds" | "allowed_languages"):
+            return True
+        case ("policy_hints", "network_access") | ("action", "environment"):
+            return value is DROPPED
+        case ("action", "input_payload"):
+            return bool(value == {})
+    return False
+
+
+# covers: H12.1-2
+@pytest.mark.parametrize("file", lane([file for file in NARROWED if file.case.bundle is None], refusal), ids=case_id)
+def test_1_no_field_of_a_request_missing_or_of_another_type_widens(
+    file: CaseFile, runner: Runner, *, full: bool
+) -> None:
+    engine, _, outcome = taken(runner, file)
+    for path, value, mutant in mutated(file, file.case.request, full=full):
+        if value is None and path[-1] in STATED_ANSWERS | {"digest": ""}:
+            continue
+        if value in (DROPPED, None, "") and path[-1] in UNDECLARED.get(file.case.point, ()):
+            continue
+        if payload(file.case.point, path, itself=value in ([], {})) or answered(file.case.point, path, value):
+            continue
+        got = engine.check(file.case.point, mutant, context(file)).decision.outcome
+        assert RANK[got] <= RANK[outcome], f"{path} as {value!r}"
+
+
+@hypothesis_settings(max_examples=examples(150))
+@given(data=st.data())
+def test_1_no_combination_widens(data: st.DataObject, runner: Runner) -> None:
+    file = data.draw(st.sampled_from(NARROWED))
+    engine, original, outcome = taken(runner, file)
+    mutant: Any = original
+    for _ in range(data.draw(st.integers(2, 5))):
+        if not (fields := [path for path in paths(mutant) if path != ("point",)]):
+            break
+        path = data.draw(st.sampled_from(fields))
+        present = get(mutant, path)
+        wrong = [value for value in (DROPPED, None, True, 0, "", [], {}) if type(value) is not type(present)]
+        mutant = with_value(mutant, path, data.draw(st.sampled_from(wrong)))
+    assert RANK[outcomes(engine, [mutant])[0]] <= RANK[outcome]

@@ -1,0 +1,102 @@
+"""Law 4: an OPA that is dead or answers nonsense is a deny with a reserved code."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from engine.cases.run import CaseFile, Runner
+from engine.drive import run
+from engine.engine import Engine
+from engine.flow import Answer, Services, answer
+from engine.model import Mode, Outcome, is_reserved
+from engine.points.registry import POINTS
+from engine.settings import OpaLimits, Settings
+from tests.conftest import case_id
+from tests.laws.asking import ONE_EACH, Faulty, context, parts, recorded, taken
+from tests.processes import stop
+from tests.threads import at_once
+
+GARBAGE = {
+    "undefined": lambda body: {"provenance": body["provenance"]},
+    "null": lambda body: body | {"result": None},
+    "text": lambda body: body | {"result": "allow"},
+    "true": lambda body: body | {"result": True},
+    "empty": lambda body: body | {"result": {}},
+    "outcome_only": lambda body: body | {"result": {"outcome": "allow"}},
+    "other_outcome": lambda body: body | {"result": body["result"] | {"outcome": "permit"}},
+    "allow_with_a_denying_finding": lambda body: (
+        body
+        | {"result": {"outcome": "allow", "limits": {}, "findings": [{"code": "x", "level": "deny", "subject": None}]}}
+    ),
+    "allow_without_limits": lambda body: body | {"result": {"outcome": "allow", "findings": []}},
+    "deny_without_findings": lambda body: body | {"result": {"outcome": "deny", "findings": []}},
+    "unknown_code": lambda body: (
+        body | {"result": {"outcome": "deny", "findings": [{"code": "nobody_knows", "level": "deny", "subject": None}]}}
+    ),
+    "reserved_code": lambda body: (
+        body
+        | {"result": {"outcome": "deny", "findings": [{"code": "engine.opa_error", "level": "deny", "subject": None}]}}
+    ),
+    "more_fields": lambda body: body | {"result": body["result"] | {"approved": True}},
+}
+
+
+EACH_GARBAGE = [
+    pytest.param(file, name, marks=() if at % len(GARBAGE) == kind else pytest.mark.full)
+    for at, file in enumerate(ONE_EACH)
+    for kind, name in enumerate(GARBAGE)
+]
+"""Every answer at every point; in the fast lane each answer somewhere, and each point with one of them."""
+
+
+# covers: H13.3 H23
+@pytest.mark.parametrize(("file", "name"), EACH_GARBAGE, ids=lambda one: one if isinstance(one, str) else case_id(one))
+def test_4_a_malformed_answer_is_a_deny_with_a_reserved_code(file: CaseFile, name: str, runner: Runner) -> None:
+    engine, _, _ = taken(runner, file)
+    broken = replace(parts(engine), serving=lambda: cast("Any", Faulty(engine, change=GARBAGE[name])))
+    got = run(answer(POINTS[file.case.point], runner.request(file), Mode.ENFORCE, broken, context(file)))
+    assert got.decision.outcome is Outcome.DENY
+    assert is_reserved(got.decision.findings[0].code)
+    assert got.exit == 4
+    assert recorded(engine, got.decision.decision_id)["outcome"] == "deny"
+
+
+# covers: H13.1
+def test_4_a_dead_opa_is_a_deny_with_a_reserved_code(shared_settings: Settings, tmp_path: Path) -> None:
+    with Runner(replace(shared_settings, opa=OpaLimits(answer_seconds=0.5)), tmp_path) as running:
+        asked = []
+        for file in ONE_EACH:
+            engine = running.at(file)
+            ask = partial(_enforced, parts(engine), file, running.request(file))
+            assert ask().decision.outcome is Outcome.ALLOW, file.path
+            asked.append(ask)
+        stop(_opa(engine))
+        slow = at_once(asked)
+        dead = []
+        for ask in asked:
+            with suppress(ProcessLookupError):
+                os.kill(_opa(engine), signal.SIGKILL)
+            dead.append(ask())
+    for file, got in zip(ONE_EACH * 2, slow + dead, strict=True):
+        assert [got.decision.findings[0].code, got.exit] == ["policy_unavailable", 4], file.path
+        assert got.decision.outcome is Outcome.DENY
+        assert recorded(engine, got.decision.decision_id)["findings"][0]["code"] == "policy_unavailable"
+
+
+def _enforced(services: Services, file: CaseFile, request: Any) -> Answer:
+    return run(answer(POINTS[file.case.point], request, Mode.ENFORCE, services, context(file)))
+
+
+def _opa(engine: Engine) -> int:
+    """The process that serves, or served last."""
+    pid = engine.opa.pid  # type: ignore[union-attr]
+    assert pid is not None
+    return pid

@@ -1,0 +1,121 @@
+"""The runners of steps by themselves: what runs side by side, in which threads, and what OPA must answer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from engine.drive import BATCH_ITEMS, SLOW_CALLS, Ask, Call, Steps, off_loop, run_all, run_all_async
+from engine.errors import DecideError
+from engine.model import Pace
+from engine.opa.reply import Reply
+
+SECONDS = 20.0
+"""Far more than threads need to meet."""
+
+
+@dataclass
+class Opa:
+    """Answers a batch as a test says, by default each item with itself, and keeps the threads that ask."""
+
+    answer: Callable[[list[Any]], Any] = lambda items: items
+    defined: bool = True
+    together: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
+    threads: list[int] = field(default_factory=list)
+
+    def ask(self, rule: str, document: dict[str, Any]) -> Reply:
+        assert rule == "decisions"
+        self.threads.append(threading.get_ident())
+        self.together.wait(SECONDS)
+        return Reply({"result": self.answer(document["items"])} if self.defined else {})
+
+    async def ask_async(self, rule: str, document: dict[str, Any]) -> Reply:
+        return self.ask(rule, document)
+
+
+def asking(opa: Opa, number: int) -> Steps[Any]:
+    try:
+        reply = yield Ask(cast("Any", opa), {"number": number})
+    except DecideError as error:
+        return error.code
+    return reply.result["number"]
+
+
+def all_of(opa: Opa, count: int) -> list[Any]:
+    found: list[Any] = run_all([asking(opa, number) for number in range(count)])
+    assert found == asyncio.run(run_all_async([asking(opa, number) for number in range(count)]))
+    return found
+
+
+def test_one_question_is_asked_here_and_many_at_once() -> None:
+    opa = Opa()
+    assert run_all([asking(opa, number) for number in range(BATCH_ITEMS)]) == list(range(BATCH_ITEMS))
+    assert opa.threads == [threading.get_ident()]
+    opa = Opa(together=threading.Barrier(2))  # neither is answered before both are asked
+    more = BATCH_ITEMS + 1
+    assert run_all([asking(opa, number) for number in range(more)]) == list(range(more))
+    assert len(opa.threads) == 2
+
+
+@pytest.mark.parametrize(
+    ("opa", "defined"),
+    [
+        (Opa(), True),
+        (Opa(lambda items: items[1:]), False),
+        (Opa(lambda items: [*items, items[0]]), False),
+        (Opa(lambda _: []), False),
+        (Opa(lambda items: dict(enumerate(items))), False),
+        (Opa(lambda _: None), False),
+        (Opa(lambda _: "abc"), False),
+        (Opa(defined=False), False),
+    ],
+    ids=["each", "one less", "one more", "none", "an object", "null", "text", "undefined"],
+)
+def test_a_batch_is_answered_item_by_item_or_not_at_all(opa: Opa, defined: bool) -> None:  # noqa: FBT001
+    assert all_of(opa, 3) == ([0, 1, 2] if defined else ["engine.answer_malformed"] * 3)
+
+
+def test_each_pace_has_threads_of_its_own() -> None:
+    """Short, slow and bundle calls run at once, as many as there are threads for; heavy ones take turns."""
+
+    async def threads(pace: Pace, meeting: int, count: int) -> set[str]:
+        barrier, handed = threading.Barrier(meeting), threading.Event()
+
+        def call() -> str:
+            assert handed.wait(SECONDS)
+            barrier.wait(SECONDS)
+            return threading.current_thread().name
+
+        calls = [asyncio.ensure_future(off_loop(call, pace)) for _ in range(count)]
+        await asyncio.sleep(0)  # each has gone to its threads
+        handed.set()
+        return set(await asyncio.gather(*calls))
+
+    async def every() -> list[set[str]]:
+        return [
+            await threads(Pace.SHORT, 2, 2),
+            await threads(Pace.SLOW, SLOW_CALLS, SLOW_CALLS),
+            await threads(Pace.BUNDLE, SLOW_CALLS, SLOW_CALLS),
+            await threads(Pace.HEAVY, 1, 3),
+        ]
+
+    short, slow, bundle, heavy = asyncio.run(every())
+    assert (len(short), len(slow), len(bundle), len(heavy)) == (2, SLOW_CALLS, SLOW_CALLS, 1)
+    assert not any(name.startswith("engine-") for name in short)
+    assert all(name.startswith("engine-slow") for name in slow)
+    assert all(name.startswith("engine-bundle") for name in bundle)
+    assert all(name.startswith("engine-heavy") for name in heavy)
+
+
+def test_calls_and_questions_of_many_paths_end_in_their_own_order() -> None:
+    def path(opa: Opa, number: int) -> Steps[Any]:
+        found = yield Call(lambda: number)
+        reply = yield Ask(cast("Any", opa), {"number": found})
+        return reply.result["number"]
+
+    assert run_all([path(Opa(), number) for number in range(3)]) == [0, 1, 2]

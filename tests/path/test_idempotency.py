@@ -1,0 +1,393 @@
+"""Idempotency keys: a repeated request gets the first decision and has no second effect."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import pytest
+
+from engine.documents.canonical import RawJson
+from engine.drive import Call, run
+from engine.engine import AsyncEngine, Engine
+from engine.errors import GatherError, StateError
+from engine.flow import HEAVY_BYTES, Answer, Context
+from engine.idempotency import answer_once
+from engine.model import Caller, Mode, Pace, Permit, Result, Via
+from engine.points.registry import POINTS
+from engine.record.verify import verify
+from engine.settings import OpaLimits, Settings
+from engine.state.rows import ArtifactCheckRow
+from engine.state.store import Store
+from engine.work import Job
+from tests.command import decisions
+from tests.conftest import BUNDLES, case
+from tests.expect import codes, there
+from tests.path.test_path import Bench
+from tests.processes import leaks
+from tests.state.samples import opened
+
+ACCEPTED: Any = case("license", "accepted").case.request
+KEY = Context(caller=Caller(via=Via.PROCESS, principal="pipeline"), idempotency_key="run-1/license-7")
+
+
+@pytest.fixture
+def engine(settings: Settings) -> Iterator[Engine]:
+    with Engine(settings) as running:
+        yield running
+
+
+# covers: C69.1 C69.3
+def test_a_repeated_request_gets_the_first_decision_and_no_second_effect(engine: Engine) -> None:
+    ran: list[str] = []
+
+    def executor(permit: Permit, _: Job) -> Result:
+        ran.append(permit.decision_id)
+        return Result("done", {})
+
+    first = engine.decide("license", ACCEPTED, executor, KEY)
+    again = engine.decide("license", ACCEPTED, executor, KEY)
+    text = engine.decide("license", RawJson(json.dumps(ACCEPTED, indent=2).encode()), executor, KEY)
+    assert first.decision.outcome == "allow"
+    assert first.decision == again.decision == text.decision
+    assert ran == [first.decision.decision_id]
+    assert (
+        engine.decide("license", ACCEPTED, executor).decision != first.decision
+    )  # the control: no key, a new decision
+    assert len(ran) == 2
+    assert verify(engine.settings.state).ok
+
+
+@pytest.mark.parametrize(("size", "heavy"), [(HEAVY_BYTES, False), (HEAVY_BYTES + 1, True)])
+def test_only_a_large_request_is_read_elsewhere_for_its_digest(size: int, heavy: bool, engine: Engine) -> None:  # noqa: FBT001
+    text = RawJson(json.dumps(ACCEPTED).encode().ljust(size))
+    steps = answer_once(POINTS["license"], text, Mode.ENFORCE, there(engine.services), KEY)
+    first = next(steps)
+    assert isinstance(first, Call)
+    assert first.pace is (Pace.HEAVY if heavy else Pace.SHORT)
+    steps.close()
+
+
+# covers: C69.2
+def test_the_same_key_with_another_body_is_an_error(engine: Engine) -> None:
+    engine.decide("license", ACCEPTED, context=KEY)
+    got = engine.decide("license", {**ACCEPTED, "purpose": "eval"}, context=KEY)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_conflict"])
+
+
+# covers: C69.3
+def test_of_many_at_once_one_has_the_effect(engine: Engine) -> None:
+    ran: list[str] = []
+
+    def executor(permit: Permit, _: Job) -> Result:
+        ran.append(permit.decision_id)
+        return Result("done", {})
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: engine.decide("license", ACCEPTED, executor, KEY), range(8)))
+    assert len(ran) == 1
+    for answer in answers:
+        assert answer.decision.decision_id in ran or codes(answer) == ["engine.idempotency_pending"]
+
+
+def test_keys_of_others_are_others(engine: Engine) -> None:
+    first = engine.decide("license", ACCEPTED, context=KEY)
+    other = Context(caller=Caller(via=Via.PROCESS, principal="somebody"), idempotency_key=KEY.idempotency_key)
+    assert engine.decide("license", ACCEPTED, context=other).decision.decision_id != first.decision.decision_id
+
+
+# covers: H13.5
+def test_no_earlier_allow_is_given_again_when_the_policy_changed_or_is_down(engine: Engine, settings: Settings) -> None:
+    assert engine.decide("license", ACCEPTED, context=KEY).decision.outcome == "allow"
+    engine.__exit__()
+    with Engine(settings, values=("approvals.valid_seconds=60",)) as other:
+        assert codes(other.decide("license", ACCEPTED, context=KEY)) == ["engine.idempotency_stale"]
+    with Engine(settings, values=("approvals.valid_seconds=nonsense",)) as broken:
+        got = broken.decide("license", ACCEPTED, context=KEY)
+        assert (got.decision.outcome, codes(got)) == ("deny", ["engine.policy_invalid"])
+    engine.__enter__()
+
+
+@pytest.mark.full
+def test_a_fault_takes_no_key(engine: Engine, settings: Settings) -> None:
+    engine.__exit__()
+    with Engine(settings, values=("approvals.valid_seconds=nonsense",)) as broken:
+        assert broken.decide("license", ACCEPTED, context=KEY).decision.outcome == "deny"
+    with Engine(settings) as mended:
+        assert mended.decide("license", ACCEPTED, context=KEY).decision.outcome == "allow"
+    engine.__enter__()
+
+
+# covers: H13
+@pytest.mark.parametrize(
+    "changed",
+    [
+        Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("source",))),
+        Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("license",)), run="run-2"),
+    ],
+    ids=["a token with another scope", "another run"],
+)
+def test_what_another_scope_or_run_was_allowed_is_not_given(changed: Context, engine: Engine) -> None:
+    first = Context(caller=Caller(via=Via.TOKEN, principal="pipeline", points=("license",)), run="run-1")
+    allowed = engine.decide("license", ACCEPTED, context=replace(first, idempotency_key="k"))
+    assert allowed.decision.outcome == "allow"
+    got = engine.decide("license", ACCEPTED, context=replace(changed, idempotency_key="k"))
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_conflict"])
+    again = engine.decide("license", ACCEPTED, context=replace(first, idempotency_key="k"))
+    assert again.decision == allowed.decision  # the control
+
+
+# covers: H13
+def test_a_source_bundle_that_changed_is_not_the_one_that_was_allowed(engine: Engine, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(BUNDLES / "offline_fixture", bundle)
+    request = {"path": str(bundle), "digest": None}
+    assert engine.decide("source", request, context=KEY).decision.outcome == "allow"
+    assert engine.decide("source", request, context=KEY).decision.outcome == "allow"  # the control
+    document = bundle / "bundle.yaml"
+    document.write_text(document.read_text().replace("audit_required: true", "audit_required: false"))
+    got = engine.decide("source", request, context=KEY)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
+
+
+# covers: H13
+def test_another_input_that_is_allowed_too_is_not_the_one_that_was_allowed(engine: Engine, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(BUNDLES / "offline_fixture", bundle)
+    request = {"path": str(bundle), "digest": None}
+    assert engine.decide("source", request, context=KEY).decision.outcome == "allow"
+    document = bundle / "bundle.yaml"
+    document.write_text(document.read_text().replace("acme-contacts", "acme-people"))
+    assert engine.decide("source", request).decision.outcome == "allow"  # the control: the digest alone has changed
+    got = engine.decide("source", request, context=KEY)
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.idempotency_stale"])
+
+
+# covers: H13
+def test_the_same_input_that_is_no_longer_allowed_is_not_allowed_again(settings: Settings, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(BUNDLES / "offline_fixture", bundle)
+    document = bundle / "bundle.yaml"
+    document.write_text(document.read_text().replace("2035-11-02", "2026-11-21"))
+    request = {"path": str(bundle), "digest": None}
+    moment = [datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)]
+    with Engine(settings, now=lambda: moment[0]) as engine:
+        first = engine.decide("source", request, context=KEY)
+        assert engine.decide("source", request, context=KEY).decision == first.decision
+        moment[0] += timedelta(seconds=1)
+        got = engine.decide("source", request, context=KEY)
+        fresh = engine.decide("source", request, context=replace(KEY, idempotency_key=None))
+    assert (first.decision.outcome, got.decision.outcome, codes(got)) == ("allow", "deny", ["engine.idempotency_stale"])
+    assert (fresh.decision.input_digest, codes(fresh)) == (first.decision.input_digest, ["retention_expired"])
+
+
+def test_a_dry_run_takes_no_key_and_is_not_given_again(engine: Engine) -> None:
+    first, second = (engine.check("license", ACCEPTED, KEY) for _ in range(2))
+    enforced = engine.decide("license", ACCEPTED, context=KEY)
+    assert [one.decision.outcome for one in (first, second, enforced)] == ["allow"] * 3
+    assert len({one.decision.decision_id for one in (first, second, enforced)}) == 3
+    assert enforced.decision.mode == "enforce"
+
+
+def test_a_deny_is_given_again_too(engine: Engine) -> None:
+    refused = {**ACCEPTED, "decisions": []}
+    first = engine.decide("license", refused, context=KEY)
+    assert first.decision.outcome == "deny"
+    assert engine.decide("license", refused, context=KEY).decision == first.decision
+
+
+def test_work_that_failed_is_not_done_again(engine: Engine) -> None:
+    ran: list[str] = []
+
+    def executor(permit: Permit, _: Job) -> Result:
+        ran.append(permit.decision_id)
+        raise ZeroDivisionError
+
+    first = engine.decide("license", ACCEPTED, executor, KEY)
+    assert first.fault is not None
+    engine.decide("license", ACCEPTED, executor, KEY)
+    assert ran == [first.decision.decision_id]
+
+
+def test_a_fault_before_any_work_leaves_the_key_to_the_next(settings: Settings) -> None:
+    with Engine(replace(settings, opa=OpaLimits(answer_seconds=1e-9))) as late:
+        got = late.decide("license", ACCEPTED, context=KEY)
+        assert (codes(got), got.decision.policy is None, got.document is None) == (["policy_unavailable"], False, False)
+    with Engine(settings) as mended:
+        assert mended.decide("license", ACCEPTED, context=KEY).decision.outcome == "allow"
+
+
+class Odd:
+    """The state, but for what it is told to do otherwise."""
+
+    def __init__(self, store: Store, **otherwise: Any) -> None:
+        self._store, self._otherwise = store, otherwise
+
+    def __getattr__(self, name: str) -> Any:
+        return self._otherwise.get(name) or getattr(self._store, name)
+
+
+def with_store(engine: Engine, change: Callable[[Store], dict[str, Any]]) -> None:
+    assert engine.services is not None
+    store = engine.services.store
+    engine.services = replace(engine.services, store=lambda: cast("Store", Odd(store(), **change(store()))))
+
+
+def test_an_answer_that_cannot_be_kept_has_a_fault_and_its_key_stays_taken(engine: Engine) -> None:
+    def finish(*_: object) -> None:
+        raise StateError("the disk is full", remedy="make room")
+
+    with_store(engine, lambda _: {"finish": finish})
+    first = engine.decide("license", ACCEPTED, context=KEY)
+    assert (first.decision.outcome, first.fault and first.fault.code) == ("allow", "engine.state_unavailable")
+
+    def executor(_permit: Permit, _job: Job) -> Result:
+        raise GatherError("of the work", remedy="none", code="engine.own")
+
+    other = engine.decide("license", ACCEPTED, executor, replace(KEY, idempotency_key="other"))
+    assert there(other.fault).code == "engine.own"  # the first of two
+    assert codes(engine.decide("license", ACCEPTED, context=KEY)) == ["engine.idempotency_pending"]
+
+
+@pytest.mark.parametrize("what", ["rules", "values"])
+def test_an_answer_of_other_rules_or_values_is_stale(what: str, engine: Engine) -> None:
+    assert engine.decide("license", ACCEPTED, context=KEY).decision.outcome == "allow"
+
+    def change(store: Store) -> dict[str, Any]:
+        other: dict[str, Any] = {what: "sha256:" + "0" * 64}
+        return {"begin": lambda *asked: replace(store.begin(*asked), **other)}
+
+    with_store(engine, change)
+    assert codes(engine.decide("license", ACCEPTED, context=KEY)) == ["engine.idempotency_stale"]
+
+
+def test_a_decision_of_an_unknown_policy_is_neither_kept_nor_given_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as store:
+        bench = Bench(store)
+
+        def ask(key: str) -> Answer:
+            context = replace(KEY, idempotency_key=key)
+            return run(answer_once(bench.point, ACCEPTED, Mode.ENFORCE, bench.parts(), context))
+
+        known = ask("known")
+        assert ask("known").decision == known.decision  # the control
+        bench.policy.revisions = None
+        assert codes(ask("known")) == ["engine.idempotency_stale"]
+        first, again = ask("unknown"), ask("unknown")
+        assert (first.decision.outcome, again.decision.outcome) == ("allow", "allow")
+        assert first.decision.decision_id != again.decision.decision_id
+
+
+def test_a_repetition_leaves_no_file_open(engine: Engine) -> None:
+    request = {"path": str(BUNDLES / "offline_fixture"), "digest": None}
+    assert not leaks(lambda: engine.decide("source", request, context=KEY))
+
+
+def test_the_last_of_a_budget_is_given_again_to_whoever_took_it(settings: Settings) -> None:
+    ceiling = json.dumps({"limit": 1, "window_seconds": 0})
+    with Engine(settings, values=(f"budgets.budgets.license.all={ceiling}",)) as engine:
+        first = engine.decide("license", ACCEPTED, context=KEY)
+        assert engine.decide("license", ACCEPTED, context=KEY).decision == first.decision
+        assert codes(engine.decide("license", ACCEPTED)) == ["budget_exhausted"]
+
+
+@pytest.mark.full(after=1)
+@pytest.mark.parametrize("key", ["", "x" * 5000, "\ud800"], ids=["empty", "long", "half a character"])
+def test_a_key_that_cannot_be_kept_is_refused_and_not_dropped(key: str, engine: Engine) -> None:
+    got = engine.decide("license", ACCEPTED, context=replace(KEY, idempotency_key=key))
+    assert (got.decision.outcome, codes(got)) == ("deny", ["engine.request_invalid"])
+
+
+@pytest.mark.full
+def test_the_same_archive_sent_again_is_the_same_request(settings: Settings, tmp_path: Path) -> None:
+    archives = [Path(shutil.make_archive(str(tmp_path / "a"), "gztar", BUNDLES / "offline_fixture"))]
+    archives.append(tmp_path / "b.tar.gz")
+    shutil.copy(archives[0], archives[1])
+
+    async def send() -> list[Answer]:
+        async with AsyncEngine(settings) as engine:
+            return [await engine.decide_upload(archive, KEY) for archive in archives]
+
+    first, second = asyncio.run(send())
+    assert first.decision.outcome == "allow"
+    assert second.decision == first.decision
+
+
+@pytest.mark.full
+def test_a_caller_that_is_cancelled_leaves_a_decision_that_is_recorded_and_no_key_taken(settings: Settings) -> None:
+    async def hurry() -> int:
+        async with AsyncEngine(settings) as engine:
+            gone = 0
+            for number in range(60):
+                context = replace(KEY, idempotency_key=f"hurry-{number}")
+                try:
+                    async with asyncio.timeout(number / 20_000):
+                        await engine.decide("license", ACCEPTED, context=context)
+                except TimeoutError:
+                    gone += 1
+        async with AsyncEngine(settings) as engine:
+            for number in range(60):
+                context = replace(KEY, idempotency_key=f"hurry-{number}")
+                assert (await engine.decide("license", ACCEPTED, context=context)).decision.outcome == "allow"
+        return gone
+
+    assert asyncio.run(hurry()) > 5
+    allowed = [one for one in decisions(settings.state) if one["outcome"] == "allow"]
+    assert len(allowed) == 60
+    assert verify(settings.state).ok
+
+
+def test_an_allow_is_not_given_again_after_its_prefix_was_revoked(engine: Engine) -> None:
+    control = Context(caller=Caller(via=Via.CONTROL, principal="user:ana"))
+    command = ["cargo", "test", "--all"]
+    asked = {
+        "call": {"name": "shell", "arguments": {"command": command}},
+        "policy": "assistant",
+        "profile": "coding",
+        "cwd": "/work",
+    }
+    prefix = {"principal": "pipeline", "cwd": "/work", "tool": "shell", "words": command[:2], "seconds": 1000}
+    engine.administer({"act": "approve_prefix", "id": "b" * 32, "prefix": prefix}, control)
+    first = engine.decide("tool_call", asked, context=KEY)
+    assert first.decision.outcome == "allow"
+    assert engine.decide("tool_call", asked, context=KEY).decision == first.decision  # the control
+    engine.administer({"act": "revoke_prefix", "id": "b" * 32}, control)
+    assert codes(engine.decide("tool_call", asked, context=KEY)) == ["engine.idempotency_stale"]
+
+
+def test_an_allow_is_not_given_again_after_a_later_check_of_the_artifact_failed(engine: Engine) -> None:
+    store, digest = engine.store(), "ab" * 32
+
+    def checked(name: Literal["sandbox", "validation"], *, passed: bool) -> None:
+        store.add_artifact_check(ArtifactCheckRow(digest, name, passed, "restricted_process", "d", engine.now()))
+
+    checked("sandbox", passed=True)
+    checked("validation", passed=True)
+    asked = {"sha256": digest, "kind": "tool"}
+    first = engine.decide("artifact", asked, context=KEY)
+    assert first.decision.outcome == "allow"
+    assert engine.decide("artifact", asked, context=KEY).decision == first.decision  # the control
+    checked("validation", passed=False)
+    assert codes(engine.decide("artifact", asked, context=KEY)) == ["engine.idempotency_stale"]
+
+
+def test_a_key_is_for_the_request_that_was_decided_whatever_becomes_of_it(engine: Engine) -> None:
+    asked, parts = {**ACCEPTED}, engine.services
+    assert parts is not None
+
+    def changed() -> Store:
+        asked["purpose"] = "eval"
+        return parts.store()
+
+    engine.services = replace(parts, store=changed)
+    first = engine.decide("license", asked, context=KEY)
+    engine.services = parts
+    assert engine.decide("license", ACCEPTED, context=KEY).decision == first.decision
+    assert codes(engine.decide("license", asked, context=KEY)) == ["engine.idempotency_conflict"]

@@ -1,0 +1,118 @@
+"""A refusal is lowered by a named owner until a day, is shown while it is, and denies again by itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.cases.run import Runner
+from engine.engine import Engine
+from engine.policy_bundle.catalogue import Catalogue
+from engine.settings import Settings
+from tests.command import Command
+from tests.conftest import BUNDLES
+from tests.expect import there
+
+ROW: dict[str, Any] = {"level": "warn", "owner": "data@example.org", "reason": "new terms", "until": "2026-12-31"}
+LAST = 1_798_761_599
+"""The last second of that day."""
+
+BUNDLE = BUNDLES / "retention_basis_not_admitted"
+FIXED = {
+    "administration": {
+        *("act_incomplete", "act_out_of_scope", "actor_unnamed", "approval_overdue"),
+        *("approval_resolved", "approver_is_requester", "prefix_approver_is_runner", "prefix_too_long"),
+        *("principal_ambiguous", "token_id_invalid", "token_point_unknown", "token_too_long", "token_without_point"),
+    },
+    "artifact": {"artifact_not_isolated"},
+    "code_execution": {
+        *("boundaries_incomplete", "boundary_not_enforced", "profile_below_floor"),
+        *("probe_foreign", "probe_missing", "probe_stale"),
+    },
+    "mcp": {"definition_changed"},
+    "record": {"payload_detail_not_admitted", "policy_not_in_force", "retention_below_floor"},
+    "record_read": {"record_read_out_of_scope"},
+    "runner_bind": {"bind_without_token"},
+    "runner_request": {
+        *("FILESYSTEM_UNSUPPORTED_MESSAGE", "LOCAL_NETWORK_UNSUPPORTED_MESSAGE", "egress_not_proven"),
+    },
+    "sandbox": {
+        *("boundaries_incomplete", "boundary_not_enforced", "declared_boundary_not_enforced", "profile_below_floor"),
+        *("probe_foreign", "probe_missing", "probe_stale"),
+    },
+    "skill_file": {"symlink_escape"},
+    "source": {
+        *("boundary_not_enforced", "filesystem_not_isolated", "bundle_changed", "content_missing"),
+        *("content_hash_mismatch", "content_hash_missing", "redaction_off", "source_audit_off"),
+    },
+    "subagent": {"not_parent", "tool_policy_principal"},
+    "tool_call": {"definition_changed", "tool_policy_principal"},
+    "tool_contract": {"definition_changed"},
+}
+"""Requirements about hashes, boundaries, records and callers; at every point those about callers and approvals too."""
+
+
+def lowered(row: Any) -> dict[str, Any]:
+    return {"levels": {"source": {"+retention_unknown": row}}}
+
+
+def levels(engine: Engine, input_: dict[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+    answer = engine.opa.ask("decision", input_).result
+    return answer["outcome"], [(one["code"], one["level"]) for one in answer["findings"]]
+
+
+def taken(runner: Runner) -> dict[str, Any]:
+    return there(runner.engine({}).check("source", {"path": str(BUNDLE), "digest": None}).document)
+
+
+@pytest.mark.parametrize("level", ["warn", "confirm"])
+def test_it_is_lowered_to_the_end_of_its_last_day_and_denies_afterwards(level: str, runner: Runner) -> None:
+    engine, document = runner.engine({"levels": lowered({**ROW, "level": level})}), taken(runner)
+    outcome = {"warn": "allow", "confirm": "confirm"}[level]
+    assert levels(engine, {**document, "now": LAST}) == (outcome, [("retention_unknown", level)])
+    assert levels(engine, {**document, "now": LAST + 1}) == ("deny", [("retention_unknown", "deny")])
+    batch = engine.opa.ask("decisions", {"items": [{**document, "now": now} for now in (LAST + 1, LAST)]}).result
+    assert [one["outcome"] for one in batch] == ["deny", outcome]
+
+
+@pytest.mark.parametrize("now", [None, "", "2026-11-21", True, [], {}, "absent"])
+def test_without_a_clock_nothing_is_lowered(now: Any, runner: Runner) -> None:
+    document = {**taken(runner), "now": now}
+    if now == "absent":
+        del document["now"]
+    outcome, found = levels(runner.engine({"levels": lowered(ROW)}), document)
+    assert (outcome, ("retention_unknown", "deny") in found) == ("deny", True)
+
+
+def test_what_may_never_be_lowered(runner: Runner) -> None:
+    policy = there(runner.engine({}).policy)
+    catalogue: Catalogue = policy.catalogue
+    everywhere = {code for code in catalogue.codes("license") if code.startswith(("approval_", "caller_"))}
+    assert len(everywhere) == 9
+    fixed = {
+        point: {one.code for one in entries.requirements.values() if one.fixed} - everywhere
+        for point, entries in catalogue.points.items()
+    }
+    assert {point: codes for point, codes in fixed.items() if codes} == FIXED
+    assert all(catalogue.points[point].requirements[code].fixed for point in catalogue.points for code in everywhere)
+
+
+def test_check_shows_it_and_the_decision_keeps_the_finding(tmp_path: Path, cache: Path) -> None:
+    command = Command.of(tmp_path, cache)
+    row = f"levels.levels.source.retention_unknown={json.dumps(ROW)}"
+    other = f"levels.levels.license.license_unknown={json.dumps(ROW)}"
+    run = command.check(BUNDLE, "--values", row, "--values", other, "--format", "json")
+    assert "`retention_unknown` at point `source` is lowered to warn until 2026-12-31" in run.stderr
+    assert "by data@example.org: new terms" in run.stderr
+    assert "license_unknown" not in run.stderr
+    (report,) = run.json["reports"]
+    assert (report["exit"], [one["level"] for one in report["decision"]["findings"]]) == (0, ["warn"])
+    assert "lowered" not in command.check(BUNDLE).stderr
+
+
+def test_show_tells_the_level_and_its_last_day(settings: Settings) -> None:
+    with Engine(settings, values=(f"levels.levels.source.retention_unknown={json.dumps(ROW)}",)) as engine:
+        assert there(engine.policy).level("source", "retention_unknown") == "warn"

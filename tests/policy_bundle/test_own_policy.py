@@ -1,0 +1,158 @@
+"""A policy folder of one's own on the command line: started, checked in every format, and the facts of a request."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner, Result
+
+from engine.cli.formats import ReportFormat
+from engine.cli.formats.problems import Checked, render
+from engine.cli.policy import app
+from engine.documents.files import load
+from engine.errors import Exit, GatherError, Location, Problem
+from engine.settings import ReadLimits
+from tests.api.serving import serving
+from tests.conftest import ROOT
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    folder = tmp_path / "my-policy"
+    assert run("init", str(folder)).exit_code == 0
+    return folder
+
+
+def test_a_new_folder_passes_its_own_tests_and_cases(own: Path) -> None:
+    result = run("test", "--policy", str(own))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == ["5 tests passed; 100 % of lines covered in 2 files", "2 cases passed"]
+
+
+def test_editors_accept_what_is_there_and_refuse_other_names(own: Path) -> None:
+    checked = 0
+    for path in own.rglob("*.yaml"):
+        if match := re.match(r"# yaml-language-server: \$schema=(\S+)", path.read_text(encoding="utf-8")):
+            schema = Draft202012Validator(json.loads((path.parent / match[1]).read_text(encoding="utf-8")))
+            document = load(path.read_bytes(), path.name, ReadLimits()).value
+            assert not list(schema.iter_errors(document)), path
+            assert list(schema.iter_errors({**document, "unknown": 1})), path
+            checked += 1
+    assert checked == 4
+    licenses = json.loads((own / "schemas/values/licenses.schema.json").read_text(encoding="utf-8"))
+    assert not list(Draft202012Validator(licenses).iter_errors({"licenses": {"MIT": None}}))
+
+
+def test_init_writes_only_schemas_into_a_policy_folder_and_nothing_into_any_other(own: Path, tmp_path: Path) -> None:
+    (own / "recipe.yaml").write_text("description: ours\nowner: us\n", encoding="utf-8")
+    (own / "schemas" / "case.schema.json").unlink()
+    assert run("init", str(own)).exit_code == 0
+    assert (own / "recipe.yaml").read_text(encoding="utf-8") == "description: ours\nowner: us\n"
+    assert (own / "schemas" / "case.schema.json").exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine", encoding="utf-8")
+    for name, message in (("other", "is not empty"), ("My Policy", "is not a valid name")):
+        refused = run("init", str(tmp_path / name)).exception
+        assert isinstance(refused, GatherError)
+        assert message in refused.message
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["notes.txt"]
+    assert not (tmp_path / "My Policy").exists()
+
+
+def test_failed_tests_and_cases_are_told_together(own: Path) -> None:
+    (own / "values" / "parameters.yaml").write_text("teams: [research]\n", encoding="utf-8")
+    (own / "cases" / "source" / "typo.yaml").write_text("pint: source\n", encoding="utf-8")
+    result = run("test", "--policy", str(own), "--format", "json")
+    assert result.exit_code == Exit.POLICY_INVALID
+    found = [(one["check"], Path(one["file"]).name) for one in json.loads(result.stdout)["problems"]]
+    assert found == [
+        ("policy_test", "origin_test.rego"),
+        ("policy_case", "recipes.yaml"),
+        ("policy_case", "typo.yaml"),
+    ]
+
+
+def test_values_are_listed_with_their_files_and_shown_as_they_are_in_force(own: Path) -> None:
+    lines = run("values", "--policy", str(own)).stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("licenses "))
+    assert [Path(line.strip()).parent.name for line in lines[at + 1 : at + 3]] == ["policy", "values"]
+    assert lines[at].endswith("Which licenses we admit, for which use, and for which export")
+    shown = json.loads(run("values", "licenses", "--policy", str(own)).stdout)
+    assert shown["licenses"]["CC-BY-1.0"]["decision"] == "review"
+    assert isinstance(run("values", "licences").exception, GatherError)
+
+
+@pytest.mark.full
+def test_a_server_takes_a_changed_value_and_refuses_a_broken_one(own: Path, tmp_path: Path, cache: Path) -> None:
+    request = json.loads((ROOT / "docs" / "examples" / "license.json").read_text(encoding="utf-8"))
+    values = own / "values" / "licenses.yaml"
+    with serving(tmp_path, cache, "--policy", own) as server:
+        outcomes = []
+        for text in (None, "licenses: {CC0-1.0: {decision: refuse}}\n", "licenses: {CC0-1.0: {decision: maybe}}\n"):
+            if text is not None:
+                values.write_text(text, encoding="utf-8")
+            activated = run("activate", "--state", str(server.state)).exit_code
+            reply = server.ask("POST", "/v1/decide/license", request)
+            outcomes.append((activated, json.loads(reply.body)["outcome"]))
+    assert outcomes == [(0, "allow"), (0, "deny"), (Exit.POLICY_INVALID, "deny")]
+
+
+def test_lint_formats_rules_when_asked(own: Path) -> None:
+    rule = own / "rules" / "lib" / "names.rego"
+    formatted = rule.read_text(encoding="utf-8")
+    rule.write_text(formatted.replace(" := ", ":="), encoding="utf-8")
+    result = run("lint", "--policy", str(own))
+    assert (result.exit_code, "engine policy lint --fix" in result.stdout) == (Exit.POLICY_INVALID, True)
+    assert run("lint", "--policy", str(own), "--fix").exit_code == 0
+    assert rule.read_text(encoding="utf-8") == formatted
+
+
+PROBLEM = Problem(Location(str(ROOT / "my policy" / "x.rego"), 7), "`f[_]` is wrong, {here}", "correct it")
+CHECKED = [
+    Checked("policy_lint", "Rules can be built", "", (PROBLEM,)),
+    Checked("policy_case", "Cases", "3 passed", ()),
+]
+
+
+def test_problems_in_the_formats_of_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (result,) = json.loads(render(ReportFormat.SARIF, CHECKED))["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]) == ("my%20policy/x.rego", {"startLine": 7})
+    assert result["message"]["text"] == "`f\\[_\\]` is wrong, {{here}}. fix: correct it"
+    junit = ET.fromstring(render(ReportFormat.JUNIT, CHECKED).encode())  # noqa: S314  (written here)
+    assert (junit.get("tests"), junit.get("failures")) == ("2", "1")
+    assert [(one.get("classname"), len(one)) for one in junit.iter("testcase")] == [
+        ("policy_lint", 1),
+        ("policy_case", 0),
+    ]
+    first, second = render(ReportFormat.GITHUB, CHECKED).splitlines()
+    assert first.startswith("::error file=my policy/x.rego,line=7,title=Rules can be built::`f[_]` is wrong")
+    assert second == "::notice title=Cases::3 passed"
+
+
+def test_the_facts_of_a_request_and_the_values_that_its_rules_read(tmp_path: Path) -> None:
+    request = ROOT / "docs" / "examples" / "license.json"
+    result = run("input", "license", "-i", str(request), "--state", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert (found["input"]["point"], found["input"]["license"]["stated"]) == ("license", True)
+    assert {"licenses.licenses", "budgets.budgets"} <= set(found["values_read"])
+    assert "networks.hosts" not in found["values_read"]
+
+
+def test_a_request_that_does_not_fit_has_no_facts(tmp_path: Path) -> None:
+    request = tmp_path / "request.json"
+    request.write_text("{}", encoding="utf-8")
+    refused = run("input", "license", "-i", str(request), "--state", str(tmp_path / "state"))
+    assert isinstance(refused.exception, GatherError)
+    assert "`purpose` is missing" in refused.exception.message

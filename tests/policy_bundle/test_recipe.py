@@ -1,0 +1,110 @@
+"""A recipe of one's own: values laid over those of policy/, helpers, parameters, and what could never apply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import Location, PolicyError
+from tests.expect import there
+from tests.policy_bundle.trees import RULES, built, codes, requirement, served, source, write
+
+HOUSE = "bundles/house"
+HEAD = "package admission.added.source.{}\n\nimport future.keywords.not\n\nimport data.admission.added.lib.names\n\n"
+OWN: dict[str, str | bytes | None] = {
+    f"{HOUSE}/rules/lib/names.rego": "package admission.added.lib.names\n\nimport future.keywords.not\n\n"
+    "short(name) if {\n\tis_string(name)\n\tis_number(data.policy.parameters.longest)\n"
+    "\tcount(name) <= data.policy.parameters.longest\n}\n",
+    f"{RULES}/name.rego": HEAD.format("name") + requirement("named(record)", "names.short(record.id)") + "\n",
+    f"{RULES}/purpose.rego": HEAD.format("purpose")
+    + requirement("stated", "names.short(input.bundle.purpose)", each="")
+    + "\n",
+    f"{HOUSE}/values/parameters.yaml": "longest: 5\n",
+}
+
+
+def test_added_rules_share_helpers_and_parameters(tmp_path: Path) -> None:
+    policy = served(tmp_path, OWN)
+    assert policy.ask(source())["outcome"] == "allow"
+    long = source([{"id": "number", "license": "MIT"}], purpose="training")
+    assert codes(policy.ask(long)) == [("named", "records/number"), ("stated", None)]
+    assert there(policy.bundle.catalogue.requirement("source", "named")).added
+
+
+def test_values_are_laid_over_those_of_policy(tmp_path: Path) -> None:
+    laid = "licenses:\n  GPL-2.0-only: null\n  ISC: admit\n"
+    bundle = built(write(tmp_path, {f"{HOUSE}/values/licenses.yaml": laid}), tmp_path / "cache")
+    assert bundle.data["licenses"] == {"licenses": {"MIT": "admit", "ISC": "admit"}, "most": 5}
+    where = {path[-1]: bundle.sources.path(place.file).parent.name for path, place in bundle.places.items()}
+    assert (where["ISC"], where["MIT"], where["most"]) == ("values", "policy", "policy")
+
+
+def test_a_wrong_value_is_told_where_it_was_laid(tmp_path: Path) -> None:
+    laid = "# ours\nmost: many\nmore: 1\n"
+    with pytest.raises(PolicyError) as refused:
+        built(write(tmp_path, {f"{HOUSE}/values/licenses.yaml": laid}), tmp_path / "cache")
+    file = str(tmp_path / HOUSE / "values" / "licenses.yaml")
+    assert [one.where for one in refused.value.problems] == [Location(file, 2, "most"), Location(file, 3, "more")]
+
+
+def test_a_stray_file_hides_no_other_problem(tmp_path: Path) -> None:
+    files: dict[str, str | bytes | None] = {
+        f"{HOUSE}/notes.txt": "",
+        f"{RULES}/set.rego": "package main\n\nfree := 1\n",
+    }
+    with pytest.raises(PolicyError) as refused:
+        built(write(tmp_path, {**files, "policy/more.yml": ""}), tmp_path / "cache")
+    found = [Path(one.where.file).name for one in refused.value.problems]
+    assert found == ["notes.txt", "set.rego", "more.yml"]
+
+
+UNREAD = "package main\n\ndeny contains 1 if input.bundle.never\n\ndenied contains 2 if input.bundle.purpose\n"
+HELPER = f"{HOUSE}/rules/lib/names.rego"
+
+
+@pytest.mark.parametrize(
+    ("files", "place", "message"),
+    [
+        ({f"{RULES}/set.rego": UNREAD}, (f"{RULES}/set.rego", 5), "`denied` is read by nothing"),
+        (
+            {f"{RULES}/set.rego": 'package main\n\ndeny contains 1 if input.point == "license"\n'},
+            (f"{RULES}/set.rego", 3),
+            "`input.point` is never `license` here",
+        ),
+        (
+            {**OWN, f"{HOUSE}/values/parameters.yaml": "longest: 5\nshortest: 1\n"},
+            (f"{HOUSE}/values/parameters.yaml", 2),
+            "no added rule reads the parameter `shortest`",
+        ),
+        (
+            {**OWN, f"{HOUSE}/values/parameters.yaml": None},
+            (HELPER, 7),
+            "there are no values `parameters`",
+        ),
+        (
+            {**OWN, f"{HOUSE}/values/parameters.yaml": "longest_: 5\n"},
+            (HELPER, 7),
+            "there are no values `longest` here",
+        ),
+        (
+            {f"{RULES}/set.rego": "package main\n\nadmitted if input.bundle.purpose\n"},
+            (f"{RULES}/set.rego", 1),
+            "the file adds no rule",
+        ),
+        ({f"{HOUSE}/values/licences.yaml": "most: 3\n"}, (f"{HOUSE}/values/licences.yaml", None), "no values of this"),
+        (
+            {"rego/admission/lib/own.rego": "package admission.lib.own\n\nimport future.keywords.not\n\n"
+             "import data.admission.added.lib.names\n\nf(x) if names.short(x)\n", **OWN},
+            ("rego/admission/lib/own.rego", 5),
+            "is not for rules to read",
+        ),
+    ],
+)  # fmt: skip
+def test_what_could_never_apply_is_refused(
+    files: dict[str, str | bytes | None], place: tuple[str, int | None], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PolicyError) as refused:
+        built(write(tmp_path, files), tmp_path / "cache")
+    found = {(one.where.file, one.where.line): one.message for one in refused.value.problems}
+    assert message in found[str(tmp_path / place[0]), place[1]]

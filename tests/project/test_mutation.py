@@ -1,0 +1,121 @@
+"""The mutation run itself: which changes it makes, that it tells a noticed one from another, and when it fails."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mutation import python, rego
+from mutation.__main__ import ACCEPTED, accepted, report
+from mutation.model import Mutant, Results, Verdict
+from mutation.tested import Baseline
+from mutation.warm import _exchange
+from tests.conftest import ROOT
+from tests.expect import there
+
+CALLER = ROOT / "rego/admission/requirements/common/caller.rego"
+DIGEST = ROOT / "rego/admission/lib/digest.rego"
+
+
+def test_every_condition_of_a_rule_is_changed_where_it_stands() -> None:
+    found = {mutant.name: mutant for mutant in rego.mutants(CALLER)}
+    assert {
+        'caller_in_scope: input.caller.via == "token" → true',
+        'caller_in_scope: input.caller.via == "token" → !=',
+        "caller_in_scope: input.point in input.caller.points → true",
+        "caller_in_scope: the alternative → is left out (2)",
+    } < found.keys()
+    changed = found['caller_in_scope: input.caller.via == "token" → !='].applied(CALLER.read_bytes()).decode()
+    assert changed == CALLER.read_text().replace('input.caller.via == "token"', 'input.caller.via != "token"', 1)
+
+
+def test_every_becomes_some_and_not_is_dropped() -> None:
+    names = {mutant.name for mutant in rego.mutants(ROOT / "rego/admission/requirements/code_output/text.rego")}
+    assert "complete: every field in input.output.fields { field.present == true } → some field" in names
+    names = {mutant.name for mutant in rego.mutants(ROOT / "rego/admission/requirements/code_output/fields.rego")}
+    assert "as_agreed: not code_output.fits(earlier) → without `not`" in names
+
+
+def test_a_change_that_a_test_notices_is_told_from_one_that_none_does(tmp_path: Path) -> None:
+    judge = rego.Judge(Results(tmp_path / "results.json"))
+    verdicts = {mutant.name: judge.verdict(mutant) for mutant in rego.mutants(DIGEST)}
+    assert verdicts == {
+        "sha256: is_string(text) → true": Verdict.SURVIVED,
+        "sha256: regex.match('^[0-9a-f]{64}$', text) → true": Verdict.KILLED,
+    }
+    again = rego.Judge(Results(tmp_path / "results.json"))
+    assert {mutant.name: again.verdict(mutant) for mutant in rego.mutants(DIGEST)} == verdicts
+
+
+def test_comparisons_of_python_are_changed() -> None:
+    names = {mutant.name for mutant in python.mutants(ROOT / "engine/idempotency.py")}
+    compared = '_again: (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"])'
+    assert {
+        f"{compared} → True",
+        f"{compared} → False",
+        f"{compared} → without facts.input_digest",
+        f"{compared} → without verdict.outcome",
+    } < names
+    (demand,) = python.mutants(ROOT / "adapters/admission_adapters/tools/grants.py")
+    assert demand.name == "granted: permit.demand(point, job.input_digest, type(permit.limits)) → permit.limits"
+
+
+def imported(path: Path) -> ModuleType:
+    spec = there(importlib.util.spec_from_file_location("changed_by_a_test", path))
+    module = importlib.util.module_from_spec(spec)
+    there(spec.loader).exec_module(module)
+    return module
+
+
+def test_functions_that_are_there_get_the_changed_code(tmp_path: Path) -> None:
+    path, before = tmp_path / "small.py", "def small(x):\n    return x < 3\n"
+    path.write_text(before)
+    small = imported(path).small
+    assert not small(3)
+    assert _exchange(path, before, before.replace("<", "<="))
+    assert small(3)
+    assert not _exchange(path, before, before)  # the source is no longer that of the function
+
+
+def test_of_a_file_that_no_test_was_seen_to_run_all_are_asked() -> None:
+    """As of one that is run in a sandbox, where nobody counts lines."""
+    once, *_ = python.mutants(ROOT / "engine/idempotency.py")
+    seconds = {"tests/a.py::slow": 2.0, "tests/a.py::fast": 1.0}
+    assert Baseline(seconds, {}).tests(once) == ["tests/a.py::fast", "tests/a.py::slow"]
+    assert Baseline(seconds, {once.file: {"1": [""]}}).tests(once) == ["tests/a.py::fast", "tests/a.py::slow"]
+    seen = {once.file: {str(once.first): ["tests/a.py::slow"]}}
+    assert Baseline(seconds, seen).tests(once) == ["tests/a.py::slow"]
+
+
+MUTANT = Mutant("rego/a.rego", 7, 0, 1, "", "rule: x → true")
+ENTRY = "### rego/a.rego\n\n- ``rule: x → true``\n  Another line asks the same.\n"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text", "code", "told"),
+    [
+        (Verdict.KILLED, "", 0, "everything that survives is accepted"),
+        (Verdict.SURVIVED, ENTRY, 0, "everything that survives is accepted"),
+        (Verdict.SURVIVED, "", 1, "survives and is not in docs/mutation.md: rego/a.rego: rule: x → true"),
+        (Verdict.KILLED, ENTRY, 1, "is in docs/mutation.md and does not survive: rego/a.rego: rule: x → true"),
+    ],
+    ids=["noticed", "accepted", "survivor", "stale entry"],
+)
+def test_the_run_fails_for_a_survivor_that_is_not_accepted_and_for_a_stale_entry(
+    verdict: Verdict, text: str, code: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report({MUTANT.file: [(MUTANT, verdict)]}, accepted(text), every=False) == code
+    assert told in capsys.readouterr().out
+
+
+@pytest.mark.full
+def test_every_accepted_survivor_is_a_change_that_can_be_made() -> None:
+    gone = []
+    for file, names in accepted(ACCEPTED.read_text(encoding="utf-8")).items():
+        path = ROOT / file
+        made = {one.name for one in (rego.mutants(path) if path.suffix == ".rego" else python.mutants(path))}
+        gone += [f"{file}: {name}" for name in names - made]
+    assert not gone, "correct or remove these entries of docs/mutation.md"

@@ -1,0 +1,279 @@
+"""The forms of vendors are values: what a pattern may be, what is seen without any, and what is refused for it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from engine.engine import Engine
+from engine.secrets.forms import UNKNOWN_FORMS, Form, SecretForms, least_length
+from engine.secrets.patterns import find_secrets, is_secret
+from engine.secrets.redaction import redact
+from engine.settings import Settings
+from engine.values.secrets import Secrets
+from tests.conftest import FORMS, ROOT
+from tests.expect import there
+from tests.secrets.test_redaction import ORDINARY, SECRETS, text
+
+PRIVATE = {name for name in SECRETS if name.startswith(("mail", "card"))}
+"""What belongs to people and opens nothing."""
+
+PLAIN = {"random hex"}
+"""What looks like the digest of a commit."""
+
+
+@pytest.mark.parametrize("name", sorted(SECRETS.keys() - PRIVATE - PLAIN))
+def test_what_opens_something_is_a_secret(name: str) -> None:
+    assert is_secret(SECRETS[name], FORMS)
+    assert is_secret(f"see {SECRETS[name]}", FORMS)
+
+
+BYTES = random.Random(7).randbytes(600)  # noqa: S311
+LOCK = base64.b64encode(BYTES[:64]).decode()
+HARMLESS = {
+    "commit": "3f786850e387550fdab836ed7e6dc881de23001b",
+    "commits": "git range-diff 3f786850e387550fdab836ed7e6dc881de23001b..89e6c98d92887913cadf06b2adb97f26cde4849b",
+    "uuid": "01234567-89ab-4cde-8f01-23456789abcd",
+    "digest": "sha256:" + "9f86d081" * 8,
+    "bare digest": "9f86d081" * 8,
+    "digest of 512 bits": "9f86d081" * 16,
+    "package lock": f'"integrity": "sha512-{LOCK}"',
+    "go.sum": "example.org/x v1.2.3 h1:" + base64.b64encode(BYTES[:32]).decode(),
+    "pip hash": "--hash=sha256:" + "9f86d081" * 8,
+    "poetry": 'content-hash = "' + "9f86d081" * 8 + '"',
+    "subresource": '<script integrity="sha384-' + base64.b64encode(BYTES[:48]).decode() + '">',
+    "image": "data:image/png;base64,iVBORw0KGgo" + base64.b64encode(BYTES).decode(),
+    "bare image": "iVBORw0KGgo" + base64.b64encode(BYTES).decode(),
+    "photo": "/9j/" + base64.b64encode(BYTES).decode(),
+    "notebook": json.dumps({"image/png": "iVBORw0KGgo" + base64.b64encode(BYTES).decode()}),
+    "public key of ssh": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + base64.b64encode(BYTES[:33]).decode(),
+    "certificate": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    "name in an address": "git clone ssh://git@github.com/acme/contacts.git",
+    "mail": "write to jane.doe@example.org",
+    "policy of cookies": "Cookie: see the page on cookies",
+    "code": "token = next(tokens)\nkey = row['key']\npassword = os.environ['DB_PASSWORD']",
+    "template": "password=${DB_PASSWORD} token=$TOKEN key=<your key>",
+    "options": "curl -s -L -o out.json https://api.example.org/items?page=2",
+    "prose": "The password must have twelve characters. It is stored hashed, and a token is sent by mail.",
+    "said of a password": "the password is generally required",
+    "question": "Forgot your password? Reset it: password reset takes a minute.",
+    "words": "read the whole file into memory then split every line and count each single word that you find there",
+    "ports": "docker run -p 8080:80 --user 1000:1000 app",
+    "version": "python-3.11.2-x86_64-linux-gnu-2026.11.22",
+    "ids": "order 4111-2026-000123-AB, ticket PROJ-12345, build 20261122.1",
+    "semver": "registry.example.org/team/app:1.2.3-rc.4+build.20261122",
+    "path": "/srv/data/2026/q3/customer-support-tickets/part-0001-of-0128.parquet",
+    "identifier": "org.springframework.security.web.authentication.UsernamePasswordAuthenticationFilter",
+    "css": "color: #a1b2c3d4; background: url(/static/logo.9f86d081.svg)",
+    "page of a commit": "https://github.com/psf/requests/commit/3f786850e387550fdab836ed7e6dc881de23001b",
+    "page of a short commit": "https://github.com/nodejs/node/commit/4288c6a26e",
+    "file of a commit": "https://raw.githubusercontent.com/a/b/3f786850e387550fdab836ed7e6dc881de23001b/README.md",
+    "package": f"https://files.pythonhosted.org/packages/63/70/{'2bf7780a' * 7}2913/requests-2.32.3.tar.gz",
+    "article": "https://medium.com/better-programming/understanding-async-await-4f3a2b1c9d8e",
+    "article without a scheme": "medium.com/better-programming/understanding-async-await-4f3a2b1c9d8e",
+    "build": "build-20261122-1530-abcdef0123456789abcdef0123456789abcdef01",
+    "numbers": "3.14159265358979323846264338327950288419716939937510",
+}
+
+
+@pytest.mark.parametrize("word", [SECRETS["aws secret key"], SECRETS["random base64"], text(40)])
+@pytest.mark.parametrize("before", ["", "https://a.example.com/v1/", "/srv/data/", "see ", "https://a.example.com/?q="])
+def test_random_text_is_a_secret_in_an_address_or_path_too(before: str, word: str) -> None:
+    assert is_secret(before + word.replace("/", "x" if "/" in before else "/"), FORMS)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_opens_nothing_is_no_secret(name: str) -> None:
+    assert not is_secret(HARMLESS[name], FORMS)
+
+
+CODE = [
+    "rows = sorted(rows, key=len)", "best = max(items, key=lambda i: i.score)", "self.password = password",
+    "const token = await getToken();", '<Item key="first" />', "Client(token=args.token)", "ssl_key = server.key",
+    "def f(key=None):", "requests.get(url, auth=auth)", "password: &str", "password: process.env.PW",
+    "sort --key=2 data/in.csv", "tool --key=/etc/ssl/private/key.pem", "password = password + salt", "key = (a, b)",
+    "if password == expected:", "connect(user=user, password=pw)", "connect(\n    password=password\n)",
+    'token = f"{a}-{b}"', "https://a.example.com/?key=abc123", "https://a.example.com/?next_token=AbC",
+    'SERVER_AUTH = "1.3.6.1.5.5.7.3.1"', "let password = user.password;", "secret = settings.secret or default",
+    "password=none", "connect(password=pw, user=user)", "password=settings.pw", "password = entry or fallback",
+    "connect({user: user, password: password})", "token=abcd+efgh+i",
+    "token = new Token(1)", "key = not found", "PASSWORD = os.environ.get('PW1')",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", CODE)
+def test_ordinary_code_is_no_secret(value: str) -> None:
+    assert not is_secret(value, FORMS)
+
+
+@pytest.mark.full
+def test_the_standard_library_of_python_can_be_written() -> None:
+    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    refused = [file.name for file in files if is_secret(file.read_text("utf-8", "replace"), FORMS)]
+    assert len(refused) <= len(files) // 50, refused
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["password=swordfish", "PASSWORD=root docker compose up", "export DB_PASS=swordfish", "password='swordfish'",
+     'self.password = "swordfish"', "connect(password='swordfish')", "Server=a;Password=swordfish;", "key=hunter2",
+     "password = hunter2", "connect(password=hunter2)", "token=abcd-efgh+ijkl", "https://a.example.com/?token=abcd1234",
+     "password: swordfish", "password=hunter:new", "token=x1y2z3w4:not", "secret=swordfish",
+     "token=abcd+efgh+ij", "the password is mypassword", "the password is sword.fish",
+     "password=b'swordfish'", "sig=9x8y7z6w5v"],
+)  # fmt: skip
+def test_a_value_in_code_is_a_secret_all_the_same(value: str) -> None:
+    assert is_secret(value, FORMS)
+
+
+@pytest.mark.parametrize("value", ORDINARY)
+def test_ordinary_text_is_no_secret(value: str) -> None:
+    assert not is_secret(value, FORMS)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/threat-model.md", "docs/requirements.md"])
+def test_the_prose_of_this_project_is_no_secret(name: str) -> None:
+    for paragraph in (ROOT / name).read_text(encoding="utf-8").split("\n\n"):
+        assert not is_secret(paragraph, FORMS), paragraph
+
+
+@pytest.mark.parametrize("name", sorted(SECRETS.keys() - PRIVATE - PLAIN))
+def test_without_any_form_no_secret_is_overlooked(name: str) -> None:
+    """What no policy was loaded for is written with more taken out, never with less."""
+    assert next(find_secrets(SECRETS[name], UNKNOWN_FORMS), None) is not None
+    assert is_secret(SECRETS[name], UNKNOWN_FORMS)
+
+
+def test_without_any_form_ids_and_words_stay() -> None:
+    for value in (
+        "9f86d081" * 4,
+        "9f86d081" * 8,
+        "policy_unavailable",
+        "alice",
+    ):
+        assert next(find_secrets(value, UNKNOWN_FORMS), None) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ("", "not valid"),
+        ("[a-z]*", "character 6"),
+        ("(a|b){2}", "character 1"),
+        ("a.b", "character 2"),
+        ("[^a]{4}", "character 1"),
+        ("a{2,1}", "count"),
+        ("[a-z]{0}", "count"),
+        ("[a-z]{257}", "count"),
+        ("[a-Z]{3}", "not a range"),
+        ("[a-z]{2,}x", "without an upper bound"),
+        ("[a-z]{2,8}[a-f]{2}", "share no character"),
+        ("[a-z]{200}[0-9]{100}x", "256 characters"),
+    ],
+)
+def test_a_pattern_that_could_cost_more_than_its_text_is_refused(pattern: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        least_length(pattern)
+    row = {"prefixes": ["abc-"], "rest": pattern}
+    with pytest.raises(ValidationError, match=r"forms\.own\.rest"):
+        Secrets.model_validate_json(json.dumps({"forms": {"own": row}, "options": {}}))
+
+
+def test_a_form_that_would_match_words_is_refused() -> None:
+    row = {"prefixes": ["ab"], "rest": "[a-z]{2,}"}
+    with pytest.raises(ValidationError, match="at least 8 characters"):
+        Secrets.model_validate_json(json.dumps({"forms": {"own": row}, "options": {}}))
+
+
+@given(st.text(alphabet="AZaz09-_.{},[]", max_size=12))
+def test_what_is_accepted_matches_what_it_says(pattern: str) -> None:
+    try:
+        least = least_length(pattern)
+    except ValueError:
+        return
+    forms = SecretForms(frozenset({Form(("start-",), pattern)}))
+    for start, end in forms.spans("start-" + "AZaz09-_." * 40):
+        assert end - start >= least + len("start-")
+
+
+def test_an_own_form_is_seen_only_by_the_policy_that_states_it() -> None:
+    """A decision depends on the policy that is served, and on no other that this process once loaded."""
+    own = SecretForms(frozenset({Form(("quuxnet-",), "[a-z]{6}")}))
+    assert is_secret("quuxnet-qwerty", own)
+    assert not is_secret("quuxnet-qwerty", FORMS)
+    assert is_secret("quuxnet-qwerty", FORMS | own)
+    assert [*find_secrets("quuxnet-qwerty", own)] == [(0, len("quuxnet-qwerty"))]
+    assert not [*find_secrets("quuxnet-qwerty", FORMS)]
+    assert (UNKNOWN_FORMS | own).forms == own.forms
+
+
+@pytest.mark.parametrize(
+    ("words", "hidden"),
+    [
+        (["sshpass", "-p", "swordfish", "ssh", "host"], "swordfish"),
+        (["login", "--password", "swordfish"], "swordfish"),
+        (["deploy", "--api-key", "swordfish"], "swordfish"),
+        (["curl", "-u", "bob:swordfish", "https://api.example.org"], "swordfish"),
+        (SECRETS["seed phrase"].split(), "sausage"),
+        ([SECRETS["seed phrase"][:36], SECRETS["seed phrase"][36:]], "sausage"),
+    ],
+)
+def test_words_of_a_list_that_are_a_secret_together_are_taken_out(words: list[str], hidden: str) -> None:
+    clean, paths = redact({"command": words, "next": ["git", "status", "-s"]})
+    assert hidden not in json.dumps(clean)
+    assert all(path.startswith("command.") for path in paths)
+    assert clean["next"] == ["git", "status", "-s"]
+
+
+CALL: dict[str, Any] = {"call": {"name": "shell", "arguments": {}}, "policy": "p", "profile": "q", "cwd": "/work"}
+
+
+@pytest.mark.full(after=1)
+@pytest.mark.parametrize("name", ["vault", "twilio key", "netrc", "seed phrase", "sshpass", "password of words"])
+@pytest.mark.parametrize("place", ["command", "note"])
+def test_a_secret_in_an_argument_is_a_fact_and_in_no_record(name: str, place: str, tmp_path: Path, cache: Path) -> None:
+    with Engine(Settings(state=tmp_path / "state", cache=cache)) as engine:
+        call = CALL | {"call": {"name": "shell", "arguments": {place: SECRETS[name]}}}
+        answer = engine.decide("tool_call", call)
+        listed = engine.decide(
+            "tool_call", CALL | {"call": {"name": "sh", "arguments": {place: SECRETS[name].split()}}}
+        )
+    assert there(answer.document)["secrets"] != []
+    assert there(listed.document)["secrets"] != []
+    written = "".join(path.read_text() for path in (tmp_path / "state" / "records").rglob("*.jsonl"))
+    assert "tool_call" in written
+    for planted in (SECRETS[name], "swordfish", "sausage", "horse"):
+        assert planted not in written
+
+
+@pytest.mark.full
+def test_a_form_that_is_removed_is_seen_no_longer(tmp_path: Path, cache: Path) -> None:
+    """Like a deny rule, as the header of policy/secrets.yaml says; the row is what did it."""
+    row = json.dumps({"prefixes": ["quuxnet-"], "rest": "[a-z]{6}"})
+    call = CALL | {"call": {"name": "shell", "arguments": {"note": "quuxnet-qwerty"}}}
+    found = []
+    for values in ((f"secrets.forms.quuxnet={row}",), ()):
+        with Engine(Settings(state=tmp_path / str(len(values)), cache=cache), values=values) as engine:
+            answer = engine.check("tool_call", call)
+            assert answer.document is not None, answer.decision.findings
+            found.append(bool(answer.document["secrets"]))
+    assert found == [True, False]
+
+
+def test_a_record_without_a_policy_holds_no_secret(tmp_path: Path, cache: Path) -> None:
+    settings = Settings(state=tmp_path / "state", cache=cache, policy=tmp_path / "nowhere")
+    with Engine(settings) as engine:
+        answer = engine.decide("license", {"license": text(40)})
+    assert answer.decision.outcome == "deny"
+    written = "".join(path.read_text() for path in (tmp_path / "state" / "records").rglob("*.jsonl"))
+    assert "license" in written
+    assert text(40) not in written

@@ -1,0 +1,230 @@
+"""`engine source init` and `hash`: what ends in `bundle.yaml`, from which metadata, and what is left open."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command import Command
+
+
+@pytest.fixture
+def command(tmp_path: Path, cache: Path) -> Command:
+    return Command.of(tmp_path, cache)
+
+
+STATED = ("--purpose", "eval", "--retention-until", "2030-01-01", "--retention-basis", "license")
+ACCEPTED = (*STATED, "--decided-by", "legal@example.org", "--retrieved-at", "2026-11-02T09:30:00Z")
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def files(folder: Path, content: dict[str, bytes]) -> Path:
+    for name, data in content.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def as_json(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+CARD = b"---\nlicense: cc-by-4.0\npretty_name: Soup Recipes\ntags: [food]\nsize_categories:\n- n<1K\n---\n# Soup\n"
+CROISSANT = {
+    "@context": {"@vocab": "https://schema.org/"},
+    "@type": "sc:Dataset",
+    "name": "Passengers",
+    "license": "https://creativecommons.org/publicdomain/zero/1.0/",
+    "distribution": [
+        {
+            "@type": "cr:FileObject",
+            "contentUrl": "https://data.example.org/t/p.csv",
+            "encodingFormat": "text/csv",
+            "sha256": sha256(b"a,b\n"),
+        },
+        {"@type": "cr:FileObject", "contentUrl": "inside.csv", "containedIn": {"@id": "archive"}},
+    ],
+}
+DATA_PACKAGE = {
+    "name": "gdp",
+    "licenses": [{"name": "CC-BY-4.0"}],
+    "resources": [
+        {"name": "gdp", "path": "data/gdp.csv", "mediatype": "text/csv", "hash": f"sha256:{sha256(b'c,d')}"},
+        {"name": "codes", "path": ["data/codes.csv"], "licenses": [{"name": "CC0-1.0"}]},
+    ],
+}
+KINDS: dict[str, tuple[dict[str, bytes], tuple[str, ...]]] = {
+    "a card": ({"README.md": CARD, "data/train.jsonl": b"{}\n", ".gitattributes": b"*.parquet lfs\n"}, ()),
+    "a card with two licenses": (
+        {"README.md": b"---\nlicense: [mit, apache-2.0]\n---\n", "x.parquet": b"PAR1"},
+        ("--from", "hf"),
+    ),
+    "croissant": ({"croissant.json": as_json(CROISSANT), "p.csv": b"a,b\n"}, ()),
+    "a data package": (
+        {"datapackage.json": as_json(DATA_PACKAGE), "data/gdp.csv": b"c,d", "data/codes.csv": b"e"},
+        ("--from", "datapackage"),
+    ),
+    "tables": ({"a.csv": b"1", "b/a.csv": b"2", "LICENSE": b"CC0\n"}, ("--license", "CC0-1.0")),
+    "texts in other languages": ({"über uns.txt": "naïve".encode(), "null.md": b"# n\n"}, ("--license", "CC-BY-4.0")),
+    "images": ({"1.png": b"\x89PNG\r\n\x1a\n", "2.JPG": b"\xff\xd8\xff"}, ("--license", "CC-BY-4.0")),
+    "a database": ({"data.sqlite": b"SQLite format 3\0"}, ("--license", "pddl")),
+    "audio and its words": ({"a.flac": b"fLaC", "a.json": b"{}"}, ("--license", "CC-BY-4.0")),
+    "an archive": ({"all.tar.zst": b"\x28\xb5\x2f\xfd"}, ("--license", "MIT")),
+}
+
+
+@pytest.mark.full(after=3)
+@pytest.mark.parametrize("kind", KINDS)
+def test_data_of_each_kind_is_admitted_at_the_first_check(kind: str, command: Command, tmp_path: Path) -> None:
+    content, options = KINDS[kind]
+    folder = files(tmp_path / "Some Data", content)
+    made = command("source", "init", folder, *ACCEPTED, *options)
+    assert (made.code, made.stderr) == (0, "")
+    done = command("check", folder, "--format", "json", "--values", 'networks.hosts=["data.example.org"]')
+    assert done.code == 0, done.stdout
+
+
+def test_what_only_a_person_can_state_is_left_open_and_named(command: Command, tmp_path: Path) -> None:
+    folder = files(tmp_path / "open", {"a.csv": b"1"})
+    assert command("source", "init", folder).code == 0
+    document = (folder / "bundle.yaml").read_text(encoding="utf-8")
+    for field in ("purpose", "license", "retention"):
+        assert f"# {field}:" in document
+    (checked,) = command("check", folder, "--format", "json").json["reports"]
+    codes = {finding["code"] for finding in checked["decision"]["findings"]}
+    assert {"purpose_missing", "license_missing"} & codes or "bundle_invalid" in codes, codes
+
+
+def test_what_metadata_and_files_disagree_about_is_told(command: Command, tmp_path: Path) -> None:
+    folder = files(tmp_path / "c", {"croissant.json": as_json(CROISSANT), "p.csv": b"changed", ".cache/x": b"1"})
+    (folder / "link.csv").symlink_to("p.csv")
+    told = command("source", "init", folder, *ACCEPTED).stderr
+    assert f"p.csv: its SHA-256 is {sha256(b'changed')}; croissant.json states {sha256(b'a,b' + bytes([10]))}" in told
+    assert ".cache: hidden" in told
+    assert "link.csv: a link" in told
+    (folder / "bundle.yaml").unlink()
+    (folder / "p.csv").rename(folder / "q.csv")
+    assert "p.csv: named by croissant.json, but not here" in command("source", "init", folder, *ACCEPTED).stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "said"),
+    [
+        ({}, (), "has no content"),
+        ({"a": b"1", "bundle.yaml": b"format: 1\n"}, (), "exists"),
+        ({"README.md": b"# no card\n", "a": b"1"}, ("--from", "hf"), "no front matter"),
+        ({"a": b"1"}, ("--from", "croissant"), "cannot read"),
+        ({"croissant.json": b"[1]", "a": b"1"}, (), "not a mapping"),
+        ({"datapackage.json": b'{"a": 1, "a": 2}', "a": b"1"}, (), "datapackage.json"),
+    ],
+)
+def test_what_cannot_be_started_is_told_and_writes_nothing(
+    content: dict[str, bytes], options: tuple[str, ...], said: str, command: Command, tmp_path: Path
+) -> None:
+    folder = files(tmp_path / "bad", content)
+    folder.mkdir(exist_ok=True)
+    before = sorted(folder.iterdir())
+    done = command("source", "init", folder, *options)
+    assert done.code == 2
+    assert said in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.full(after=1)
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {
+            "license": [{"@type": "CreativeWork", "url": "https://x.example/l"}, 7, None],
+            "distribution": {"contentUrl": 3},
+        },
+        {"license": {"name": "MIT"}, "distribution": [None, "x", {"contentUrl": "https://[bad", "encodingFormat": []}]},
+        {"name": ["x"], "license": {}, "distribution": [{"contentUrl": "http://data.example.org/a.csv"}]},
+        {},
+    ],
+)
+def test_metadata_in_other_shapes_stops_nothing(metadata: dict[str, Any], command: Command, tmp_path: Path) -> None:
+    folder = files(tmp_path / "odd", {"croissant.json": as_json(metadata), "a.csv": b"1"})
+    assert command("source", "init", folder, *ACCEPTED).code == 0
+    assert command("check", folder).code in {0, 1}
+
+
+def edited(document: str, change: Callable[[str], str]) -> str:
+    assert change(document) != document
+    return change(document)
+
+
+def test_hashes_are_brought_up_to_date_and_nothing_else(command: Command, tmp_path: Path) -> None:
+    folder = files(tmp_path / "h", {"a.csv": b"1", "b.csv": b"2"})
+    command("source", "init", folder, "--license", "CC0-1.0", *ACCEPTED)
+    document = folder / "bundle.yaml"
+    document.write_text(
+        edited(document.read_text(encoding="utf-8"), lambda text: text + "# my remark\n"), encoding="utf-8"
+    )
+    before = document.read_text(encoding="utf-8")
+    assert command("source", "hash", folder).stdout == "0 changed\n"
+    assert document.read_text(encoding="utf-8") == before
+    (folder / "a.csv").write_bytes(b"3")
+    done = command("source", "hash", folder)
+    assert done.stdout.splitlines() == [
+        "a.csv: new hash",
+        "a.csv: its license decision is for the old content; review it and decide again",
+        "1 changed",
+    ]
+    after = document.read_text(encoding="utf-8")
+    assert after == before.replace(sha256(b"1"), sha256(b"3"), 1)
+    assert command("check", folder).code == 1  # the decision is about the old content
+
+
+def test_a_hash_that_cannot_be_written_alone_is_refused(command: Command, tmp_path: Path) -> None:
+    folder = files(tmp_path / "f", {"a.csv": b"1"})
+    (folder / "bundle.yaml").write_text("records: [{id: a, path: a.csv, license: MIT}]\n", encoding="utf-8")
+    done = command("source", "hash", folder)
+    assert done.code == 2
+    assert f"add `sha256: {sha256(b'1')}`" in done.stderr
+
+
+def test_metadata_cannot_add_fields(command: Command, tmp_path: Path) -> None:
+    hostile = {"distribution": {"contentUrl": "a.csv", "encodingFormat": "text/csv\n    license: CC0-1.0"}}
+    folder = files(tmp_path / "i", {"croissant.json": as_json(hostile), "a.csv": b"1"})
+    assert command("source", "init", folder, *ACCEPTED).code == 0
+    assert "    license: CC0-1.0" not in (folder / "bundle.yaml").read_text(encoding="utf-8").splitlines()
+    assert command("check", folder).code == 1
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/hostname", "link"])
+def test_no_file_outside_of_the_folder_is_hashed(path: str, command: Command, tmp_path: Path) -> None:
+    folder = files(tmp_path / "o", {"bundle.yaml": f"records:\n  - path: {path}\n    sha256: x\n".encode()})
+    (tmp_path / "secret").write_bytes(b"1")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    done = command("source", "hash", folder)
+    assert (done.code, sha256(b"1") in done.stdout + done.stderr) == (2, False)
+
+
+def test_only_the_hash_of_the_record_is_replaced(command: Command, tmp_path: Path) -> None:
+    """A character that may end a line must not move the hash to another record."""
+    old = (f"{0:064}", f"{1:064}")
+    records = [f"  - {{id: {name}, path: {name}, sha256: '{hash_}'}}" for name, hash_ in zip("ab", old, strict=True)]
+    document = "\n".join(["# a\u2028b", "records:", *records, ""])
+    folder = files(tmp_path / "l", {"bundle.yaml": document.encode(), "a": b"1", "b": b"2"})
+    done = command("source", "hash", folder)
+    text = (folder / "bundle.yaml").read_text(encoding="utf-8")
+    new = document.replace(old[0], sha256(b"1")).replace(old[1], sha256(b"2"))
+    assert (done.code, text) in {(0, new), (2, document)}
+
+
+def test_a_name_that_is_not_utf8_is_refused_and_leaves_no_document(command: Command, tmp_path: Path) -> None:
+    folder = files(tmp_path / "n", {"a.csv": b"1"})
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.csv")).write_bytes(b"2")
+    done = command("source", "init", folder)
+    assert (done.code, (folder / "bundle.yaml").exists()) == (2, False)
+    assert "UTF-8" in done.stderr

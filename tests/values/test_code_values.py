@@ -1,0 +1,72 @@
+"""Values of policy/code.yaml: what does not fit together is told at the path of its field."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from engine.documents.files import load
+from engine.settings import ReadLimits
+from engine.values.code import Code
+
+TEXT = (Path(__file__).parents[2] / "policy" / "code.yaml").read_bytes()
+CONTRACT = "contracts.incident_metrics"
+
+
+def shipped() -> Any:
+    return deepcopy(load(TEXT, "code.yaml", ReadLimits()).value)
+
+
+def wrong(path: str, value: Any) -> list[str]:
+    """The paths of the errors when the value at `path` is another one; a last `+` appends to a list."""
+    values = shipped()
+    *parents, last = path.split(".")
+    target = values
+    for part in parents:
+        target = target[int(part)] if isinstance(target, list) else target[part]
+    if last == "+":
+        target.append(value)
+    else:
+        target[int(last) if isinstance(target, list) else last] = value
+    with pytest.raises(ValidationError) as caught:
+        Code.model_validate(values)
+    return [".".join(map(str, error["loc"])) for error in caught.value.errors()]
+
+
+# covers: C07 C08 C38 C79
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        ("hints.max_code_chars.default", 100, "hints.max_code_chars.default"),
+        ("hints.max_code_chars.maximum", 2000, "hints.max_code_chars.default"),
+        ("hints.exec_timeout_seconds.minimum", 3.0, "hints.exec_timeout_seconds.default"),
+        ("hints.exec_timeout_seconds.maximum", 26.0, "hints.exec_timeout_seconds.maximum"),
+        ("max_seconds", 10, "hints.exec_timeout_seconds.maximum"),
+        ("execution.ruby", "standard", "execution.ruby"),
+        (f"{CONTRACT}.fields.0.minimum", 2, f"{CONTRACT}.fields.0.minimum"),
+        (f"{CONTRACT}.fields.0.maximum", "any", f"{CONTRACT}.fields.0.percent"),
+        (f"{CONTRACT}.fields.0.percent.name", "sample_size", f"{CONTRACT}.fields"),
+        (f"{CONTRACT}.fields.0.name", "sample_size", f"{CONTRACT}.fields"),
+        (f"{CONTRACT}.echoed.+", {"name": "region", "case": "upper"}, f"{CONTRACT}.echoed"),
+        (f"{CONTRACT}.echoed.+", {"name": "sample_size", "case": "as_is"}, f"{CONTRACT}.echoed"),
+        (f"{CONTRACT}.echoed.1.name", "place", f"{CONTRACT}.fields.9.name"),
+        (f"{CONTRACT}.answer", "{region} {weather}", f"{CONTRACT}.answer"),
+        (f"{CONTRACT}.answer", "{region!r}", f"{CONTRACT}.answer"),
+        (f"{CONTRACT}.answer", "{region", f"{CONTRACT}.answer"),
+    ],
+)
+def test_what_does_not_fit_is_told(path: str, value: Any, where: str) -> None:
+    assert where in wrong(path, value)
+    Code.model_validate(shipped())  # the control
+
+
+@pytest.mark.parametrize("name", ["minimum", "maximum", "decimals", "type", "name"])
+def test_a_bound_is_written_out(name: str) -> None:
+    values = shipped()
+    del values["contracts"]["incident_metrics"]["fields"][0][name]
+    with pytest.raises(ValidationError):
+        Code.model_validate(values)

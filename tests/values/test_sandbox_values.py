@@ -1,0 +1,121 @@
+"""policy/sandbox.yaml: every mistake that a profile could make is told at its field."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from engine.facts.code.boundaries import BOUND_NAMES, BOUNDARIES
+from engine.values.sandbox import SHELLS, Sandbox
+from tests.values.test_values import SHIPPED
+
+DROP = object()
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    document: dict[str, Any] = deepcopy(SHIPPED["sandbox"])
+    *parents, last = path.split("/")
+    target = document
+    for parent in parents:
+        target = target[parent]
+    if value is DROP:
+        del target[last]
+    else:
+        target[last] = value
+    return document
+
+
+def errors(path: str, value: Any) -> dict[str, str]:
+    with pytest.raises(ValidationError) as caught:
+        Sandbox.model_validate(changed(path, value))
+    return {"/".join(map(str, error["loc"])): error["msg"] for error in caught.value.errors()}
+
+
+def test_boundaries_have_one_list() -> None:
+    assert len(set(BOUNDARIES)) == 19
+
+
+# covers: H05
+@pytest.mark.parametrize("name", BOUND_NAMES)
+@pytest.mark.parametrize("role", ["limits", "verifier"])
+def test_no_profile_has_more_than_the_floor(role: str, name: str) -> None:
+    most = SHIPPED["sandbox"]["floor"]["limits"][name]
+    path = f"profiles/standard/{role}/{name}"
+    (message,) = [text for where, text in errors(path, most + 1).items() if where == path]
+    assert message.startswith("is above the floor's limit of ")
+    Sandbox.model_validate(changed(path, most))  # the control: what the floor admits
+    assert list(errors(path, DROP)) == [path]
+
+
+# covers: H05
+@pytest.mark.parametrize("name", BOUNDARIES)
+def test_no_boundary_is_held_by_less_than_the_floor_asks_for(name: str) -> None:
+    path = f"profiles/standard/boundaries/{name}"
+    admitted = SHIPPED["sandbox"]["floor"]["boundaries"][name]
+    for kind in {"kernel", "supervised", "bounded"} - set(admitted):
+        message = f"the floor does not allow this for `{name}`: a profile may only be stricter"
+        assert errors(path, [kind]) == {f"{path}/0": message}
+    assert f"{path}/0" in errors(path, ["unsupported"])
+    assert list(errors(path, [])) == [path]
+
+
+# covers: H05
+@pytest.mark.parametrize("name", BOUNDARIES)
+@pytest.mark.parametrize("where", ["floor", "profiles/standard"])
+def test_every_boundary_is_held_by_somebody(where: str, name: str) -> None:
+    found = errors(f"{where}/boundaries/{name}", DROP)
+    assert found[f"{where}/boundaries"] == f"has no `{name}`: every boundary must be enforced"
+
+
+# covers: C80
+@pytest.mark.parametrize("name", ["subprocess", "process", "none", "docker"])
+def test_a_plain_subprocess_cannot_be_a_backend(name: str) -> None:
+    assert list(errors(f"backends/{name}", {"isolation": "restricted_process"})) == [f"backends/{name}/[key]"]
+    assert list(errors("profiles/standard/backend", name)) == ["profiles/standard/backend"]
+
+
+# covers: C80
+def test_a_backend_is_one_of_three_things() -> None:
+    assert list(errors("backends/bubblewrap/isolation", "best_effort")) == ["backends/bubblewrap/isolation"]
+
+
+# covers: A94
+def test_a_profile_names_a_backend_that_is_registered() -> None:
+    assert errors("backends/gvisor", DROP) == {"profiles/gvisor/backend": "is not among `backends`"}
+
+
+def test_a_profile_in_the_place_of_another_is_there() -> None:
+    assert errors("profiles/standard/alternatives", ["lenient"]) == {
+        "profiles/standard/alternatives/0": "is not a profile"
+    }
+
+
+# covers: B11
+@pytest.mark.parametrize("name", sorted(SHELLS))
+def test_no_shell_can_be_an_executable(name: str) -> None:
+    message = "is a shell, or starts other programs; list programs that run no other programs"
+    assert errors(f"executables/{name}", f"/usr/bin/{name}") == {f"executables/{name}": message}
+    assert errors("executables/list", f"/usr/bin/{name}") == {"executables/list": message}
+
+
+# covers: B11
+@pytest.mark.parametrize(
+    "path", ["cat", "./cat", "/bin/../usr/bin/cat", "/usr/bin/../bin/cat", "/usr/bin/cat -n", "/opt/cat", "/usr/bin/"]
+)
+def test_an_executable_is_an_absolute_file_of_the_runtime(path: str) -> None:
+    assert list(errors("executables/list", path)) == ["executables/list"]
+
+
+# covers: B11
+def test_no_shell_is_shipped() -> None:
+    assert not SHELLS & SHIPPED["sandbox"]["executables"].keys()
+
+
+# covers: A02
+@pytest.mark.parametrize("kind", ["solution", "verifier"])
+def test_solutions_and_verifiers_never_count_as_isolated_in_webassembly(kind: str) -> None:
+    assert errors(f"artifact_isolation/{kind}", ["webassembly"]).keys() == {f"artifact_isolation/{kind}/0"}
+    Sandbox.model_validate(changed("artifact_isolation/tool", ["webassembly"]))  # the control

@@ -1,0 +1,278 @@
+"""policy/tools.yaml: mistakes are told at their field, and the lookup made of it is small and complete."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from engine.documents.files import load
+from engine.settings import ReadLimits
+from engine.values import derived
+from engine.values.tool_lookup import tool_lookup
+from engine.values.tools import Tools
+
+POLICY = Path(__file__).parents[2] / "policy" / "tools.yaml"
+SHIPPED: dict[str, Any] = load(POLICY.read_bytes(), "tools.yaml", ReadLimits()).value
+
+
+def changed(*changes: tuple[str, Any]) -> dict[str, Any]:
+    """The shipped values with others at these paths."""
+    values = deepcopy(SHIPPED)
+    for path, value in changes:
+        *parents, last = path.split("/")
+        target: Any = values
+        for parent in parents:
+            target = target[int(parent) if isinstance(target, list) else parent]
+        target[last] = value
+    return values
+
+
+def errors(*changes: tuple[str, Any]) -> list[tuple[str, str]]:
+    """Path and message of every error."""
+    with pytest.raises(ValidationError) as caught:
+        Tools.model_validate(changed(*changes))
+    return [(".".join(map(str, error["loc"])), error["msg"]) for error in caught.value.errors()]
+
+
+def rule(**fields: Any) -> list[dict[str, Any]]:
+    return [{"id": "one", "tools": ["http_get"], **fields}]
+
+
+def looked_up(*changes: tuple[str, Any]) -> dict[str, Any]:
+    values = Tools.model_validate(changed(*changes)).model_dump(mode="json", exclude_none=True)
+    return tool_lookup(values)
+
+
+# covers: B12.3
+@pytest.mark.parametrize(
+    ("path", "value", "where", "message"),
+    [
+        ("groups/contacts", ["group:contact"], "groups.contacts.0", "no group `contact`: use one of "),
+        ("groups/contacts", ["contact_list"], "groups.contacts.0", "no tool `contact_list`: use one of `files_read`, "),
+        ("profiles/reading", ["group:everything"], "profiles.reading.0", "no group `everything`: use one of "),
+        ("rulesets/workspace/deny", rule(tools=["group:x"]), "rulesets.workspace.deny.0.tools.0", "no group `x`: "),
+        ("rulesets/workspace/allow", rule(tools=["http"]), "rulesets.workspace.allow.0.tools.0", "no tool `http`: "),
+        ("policies/assistant/rulesets", ["work"], "policies.assistant.rulesets.0", "no ruleset `work`: use one of "),
+    ],
+)
+def test_unknown_names(path: str, value: Any, where: str, message: str) -> None:
+    [(place, told)] = errors((path, value))
+    assert place == where
+    assert told.startswith(message)
+
+
+# covers: B12.4
+def test_cycles_of_groups() -> None:
+    found = errors(("groups/contacts", ["group:subagents"]), ("groups/watching_subagents", ["group:contacts"]))
+    assert [place for place, _ in found] == [
+        "groups.contacts.0",
+        "groups.watching_subagents.0",
+        "groups.subagents.2",
+    ]
+    assert errors(("groups/contacts", ["shell", "group:contacts"]))[0] == (
+        "groups.contacts.1",
+        "group `contacts` contains itself through `group:contacts`: remove it from one of them",
+    )
+
+
+@pytest.mark.parametrize("section", ["deny", "confirm", "allow"])
+def test_ids_of_one_ruleset_differ(section: str) -> None:
+    other = ("rulesets/workspace/confirm", rule(id="two"))
+    same = [*rule(), *rule()] if section != "confirm" else [*rule(id="two"), *rule(id="two")]
+    [(place, told)] = errors(other, (f"rulesets/workspace/{section}", same))
+    assert (place, told) == (
+        f"rulesets.workspace.{section}.1.id",
+        f"`{same[1]['id']}` is already the id of another rule in this ruleset",
+    )
+
+
+@pytest.mark.parametrize("section", ["deny", "confirm"])
+def test_one_of_two_conditions_would_admit_more_when_removed(section: str) -> None:
+    [(place, told)] = errors((f"rulesets/workspace/{section}", rule(paths="any", hosts="any")))
+    assert place == f"rulesets.workspace.{section}.0"
+    assert "use one of `hosts`, `paths` and `commands`, all three, or none" in told
+    for conditions in ({}, {"paths": "any"}, {"paths": "any", "hosts": "any", "commands": "any"}):
+        Tools.model_validate(changed((f"rulesets/workspace/{section}", rule(**conditions))))
+    Tools.model_validate(changed(("rulesets/workspace/allow", rule(paths="any", hosts="any"))))
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [
+        *[
+            ("hosts", host)
+            for host in (
+                "docs.example.com",
+                "https://docs.example.com/",
+                "https://Docs.example.com",
+                "https://docs.example.com:443",
+                "https://docs.example.com.",
+                "https://user@docs.example.com",
+                "https://*.example.com",
+                "https://10.0.0.1",
+                "http://docs.example.com",
+                "ftp://docs.example.com",
+                "https://docs.example.com?q",
+                "",
+            )
+        ],
+        *[
+            ("paths", path)
+            for path in (
+                "work",
+                "",
+                "./a",
+                "/work/../etc",
+                "/work/./a",
+                "//work",
+                "/work//a",
+                "/work/*\\",
+                "/work/*",
+                "/work/**/key",
+                "{cwd}/src/*.py",
+                "/work/?",
+                "/work/[a]/",
+                "/work/{a,b}/",
+                "~/a",
+                "/a~b",
+                "/work/%2e",
+                "/wörk/",
+                "{cwd}",
+                "{cwd}/../a",
+                "{home}/a",
+                "/a/{cwd}/",
+                "/a\n",
+                "/" + "a" * 1024,
+                "/a" * 33,
+            )
+        ],
+        *[("commands", command) for command in ([], [""], ["git status"], ["git\n"], ["ls"] * 17)],
+        *[("commands", command) for command in (["*"], ["git", "*"], ["git", "a;b"], ["ls", "$HOME"], ["../ls"])],
+    ],
+)
+def test_what_no_call_could_match_is_refused(condition: str, value: Any) -> None:
+    [(place, _)] = errors(("rulesets/workspace/allow", rule(**{condition: [value]})))
+    assert place == f"rulesets.workspace.allow.0.{condition}.0"
+
+
+def test_a_pattern_in_a_path_is_told_what_to_write() -> None:
+    [(_, told)] = errors(("rulesets/workspace/deny", rule(paths=["{cwd}/secrets/*"])))
+    assert "there are no patterns such as `*`, `?` or `[a]`: a folder covers everything in it" in told
+
+
+@pytest.mark.parametrize("which", ["all", "plain", "next"])
+def test_words_without_hosts_are_beginnings_of_commands(which: str) -> None:
+    for words in ([], ["git *"], ["cat", "*"], ["cat;"]):
+        assert errors((f"words_without_hosts/{which}", [words]))[0][0] == f"words_without_hosts.{which}.0"
+    lookup = looked_up((f"words_without_hosts/{which}", [["cat"], ["git", "log"]]))
+    assert lookup["words_without_hosts"][which] == {"command 1 cat": True, "command 2 git log": True}
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [
+        ("hosts", "https://docs.example.com"),
+        ("hosts", "https://docs.example.com:8443"),
+        ("hosts", "http://127.0.0.1:8080"),
+        ("paths", "/"),
+        ("paths", "/etc/passwd"),
+        ("paths", "{cwd}/"),
+        ("paths", "{cwd}/a b/c.txt"),
+        ("commands", ["git", "status"]),
+        ("commands", ["ls"] * 16),
+        ("commands", ["find", "-name", "*.py"]),
+    ],
+)
+def test_what_calls_can_match_is_taken(condition: str, value: Any) -> None:
+    Tools.model_validate(changed(("rulesets/workspace/allow", rule(**{condition: [value]}))))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        ("rulesets/workspace/deny", rule(tools=[]), "rulesets.workspace.deny.0.tools"),
+        ("rulesets/workspace/deny", rule(tools=["*a"]), "rulesets.workspace.deny.0.tools.0"),
+        ("rulesets/workspace/deny", rule(tools=["Group:a"]), "rulesets.workspace.deny.0.tools.0"),
+        ("groups/contacts", [], "groups.contacts"),
+        ("tools/shell/side_effects", [], "tools.shell.side_effects"),
+        ("tools/shell/side_effects", ["exec"], "tools.shell.side_effects.0"),
+        ("tools/shell/definition", "sha256:x", "tools.shell.definition"),
+        ("tools/shell/arguments", {"command": "argv"}, "tools.shell.arguments.command"),
+        ("policies/assistant/base", "allow_all", "policies.assistant.base"),
+        ("limits/seconds", 0, "limits.seconds"),
+        ("limits/seconds", 3_601, "limits.seconds"),
+    ],
+)
+def test_other_mistakes(path: str, value: Any, where: str) -> None:
+    places = [place for place, _ in errors((path, value))]
+    assert any(place == where or place.startswith(f"{where}.") for place in places)
+
+
+@pytest.mark.parametrize("name", ["tools", "policies", "rulesets"])
+def test_no_field_of_a_row_may_be_left_out(name: str) -> None:
+    row = {"tools": "shell", "policies": "assistant", "rulesets": "workspace"}[name]
+    for field in SHIPPED[name][row]:
+        without = {key: value for key, value in SHIPPED[name][row].items() if key != field}
+        assert errors((f"{name}/{row}", without)) == [(f"{name}.{row}.{field}", "Field required")]
+
+
+def test_every_tool_knows_the_selectors_that_mean_it() -> None:
+    lookup = looked_up(
+        ("groups/all_files", ["group:workspace_files", "contacts_*"]),
+        ("profiles/reading", ["group:all_files", "files_*", "shell"]),
+    )
+    assert lookup["tools"]["files_read"]["selectors"] == ["*", "files_*", "files_read", "group:all_files"]
+    assert lookup["tools"]["contacts_add"]["selectors"] == ["*", "group:all_files"]
+    assert lookup["tools"]["shell"]["selectors"] == ["*", "shell"]
+    assert lookup["profiles"]["reading"] == {"group:all_files": True, "files_*": True, "shell": True}
+    assert lookup["tools"].keys() == SHIPPED["tools"].keys()
+
+
+def test_rules_are_numbered_in_the_order_in_which_they_are_asked() -> None:
+    lookup = looked_up(("rulesets/delegation/deny", rule(id="second", tools=["*"], paths=["/ETC/", "{cwd}/Keys/"])))
+    deny = lookup["policies"]["orchestrator"]["deny"]
+    assert deny["names"] == ["workspace/no_system_files", "delegation/second"]
+    assert deny["selectors"]["*"]["/etc/"] == 0
+    assert deny["selectors"]["*"]["{cwd}/keys/"] == 1
+    assert deny["selectors"]["*"]["any path without cwd"] == 1
+
+
+def test_aspects_of_conditions() -> None:
+    rules = rule(hosts=["http://127.0.0.1:80" + "80"], paths="any", commands=[["Git", "status"]])
+    lookup = looked_up(("rulesets/workspace/allow", rules), ("rulesets/workspace/confirm", [{**rules[0], "id": "two"}]))
+    allow = lookup["policies"]["assistant"]["allow"]
+    aspects = {"host http://127.0.0.1:8080", "any path", "command 2 Git status"}
+    assert allow["covers"] == [dict.fromkeys(aspects, True)]
+    assert allow["selectors"]["http_get"] == {one: {"rules": [0], "size": 1} for one in {*aspects, "always"}}
+    confirm = lookup["policies"]["assistant"]["confirm"]["selectors"]["http_get"]
+    assert confirm == dict.fromkeys({"host http://127.0.0.1:8080", "any path", "command 2 git status"}, 0)
+
+
+def test_the_lookup_is_deterministic() -> None:
+    shuffled = {key: SHIPPED[key] for key in reversed(SHIPPED)}
+    values = [Tools.model_validate(one).model_dump(mode="json", exclude_none=True) for one in (SHIPPED, shuffled)]
+    first, second = (json.dumps(derived({"tools": one}), sort_keys=True) for one in values)
+    assert first == second
+
+
+def test_the_size_grows_with_the_rules_and_not_with_rules_times_tools() -> None:
+    def size(rules: int, tools: int) -> int:
+        many = {f"tool_{number}": SHIPPED["tools"]["shell"] for number in range(tools)}
+        allow = [{"id": f"r{one}", "tools": ["*", "group:all"], "paths": [f"/p{one}/"]} for one in range(rules)]
+        return len(
+            json.dumps(
+                looked_up(
+                    ("tools", SHIPPED["tools"] | many),
+                    ("groups/all", ["tool_*", "shell"]),
+                    ("rulesets/workspace/allow", allow),
+                )
+            )
+        )
+
+    grown = size(500, 500) - size(10, 500)
+    assert grown < 1.05 * (size(500, 1) - size(10, 1))
