@@ -118,6 +118,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis_settings.load_profile(FULL if config.getoption("all") else FAST)
 
 
+@pytest.hookimpl(trylast=True)  # after syrupy, which would take the snapshots of a test it never saw for unused
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is marked `full`, but for tests that are named one by one and for new snapshots of whole files."""
     named = any("::" in argument for argument in config.args)
