@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from engine.api.mapping import filled, rows_of
+from engine.api.mapping import filled, references, rows_of
 from engine.api.messages import ANYTHING_BELOW, Response
 from engine.api.problems import not_permitted, problem
 from engine.errors import EngineError
@@ -30,7 +30,9 @@ async def check(api: App, exchange: Exchange) -> Response:
     sent = _sent(exchange.head)
     row = next((row for row in rows_of(api, "envoy") if _covers(row, sent)), None)
     if row is None:
-        return problem(_unmapped(), exchange, headers=_reasons(Outcome.DENY, (_unmapped().code,)))
+        return _refused(_unmapped(), exchange)
+    if (ambiguous := _ambiguous(row["request"], exchange.head)) is not None:
+        return _refused(ambiguous, exchange)
     async with api.load.turn(exchange.account):
         answer = await api.engine.decide(row["point"], filled(row["request"], sent), context=exchange.context)
     decision = answer.decision
@@ -42,11 +44,13 @@ async def check(api: App, exchange: Exchange) -> Response:
     return Response.of(decision, decision=decision, headers=headers)
 
 
+def _refused(fault: EngineError, exchange: Exchange) -> Response:
+    return problem(fault, exchange, headers=_reasons(Outcome.DENY, (fault.code,)))
+
+
 def _sent(head: Head) -> dict[str, Any]:
-    """What the request is, for the rows; a header that is repeated is not there."""
+    """What the request is, for the rows."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
-    for name in head.repeated:
-        headers.pop(name.decode("latin-1"), None)
     return {
         "method": head.method,
         "host": headers.get("host", "").lower(),
@@ -73,6 +77,18 @@ def _reasons(outcome: Outcome, codes: Any) -> tuple[tuple[bytes, bytes], ...]:
     """Codes are words of the policy: letters, digits, dots and underscores."""
     text = ",".join(codes)[:1_024].encode("ascii", "replace")
     return ((b"x-admission-outcome", outcome.value.encode("ascii")), (b"x-admission-reasons", text))
+
+
+def _ambiguous(template: Mapping[str, Any], head: Head) -> EngineError | None:
+    """A header that the row uses and the request repeats: the service behind Envoy may read another one of them."""
+    repeated = {f"$headers.{name.decode('latin-1')}" for name in head.repeated}
+    if (twice := next((text for text in references(template) if text in repeated), None)) is None:
+        return None
+    return EngineError(
+        f"the request repeats the header `{twice.removeprefix('$headers.')}`, which decides what it asks",
+        remedy="send the header once",
+        code="engine.request_ambiguous",
+    )
 
 
 def _unmapped() -> EngineError:

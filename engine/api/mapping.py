@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.points.registry import POINTS
@@ -19,6 +19,18 @@ def rows_of(api: App, name: str) -> Rows:
     policy = api.engine.policy
     found = () if policy is None else policy.lookups.mapped.get(name, ())
     return [row for row in found if row["point"] in POINTS]
+
+
+def references(template: Any) -> Iterator[str]:
+    """Every `$path` in the template."""
+    if isinstance(template, str):
+        yield from (template,) if template.startswith("$") else ()
+        return
+    items = (
+        template.values() if isinstance(template, Mapping) else template if isinstance(template, list | tuple) else ()
+    )
+    for item in items:
+        yield from references(item)
 
 
 def filled(template: Any, sent: Any) -> Any:

@@ -36,6 +36,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "engine.id_taken": (409, "The id is taken"),
     "engine.approval_closed": (409, "The approval is closed"),
     "engine.decision_unknown": (404, "There is no such decision"),
+    "engine.request_ambiguous": (403, "The request repeats a header that decides what it asks"),
     "engine.request_unmapped": (403, "The policy has no row for this request"),
     "engine.not_permitted": (403, "The policy does not permit this"),
     "engine.approval_unknown": (404, "There is no such approval"),

@@ -23,7 +23,7 @@ from engine.opa.command import OpaCommand
 from engine.opa.packed import MANIFEST, revision, unpacked
 from engine.policy_bundle import archives
 from engine.policy_bundle.catalogue import Catalogue, PolicyRow
-from engine.policy_bundle.levels import Lowered, level_problems, lowered_in
+from engine.policy_bundle.levels import Lowered, level_problems, lowered_in, mapping_problems
 from engine.policy_bundle.lookups import Lookups
 from engine.policy_bundle.sources import PolicySources, Snapshot, snapshot
 from engine.policy_bundle.store import keep, kept
@@ -188,7 +188,9 @@ def build(
         raise _refused(sources, found)
     served, places = values.content[archives.VALUES_DATA], values.files[_PLACES]
     catalogue = Catalogue.model_validate_json(rules.files[_CATALOGUE])
-    found += level_problems(json.loads(served).get("levels", {}).get("levels", {}), catalogue.points, _lines(places))
+    data, lines = json.loads(served), _lines(places)
+    found += level_problems(data.get("levels", {}).get("levels", {}), catalogue.points, lines)
+    found += mapping_problems(data.get("operations", {}), catalogue.points, lines)
     if found:
         raise _refused(sources, found)
     return PolicyBundle(taken.recipe_name, rules.keep(), values.keep(), catalogue, sources, served, places)

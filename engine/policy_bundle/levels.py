@@ -1,4 +1,4 @@
-"""policy/levels.yaml beside the rules: rows that mean nothing or may not be, and the refusals that are lowered."""
+"""Values beside the rules: rows that have no meaning or are not permitted, and the refusals that are lowered."""
 
 from __future__ import annotations
 
@@ -21,12 +21,28 @@ def level_problems(
     """Problems of the rows; `places` has the location of each value."""
     for point, codes in levels.items():
         if point not in entries:
-            where = places.get(("levels", "levels", point), _FILE)
-            yield Problem(where, f"there is no decision point `{point}`", f"use one of {quoted(entries)}")
+            yield _no_point(point, places.get(("levels", "levels", point), _FILE), entries)
             continue
         for code, row in codes.items():
             if (problem := _problem(point, code, row, entries[point])) is not None:
                 yield Problem(places.get(("levels", "levels", point, code), _FILE), *problem)
+
+
+def mapping_problems(
+    operations: Mapping[str, Any],
+    entries: Mapping[str, Entries],
+    places: Mapping[tuple[str | int, ...], Location],
+) -> Iterator[Problem]:
+    """Rows of `authzen` and `envoy` in policy/operations.yaml that ask a point that is not there."""
+    for name in ("authzen", "envoy"):
+        for number, row in enumerate(operations.get(name, ())):
+            if row["point"] not in entries:
+                where = places.get(("operations", name, number, "point"), Location("policy/operations.yaml"))
+                yield _no_point(row["point"], where, entries)
+
+
+def _no_point(point: str, where: Location, entries: Mapping[str, Entries]) -> Problem:
+    return Problem(where, f"there is no decision point `{point}`", f"use one of {quoted(entries)}")
 
 
 def _problem(point: str, code: str, row: Any, entries: Entries) -> tuple[str, str] | None:

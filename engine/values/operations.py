@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, StrictInt, Tag
+from pydantic import AfterValidator, Discriminator, Field, StrictInt, Tag
 from pydantic_core import InitErrorDetails
 
 from engine.model import Model
@@ -127,13 +128,29 @@ class Profile(Model):
     )
 
 
+def _references(*names: str) -> AfterValidator:
+    """Accepts only these references in texts that start with `$`; another one would silently stand for nothing."""
+    known = re.compile("|".join(names))
+
+    def check(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: check(item) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [check(item) for item in value]
+        if isinstance(value, str) and value.startswith("$") and known.fullmatch(value[1:]) is None:
+            raise ValueError(f"`{value}` stands for nothing that is sent")
+        return value
+
+    return AfterValidator(check)
+
+
 class AuthZenAction(Model):
     """What an action of AuthZEN on resources of one type asks here."""
 
     resource: Text = Field(description="The type of the resource, such as `todo`.")
     actions: Items[Text] = Field(description="Names of actions, such as `can_update_todo`.")
     point: Word = Field(description="The decision point that is asked.")
-    request: Mapping[str, Any] = Field(
+    request: Annotated[Mapping[str, Any], _references(r"(subject|action|resource|context)(\.[^.]+)*")] = Field(
         description="The request to it. A text such as `$resource.id` stands for what was sent there."
     )
 
@@ -147,8 +164,10 @@ class EnvoyRequest(Model):
         description="The path; if it ends with `/`, all paths below it as well."
     )
     point: Word = Field(description="The decision point that is asked.")
-    request: Mapping[str, Any] = Field(
-        description="The request to it. A text such as `$path` or `$headers.x-user` stands for what was sent there."
+    request: Annotated[Mapping[str, Any], _references("method", "host", "path", "query", r"headers\.[a-z0-9_-]+")] = (
+        Field(
+            description="The request to it. A text such as `$path` or `$headers.x-user` stands for what was sent there."
+        )
     )
 
 

@@ -87,3 +87,16 @@ def test_what_is_missing_or_unknown_does_not_pass(api: Serving) -> None:
     assert ask(api, "/contacts/7", Authorization="Bearer of-the-client").status == 401
     assert ask(api, "/contacts/7", "TRACE").status == 405
     assert api.ask("GET", "/v1/envoy/contacts/7", headers={"Host": HOST}).status == 401
+
+
+def test_a_header_that_decides_what_is_asked_counts_once(api: Serving) -> None:
+    """The service behind Envoy would read another one of them, or both."""
+    head = (
+        f"GET /v1/envoy/contacts/7 HTTP/1.1\r\nHost: {HOST}\r\nX-Agenta-Runner-Token: {TOKEN}\r\nConnection: close\r\n"
+    )
+    twice = api.raw(f"{head}X-Tool: contacts_list\r\nx-tool: contacts_list\r\n\r\n".encode())
+    assert twice.startswith(b"HTTP/1.1 403 ")
+    assert b"x-admission-reasons: engine.request_ambiguous" in twice
+    assert b"`x-tool`" in twice
+    other = api.raw(f"{head}X-Tool: contacts_list\r\nAccept: a/b\r\nAccept: c/d\r\n\r\n".encode())
+    assert other.startswith(b"HTTP/1.1 200 ")

@@ -116,3 +116,18 @@ def test_check_shows_it_and_the_decision_keeps_the_finding(tmp_path: Path, cache
 def test_show_tells_the_level_and_its_last_day(settings: Settings) -> None:
     with Engine(settings, values=(f"levels.levels.source.retention_unknown={json.dumps(ROW)}",)) as engine:
         assert there(engine.policy).level("source", "retention_unknown") == "warn"
+
+
+@pytest.mark.parametrize("name", ["authzen", "envoy"])
+def test_a_mapping_to_a_point_that_is_not_there_is_refused_with_its_place(
+    tmp_path: Path, cache: Path, name: str
+) -> None:
+    row = {
+        "authzen": {"resource": "todo", "actions": ["read"]},
+        "envoy": {"hosts": ["a"], "methods": ["GET"], "path": "/"},
+    }[name]
+    value = f"operations.{name}={json.dumps([{**row, 'point': 'sauce', 'request': {}}])}"
+    run = Command.of(tmp_path, cache).check(BUNDLE, "--values", value)
+    assert run.code == 5
+    assert "there is no decision point `sauce`" in run.stdout
+    assert "`source`" in run.stdout

@@ -37,6 +37,22 @@ def _changed(name: str, path: str, value: Any) -> Any:
     return changed
 
 
+def _envoy(argument: Any) -> dict[str, Any]:
+    """A row of `envoy` with this argument of a call."""
+    place = {"hosts": ["h.example"], "methods": ["GET"], "path": "/"}
+    return {**place, "point": "tool_call", "request": {"call": {"arguments": {"id": argument}}}}
+
+
+def _authzen(argument: Any) -> dict[str, Any]:
+    """A row of `authzen` with this request."""
+    return {"resource": "todo", "actions": ["read"], "point": "tool_call", "request": argument}
+
+
+@pytest.mark.parametrize("argument", ["$path", "$headers.x-user", ["$host", "plain", 1], {"a": "$query"}, "a$b", None])
+def test_references_to_what_envoy_sends_are_accepted(argument: Any) -> None:
+    DOCUMENTS["operations"].model_validate(_changed("operations", "envoy", [_envoy(argument)]))
+
+
 def test_every_document_is_there() -> None:
     assert sorted(DOCUMENTS) == sorted(path.stem for path in POLICY.glob("*.yaml"))
 
@@ -208,6 +224,10 @@ def test_every_mistake_is_told_at_once() -> None:
         ("sources", "kinds", ["file"], "kinds.0"),
         ("sources", "retention_bases", [""], "retention_bases.0"),
         ("networks", "schemes", ["https://"], "schemes.0"),
+        ("operations", "envoy", [_envoy("$headers.X-User")], "envoy.0.request"),
+        ("operations", "envoy", [_envoy("$header.x-user")], "envoy.0.request"),
+        ("operations", "envoy", [_envoy(["$"])], "envoy.0.request"),
+        ("operations", "authzen", [_authzen({"id": "$ressource.id"})], "authzen.0.request"),
         *[("networks", "ports", [port], "ports.0") for port in (0, 65536, 443.0, "443", True, None)],
     ],
 )
