@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck
@@ -103,9 +104,9 @@ def command(tmp_path: Path, cache: Path) -> Command:
 
 
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:
-    """No test touches the state or cache of whoever runs it."""
-    monkeypatch.setenv("ENGINE_STATE_DIR", str(tmp_path / "default-state"))
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, cache: Path) -> None:
+    """No test touches the state or cache of the user; the default state of each test is a folder not made yet."""
+    monkeypatch.setenv("ENGINE_STATE_DIR", str(tmp_path_factory.getbasetemp() / "default-state" / uuid4().hex))
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache.parent))
 
 
@@ -116,9 +117,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Before tests are collected: decorators ask how many examples there will be."""
     hypothesis_settings.load_profile(FULL if config.getoption("all") else FAST)
+    if not config.getoption("all") and not config.getoption("update_snapshots"):
+        config.option.disable_unused_snapshots = True  # syrupy would fail for snapshots of tests that were left out
 
 
-@pytest.hookimpl(trylast=True)  # after syrupy, which would take the snapshots of a test it never saw for unused
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is marked `full`, but for tests that are named one by one and for new snapshots of whole files."""
     named = any("::" in argument for argument in config.args)
