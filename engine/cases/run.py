@@ -259,9 +259,8 @@ class Runner:
             raise EngineError("the engine of the case is closed", remedy="run cases inside `with Runner(…)`")
         return run(answer(find(case.point), self.request(file), case.mode, parts, Context(caller=case.caller)))
 
-    def differences(self, file: CaseFile) -> list[str]:
-        """Every difference between the answer and its record and what the case expects."""
-        answer = self.answer(file)
+    def differences(self, file: CaseFile, answer: Answer) -> list[str]:
+        """Every difference between the engine's answer and its record and what the case expects."""
         want, decision = file.case.want, answer.decision
         got = Want(
             outcome=decision.outcome,

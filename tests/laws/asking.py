@@ -25,14 +25,19 @@ from engine.secrets.forms import SecretForms
 from engine.settings import ReadLimits
 from engine.work import Executor
 from tests.conftest import CASES, ROOT
-from tests.laws.mutations import Path_, each_kind, single
+from tests.laws.mutations import Path_, each_kind, generic, paths, single
 
 MOST = 32
 """Inputs of one batch: one that a built-in refuses has its batch asked again in halves."""
 
 RANK = {"deny": 0, "confirm": 1, "allow": 2}
-ALLOWED = [file for file in CASES if file.case.want.outcome is Outcome.ALLOW]
-DECIDED = [file for file in CASES if not any(is_reserved(code) for code in file.case.want.codes)]
+DECIDED = sorted(
+    [file for file in CASES if not any(is_reserved(code) for code in file.case.want.codes)],
+    key=lambda file: bool(file.case.values),
+)
+"""Cases that rules decide; first those under the values of policy/, which need no engine of their own."""
+
+ALLOWED = [file for file in DECIDED if file.case.want.outcome is Outcome.ALLOW]
 ONE_EACH = [next(file for file in ALLOWED if file.case.point == point and not file.case.values) for point in POINTS]
 """An allowed case of each point, all under the values of policy/, for laws that break an engine."""
 
@@ -40,6 +45,15 @@ NARROWED = [file for file in DECIDED if file.case.want.outcome is not Outcome.AL
 """Cases whose outcome could be wider."""
 
 ON_BUNDLES = [file for file in DECIDED if file.case.bundle is not None]
+
+
+def point_of(file: CaseFile) -> Hashable:
+    return file.case.point
+
+
+def shape(file: CaseFile) -> Hashable:
+    """The point and the fields of a request."""
+    return file.case.point, frozenset(map(generic, paths(file.case.request or {})))
 
 
 def refusal(file: CaseFile) -> Hashable:

@@ -18,7 +18,8 @@ from engine.model import Mode, Outcome, Permit, Result
 from engine.points.registry import POINTS
 from engine.settings import Settings
 from tests.conftest import ROOT, case_id
-from tests.laws.asking import ALLOWED, ONE_EACH, Faulty, context, enforced, parts, recorded, taken
+from tests.lanes import lane
+from tests.laws.asking import ALLOWED, ONE_EACH, Faulty, context, enforced, parts, point_of, recorded, taken
 
 
 def test_10_without_the_requirements_nothing_is_allowed(
@@ -37,7 +38,7 @@ def test_10_without_the_requirements_nothing_is_allowed(
             assert recorded(engine, got.decision.decision_id)["outcome"] == "deny"
 
 
-@pytest.mark.parametrize("file", ALLOWED, ids=case_id)
+@pytest.mark.parametrize("file", lane(ALLOWED, point_of), ids=case_id)
 def test_10_every_decision_asks_opa(file: CaseFile, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)
     deaf = replace(parts(engine), serving=lambda: cast("Any", Faulty(engine, code="policy_unavailable")))

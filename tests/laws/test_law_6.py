@@ -15,12 +15,12 @@ from engine.model import Mode, Outcome
 from engine.points.registry import POINTS
 from tests.conftest import case_id
 from tests.lanes import lane
-from tests.laws.asking import ALLOWED, ON_BUNDLES, context, parts, refusal, taken
+from tests.laws.asking import ALLOWED, ON_BUNDLES, context, parts, point_of, refusal, taken
 from tests.laws.mutations import single, unknown
 
 
 # covers: H23.4
-@pytest.mark.parametrize("file", ALLOWED, ids=case_id)
+@pytest.mark.parametrize("file", lane(ALLOWED, point_of), ids=case_id)
 def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile, runner: Runner) -> None:
     engine, original, _ = taken(runner, file)
     assert engine.policy is not None

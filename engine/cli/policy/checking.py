@@ -107,7 +107,7 @@ def _cases(folder: Path, sources: options.Sources) -> Checked:
     def differences(path: Path) -> Iterator[Problem]:
         try:
             file: CaseFile = read_case(path)
-            for difference in runner.differences(file):
+            for difference in runner.differences(file, runner.answer(file)):
                 yield Problem(Location(str(path)), difference, "correct the case, or the rule or value that it caught")
         except EngineError as error:
             yield Problem(error.where or Location(str(path)), error.message, error.remedy)
