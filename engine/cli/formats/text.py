@@ -137,10 +137,11 @@ def _finding(column: Sequence[Explained], context: Context) -> Iterator[str]:
     level = first.finding.level.value
     yield f"    {_painted(level, _LEVELS[level], context)} {clean(first.finding.code)}"
     yield from _wrap(claim(first), 6, context)
-    if there := list(dict.fromkeys(clean(item.found) for item in column if item.found)):
-        more = "" if context.explain or len(there) <= _MOST_FOUND else f" … and {len(there) - _MOST_FOUND:,} more"
-        shown = there if context.explain else there[:_MOST_FOUND]
-        yield from _wrap(f"found: {'; '.join(shown)}{more}", 6, context)
+    there = list(dict.fromkeys(clean(item.found) for item in column if item.found))
+    for found in there if context.explain else there[:_MOST_FOUND]:
+        yield from _wrap(f"found: {found}", 6, context)
+    if not context.explain and len(there) > _MOST_FOUND:
+        yield f"      … and {len(there) - _MOST_FOUND:,} more that were found; --explain shows all"
     if places := _places(column):
         yield from _wrap(f"at: {places}", 6, context)
     yield from _wrap(f"fix: {clean(first.finding.remedy)}", 6, context)
