@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from admission_adapters.files.new_files import FOLDER, create
+from admission_adapters.files.new_files import FOLDER, create, opened
 from admission_adapters.files.staging import DRAFT, Contents, SourceGrant, stage, unenforceable
 from engine.errors import WorkError
 from engine.model import Boundary, Limits, Permit, Result
@@ -90,11 +90,8 @@ class ArtifactDirectory:
         """The root's descriptor; turns errors of the system into WorkErrors."""
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            root = os.open(self._root, FOLDER)
-            try:
+            with opened(self._root) as root:
                 yield root
-            finally:
-                os.close(root)
         except OSError as error:
             reason = os.strerror(error.errno).lower() if error.errno else "it failed"
             raise WorkError(
