@@ -9,6 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -21,7 +22,8 @@ from cryptography.x509.oid import NameOID
 from admission_adapters.runner.answer import ERROR_CHARACTERS, RunAnswer, clean, run_result, secrets_of
 from admission_adapters.runner.run import ForwardLimits, Grant, Runner
 from engine.errors import WorkError
-from engine.model import Limits, Permit, Result
+from engine.model import Limits, Result
+from tests.adapters.permits import misused, sealed
 from tests.expect import refused
 from tests.runners import OUTPUT, Behavior, LoopbackRunner, answering, dripping, flooding, holding, raw, running
 
@@ -51,17 +53,13 @@ def runner() -> Iterator[LoopbackRunner]:
         yield found
 
 
-def sealed(point: str, digest: str, limits: Limits) -> Permit:
-    return Permit.seal(decision_id="d-1", point=point, input_digest=digest, limits=limits)
-
-
 def run_grant() -> Grant:
-    return Grant(sealed("runner_request", RUN, RunLimits(harness="pi_core")), RUN, RunLimits)
+    return Grant(sealed("runner_request", RunLimits(harness="pi_core"), RUN), RUN, RunLimits)
 
 
 def address_grant(uri: str) -> Grant:
     limits = AddressLimits(uri=uri, encrypted=not uri.startswith("http://127.0.0.1:"))
-    return Grant(sealed("runner_uri", ADDRESS, limits), ADDRESS, AddressLimits)
+    return Grant(sealed("runner_uri", limits, ADDRESS), ADDRESS, AddressLimits)
 
 
 def forward(uri: str, limits: ForwardLimits = EVER, body: bytes = BODY) -> tuple[Result, RunAnswer]:
@@ -100,20 +98,10 @@ def test_a_run_is_posted_below_the_address(runner: LoopbackRunner, below: str, p
 
 
 def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(runner: LoopbackRunner) -> None:
-    uri, own = AddressLimits(uri=runner.address, encrypted=False), RunLimits(harness="pi_core")
     good, to = run_grant(), address_grant(runner.address)
-    wrong_runs = (
-        Grant(sealed("runner_uri", RUN, own), RUN, RunLimits),
-        Grant(sealed("runner_request", ADDRESS, own), RUN, RunLimits),
-        Grant(sealed("runner_request", RUN, OtherLimits(seconds=1)), RUN, RunLimits),
-        Grant(Permit("d-1", "runner_request", RUN, own, object()), RUN, RunLimits),
-    )
-    wrong_addresses = (
-        Grant(sealed("runner_request", ADDRESS, uri), ADDRESS, AddressLimits),
-        Grant(sealed("runner_uri", RUN, uri), ADDRESS, AddressLimits),
-        Grant(Permit("d-1", "runner_uri", ADDRESS, uri, object()), ADDRESS, AddressLimits),
-    )
-    pairs = [(run, to) for run in wrong_runs] + [(good, address) for address in wrong_addresses]
+    wrong_runs = [*misused(good.permit).values(), sealed("runner_request", OtherLimits(seconds=1), RUN)]
+    pairs = [(replace(good, permit=wrong), to) for wrong in wrong_runs]
+    pairs += [(good, replace(to, permit=wrong)) for wrong in misused(to.permit).values()]
     for run, address in pairs:
         with refused(WorkError, "engine.permit_missing"):
             Runner().forward(run, address, BODY)
@@ -123,7 +111,7 @@ def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(run
 
 
 def test_limits_without_an_address_are_not_enforced_somehow() -> None:
-    other = Grant(sealed("runner_uri", ADDRESS, OtherLimits(seconds=1)), ADDRESS, OtherLimits)
+    other = Grant(sealed("runner_uri", OtherLimits(seconds=1), ADDRESS), ADDRESS, OtherLimits)
     with refused(WorkError, "engine.limit_unenforceable"):
         Runner().forward(run_grant(), other, BODY)
 

@@ -17,8 +17,9 @@ import pytest
 from admission_adapters.files import skills
 from admission_adapters.files.skills import SkillFile, read_skill_file, read_skill_file_async
 from engine.engine import AsyncEngine, Engine
-from engine.model import Limits, Permit
+from engine.model import Job, Limits, Permit
 from engine.settings import Settings
+from tests.adapters.permits import DIGEST, misused, sealed
 from tests.conftest import lowered
 from tests.processes import leaks
 
@@ -238,24 +239,12 @@ def test_the_permit_is_demanded_for_this_point_and_input(skill: Path) -> None:
             self._permit = permit
 
         def decide(self, _point: str, _request: Any, executor: Any) -> Any:
-            class Job:
-                input_digest = "sha256:" + "0" * 64
-                opened = None
+            return executor(self._permit, Job(DIGEST, None))
 
-            return executor(self._permit, Job())
-
-    same = "sha256:" + "0" * 64
-    for permit, code in (
-        (sealed("source", same), "engine.permit_missing"),
-        (sealed("skill_file", "sha256:" + "1" * 64), "engine.permit_missing"),
-        (Permit("d", "skill_file", same, OtherLimits(seconds=1), b""), "engine.permit_missing"),
-        (sealed("skill_file", same), "engine.limit_unenforceable"),
-    ):
-        assert read(Answering(permit), skill).codes == (code,)
-
-
-def sealed(point: str, digest: str) -> Permit:
-    return Permit.seal(decision_id="d", point=point, input_digest=digest, limits=OtherLimits(seconds=1))
+    own = sealed("skill_file", OtherLimits(seconds=1))
+    for wrong in misused(own).values():
+        assert read(Answering(wrong), skill).codes == ("engine.permit_missing",)
+    assert read(Answering(own), skill).codes == ("engine.limit_unenforceable",)
 
 
 def test_no_descriptor_stays_open(engine: Engine, skill: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from admission_adapters.tools.effects import digest_of
 from admission_adapters.tools.gate import ToolGate, ToolResult, ToolValidationError, record_side_effect
+from engine.documents.canonical import digest
 from engine.engine import Engine
 from engine.record.verify import verify
 from engine.settings import Settings
@@ -120,7 +120,7 @@ def test_every_side_effect_is_recorded_also_of_a_call_that_failed(engine: Engine
         "declared_side_effects": ["read"],
         "error": {"kind": "other", "class": "OSError"},
         "side_effects": [
-            {"id": "first", "class": "read", "target_digest": digest_of("contacts of jane")},
+            {"id": "first", "class": "read", "target_digest": digest(b"contacts of jane")},
             {"id": "second", "class": "read"},
         ],
     }

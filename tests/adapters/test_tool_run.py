@@ -15,10 +15,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from admission_adapters.tools.effects import MOST_EFFECTS, Effects, ToolStoppedError, digest_of, record_side_effect
+from admission_adapters.tools.effects import MOST_EFFECTS, Effects, ToolStoppedError, record_side_effect
 from admission_adapters.tools.outcome import Failure, Outcome, ResultText, ToolValidationError, cut
 from admission_adapters.tools.process import _CHILD, _messages, in_process
 from admission_adapters.tools.thread import in_thread
+from engine.documents.canonical import digest
 from engine.errors import WorkError
 from tests.adapters import isolated_tools
 from tests.adapters.gates import raising
@@ -236,7 +237,7 @@ def test_a_tool_that_hangs_holds_nobody_up_and_does_nothing_more() -> None:
     assert (outcome.late, outcome.failure and outcome.failure.class_) == (True, "ToolTimeoutError")
     go_on.set()
     assert stopped.wait(10)
-    assert effects == [{"id": "first", "class": "write", "target_digest": digest_of("a file")}]
+    assert effects == [{"id": "first", "class": "write", "target_digest": digest(b"a file")}]
 
 
 # covers: A99.1
@@ -250,7 +251,7 @@ def test_side_effects_of_a_call_that_failed_are_all_there() -> None:
     outcome, effects = call(tool)
     assert outcome.failure is not None
     assert effects == [
-        {"id": "one", "class": "write", "target_digest": digest_of("secret target")},
+        {"id": "one", "class": "write", "target_digest": digest(b"secret target")},
         {"id": "one.1", "class": "network"},
         {"id": "effect-2", "class": "unknown"},
     ]

@@ -7,14 +7,13 @@ ever created, never replaced. `prove` shows on this machine that this holds.
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from admission_adapters.digests import json_digest
 from admission_adapters.files.new_files import FOLDER, create, opened
 from admission_adapters.files.staging import DRAFT, Contents, SourceGrant, stage, unenforceable
 from engine.errors import WorkError
@@ -76,13 +75,12 @@ class ArtifactDirectory:
                 results = probe(Path(folder), lambda root: ArtifactDirectory(root).write)
         except OSError:
             results = {"probe": "failed"}
-        text = json.dumps(results, sort_keys=True, separators=(",", ":"))
         return Boundary(
             backend="artifact_directory",
             boundary="artifact_subdir",
             kind="supervised",
             enforced=results == HELD,
-            evidence="sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest(),
+            evidence=json_digest(results),
         )
 
     @contextmanager

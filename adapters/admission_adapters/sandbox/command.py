@@ -6,12 +6,12 @@ policy has for it (B11).
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from admission_adapters.digests import digest
 from admission_adapters.sandbox.executor import Granted, result_facts, run_granted, unenforceable
 from admission_adapters.sandbox.model import Backend, Program, RunResult
 from engine.errors import WorkError
@@ -77,5 +77,4 @@ def run_command(
 
 def digest_of(words: tuple[str, ...]) -> str:
     """The digest of an argument array: each word in UTF-8 and a zero byte, as the kernel gets them."""
-    data = b"".join(word.encode("utf-8") + b"\0" for word in words)
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+    return digest(b"".join(word.encode("utf-8") + b"\0" for word in words))

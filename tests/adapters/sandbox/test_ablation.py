@@ -70,8 +70,7 @@ UNCOVERED = {
 @pytest.fixture(scope="module")
 def outside() -> dict[str, str]:
     """The positive controls, run once for all of these tests."""
-    user = sandbox_user()
-    return tried(run_once, None if user.own else user.uid).outside
+    return tried(run_once, sandbox_user().other).outside
 
 
 @pytest.fixture(scope="module")

@@ -74,8 +74,7 @@ def pool(token: str) -> Iterator[Pooled]:
 
 
 def _program(token: str, code: str = "print(input())", stdin: bytes = b"in", **environment: str) -> Program:
-    folder = f"code_exec_agent_{secrets.token_hex(8)}"
-    return Program("python", code, stdin, {"RUN": token, **environment}, 0, folder)
+    return Program("python", code, stdin, {"RUN": token, **environment})
 
 
 def _untimed(ended: RunResult) -> RunResult:
