@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import json
 import socket
 import ssl
@@ -14,9 +12,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from admission_adapters.runner.answer import ERROR_CHARACTERS, RunAnswer, clean, run_result, secrets_of
@@ -24,6 +19,7 @@ from admission_adapters.runner.run import ForwardLimits, Grant, Runner
 from engine.errors import WorkError
 from engine.model import Limits, Result
 from tests.adapters.permits import misused, sealed
+from tests.api.test_access import Authority
 from tests.expect import refused
 from tests.runners import OUTPUT, Behavior, LoopbackRunner, answering, dripping, flooding, holding, raw, running
 
@@ -129,37 +125,13 @@ def test_an_address_is_of_the_scheme_that_the_permit_says_and_nothing_odd(uri: s
     assert refusal(uri).code == "engine.limit_unenforceable"
 
 
-def certificate(folder: Path) -> ssl.SSLContext:
-    """The context of a server whose certificate nobody knows."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), dt.datetime.now(dt.UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "runner")])
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(address, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / "runner.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
-    return context
-
-
 def test_a_runner_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path: Path) -> None:
-    with running(context=certificate(tmp_path)) as found:
+    authority, context = Authority(tmp_path), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("runner", (NameOID.COMMON_NAME, "runner")))
+    with running(context=context) as found:
         assert refusal(found.address).code == "engine.runner_unreachable"
         assert found.received == []
-        trusting = ssl.create_default_context(cafile=str(tmp_path / "runner.pem"))
+        trusting = ssl.create_default_context(cafile=str(authority.path))
         assert httpx.post(found.address, verify=trusting, trust_env=False).json() == OUTPUT  # the control
         assert len(found.received) == 1
 

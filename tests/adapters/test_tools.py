@@ -27,7 +27,7 @@ from engine.settings import Settings
 from engine.state import open_store
 from engine.work import Job
 from tests.adapters import isolated_tools
-from tests.adapters.gates import AGENT, ASK, OPTIONS, READ, adding, last, reading, registry, results, shapes
+from tests.adapters.gates import AGENT, ASK, OPTIONS, READ, adding, deep, last, reading, registry, results, shapes
 from tests.adapters.permits import DIGEST, MISUSED, misused, sealed
 from tests.command import lines
 from tests.expect import refused
@@ -101,13 +101,7 @@ def test_a_definition_under_another_name_is_not_shown(engine: Engine) -> None:
 def test_a_call_is_decided_on_with_the_definition_of_its_tool(engine: Engine, tools: Tools) -> None:
     asked: list[Any] = []
 
-    class Seeing:
-        def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Any:
-            if point == "tool_call":
-                asked.append(request)
-            return engine.decide(point, request, executor, context)
-
-    own = ToolGate(Seeing(), tools.registry, AGENT, **OPTIONS)
+    own = ToolGate(Between(engine, "tool_call", before=asked.append), tools.registry, AGENT, **OPTIONS)
     calls: list[dict[str, Any]] = [{"name": name, "arguments": {"search": "x"}} for name in (READ, "unknown", None)]
     assert [own.call(call).status for call in calls] == ["ok", "refused", "refused"]
     assert [one["definition"] for one in asked] == [tools.registry.definition(READ), None, None]
@@ -195,13 +189,6 @@ def test_a_call_that_no_rule_matches_waits_and_runs_once_approved(engine: Engine
     assert tools.calls == [{"name": "zoe", "email": "nobody"}]
     again = own.call(adding("zoe"), first.approval)
     assert (again.status, "approval_used" in again.metadata["codes"], len(tools.calls)) == ("refused", True, 1)
-
-
-def deep(levels: int) -> Any:
-    value: Any = "x"
-    for _ in range(levels):
-        value = [value]
-    return value
 
 
 WITHIN: list[Any] = []
@@ -292,17 +279,14 @@ def test_nothing_that_changes_after_the_call_gets_into_it(engine: Engine, tools:
     """The caller changes its own request while the engine decides; the tool changes what it was given."""
     call = reading("decided")
 
-    class Meanwhile:
-        def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Any:
-            call["arguments"]["search"] = "changed"
-            return engine.decide(point, request, executor, context)
+    meanwhile = Between(engine, "tool_call", before=lambda _: call["arguments"].update(search="changed"))
 
     def tool(search: list[str]) -> list[str]:
         tools.calls.append({"search": list(search)})
         search.append("more")
         return search
 
-    result = ToolGate(Meanwhile(), tools.registry, AGENT, **OPTIONS).call(call)
+    result = ToolGate(meanwhile, tools.registry, AGENT, **OPTIONS).call(call)
     assert (result.content, tools.calls) == ("found decided", [{"search": "decided"}])
     own = {"name": READ, "arguments": {"search": ["a"]}}
     twice = ToolGate(engine, registry(**{READ: tool}), AGENT, **OPTIONS)
@@ -431,7 +415,7 @@ def test_a_message_that_nobody_would_be_shown_is_not_asked_about(
 
 
 class Between:
-    """An engine whose executor at one point gets another permit, or whose answer there gets a fault."""
+    """An engine at one point of which something happens before, the executor's permit changes, or a fault comes."""
 
     def __init__(
         self,
@@ -439,12 +423,14 @@ class Between:
         at: str,
         permit: Callable[[Permit], Permit] = lambda own: own,
         fault: EngineError | None = None,
+        before: Callable[[Any], object] = lambda _: None,
     ) -> None:
-        self._engine, self._at, self._permit, self._fault = engine, at, permit, fault
+        self._engine, self._at, self._permit, self._fault, self._before = engine, at, permit, fault, before
 
     def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Any:
         if point != self._at:
             return self._engine.decide(point, request, executor, context)
+        self._before(request)
         answer = self._engine.decide(point, request, lambda own, job: executor(self._permit(own), job), context)
         return answer if self._fault is None else replace(answer, fault=self._fault)
 
