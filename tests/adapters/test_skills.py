@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,6 +19,7 @@ from engine.engine import AsyncEngine, Engine
 from engine.model import Job, Limits, Permit
 from engine.settings import Settings
 from tests.adapters.permits import DIGEST, misused, sealed
+from tests.command import lines
 from tests.conftest import lowered
 from tests.processes import leaks
 
@@ -63,15 +63,10 @@ class Meddling:
 def test_a_file_is_read_and_the_record_has_its_digest_and_no_content(engine: Engine, skill: Path) -> None:
     got = read(engine, skill)
     assert (got.error, got.text, got.codes) == (False, TEXT, ())
-    records = [
-        line
-        for path in (engine.settings.state / "records").glob("decisions.*.jsonl")
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
-    facts = [json.loads(line).get("facts") for line in records if got.decision_id and got.decision_id in line]
-    data = TEXT.encode()
+    records, data = lines(engine.settings.state), TEXT.encode()
+    facts = [line.get("facts") for line in records if line.get("decision_id") == got.decision_id]
     assert facts == [None, {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}]
-    assert not any("canary" in line for line in records)
+    assert "canary" not in str(records)
 
 
 def put_pipe(file: Path) -> None:

@@ -323,9 +323,7 @@ def test_of_calls_with_one_key_at_once_one_has_an_effect(home: Home) -> None:
 def test_what_a_key_gave_is_known_by_the_process_that_gave_it(home: Home, settings: Settings) -> None:
     keyed = replace(ASK, key="k-1")
     child_of(home.own.run(keyed, "say=1"))
-    with subagents(
-        home.engine, program(), Context(caller=Caller(via=Via.PROCESS, principal="pipeline"), run="r-1")
-    ) as other:
+    with subagents(home.engine, program(), CONTEXT) as other:
         again = other.run(keyed, "say=1")
     assert again.decision.outcome is Outcome.ALLOW
     assert there(again.fault).code == "engine.subagent_forgotten"

@@ -6,7 +6,6 @@ policy has for it (B11).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
@@ -52,7 +51,6 @@ def run_command(
     command: Command,
     backend: Callable[[str], Backend],
     evidence: SandboxFacts,
-    cancel: threading.Event | None = None,
 ) -> tuple[Result, RunResult]:
     """Run a command in its own sandbox; returns its recordable facts and its result.
 
@@ -70,7 +68,7 @@ def run_command(
             code="engine.permit_missing",
         )
     program = Program(stdin=command.stdin, command=(allowed.path, *command.words[1:]))
-    run_result = run_granted(grant, backend(grant.backend), evidence, program, cancel)
+    run_result = run_granted(grant, backend(grant.backend), evidence, program)
     facts = {"profile": grant.profile, **result_facts(grant, run_result, evidence)}
     return Result(run_result.status.value, facts), run_result
 
