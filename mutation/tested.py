@@ -31,19 +31,15 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "adapters/admission_adapters/sandbox": (
         "tests/adapters/sandbox",
         "tests/sandboxes",
-        "tests/adapters/test_code_executor.py",
     ),
     "adapters/admission_adapters/sandbox/bubblewrap/arguments.py": ("tests/adapters/sandbox/test_arguments.py",),
     "adapters/admission_adapters/sandbox/run/cgroup.py": (
         "tests/adapters/sandbox/test_cgroup.py",
         "tests/adapters/sandbox/test_limits.py",
     ),
-    "adapters/admission_adapters/sandbox/command.py": ("tests/adapters/sandbox/test_command.py",),
+    "adapters/admission_adapters/sandbox/command.py": ("tests/adapters/sandbox/test_executors.py",),
     "adapters/admission_adapters/sandbox/run/proc.py": ("tests/adapters/sandbox/test_proc.py",),
-    "adapters/admission_adapters/sandbox/executor.py": (
-        "tests/adapters/sandbox/test_command.py",
-        "tests/adapters/test_code_executor.py",
-    ),
+    "adapters/admission_adapters/sandbox/executor.py": ("tests/adapters/sandbox/test_executors.py",),
     "adapters/admission_adapters/sandbox/run/handshake.py": ("tests/adapters/sandbox/test_handshake.py",),
     "adapters/admission_adapters/sandbox/launcher/launch.py": ("tests/adapters/sandbox/test_launcher.py",),
     "adapters/admission_adapters/sandbox/machine.py": (

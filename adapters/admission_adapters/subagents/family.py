@@ -106,14 +106,10 @@ class Subagents:
         limits: type[Limits],
         *,
         history: HistoryLimits = HistoryLimits(),  # noqa: B008  (frozen)
-        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        """`limits` is the limits type of point `subagent`; `family` stores parents and children.
-
-        `new_id` returns UUIDs in lower case.
-        """
+        """`limits` is the limits type of point `subagent`; `family` stores parents and children."""
         self._decide, self._family, self._program, self._limits = decide, family, program, limits
-        self._history, self._new_id = history, new_id
+        self._history = history
         self._lock = threading.Lock()
         self._closed = False
         self._running: dict[str, SubagentProcess] = {}
@@ -222,7 +218,7 @@ class Subagents:
 
     def _start(self, ask: Requester, task: str, grant: Grant) -> tuple[str, SubagentProcess]:
         """Start a subagent; it is stored as a child before it runs."""
-        child = self._new_id()
+        child = str(uuid.uuid4())
 
         def on_end(state: State) -> None:
             with self._lock:

@@ -7,12 +7,12 @@ around it and its imports are not covered: the reviewer of the file checks them.
 
 from __future__ import annotations
 
-import hashlib
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from admission_adapters.digests import digest
 from engine.errors import WorkError
 
 LARGEST = 4 << 20
@@ -39,7 +39,7 @@ def implementation_digest(implementation: Callable[..., Any]) -> str:
         raise _not_local("has no source file that can be read") from error
     if len(data) > LARGEST or not any(candidate == code for candidate in _codes(compiled)):
         raise _not_local("differs from its source file")
-    return "sha256:" + hashlib.sha256(data).hexdigest()
+    return digest(data)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

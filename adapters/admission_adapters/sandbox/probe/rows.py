@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from admission_adapters.digests import json_digest
 from admission_adapters.sandbox.probe.checks import (
     BOUNDED,
     CPU,
@@ -124,6 +123,4 @@ def _acts(checks: Iterable[Check], trial: Trial) -> tuple[Act, ...]:
 
 def _made(boundary: str, kind: str, acts: tuple[Act, ...]) -> Row:
     results = [[act.name, act.inside, act.outside, act.enforced] for act in acts]
-    text = json.dumps([boundary, kind, results], sort_keys=True, separators=(",", ":"))
-    evidence = "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()
-    return Row(boundary, kind, kind != "unsupported", acts, evidence)
+    return Row(boundary, kind, kind != "unsupported", acts, json_digest([boundary, kind, results]))

@@ -137,8 +137,6 @@ def _sandboxed(hostile: Hostile, canaries: Host, token: str) -> RunResult:
         code=hostile.text,
         stdin=as_told(told),
         environment={"RUN": token},
-        seed=0,
-        folder=f"code_exec_agent_{secrets.token_hex(8)}",
     )
     return Bubblewrap().run(program, _bounds(hostile))
 
