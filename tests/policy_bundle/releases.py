@@ -104,5 +104,4 @@ def tar(members: Iterable[tuple[tarfile.TarInfo, bytes]], form: int = tarfile.US
 
 
 def gzipped(data: bytes) -> bytes:
-    stream = zlib.compressobj(9, zlib.DEFLATED, 31)
-    return stream.compress(data) + stream.flush()
+    return zlib.compress(data, 9, 31)
