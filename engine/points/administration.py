@@ -112,15 +112,8 @@ def gather(request: AdministrationRequest, context: GatherContext) -> Gathered:
             requester_via=row.requester_via,
         )
     named = () if request.scope is None else (*request.scope.points, *request.scope.approves)
-    facts = AdministrationInput(
-        act=request.act,
-        id=request.id,
-        reason=request.reason,
-        approval=approval,
-        scope=request.scope,
-        unknown_points=tuple(UnknownPoint(id=name) for name in sorted({*named} - POINTS.keys())),
-        prefix=request.prefix,
-    )
+    unknown = tuple(UnknownPoint(id=name) for name in sorted({*named} - POINTS.keys()))
+    facts = AdministrationInput(**dict(request), approval=approval, unknown_points=unknown)
     return Gathered(facts, f"{request.act} {request.id}")
 
 

@@ -15,6 +15,8 @@ from typing import Any
 from engine.errors import Location, Problem
 from engine.policy_bundle.checks import Signature
 from engine.policy_bundle.syntax import (
+    EQUAL,
+    MEMBER,
     Module,
     Node,
     Rule,
@@ -32,8 +34,6 @@ _COMPREHENSIONS = {"arraycomprehension", "setcomprehension", "objectcomprehensio
 _COLLECTIONS = {"array", "set", "object"}
 _CLOSURES = {*_COMPREHENSIONS, "not"}
 _ORDER = {"lt", "lte", "gt", "gte", "neq"}
-_EQUAL = {"equal", "eq"}
-_MEMBER = {"internal.member_2", "internal.member_3"}
 _TYPE_CHECKS = {"is_number", "is_string", "is_boolean", "is_array", "is_object", "is_set"}
 _CERTAIN = {"number", "string", "array", "object", "set"}
 _SCALARS = {"number", "string", "boolean", "templatestring"}
@@ -190,7 +190,7 @@ class _Definition:
             for symbol in terms["symbols"]:
                 yield from self._term(symbol, known)
                 chosen = call(symbol)
-                if chosen is not None and chosen[0] in _MEMBER and self._of_input(chosen[1][-1], known):
+                if chosen is not None and chosen[0] in MEMBER and self._of_input(chosen[1][-1], known):
                     yield self._one_for_all(expression, chosen[1][-1])
         elif isinstance(terms, dict) and "domain" in terms:
             yield from self._every(expression, terms, known)
@@ -268,7 +268,7 @@ class _Definition:
             yield self._risk(node, f"`{text_of(node)}` may match a part of the text", _FIXED)
         elif name in _ORDER:
             yield from (self._untyped(node, operand) for operand in operands if not self._typed(operand, known))
-        elif name in _EQUAL:
+        elif name in EQUAL:
             yield from self._equal(node, operands, known)
         elif called and (name == "walk" or name is None):
             asked = {0} if name == "walk" else self._lint.some_of.get(self._rule_name(called[0]), set())
@@ -365,9 +365,9 @@ class _Definition:
         operands = called[1]
         if name in _TYPE_CHECKS:
             known.learn(operands[0], "checked")
-        elif name in _MEMBER:
+        elif name in MEMBER:
             known.learn(operands[-1], "walked", "filled")
-        elif name in {*_ORDER, *_EQUAL}:
+        elif name in {*_ORDER, *EQUAL}:
             _learn_comparison(name, operands, known)
         else:
             for operand, kind in zip(operands, self._lint.signatures[name].arguments, strict=False):
@@ -448,12 +448,12 @@ def _learn_comparison(name: str, operands: list[Node], known: _Known) -> None:
     """What equals a constant has its type; what counts above zero has an element."""
     first, second = operands
     for one, other, sign in ((first, second, name), (second, first, _MIRRORED.get(name, name))):
-        if name in _EQUAL and other.get("type") in {"number", "string", "boolean"}:
+        if name in EQUAL and other.get("type") in {"number", "string", "boolean"}:
             known.learn(one, "checked")
         counted, limit = call(known.behind(one)), constant(other)
         if counted is None or counted[0] != "count" or isinstance(limit, bool) or not isinstance(limit, int | float):
             continue
-        if name in _EQUAL and limit == 1:
+        if name in EQUAL and limit == 1:
             known.learn(counted[1][0], "single")
         enough = {"gt": limit >= 0, "gte": limit > 0, "neq": limit == 0, "equal": limit > 0, "eq": limit > 0}
         if enough.get(sign, False):

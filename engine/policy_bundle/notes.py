@@ -117,8 +117,7 @@ def read(note: Note, kind: type[NoteT], file: str, found: list[Problem]) -> Note
         document = load(note.text.encode("utf-8"), file, ReadLimits())
     except GatherError as error:
         line = note.line if error.where is None or error.where.line is None else error.where.line + note.line - 1
-        message = re.sub(r"^`[^`]*` ", "", error.message)
-        found.append(Problem(Location(file, line), f"METADATA {message}", error.remedy))
+        found.append(Problem(Location(file, line), f"METADATA {error.message}", error.remedy))
         return None
     if not isinstance(document.value, dict):
         found.append(Problem(Location(file, note.line), "METADATA is not a mapping", "write `# title: …` and so on"))

@@ -160,8 +160,7 @@ def _override(text: str, documents: Mapping[str, Document], found: list[Problem]
     try:
         value = load(written.encode("utf-8", "surrogateescape"), OVERRIDES, ReadLimits()).value
     except GatherError as error:
-        message = re.sub("^`[^`]*` ", "", error.message)
-        found.append(Problem(where, f"the value cannot be read: {message}", error.remedy))
+        found.append(Problem(where, f"the value cannot be read: {error.message}", error.remedy))
         return
     if segments[0] not in documents:
         message = f"there are no values `{printable(segments[0])}`"

@@ -21,7 +21,7 @@ from engine.model import Mode, Outcome
 from engine.points import GatherContext
 from engine.points.media import POINT, MediaInput, MediaRequest, gather
 from engine.settings import ReadLimits
-from tests.expect import there
+from tests.expect import of, there
 
 WORLD = GatherContext(clock=lambda: 0, boundaries=lambda: ())
 ON = {
@@ -267,6 +267,4 @@ def _file(path: str) -> dict[str, Any]:
 
 
 def _facts(request: dict[str, Any], context: GatherContext = WORLD) -> MediaInput:
-    gathered = gather(MediaRequest.model_validate(request), context).input
-    assert isinstance(gathered, MediaInput)
-    return gathered
+    return of(MediaInput, gather(MediaRequest.model_validate(request), context).input)

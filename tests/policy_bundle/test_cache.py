@@ -12,12 +12,11 @@ import pytest
 from engine.documents.canonical import canonical, digest
 from engine.errors import DecideError
 from engine.opa.packed import MANIFEST, pack, unpacked
-from engine.opa.server import Served, Server
 from engine.policy_bundle import archives
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.sources import PolicySources
-from engine.settings import OpaLimits
-from tests.policy_bundle.trees import built, codes, opa, source, write
+from tests.opa.served import files, serving
+from tests.policy_bundle.trees import built, codes, source, write
 
 GPL = source([{"id": "one", "license": "GPL-2.0-only"}])
 RULE = "admission/requirements/source/license.rego"
@@ -53,14 +52,8 @@ def note_again(folder: Path) -> None:
 
 def serve(policy: PolicyBundle) -> list[tuple[str, str | None]]:
     """What the policy finds in a record under the GPL, asked of a server."""
-    server = Server.start(
-        opa(), Served(policy.rules.path, policy.values.path, policy.revisions), OpaLimits(start_seconds=20)
-    )
-    try:
-        server.ready()
+    with serving(files(policy)) as server:
         return codes(server.ask("decision", GPL).result)
-    finally:
-        server.close()
 
 
 @pytest.fixture

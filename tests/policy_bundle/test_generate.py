@@ -17,7 +17,7 @@ from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, Served, codes
 
 ODD: list[Any] = [None, True, False, 0, "", "no", [], {}, {"a": 1}, [[]], 1.5]
 
-TREE: dict[str, str | bytes | None] = {
+TREE = {
     f"{REQUIREMENTS}/license.rego": topic(
         requirement("stated(record)", "is_string(record.license)", code="license_missing"),
         requirement(

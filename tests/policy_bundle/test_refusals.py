@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import PolicyError
-from tests.policy_bundle.trees import LIMITS, LOWERED, REQUIREMENTS, RULES, built, requirement, topic, write
+from tests.policy_bundle.trees import LIMITS, LOWERED, REQUIREMENTS, RULES, built, problems, requirement, topic, write
 
 FILE = f"{REQUIREMENTS}/license.rego"
 HOUSE = f"{RULES}/house.rego"
@@ -383,13 +383,10 @@ REFUSED = {
 @pytest.mark.full(after=48)
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 def test_refused_with_place_and_remedy(case: Refused, tmp_path: Path) -> None:
-    sources = write(tmp_path, case.files)
-    sources = type(sources)(sources.rego, sources.policy, sources.recipe, case.values)
-    with pytest.raises(PolicyError) as caught:
-        built(sources, tmp_path / "cache")
+    found = problems(tmp_path, case.files, case.values)
     place = case.file if case.file == "--values" else str(tmp_path / case.file)
-    told = [one for one in caught.value.problems if case.message in one.message and one.where.file == place]
-    assert told, caught.value
+    told = [one for one in found if case.message in one.message and one.where.file == place]
+    assert told, found
     assert told[0].where.line == case.line, told[0]
     assert case.remedy in told[0].remedy, told[0]
     assert not (tmp_path / "cache").exists(), "a build that fails writes nothing"
@@ -407,9 +404,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         "policy/licenses.yaml": "licenses: {}\n",
         "bundles/house/recipe.yaml": "owner: O\n",
     }
-    with pytest.raises(PolicyError) as caught:
-        built(write(tmp_path, broken), tmp_path / "cache")
-    places = [(one.where.file, one.where.line or 0) for one in caught.value.problems]
+    places = [(one.where.file, one.where.line or 0) for one in problems(tmp_path, broken)]
     assert places == sorted(places)
     lines = {("source/license.rego", 5), ("source/license.rego", 7), ("limits/source.rego", 5)}
     lines |= {("policy/licenses.yaml", 1), ("house/recipe.yaml", 1)}

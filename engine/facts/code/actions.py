@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.documents.canonical import canonical
 from engine.documents.strict_json import MAX_SAFE_INTEGER
+from engine.facts.code.outputs import DECIMAL
 from engine.model import Model, Sha256
 
 _ID_CHARACTERS = 128
@@ -25,7 +26,6 @@ _DIGITS = 4_000
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9_+#.-]{0,31}")
 _WHOLE = re.compile(rf"[+-]?[0-9]{{1,{_DIGITS}}}")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _FIELDS = frozenset({"id", "language", "entrypoint", "code", "input_payload"})
 
 
@@ -204,7 +204,7 @@ def _seconds(value: Any) -> float | None:
     """A finite number, or text that is one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    if isinstance(value, str) and (len(value) > _DIGITS or not _DECIMAL.fullmatch(value.strip())):
+    if isinstance(value, str) and (len(value) > _DIGITS or not DECIMAL.fullmatch(value.strip())):
         return None
     try:
         number = float(value)
