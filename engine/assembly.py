@@ -114,7 +114,7 @@ class Assembly:
         """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
 
         `gate` states how the listener of this engine is guarded, `on_event` is called with events of OPA
-        and the policy, `observe` with every durable decision. With `control`, the command line
+        and the policy and with crashes, `observe` with every durable decision. With `control`, the command line
         can send administrative acts to this engine once it has opened its state.
         With `points`, only these decision points are decided, after a faster start; every other one is denied.
         """
@@ -199,6 +199,7 @@ class Assembly:
             new_id=self._new_id,
             versions={"engine": __version__} | ({} if version is None else {"opa": version}),
             observe=self._observe,
+            on_event=self._on_event,
         )
 
     def _close(self) -> None:

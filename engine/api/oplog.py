@@ -91,9 +91,9 @@ class OperationalLog:
             fields["payload"] = _payload(exchange.body)
         self._put("warning" if wrong else "info", "request", fields)
 
-    def crash(self, request_id: str, stack: str) -> None:
-        """The stack of a fault of ours; it goes to this log only."""
-        self._put("error", "crash", _redacted({"request_id": request_id, "stack": stack}))
+    def crash(self, **fields: Any) -> None:
+        """The stack of a fault of ours, with the id of its request or decision; it goes to this log only."""
+        self._put("error", "crash", _redacted(fields))
 
     def close(self) -> None:
         """Write what is left and end."""

@@ -14,7 +14,6 @@ import asyncio
 import os
 import sys
 import time
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import own_thread
 from engine.drive import run as drive
 from engine.enforce import permit
-from engine.errors import EngineError, Exit, GatherError, WorkError
+from engine.errors import EngineError, Exit, GatherError, WorkError, fault_inside, stack_of
 from engine.flow import Answer, Context, Services
 from engine.idempotency import answer_once
 from engine.model import Decision, Mode, Outcome, Permit, Result
@@ -78,10 +77,7 @@ class Runs:
         except EngineError as error:
             fault = error
         except Exception as crash:  # noqa: BLE001  (a fault of ours is an answer without details)
-            fault = EngineError(
-                f"an unexpected {type(crash).__name__} stopped the run",
-                remedy="this is an engine fault: report it with the request id",
-            )
+            fault = fault_inside("run", "report the request id; standard error of the engine shows where it failed")
             fault.__cause__ = crash
         return await _undecided(fault, exchange, None)
 
@@ -221,24 +217,11 @@ def _not_forwarded(decision: Decision, *, replayed: bool) -> Response:
 
 def _print_stack(error: BaseException) -> None:
     """Write the stack of an error to standard error; blocks until it is read."""
-    view = memoryview(redact_text(f"[sandbox-agent] run error: {_stack(error)}\n").encode("utf-8", "replace"))
+    view = memoryview(redact_text(f"[sandbox-agent] run error: {stack_of(error)}\n").encode("utf-8", "replace"))
     with suppress(OSError, ValueError):
         descriptor = sys.stderr.fileno()
         while view:
             view = view[os.write(descriptor, view) :]
-
-
-def _stack(error: BaseException) -> str:
-    """Where an error and its causes arose. Messages of errors that are not ours may hold content: types only."""
-    parts: list[str] = []
-    seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        said = f" {at.code}: {at.message}" if isinstance(at, EngineError) else ""
-        parts.append(f"{type(at).__name__}{said}\n{''.join(traceback.format_tb(at.__traceback__))}".rstrip())
-        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
-    return "\ncaused by ".join(parts)
 
 
 def _reason(decision: Decision) -> str:

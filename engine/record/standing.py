@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engine.errors import EngineError, RecordError
+from engine.errors import EngineError, RecordError, stack_of
 from engine.record.chain import Position
 from engine.record.chains import claim
 from engine.record.heads import Heads
@@ -138,7 +138,7 @@ class StandingLog:
             try:
                 self._tick()
             except Exception as error:  # noqa: BLE001  (a record without its keeper would never recover)
-                self._failed(_unexpected(error))
+                self._failed(self._crashed(error))
 
     def _tick(self) -> None:
         log = self._log
@@ -221,7 +221,7 @@ class StandingLog:
         except RecordError as error:
             self._failed(error)
         except Exception as error:  # noqa: BLE001  (nothing is allowed meanwhile, and it is tried again)
-            self._failed(_unexpected(error))
+            self._failed(self._crashed(error))
         else:
             if self._fault is not None:
                 self._say("record_recovered", lines=self._log.seq)
@@ -255,13 +255,16 @@ class StandingLog:
             self._say("record_failed", code=error.code, detail=error.one_line())
         self._fault = error
 
+    def _crashed(self, error: Exception) -> RecordError:
+        """The fault for an exception that nothing expects; the stack goes to the log alone, once for many tries."""
+        fault = RecordError(
+            "the record cannot be used: a fault inside the engine",
+            remedy="report it; the log of `engine serve` shows where it failed (`crash`)",
+        )
+        if self._fault is None or self._fault.message != fault.message:
+            self._say("crash", stack=stack_of(error))
+        return fault
+
     def _say(self, event: str, **fields: Any) -> None:
         with suppress(Exception):
             self._on_event(event, fields)
-
-
-def _unexpected(error: Exception) -> RecordError:
-    return RecordError(
-        f"the record cannot be used: an unexpected {type(error).__name__}",
-        remedy="this is an engine fault: report it",
-    )

@@ -328,14 +328,15 @@ def test_what_nobody_expected_is_a_fault_that_may_pass_too(opened: Opener, monke
     with monkeypatch.context() as patched:
         patched.setattr(Heads, "known", known)
         log = opened(heads, events)
-        with pytest.raises(RecordError, match="an unexpected ZeroDivisionError"):
+        with pytest.raises(RecordError, match="a fault inside the engine"):
             log.append(decision(1))
     deadline = time.monotonic() + 60
     while not log.usable:
         assert time.monotonic() < deadline
         os.sched_yield()
     assert log.append(decision(1)) == 1
-    assert [name for name, _ in events] == ["record_failed", "record_recovered"]
+    assert [name for name, _ in events] == ["crash", "record_failed", "record_recovered"]
+    assert "test_standing.py" in events[0][1]["stack"]
 
 
 def test_no_folder_is_made_in_the_place_of_a_record_that_was_removed(tmp_path: Path, opened: Opener) -> None:
