@@ -43,9 +43,9 @@ def soon(what: Callable[[], object], seconds: float = 60) -> bool:
     return True
 
 
-def until(what: Callable[[], object]) -> None:
+def until(what: Callable[[], object], seconds: float = 60) -> None:
     """Wait for something that is sure to happen soon; fails when it does not."""
-    assert soon(what)
+    assert soon(what, seconds)
 
 
 def gone(pid: int, seconds: float = 5) -> bool:
