@@ -6,8 +6,10 @@ import gc
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -117,3 +119,41 @@ def leaks(act: Callable[[], object]) -> bool:
         act()
     gc.collect()
     return len(descriptors()) - before >= _ROUNDS
+
+
+@contextmanager
+def python(text: str, *arguments: object, prefix: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
+    """A Python process that runs this text; killed in the end, whatever it does."""
+    running = subprocess.Popen(
+        [*prefix, sys.executable, "-c", text, *map(str, arguments)],
+        cwd=Path(__file__).parent.parent,
+        env={"PATH": os.environ["PATH"]},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def said(running: subprocess.Popen[str]) -> str:
+    """The next line that a process says."""
+    assert running.stdout is not None
+    return running.stdout.readline().strip()
+
+
+def tell(running: subprocess.Popen[str], line: str = "") -> None:
+    """Write a line to a process."""
+    assert running.stdin is not None
+    running.stdin.write(f"{line}\n")
+    running.stdin.flush()
+
+
+def injecting(path: Path, fault: str) -> list[str]:
+    """The start of a command whose system calls on one file fail as `strace --inject` states."""
+    calls = fault.partition(":")[0]
+    traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", str(path), "-e", f"trace={calls}"]
+    return [*traced, "-e", f"inject={fault}"]

@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -26,7 +25,6 @@ from engine.record.checkpoint import read_identity
 from engine.record.export import cloudevents, csv_rows
 from engine.record.heads import Heads
 from engine.record.layout import CHECKPOINT, DECISIONS, INSTALLATION, LOCK, RECORDS
-from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, Line, _merged, entries, lines, newest, select
 from engine.record.retention import last_policy
@@ -35,7 +33,8 @@ from engine.record.storage import Storage
 from engine.record.verify_chains import verify_chains
 from engine.state import open_store
 from engine.state.heads import StateHeads
-from tests.record.samples import NoState, clock, decision, event
+from tests.record.samples import NoState, clock, decision, event, open_log
+from tests.threads import at_once
 
 THREE = (1, 2, 3)
 
@@ -64,7 +63,7 @@ def at(number: int, mode: Mode = Mode.CHECK) -> DecisionRecord:
 
 
 def write_at(folder: Path, *numbers: int) -> None:
-    with RecordLog.open(Storage(folder), lock_seconds=0.0, clock=clock) as log:
+    with open_log(folder) as log:
         for number in numbers:
             log.append(at(number))
 
@@ -111,12 +110,7 @@ def test_the_last_chain_is_the_last(state: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_many_that_start_at_once_have_a_chain_each(state: Path) -> None:
-    claimed: list[tuple[int, Storage]] = []
-    threads = [threading.Thread(target=lambda: claimed.append(claim(state))) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    claimed = at_once([lambda: claim(state)] * 16)
     assert sorted(chain for chain, _ in claimed) == list(range(1, 17))
     for _, storage in claimed:
         storage.close()
@@ -359,7 +353,7 @@ def test_show_and_export_name_the_chain(three: Path) -> None:
 
 def test_the_last_policy_is_looked_up_in_all_chains(three: Path) -> None:
     assert last_policy(three) is None
-    with RecordLog.open(Storage(three / "chains/003"), lock_seconds=0.0, clock=clock) as log:
+    with open_log(three / "chains/003") as log:
         log.append(at(30, Mode.ENFORCE))
     assert last_policy(three) == at(30).policy
 

@@ -36,29 +36,19 @@ from engine.state import open_store
 from tests.api.serving import ALLOWED, Serving, serving
 from tests.command import Command, decisions, lines
 from tests.conftest import BUNDLES, CASES
+from tests.expect import codes
 from tests.path.test_budgets import ceiling
+from tests.processes import until
 from tests.record.samples import NoState, clock, decision
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
 REQUEST = {"path": str(BUNDLES / "offline_fixture"), "digest": None}
 
 
-def until(what: Callable[[], object]) -> None:
-    """Wait for something that is sure to happen soon; fails when it does not."""
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @contextmanager
 def opened(settings: Settings) -> Iterator[Engine]:
     with Engine(settings, now=lambda: MOMENT) as engine:
         yield engine
-
-
-def codes(answer: Answer) -> list[str]:
-    return [finding.code for finding in answer.decision.findings]
 
 
 def aside(path: Path) -> Callable[[], None]:
@@ -213,10 +203,10 @@ LINE = 600
 
 
 @contextmanager
-def full(state: Path) -> Iterator[None]:
-    """No room for another line of the record: a limit on the size of files stands for a full disk."""
+def full(state: Path, file: str = DECISIONS) -> Iterator[None]:
+    """No room for another line in this file: a limit on the size of files stands for a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, ((state / DECISIONS).stat().st_size + LINE, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((state / file).stat().st_size + LINE, hard))
     try:
         yield
     finally:
@@ -371,12 +361,8 @@ def test_lines_that_were_written_and_never_answered_are_cut_after_a_failed_sync(
 def test_a_state_that_a_disk_failed_is_opened_again_and_has_counted_on(settings: Settings) -> None:
     with Engine(settings, values=ceiling("all", 3), now=lambda: MOMENT) as engine:
         assert ask(engine).exit == 0
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, ((settings.state / "state.sqlite3-wal").stat().st_size + LINE, hard))
-        try:
+        with full(settings.state, "state.sqlite3-wal"):
             assert codes(ask(engine)) == ["engine.state_unavailable"]
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         until(lambda: ask(engine, mode="check").exit == 0)
         assert [codes(ask(engine)) for _ in range(3)] == [[], [], ["budget_exhausted"]]
 

@@ -11,7 +11,8 @@ import pytest
 
 from engine.errors import Exit, StateError
 from engine.state.rows import ApprovalClosedError, ApprovalUnknownError, StateLimits
-from tests.state.samples import DIGEST, NOW, asked, go, line, opened, process, together
+from tests.processes import python, said, tell
+from tests.state.samples import DIGEST, NOW, asked, opened, together
 
 
 def test_a_request_waits_with_what_is_asked(tmp_path: Path) -> None:
@@ -240,11 +241,11 @@ def test_of_two_processes_one_uses_an_approval(tmp_path: Path) -> None:
         ids = [store.request_approval(asked(requester=str(number))).id for number in range(200)]
         for id_ in ids:
             store.resolve(id_, "granted", "user:lee", None, NOW)
-    with process(CLAIMER, state, "one") as one, process(CLAIMER, state, "two") as two:
-        assert [line(one), line(two)] == ["ready", "ready"]
-        go(one)
-        go(two)
-        won = {"one": line(one).split(), "two": line(two).split()}
+    with python(CLAIMER, state, "one") as one, python(CLAIMER, state, "two") as two:
+        assert [said(one), said(two)] == ["ready", "ready"]
+        tell(one)
+        tell(two)
+        won = {"one": said(one).split(), "two": said(two).split()}
     assert Tally([*won["one"], *won["two"]]) == Tally(ids)  # each once
     with opened(state) as store:
         rows = store.approvals("used", 1000)

@@ -11,7 +11,8 @@ from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
 from engine.state.rows import LONGEST_TEXT, Counter, StateLimits
 from engine.state.store import Store
-from tests.state.samples import NOW, go, line, opened, process, together
+from tests.processes import python, said, tell
+from tests.state.samples import NOW, opened, together
 
 HOURLY = Counter("source.principal", "pipeline", 3600)
 EVER = Counter("source.all", "", 0, 5)
@@ -188,11 +189,11 @@ with opened(Path(sys.argv[1])) as store:
 def test_a_thousand_spend_a_hundred(tmp_path: Path) -> None:
     """32 threads in each of two processes: exactly 100 of 1,024 see less than 100 before them."""
     state = tmp_path / "state"
-    with process(SPENDER, state, "a", 16) as one, process(SPENDER, state, "b", 16) as two:
-        assert [line(one), line(two)] == ["ready", "ready"]
-        go(one)
-        go(two)
-        outputs = [[int(word) for word in line(running).split()] for running in (one, two)]
+    with python(SPENDER, state, "a", 16) as one, python(SPENDER, state, "b", 16) as two:
+        assert [said(one), said(two)] == ["ready", "ready"]
+        tell(one)
+        tell(two)
+        outputs = [[int(word) for word in said(running).split()] for running in (one, two)]
     befores = [before for output in outputs for before in output]
     assert [len(output) for output in outputs] == [512, 512]
     assert sum(before < 100 for before in befores) == 100
