@@ -81,16 +81,23 @@ def in_child(run: Callable[[], bool]) -> bool:
 
 
 @contextmanager
-def descriptors_left(number: int) -> Iterator[None]:
-    """Only so many more files can be opened."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = {path.name for path in descriptors()}
-    free = [number for number in range(soft) if str(number) not in used]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free[number], hard))
+def limited(what: int, soft: int) -> Iterator[None]:
+    """This process under a lower limit of its own (getrlimit(2)), such as RLIMIT_FSIZE for a disk that is full."""
+    before = resource.getrlimit(what)
+    resource.setrlimit(what, (soft, before[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(what, before)
+
+
+@contextmanager
+def descriptors_left(number: int) -> Iterator[None]:
+    """Only so many more files can be opened."""
+    used = {path.name for path in descriptors()}
+    free = [number for number in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]) if str(number) not in used]
+    with limited(resource.RLIMIT_NOFILE, free[number]):
+        yield
 
 
 def descriptors() -> list[Path]:

@@ -8,12 +8,10 @@ import os
 import resource
 import shutil
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -38,7 +36,7 @@ from tests.command import Command, decisions, lines
 from tests.conftest import BUNDLES, CASES
 from tests.expect import codes
 from tests.path.test_budgets import ceiling
-from tests.processes import until
+from tests.processes import limited, python, said, until
 from tests.record.samples import NoState, clock, decision
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -202,15 +200,9 @@ LINE = 600
 """Bytes, fewer than a line of the record has: a file that may grow by these holds a part of the next line."""
 
 
-@contextmanager
-def full(state: Path, file: str = DECISIONS) -> Iterator[None]:
+def full(state: Path, file: str = DECISIONS) -> AbstractContextManager[None]:
     """No room for another line in this file: a limit on the size of files stands for a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, ((state / file).stat().st_size + LINE, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    return limited(resource.RLIMIT_FSIZE, (state / file).stat().st_size + LINE)
 
 
 def grown(settings: Settings) -> Settings:
@@ -392,14 +384,9 @@ sys.stdin.read()
 @contextmanager
 def held(state: Path) -> Iterator[None]:
     """The state file locked by another process."""
-    command = [sys.executable, "-c", HOLD, str(state / "state.sqlite3")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"held\n"
-            yield
-        finally:
-            process.kill()
+    with python(HOLD, state / "state.sqlite3") as process:
+        assert said(process) == "held"
+        yield
 
 
 def metric(api: Serving, name: str) -> float:
