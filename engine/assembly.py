@@ -41,7 +41,6 @@ from engine.record.model import PolicyRecord, RecoveryRecord, timestamp
 from engine.record.standing import StandingLog
 from engine.secrets.patterns import know
 from engine.settings import CONTROL, Settings
-from engine.state.heads import StateHeads
 from engine.state.health import HealthCheck
 from engine.version import __version__
 from engine.work import Executor
@@ -381,7 +380,7 @@ class Assembly:
     def _open_log(self) -> StandingLog:
         return StandingLog(
             self.settings.state,
-            StateHeads(self.settings.state, self._open_store),
+            self._open_store,
             clock=lambda: datetime.now(UTC),
             on_event=self._on_event,
         )

@@ -44,12 +44,15 @@ class StandingLog:
     def __init__(
         self,
         state: Path,
-        heads: Heads,
+        heads: Callable[[], Heads],
         *,
         clock: Callable[[], datetime],
         on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,
     ) -> None:
-        """`clock` returns aware times, for checkpoints and recoveries; `on_event` receives faults and their end."""
+        """`heads` opens the state; `clock` returns aware times, for checkpoints and recoveries.
+
+        `on_event` receives faults and their end.
+        """
         self._heads = heads
         self._clock = clock
         self._on_event = on_event
@@ -106,7 +109,7 @@ class StandingLog:
     def retain(self, order: RetentionOrder) -> dict[int, Retained | None]:
         """Carry out an order on this chain, then `retain_chains`. Raises EngineError."""
         own = order.carry_out(self.usable_log())
-        return {self.chain: own, **retain_chains(self._state, self.chain, order, self._heads)}
+        return {self.chain: own, **retain_chains(self._state, self.chain, order, self._heads())}
 
     def close(self) -> None:
         """Write a last checkpoint, store it in the state, release the lock; no effect in a forked process.
@@ -158,7 +161,8 @@ class StandingLog:
     def _carry_out_orders(self, log: RecordLog) -> None:
         """Perform removal orders from the state; one that fails on a usable record is left to the next engine."""
         with suppress(EngineError):
-            for order in self._heads.orders(self.chain):
+            heads = self._heads()
+            for order in heads.orders(self.chain):
                 if order.decision_id in self._failed_orders:
                     continue
                 try:
@@ -168,7 +172,7 @@ class StandingLog:
                         self._failed_orders.add(order.decision_id)
                     self._say("retention_failed", decision_id=order.decision_id, detail=str(error))
                 else:
-                    self._heads.carried_out(self.chain, order.decision_id, removed)
+                    heads.carried_out(self.chain, order.decision_id, removed)
 
     def _remember(self, log: RecordLog) -> None:
         """Store the last checkpoint in the state; retried a second later if that fails."""
@@ -176,9 +180,10 @@ class StandingLog:
         if self._compared and end.seq == self._remembered:
             return
         try:
+            heads = self._heads()
             if not self._compared:
-                self._compare(log, self._heads.known().get(self.chain, {}))
-            self._heads.remember(self.chain, log.opened.identity.installation, end)
+                self._compare(log, heads.record_heads().get(self.chain, {}))
+            heads.remember_head(self.chain, log.opened.identity.installation, end)
         except RecordError:
             raise
         except (EngineError, OSError):
@@ -238,7 +243,7 @@ class StandingLog:
 
     def _known(self) -> Mapping[str, Position]:
         try:
-            known = self._heads.known().get(self.chain, {})
+            known = self._heads().record_heads().get(self.chain, {})
         except EngineError:
             self._compared = False
             return {}

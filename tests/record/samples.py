@@ -76,10 +76,10 @@ def event(number: int = 1, **changes: Any) -> SourceEvent:
 class NoState:
     """A state that remembers nothing and has no orders."""
 
-    def known(self) -> Mapping[int, Mapping[str, Position]]:
+    def record_heads(self) -> Mapping[int, Mapping[str, Position]]:
         return {}
 
-    def remember(self, chain: int, installation: str, end: Position) -> None:
+    def remember_head(self, chain: int, installation: str, end: Position) -> None:
         pass
 
     def leave_order(self, chain: int, order: RetentionOrder) -> None:

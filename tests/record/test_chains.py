@@ -32,7 +32,6 @@ from engine.record.standing import StandingLog
 from engine.record.storage import Storage
 from engine.record.verify_chains import verify_chains
 from engine.state import open_store
-from engine.state.heads import StateHeads
 from tests.expect import refused
 from tests.record.samples import NoState, clock, decision, event, open_log
 from tests.threads import at_once
@@ -49,14 +48,14 @@ def state(tmp_path: Path) -> Path:
 def three(state: Path) -> Path:
     """Three chains, of which the state remembers the heads; decision n is at n seconds and in chain (n - 1) % 3 + 1."""
     with closing(open_store(state)) as store, ExitStack() as stack:
-        logs = [standing(state, stack, StateHeads(state, lambda: store)) for _ in THREE]
+        logs = [standing(state, stack, store) for _ in THREE]
         for number in range(1, 10):
             logs[(number - 1) % 3].append(at(number), (event(number),) if number == 5 else ())
     return state
 
 
 def standing(state: Path, stack: ExitStack, heads: Heads | None = None) -> StandingLog:
-    return stack.enter_context(closing(StandingLog(state, heads or NoState(), clock=clock)))
+    return stack.enter_context(closing(StandingLog(state, lambda: heads or NoState(), clock=clock)))
 
 
 def at(number: int, mode: Mode = Mode.CHECK) -> DecisionRecord:
@@ -168,11 +167,10 @@ def edit(path: Path) -> None:
 def test_a_chain_that_cannot_be_used_is_no_reason_for_another_one(three: Path, name: str, chain: int) -> None:
     spoil, code = FAULTS[name]
     with closing(open_store(three)) as store, ExitStack() as stack:
-        known = StateHeads(three, lambda: store)
         if chain == 2:
-            standing(three, stack, known)
+            standing(three, stack, store)
         spoil(chain_folder(three, chain))
-        log = standing(three, stack, known)
+        log = standing(three, stack, store)
         assert not log.usable
         with refused(RecordError, code):
             log.append(at(20))
@@ -182,8 +180,7 @@ def test_a_chain_that_cannot_be_used_is_no_reason_for_another_one(three: Path, n
 def test_a_chain_that_is_gone_is_not_made_anew(three: Path) -> None:
     shutil.rmtree(three / "chains/003")
     with closing(open_store(three)) as store, ExitStack() as stack:
-        known = StateHeads(three, lambda: store)
-        logs = [standing(three, stack, known) for _ in THREE]
+        logs = [standing(three, stack, store) for _ in THREE]
         assert [log.usable for log in logs] == [True, True, False]
         with pytest.raises(RecordError, match="rolled back or replaced"):
             logs[2].append(at(20))
@@ -247,7 +244,7 @@ def test_the_heads_of_all_chains_are_remembered_and_compared(three: Path) -> Non
     assert breaks(three) == []
     shutil.copytree(three / "chains/002", three.parent / "old")
     with closing(open_store(three)) as store, ExitStack() as stack:
-        logs = [standing(three, stack, StateHeads(three, lambda: store)) for _ in THREE]
+        logs = [standing(three, stack, store) for _ in THREE]
         logs[1].append(at(20))
     shutil.rmtree(three / "chains/002")
     shutil.copytree(three.parent / "old", three / "chains/002")

@@ -521,20 +521,20 @@ class Forgetful(NoState):
     def __init__(self) -> None:
         self.ends: dict[str, Position] | None = None
 
-    def known(self) -> dict[int, dict[str, Position]]:
+    def record_heads(self) -> dict[int, dict[str, Position]]:
         if self.ends is None:
             raise StateError("locked", remedy="wait")
         return {1: self.ends}
 
-    def remember(self, chain: int, installation: str, end: Position) -> None:
-        self.known()[chain][installation] = end
+    def remember_head(self, chain: int, installation: str, end: Position) -> None:
+        self.record_heads()[chain][installation] = end
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seq", [1, 9])
 def test_a_state_that_could_not_be_read_is_compared_with_as_soon_as_it_can(seq: int, tmp_path: Path) -> None:
     heads = Forgetful()
-    log = StandingLog(tmp_path / "state", heads, clock=clock)
+    log = StandingLog(tmp_path / "state", lambda: heads, clock=clock)
     try:
         assert log.append(decision(1)) == 1
         whole = (tmp_path / "state" / DECISIONS).read_bytes()
@@ -543,7 +543,7 @@ def test_a_state_that_could_not_be_read_is_compared_with_as_soon_as_it_can(seq: 
         heads.ends = {installation: end}
         if seq == 1:
             log.append(decision(2))
-            until(lambda: heads.known()[1][installation].seq == 2)
+            until(lambda: heads.record_heads()[1][installation].seq == 2)
             assert log.usable
         else:
             until(lambda: not log.usable)

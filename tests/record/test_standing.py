@@ -33,12 +33,12 @@ class Heads(NoState):
         self.told: list[int] = []
         self.fault: StateError | None = None
 
-    def known(self) -> Mapping[int, Mapping[str, Position]]:
+    def record_heads(self) -> Mapping[int, Mapping[str, Position]]:
         if self.fault is not None:
             raise self.fault
         return {1: dict(self.ends)}
 
-    def remember(self, chain: int, installation: str, end: Position) -> None:
+    def remember_head(self, chain: int, installation: str, end: Position) -> None:
         if self.fault is not None:
             raise self.fault
         if chain == 1:
@@ -70,11 +70,11 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
     logs: list[StandingLog] = []
 
     def open_one(heads: Heads | None = None, events: Events | None = None) -> StandingLog:
-        say = [] if events is None else events
+        say, state = [] if events is None else events, heads or Heads()
         logs.append(
             StandingLog(
                 tmp_path / "state",
-                heads or Heads(),
+                lambda: state,
                 clock=clock,
                 on_event=lambda name, fields: say.append((name, fields)),
             )
@@ -316,7 +316,7 @@ def test_what_nobody_expected_is_a_fault_that_may_pass_too(opened: Opener, monke
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(Heads, "known", known)
+        patched.setattr(Heads, "record_heads", known)
         log = opened(heads, events)
         with pytest.raises(RecordError, match="a fault inside the engine"):
             log.append(decision(1))
