@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from engine.api.messages import outline
+from engine.api.uploads import write_all
 from engine.secrets.redaction import redact, redact_text
 
 if TYPE_CHECKING:
@@ -132,10 +132,8 @@ class OperationalLog:
                 return
 
     def _written(self, data: bytes) -> bool:
-        view = memoryview(data)
         try:
-            while view:
-                view = view[os.write(self._descriptor, view) :]
+            write_all(self._descriptor, [data])
         except OSError:  # the reader has closed it: the engine continues without
             return False
         return True
