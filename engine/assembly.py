@@ -340,23 +340,19 @@ class Assembly:
             policy = self._build()
             revisions = policy.revisions
             key = self.settings.release_key if self.settings.release is not None else None
-            supervisor = Supervisor(
-                binary,
-                policy,
-                lambda one: ServedFiles(one.rules.path, one.values.path, one.revisions, key, self._points),
-                self.settings.opa,
-                self._on_event,
-            )
+            with ExitStack() as refused:
+                supervisor = Supervisor(
+                    binary,
+                    policy,
+                    lambda one: ServedFiles(one.rules.path, one.values.path, one.revisions, key, self._points),
+                    self.settings.opa,
+                    self._on_event,
+                )
+                refused.callback(supervisor.close)
+                self._accept(supervisor.current)
+                refused.pop_all()
         except EngineError as error:
             return Unavailable(error, revisions), version
-        try:
-            self._accept(supervisor.current)
-        except EngineError as error:
-            supervisor.close()
-            return Unavailable(error, revisions), version
-        except BaseException:
-            supervisor.close()
-            raise
         return supervisor, version
 
     def _accept(self, generation: Generation[PolicyBundle]) -> None:

@@ -13,7 +13,6 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from http import HTTPStatus
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.api.messages import outline
 from engine.api.uploads import write_all
+from engine.record.model import timestamp, utc_now
 from engine.secrets.redaction import redact, redact_text
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ class OperationalLog:
         self._wake = threading.Event()
         self._closing = False
         self._idle = True
-        self._second = (0, "")
         self._clean = lru_cache(_REMEMBERED)(redact_text)
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
@@ -105,17 +104,10 @@ class OperationalLog:
         if len(self._lines) >= _LINES:
             self.dropped += 1
             return
-        self._lines.append(_to_json({"time": self._time(), "level": level, "event": event, **fields}))
+        self._lines.append(_to_json({"time": timestamp(utc_now()), "level": level, "event": event, **fields}))
         if self._idle:
             self._idle = False
             self._wake.set()
-
-    def _time(self) -> str:
-        now = time.time_ns()
-        second = now // 1_000_000_000
-        if second != self._second[0]:
-            self._second = second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        return f"{self._second[1]}.{now // 1000 % 1_000_000:06d}Z"
 
     def _write(self) -> None:
         while not (self._closing and not self._lines):

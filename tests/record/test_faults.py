@@ -31,7 +31,7 @@ from engine.record.storage import Storage
 from engine.record.verify import verify
 from engine.settings import Settings
 from engine.state import open_store
-from tests.api.serving import ALLOWED, Serving, serving
+from tests.api.serving import ALLOWED, serving
 from tests.command import Command, decisions, lines
 from tests.conftest import BUNDLES, CASES
 from tests.expect import codes
@@ -389,12 +389,6 @@ def held(state: Path) -> Iterator[None]:
         yield
 
 
-def metric(api: Serving, name: str) -> float:
-    """The value of a gauge."""
-    text = api.ask("GET", "/metrics").body.decode()
-    return float(next(line for line in text.splitlines() if line.startswith(f"{name} ")).rpartition(" ")[2])
-
-
 @pytest.mark.full
 def test_neither_health_nor_ready_nor_metrics_waits_for_a_locked_state(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as api, ThreadPoolExecutor(12) as pool:
@@ -402,10 +396,10 @@ def test_neither_health_nor_ready_nor_metrics_waits_for_a_locked_state(tmp_path:
         assert api.ask("GET", "/ready").status == 200
         with held(api.state):
             waiting = [pool.submit(api.decide, "license", ALLOWED, Idempotency_Key=f"k-{one}") for one in range(12)]
-            until(lambda: metric(api, "engine_decisions_in_flight") + metric(api, "engine_decisions_waiting") == 12)
+            until(lambda: api.metric("engine_decisions_in_flight") + api.metric("engine_decisions_waiting") == 12)
             until(lambda: api.ask("GET", "/ready").json["state"] is False)
             assert api.ask("GET", "/health", control=True).json["state"] is False
-            assert metric(api, "engine_state_up") == 0
+            assert api.metric("engine_state_up") == 0
             assert not all(one.done() for one in waiting)  # they wait for the state, and nothing waits for them
         until(lambda: api.ask("GET", "/ready").status == 200)
         assert {one.result().status for one in waiting} <= {200, 503}
