@@ -41,7 +41,6 @@ from engine.record.model import PolicyRecord, RecoveryRecord, timestamp
 from engine.record.standing import StandingLog
 from engine.secrets.patterns import know
 from engine.settings import CONTROL, Settings
-from engine.state.heads import StateHeads
 from engine.state.health import HealthCheck
 from engine.version import __version__
 from engine.work import Executor
@@ -114,7 +113,7 @@ class Assembly:
         """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
 
         `gate` states how the listener of this engine is guarded, `on_event` is called with events of OPA
-        and the policy, `observe` with every durable decision. With `control`, the command line
+        and the policy and with crashes, `observe` with every durable decision. With `control`, the command line
         can send administrative acts to this engine once it has opened its state.
         With `points`, only these decision points are decided, after a faster start; every other one is denied.
         """
@@ -199,6 +198,7 @@ class Assembly:
             new_id=self._new_id,
             versions={"engine": __version__} | ({} if version is None else {"opa": version}),
             observe=self._observe,
+            on_event=self._on_event,
         )
 
     def _close(self) -> None:
@@ -340,23 +340,19 @@ class Assembly:
             policy = self._build()
             revisions = policy.revisions
             key = self.settings.release_key if self.settings.release is not None else None
-            supervisor = Supervisor(
-                binary,
-                policy,
-                lambda one: ServedFiles(one.rules.path, one.values.path, one.revisions, key, self._points),
-                self.settings.opa,
-                self._on_event,
-            )
+            with ExitStack() as refused:
+                supervisor = Supervisor(
+                    binary,
+                    policy,
+                    lambda one: ServedFiles(one.rules.path, one.values.path, one.revisions, key, self._points),
+                    self.settings.opa,
+                    self._on_event,
+                )
+                refused.callback(supervisor.close)
+                self._accept(supervisor.current)
+                refused.pop_all()
         except EngineError as error:
             return Unavailable(error, revisions), version
-        try:
-            self._accept(supervisor.current)
-        except EngineError as error:
-            supervisor.close()
-            return Unavailable(error, revisions), version
-        except BaseException:
-            supervisor.close()
-            raise
         return supervisor, version
 
     def _accept(self, generation: Generation[PolicyBundle]) -> None:
@@ -380,7 +376,7 @@ class Assembly:
     def _open_log(self) -> StandingLog:
         return StandingLog(
             self.settings.state,
-            StateHeads(self.settings.state, self._open_store),
+            self._open_store,
             clock=lambda: datetime.now(UTC),
             on_event=self._on_event,
         )

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from engine.documents.canonical import canonical
 from engine.errors import DecideError
-from engine.model import Finding, Level, Limits, Model, Outcome, is_reserved
+from engine.model import Decision, Finding, Level, Limits, Model, Outcome, is_reserved
 from engine.opa.reply import Reply
 from engine.points import Point
 from engine.policy_bundle.catalogue import Catalogue
@@ -72,6 +72,15 @@ def read(point: Point, reply: Reply, catalogue: Catalogue) -> Verdict:
     )
     limits = _limits(point, answer.limits) if answer.outcome is Outcome.ALLOW else None
     return Verdict(answer.outcome, tuple(findings), limits, bool(answer.approved), answer.approval_seconds)
+
+
+def parsed(point: Point, fields: dict[str, Any]) -> Decision:
+    """A decision at this point from its JSON. Raises ValidationError, KeyError or TypeError."""
+    limits = fields["limits"]
+    if limits is not None:
+        limits = point.limits.model_validate_json(canonical(limits))
+    decision = Decision.model_validate_json(canonical({**fields, "limits": None}))
+    return decision.model_copy(update={"limits": limits})
 
 
 def _fold(findings: list[_Found]) -> Outcome | None:

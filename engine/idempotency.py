@@ -13,12 +13,12 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from engine.decide import read
+from engine.decide import parsed, read
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import Append, Ask, Call, Steps
 from engine.errors import DecideError, EngineError, GatherError
 from engine.flow import HEAVY_BYTES, Answer, Context, Services, answer, as_json, gathering, state_facts
-from engine.model import Decision, Mode, Pace, Revisions
+from engine.model import Mode, Pace, Revisions
 from engine.points import Point
 from engine.record.model import ReplayRecord, timestamp
 from engine.state.rows import Begun
@@ -137,9 +137,7 @@ def _again(point: Point, request: Any, taken: Taken, services: Services, context
     same_policy(taken.begun, now)
     if (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"]):
         raise _stale("what this request is about, or the time for it, has changed")
-    if (limits := fields.pop("limits")) is not None:
-        limits = point.limits.model_validate_json(canonical(limits))
-    decision = Decision.model_validate_json(canonical({**fields, "limits": None})).model_copy(update={"limits": limits})
+    decision = parsed(point, fields)
     yield replayed(services, context, decision.decision_id)
     return Answer(decision, None, None)
 
@@ -174,6 +172,11 @@ def _refusal(begun: Begun) -> GatherError:
             remedy="retry later; if its engine died, the key stays reserved until it expires",
             code="engine.idempotency_pending",
         )
+    return conflict()
+
+
+def conflict() -> GatherError:
+    """The refusal of a key that stands for another request."""
     return GatherError(
         "this idempotency key was used for another request", remedy=NEW_KEY, code="engine.idempotency_conflict"
     )

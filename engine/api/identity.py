@@ -11,6 +11,7 @@ import hmac
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from engine.administration.users import caller_of, unauthorized
 from engine.api.limits import ApiLimits
@@ -135,12 +136,10 @@ _PEERS = 10_000
 """Maximum number of remembered peers; the oldest is dropped first, and the common bucket still applies."""
 
 
+@dataclass(slots=True)
 class _Bucket:
-    __slots__ = ("at", "left")
-
-    def __init__(self, left: float, at: float) -> None:
-        self.left = left
-        self.at = at
+    left: float
+    at: float
 
     def refill(self, burst: float, rate: float, now: float) -> float:
         self.left = min(burst, self.left + (now - self.at) * rate)

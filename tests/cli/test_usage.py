@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from engine.cli import _COMMANDS, loaded
 from tests.command import Command
+from tests.conftest import ROOT
 
 PYTHON = re.compile(r"Value error|Input should|unable to parse|<list|<str>|<int|\bNone\b|Error\(|engine fault|\{'|\['")
 """Words of Python or of its libraries that must not reach a person."""
@@ -111,3 +114,19 @@ def test_the_script_of_a_shell_is_printed(command: Command) -> None:
     run = command("completion", "bash")
     assert (run.code, "complete -o default" in run.stdout) == (0, True)
     assert os.linesep in run.stdout
+
+
+def test_a_fault_of_ours_is_told_with_its_place_and_without_its_type(command: Command) -> None:
+    program = "from engine import cli; cli.loaded = {}.__getitem__; cli.main()"
+    run = subprocess.run(
+        [sys.executable, "-c", program, "doctor"],
+        env=command.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert (run.returncode, run.stdout) == (4, "")
+    place = r"report the command, `engine --version` and this place: [a-z_]+\.py:[0-9]+"
+    said = "engine: a fault inside the engine stopped the command; nothing was allowed"
+    assert re.fullmatch(f"{re.escape(said)}\n  {place}\n", run.stderr), run.stderr

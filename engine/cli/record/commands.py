@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -78,13 +78,12 @@ def verify_record(
     the record is broken, or older than the engine's state or the --against checkpoint.
     """
     from engine.record.verify_chains import verify_chains
-    from engine.state import open_store
-    from engine.state.heads import StateHeads
+    from engine.state import exists, open_store
 
     folder = existing_folder(state)
     copy = None if against is None else _copy(against)
-    with ExitStack() as stack:
-        heads = StateHeads(folder, lambda: stack.enter_context(closing(open_store(folder)))).known()
+    with closing(open_store(folder)) if exists(folder) else nullcontext() as store:
+        heads = {} if store is None else store.record_heads()
     with during("verifying the record"):
         found = verify_chains(folder, heads, copy)
     typer.echo(json_text(verification_document(found), sort=True) if how == "json" else verification_text(found))
