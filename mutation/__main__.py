@@ -1,4 +1,4 @@
-"""`scripts/mutate [PATH…]`: change one condition after another, run what tests it, and tell what nobody notices."""
+"""`scripts/mutate [PATH…]`: change one condition at a time, run its tests, and report changes that no test notices."""
 
 from __future__ import annotations
 

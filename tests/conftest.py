@@ -104,7 +104,7 @@ def command(tmp_path: Path, cache: Path) -> Command:
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:
-    """No test touches the state or cache of whoever runs it."""
+    """No test touches the state or cache of the user who runs it."""
     monkeypatch.setenv("ENGINE_STATE_DIR", str(tmp_path / "default-state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache.parent))
 

@@ -158,7 +158,7 @@ def model(office: Office) -> Iterator[dict[str, Any]]:
 
 
 def person(approval: str, state: Path) -> None:
-    """Somebody at a terminal grants what the agent asked for: the command knows who it is by the system's user."""
+    """A person at a terminal grants what the agent asked for; the command identifies the person by the system user."""
     reason = ["--reason", "seen and fine", "--state", str(state)]
     subprocess.run([sys.executable, "-m", "engine", "approvals", "grant", approval, *reason], check=True)
 

@@ -77,7 +77,7 @@ async def _evaluations(api: App, exchange: Exchange, value: dict[str, Any]) -> R
 
 
 async def metadata(_api: App, exchange: Exchange) -> Response:
-    """Where the endpoints are, below the requested address."""
+    """The URLs of the endpoints, below the requested address."""
     host = exchange.head.headers.get(b"host", b"localhost").decode("latin-1")
     safe = "".join(character for character in host if character.isalnum() or character in ".:-[]")
     base = f"{'https' if exchange.peer.tls else 'http'}://{safe}"
@@ -90,7 +90,7 @@ async def metadata(_api: App, exchange: Exchange) -> Response:
 
 
 async def _alone(api: App, exchange: Exchange, value: dict[str, Any]) -> Response:
-    point, request = _asked(value, exchange, rows_of(api, "authzen"))
+    point, request = _requested(value, exchange, rows_of(api, "authzen"))
     answer = await api.engine.decide(point, request, context=exchange.context)
     return respond(answer, exchange, _evaluated(answer))
 
@@ -138,14 +138,14 @@ async def _body(api: App, exchange: Exchange, *, batch: bool = False) -> dict[st
 
 
 def _try_asked(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> tuple[str, Any]:
-    """`_asked`, or no point and the error."""
+    """`_requested`, or no point and the error."""
     try:
-        return _asked(value, exchange, actions)
+        return _requested(value, exchange, actions)
     except EngineError as error:
         return "", error
 
 
-def _asked(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> tuple[str, Any]:
+def _requested(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> tuple[str, Any]:
     """The point and its request. Raises EngineError; another caller than the subject is a recorded deny instead."""
     asked = _checked(Evaluation, value)
     subject = asked.subject
@@ -175,7 +175,7 @@ def _mapped(asked: Evaluation, actions: Rows) -> tuple[str, Any]:
     for row in actions:
         if row["resource"] == asked.resource.type and asked.action.name in row["actions"]:
             return row["point"], filled(row["request"], asked.model_dump())
-    raise AuthZenError("action.name", "is no decision point, and policy/operations.yaml has no row for it")
+    raise AuthZenError("action.name", "is not a decision point, and policy/operations.yaml has no row for it")
 
 
 def _checked(model: type[_ModelT], value: Any) -> _ModelT:

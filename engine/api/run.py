@@ -191,7 +191,7 @@ def _for_threads(api: App) -> Services:
 
 _OUR_FAULT = 500
 _NO_FAULT = frozenset({"engine.overloaded", "engine.stopping"})
-_REPLAYED = "this run was taken on before under this idempotency key, and its output is not kept"
+_REPLAYED = "a run with this idempotency key was already forwarded, and its output is not kept"
 
 
 def _allowed(kept: RunAnswer, decision: Decision) -> Response:

@@ -25,17 +25,17 @@ class Waiting:
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
         self._next = time.monotonic() + (_FIRST if self._terminal else _FIRST_ELSEWHERE)
-        self._told = False
+        self._printed = False
 
     def tell(self, line: str) -> None:
         """Write the line, when it is time."""
         if not quiet() and (now := time.monotonic()) >= self._next:
-            self._next, self._told = now + _EVERY, True
+            self._next, self._printed = now + _EVERY, True
             _write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
 
     def end(self) -> None:
         """End the progress line."""
-        if self._told and self._terminal:
+        if self._printed and self._terminal:
             _write("\r\x1b[K")
 
 

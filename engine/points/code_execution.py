@@ -81,7 +81,7 @@ class CodeExecutionLimits(SandboxedLimits):
     @model_validator(mode="after")
     def _one_seed(self) -> Self:
         if self.environment.get("PYTHONHASHSEED") != str(self.seed):
-            raise ValueError("the environment has another seed")
+            raise ValueError("PYTHONHASHSEED in the environment is not the seed")
         return self
 
 

@@ -61,7 +61,7 @@ class ExitFacts(Model):
 
 
 class RunFacts(Model):
-    """The run. `exits` has one entry where the program ended, and none where nothing is known of that."""
+    """The run. `exits` has one entry if the program ended, and is empty if that is unknown."""
 
     status: str
     stdout_bytes: int

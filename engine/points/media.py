@@ -87,7 +87,7 @@ class MediaFacts(Model):
 
 
 class MediaInput(Model):
-    """What OPA sees; `addresses` are all of the host's, and none where it was not looked up, or not found in time."""
+    """What OPA sees. `addresses` has all addresses of the host; empty if it was not looked up or not found in time."""
 
     media: MediaFacts
     addresses: tuple[HostAddress, ...]

@@ -338,7 +338,7 @@ def _order_problems(document: Document, listed: dict[str, list[str]]) -> Iterato
             yield Problem(_listed_at(document, point), f"`{point}` lists no code", "remove the line")
         for index, (before, entry) in enumerate(pairwise(entries), 1):
             if before >= entry:
-                message = f"`{entry}` stands after `{before}`"
+                message = f"`{entry}` is listed after `{before}`"
                 yield Problem(_listed_at(document, point, index), message, "sort the codes and list each once")
 
 

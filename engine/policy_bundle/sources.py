@@ -118,7 +118,7 @@ class Snapshot:
     def recipe(self, found: list[Problem]) -> Recipe | None:
         """The recipe as a model, or None with the reasons added to `found`."""
         name = f"bundles/{self.recipe_name}/{RECIPE}"
-        remedies = {"description": "say what it is for", "owner": "name who answers for it"}
+        remedies = {"description": "state its purpose", "owner": "name the owner"}
         return explain.validated(Recipe, explain.read(self.rules[name], name, found), found, remedies=remedies)
 
 

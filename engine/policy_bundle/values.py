@@ -119,7 +119,7 @@ def _merged(below: Any, over: Any, path: Row, lines: dict[Row, int]) -> Any:
 
 
 def parameters(files: Mapping[str, bytes], found: list[Problem]) -> Document | None:
-    """The parameters of the recipe's rules; None where it has none, or with the reason added to `found`."""
+    """The parameters of the recipe's rules; None if it has none, or if they are invalid (added to `found`)."""
     name = next((name for name in files if PurePosixPath(name).stem == PARAMETERS), None)
     return None if name is None or name.startswith("policy/") else explain.read(files[name], name, found)
 

@@ -151,7 +151,7 @@ NEEDED: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str, str]] = {
         own("shell"),
         ("--tool-policy", "x"),
         "tool_policy_unknown",
-        "ask under a policy that is there: `assistant`",
+        "ask under one of these policies: `assistant`",
         "policies:",
     ),
     "principal": (own("shell"), LEE, "tool_policy_principal", "add `lee` to `principals` of the policy", "strict:"),

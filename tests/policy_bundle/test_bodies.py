@@ -24,7 +24,7 @@ RISKY = {
     "set_difference_is_empty": ('{x | some x in r.l} - {"a"} == set()', "collects"),
     "object_get": ('object.get(r, "level", "low") == "low"', "takes a default"),
     "sum": ("is_array(r.l)\nsum(r.l) <= 5", "is 0 for an empty list"),
-    "to_number": ("to_number(r.n) == 0", "makes 0 of null"),
+    "to_number": ("to_number(r.n) == 0", "turns null into 0"),
     "is_null": ("is_null(r.url)", "set to null"),
     "type_name": ('type_name(r.x) != "string"', "gives a name for null"),
     "with": ('r.x == "a" with input.y as 1', "replaces facts"),

@@ -1,4 +1,4 @@
-"""Whoever changes what is cached, with or without its note: no decision carries a revision of other content."""
+"""After any change of the cache, with or without its note, no decision carries a revision of other content."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class Budget:
         if self._bytes > self._most:
             raise refusal(
                 self._file,
-                f"the source bundle unpacks to more than {self._most} bytes, its limit or {_RATIO} times its own size",
+                f"the source bundle unpacks to more than {self._most} bytes (the limit, or {_RATIO} times its size)",
                 "split it, or submit the folder itself",
             )
 

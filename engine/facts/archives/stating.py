@@ -1,4 +1,4 @@
-"""Where `bundle.yaml` states the facts of a source bundle; asked only when somebody reads a report."""
+"""Where `bundle.yaml` states the facts of a source bundle; looked up only for reports."""
 
 from __future__ import annotations
 
