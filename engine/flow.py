@@ -87,7 +87,7 @@ class Services:
     new_id: Callable[[], str]
     versions: Mapping[str, str]
     observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None
-    """Told every decision once it is durable, with microseconds a verb; for metrics."""
+    """Called with every decision once it is durable, and microseconds per verb; for metrics."""
 
     @contextmanager
     def policy(self) -> Iterator[Serving]:

@@ -163,7 +163,7 @@ def _requested(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> t
 
 
 def _stated(asked: Evaluation) -> tuple[str, Any]:
-    """The point that the action names, and the request that came along. Raises AuthZenError."""
+    """The point that the action names, and its request. Raises AuthZenError."""
     request = asked.resource.properties.get("request", asked.context.get("request"))
     if request is None:
         raise AuthZenError("resource.properties.request", "is missing")
@@ -171,7 +171,7 @@ def _stated(asked: Evaluation) -> tuple[str, Any]:
 
 
 def _mapped(asked: Evaluation, actions: Rows) -> tuple[str, Any]:
-    """What the policy says that this action on such a resource asks. Raises AuthZenError."""
+    """The point and request to which the policy maps this action. Raises AuthZenError."""
     for row in actions:
         if row["resource"] == asked.resource.type and asked.action.name in row["actions"]:
             return row["point"], filled(row["request"], asked.model_dump())

@@ -71,7 +71,9 @@ _OPERATIONS = {
     "decisions": _Text("record", "List recorded decisions, newest first", (answers.DecisionPage,)),
     "decision": _Text("record", "One recorded decision with its input", (answers.RecordedDecision,)),
     **{
-        f"envoy_{method}": _Text("Envoy", f"Decide a {method.upper()} request held by Envoy; 200 lets it pass", (Decision,))
+        f"envoy_{method}": _Text(
+            "Envoy", f"Decide a {method.upper()} request held by Envoy (200: it may pass)", (Decision,)
+        )
         for method in ("get", "post", "put", "patch", "delete", "options")
     },
     "administer": _Text("administration", "Perform an administrative act", (_ACT,)),

@@ -195,7 +195,7 @@ _REPLAYED = "a run with this idempotency key was already forwarded, and its outp
 
 
 def _allowed(kept: RunAnswer, decision: Decision) -> Response:
-    """What came of a run that was allowed: the runner's own answer as it came, or its error."""
+    """The result of an allowed run: the runner's own answer, unchanged, or its error."""
     if kept.error is not None:
         return _failed(kept.error, decision)
     return Response(200, kept.data, outcome=decision.outcome.value, decision_id=decision.decision_id)

@@ -162,7 +162,7 @@ def _prompt(question: str) -> str | None:
 
 
 class _Hashing(Waiting):
-    """Tells how many files are hashed."""
+    """Reports how many files are hashed."""
 
     def __call__(self, done: int, of: int) -> None:
         self.tell(f"hashing {done + 1}/{of}")

@@ -20,7 +20,7 @@ def sandbox_tried(what: str, _done: int, _of: int) -> None:
 
 
 class Waiting:
-    """Tells on standard error how far the work is; on a terminal in one line that `end` removes."""
+    """Reports progress on standard error; on a terminal in one line that `end` removes."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -41,7 +41,7 @@ class Waiting:
 
 @contextmanager
 def during(what: str) -> Iterator[None]:
-    """Say on a terminal, second by second, that work which counts nothing goes on."""
+    """Report on a terminal, every second, that work without a count continues."""
     if quiet() or not sys.stderr.isatty():
         yield
         return

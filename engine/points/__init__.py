@@ -39,7 +39,7 @@ class GatherContext:
     boundaries: Callable[[], tuple[Boundary, ...]]
     read: ReadLimits = field(default_factory=ReadLimits)
     progress: Callable[[str, int, int], None] = lambda *_: None
-    """Told what is being read, how many parts are done, and of how many; for people who wait."""
+    """Called with what is being read, how many parts are done, and how many there are; for progress."""
     gate: Gate = field(default_factory=Gate)
     """What guards the listener of this engine."""
     capabilities: Callable[[str], Probed | None] = lambda _: None

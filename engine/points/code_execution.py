@@ -52,7 +52,7 @@ class CodeExecutionRequest(CodeActionRequest):
 
 
 class CodeExecutionInput(CodeActionInput):
-    """What OPA sees; `attempts` come from the engine's state. Code in no language that is text has no scan."""
+    """What OPA sees; `attempts` come from the engine's state. `scan` is absent if the language is not text."""
 
     scan: ScanFacts | None = None
     role: Role
@@ -86,7 +86,7 @@ class CodeExecutionLimits(SandboxedLimits):
 
 
 def gather(request: CodeExecutionRequest, context: GatherContext) -> Gathered:
-    """Scan the code, and try the sandboxes that the policy names unless that was done before."""
+    """Scan the code, and probe the sandboxes that the policy names unless that was done before."""
     facts = action_facts(request.action)
     found = context.sandbox(request.profile, facts.language.value)
     return Gathered(

@@ -51,7 +51,7 @@ class MediaRequest(Model):
 
 
 class SizeFacts(Model):
-    """How large the media is: measured, or declared. Not stated where an address came without a size."""
+    """How large the media is: measured, or declared. Not stated for a URL without a size."""
 
     stated: bool
     bytes: int | None = None

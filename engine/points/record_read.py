@@ -1,4 +1,4 @@
-"""Point `record_read`: reading decisions of the record, one's own or everyone's."""
+"""Point `record_read`: whether decisions of the record may be read: the caller's own or everyone's."""
 
 from __future__ import annotations
 

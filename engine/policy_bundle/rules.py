@@ -279,7 +279,7 @@ class _Build:
                 point.limits = module.name
 
     def _reached(self, module: Module, held: list[requirements.Held]) -> None:
-        """Refuse what could never apply in an added file; where nothing could be read, that is told already."""
+        """Refuse what could never apply in an added file; unreadable files were reported before."""
         where = self._places[module.name]
         if held:
             names = [one.requirement.rule for one in held]

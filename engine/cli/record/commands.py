@@ -265,5 +265,5 @@ def existing_folder(state: Path | None) -> Path:
 
 
 def tell_unreadable(place: Location) -> None:
-    """Say on standard error that a line of the record could not be read."""
+    """Report on standard error that a line of the record could not be read."""
     typer.echo(f"{place} is not a valid record; run `engine record verify`", err=True)
