@@ -146,7 +146,7 @@ READER = ("--tool-policy", "assistant", "--profile", "reading")
 LEE = ("--tool-policy", "strict", "--profile", "coding", "--principal", "lee")
 NEEDED: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str, str]] = {
     "tool": (own("git_push"), AGENT, "tool_unknown", "write an entry", "tools:"),
-    "policy_stated": (own("shell"), (), "tool_not_in_profile", "ask under a policy that is there", "policies:"),
+    "policy_stated": (own("shell"), (), "tool_not_in_profile", "ask under one of these policies", "policies:"),
     "policy": (
         own("shell"),
         ("--tool-policy", "x"),
@@ -156,7 +156,7 @@ NEEDED: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str, str]] = {
     ),
     "principal": (own("shell"), LEE, "tool_policy_principal", "add `lee` to `principals` of the policy", "strict:"),
     "profile": (own("shell"), READER, "tool_not_in_profile", "add `shell` to the profile `reading`", "reading:"),
-    "other_profile": (own("shell"), READER, "tool_not_in_profile", "a profile that has it: `coding`", "profiles:"),
+    "other_profile": (own("shell"), READER, "tool_not_in_profile", "a profile that includes it: `coding`", "profiles:"),
     "no_deny_rule": (
         own("shell", command=["rm", "x"]),
         AGENT,

@@ -39,7 +39,7 @@ WRONG = {
     "file-for-the-state": ("approvals list --state README.md", "'README.md' is a file"),
     "cases-missing": ("policy test --cases nowhere", "'nowhere' does not exist"),
     "output": ("check . --output report.json", "write it as FORMAT=FILE"),
-    "explained-json": ("decide license --explain", "give --format text too"),
+    "explained-json": ("decide license --explain", "it needs --format text"),
     "input-of-an-action": ("code run x.json -i y.json", "the document already states them"),
 }
 

@@ -148,7 +148,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda path: changed(
             zip_of(path / "x", FILES), lambda data: with_zip64_end(data).replace(b"PK\6\6\x2c", b"PK\6\6\x2d")
         ),
-        "end record that does not fit",
+        "inconsistent end record",
     ),
     "zip_two_ends_that_disagree": (
         lambda path: changed(

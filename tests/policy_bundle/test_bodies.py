@@ -26,7 +26,7 @@ RISKY = {
     "sum": ("is_array(r.l)\nsum(r.l) <= 5", "is 0 for an empty list"),
     "to_number": ("to_number(r.n) == 0", "turns null into 0"),
     "is_null": ("is_null(r.url)", "set to null"),
-    "type_name": ('type_name(r.x) != "string"', "gives a name for null"),
+    "type_name": ('type_name(r.x) != "string"', "returns a name for null"),
     "with": ('r.x == "a" with input.y as 1', "replaces facts"),
     "template": ('$"{r.x}" != "bad"', "prints what is missing"),
     "less": ("r.n < 5", "whose type is not checked"),

@@ -206,7 +206,7 @@ REFUSED = {
     "unformatted": rule(GOOD.replace("\trecord", "  record") + "\n", 13, "not formatted", "opa fmt --write"),
     "unused_variable": body('x := 1\nrecord.license == "MIT"', "unused", "remove it"),
     "undefined_function": body("nothing(record)", "undefined function", "correct the name"),
-    "recursion": rule(f"{GOOD}\n\n_loop(r) if _loop(r.x)\n", 16, "recursive", "let no rule"),
+    "recursion": rule(f"{GOOD}\n\n_loop(r) if _loop(r.x)\n", 16, "recursive", "remove the cycle"),
     "misplaced_point": one(
         "rego/admission/requirements/sauce/x.rego", "package a\n", None, "no decision point `sauce`", "`source`"
     ),
@@ -231,7 +231,7 @@ REFUSED = {
     "clock": body("record.x == time.now_ns()", "`time.now_ns`", "`input`"),
     "unknown_values": body("record.x == data.policy.licences.x", "`licences`", "`licenses`"),
     "all_values": body("record.x == data.policy[record.y]", "without naming", "name it"),
-    "compiled_read": body("data.admission.compiled.source.findings == record.x", "not for rules", "read `input`"),
+    "compiled_read": body("data.admission.compiled.source.findings == record.x", "may not be read", "read `input`"),
     "import_of_values": one(
         FILE,
         topic(requirement(body="record.x == l.most"), imports="import data.policy.licences as l\n"),
@@ -362,7 +362,7 @@ REFUSED = {
         HOUSE,
         'package main\n\ndeny contains "x" if data.admission.requirements.source.license.x\n',
         3,
-        "not for rules to read",
+        "may not be read by rules",
         "`input`",
     ),
     "conftest_network": one(

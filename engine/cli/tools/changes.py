@@ -149,7 +149,7 @@ def _rule(case: Case) -> Iterator[Change]:
     for rule in case.rules:
         if rule.name == case.explanation.get("rule"):
             narrow = f"narrow the {rule.section} rule `{rule.name}` ({condition_text(rule)})"
-            yield case.edit(f"{narrow}, to exclude this call; no allow rule overrides it", *rule.path[1:])
+            yield case.edit(f"{narrow} to exclude this call; no allow rule overrides it", *rule.path[1:])
 
 
 def _allow(case: Case) -> Iterator[Change]:
