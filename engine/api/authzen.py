@@ -68,7 +68,7 @@ async def _evaluations(api: App, exchange: Exchange, value: dict[str, Any]) -> R
     semantic = _checked(Evaluations, {"options": value.get("options", {})}).options.evaluations_semantic
     defaults = {key: value[key] for key in _DEFAULTS if key in value}
     if shared_too_much(defaults, len(listed), api.limits):
-        raise AuthZenError("evaluations", "contain defaults that are too large when repeated")
+        raise AuthZenError("evaluations", "have defaults that are too large for so many evaluations")
     actions = rows_of(api, "authzen")
     asked = [_try_asked({**defaults, **item}, exchange, actions) for item in listed]
     decided = await _decide_all(api, exchange, asked, semantic)

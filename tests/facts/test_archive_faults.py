@@ -160,7 +160,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda path: changed(
             zip_of(path / "x", FILES), lambda data: data[:-14] + struct.pack("<2H", 3, 3) + data[-10:]
         ),
-        "another length",
+        "length differs",
     ),
 }
 
