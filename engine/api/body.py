@@ -158,7 +158,7 @@ def _exactly(data: bytes, limits: ApiLimits) -> None:
                 raise InvalidBodyError(
                     f"the body has the key `{printable(key, 80)}` twice",
                     remedy="keep one of them",
-                    fields=((printable(key, 80), "is there twice"),),
+                    fields=((printable(key, 80), "occurs twice"),),
                 )
             seen.add(key)
 

@@ -128,7 +128,7 @@ def _groups(values: ToolValues) -> Iterator[Gap]:
                 name,
                 f"nothing names the group `{name}`",
                 "no rule, profile or other group has it in its list, so it changes nothing",
-                f"write `group:{name}` where it is meant, or remove it",
+                f"write `group:{name}` where it should apply, or remove it",
                 values.where("tools", "groups", name),
             )
 

@@ -236,7 +236,7 @@ def _not_read(name: str, remedy: str) -> Problem:
         return _Stray(
             Location(name), "this is a temporary file of an editor", "save and close it in the editor, or remove it"
         )
-    return _Stray(Location(name), "this file would be ignored", f"{remedy}; only {_README} may stand beside")
+    return _Stray(Location(name), "this file would be ignored", f"{remedy}; besides rules, only {_README} is allowed")
 
 
 def _unlisted(name: str, error: OSError) -> Problem:

@@ -169,7 +169,7 @@ def _override(text: str, documents: Mapping[str, Document], found: list[Problem]
         return
     path = _set(documents[segments[0]].value, segments[1:], value)
     if path is None:
-        remedy = 'name a value that is there, or one new key below it; quote a key with dots: licenses."GPL-9.0"'
+        remedy = 'name an existing value, or one new key below it; quote a key with dots: licenses."GPL-9.0"'
         found.append(Problem(where, f"`{printable(key)}` has a parent that does not exist", remedy))
         return
     yield text, (segments[0], *path)

@@ -336,7 +336,7 @@ def test_what_is_no_call_is_a_recorded_refusal(tools: Tools, command: Command, v
 def test_a_call_is_decided_for_real_and_runs_nothing(tools: Tools, command: Command) -> None:
     run = tools("call", *AGENT, call=own("http_get", url=DOCS))
     assert (run.code, run.stderr) == (0, "")
-    assert run.stdout.splitlines()[-1].startswith("no tool was run: this only decides; within tool http_get")
+    assert run.stdout.splitlines()[-1].startswith("no tool was run: this command only decides; limits: tool http_get")
     assert "dry run" not in run.stdout
     (line,) = decisions(command.state)
     assert (line["mode"], line["outcome"], line["principal"]) == ("enforce", "allow", "agent-7")
@@ -363,7 +363,7 @@ def test_a_person_approves_exactly_this_call(tools: Tools, command: Command) -> 
 def test_a_refused_call_ends_with_1(tools: Tools) -> None:
     run = tools("call", "--profile", "coding", call=own("http_get", url=DOCS))
     assert run.code == 1
-    assert run.stdout.endswith("no tool was run, and none may be\n")
+    assert run.stdout.endswith("no tool was run: this call is not allowed\n")
     assert tools("call", "--profile", "coding", "--format", "json", call=own("http_get", url=DOCS)).json["exit"] == 1
 
 

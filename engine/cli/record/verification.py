@@ -35,7 +35,7 @@ _MEANINGS = {
 _UNFINISHED = "nothing: no answer depended on it; the next start moves it to records/cut and records that"
 _LEFT = "nothing: the next start removes it"
 _TAMPERED = (
-    "copy the state folder as it is, compare it with a backup, find out who could write to it; "
+    "copy the state folder unchanged, compare it with a backup, find out who could write to it; "
     "nothing is decided until it is restored or moved aside"
 )
 
