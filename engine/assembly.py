@@ -152,7 +152,7 @@ class Assembly:
 
     @property
     def policy(self) -> PolicyBundle | None:
-        """The policy being served; None where none could be."""
+        """The policy being served; None if none could be loaded."""
         return self._supervisor.current.policy if isinstance(self._supervisor, Supervisor) else None
 
     @property
@@ -222,7 +222,7 @@ class Assembly:
         before: PolicyBundle | None = None
         fresh: PolicyBundle | None = None
 
-        def told(outcome: Literal["activated", "refused"], code: str | None) -> PolicyRecord:
+        def activation_record(outcome: Literal["activated", "refused"], code: str | None) -> PolicyRecord:
             return PolicyRecord(
                 time=timestamp(datetime.now(UTC)),
                 outcome=outcome,
@@ -240,7 +240,7 @@ class Assembly:
             if isinstance(supervisor, Supervisor):
                 before = supervisor.current.policy  # one activation at a time, and this is it
             _answers(generation)
-            self._log.append(told("activated", None))
+            self._log.append(activation_record("activated", None))
             self._accept(generation)
 
         try:
@@ -251,7 +251,7 @@ class Assembly:
             supervisor.activate(fresh, check)
         except EngineError as error:
             with suppress(RecordError):  # then nothing is allowed anyway
-                self._log.append(told("refused", error.code))
+                self._log.append(activation_record("refused", error.code))
             raise
         return Activated(fresh.revisions, before.revisions, before.catalogue.without(fresh.catalogue))
 
@@ -457,6 +457,6 @@ def _answers(generation: Generation[PolicyBundle]) -> None:
         verdict = read(point, generation.ask("decision", {"point": point.name}), generation.policy.catalogue)
         if verdict.limits is not None:
             raise EngineError(
-                f"the new policy allows a request without any fact at `{point.name}`",
+                f"the new policy allows a request without facts at point `{point.name}`",
                 remedy="correct the rules of this point; the previous policy stays active",
             )

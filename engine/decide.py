@@ -94,7 +94,7 @@ def _fold(findings: list[_Found]) -> Outcome | None:
 def _finding(point: Point, found: _Found, catalogue: Catalogue) -> Finding:
     words = catalogue.words(point.name, found.code)
     if words is None:
-        raise _malformed("has a code that its catalogue does not know")
+        raise _malformed("has a code that is not in its catalogue")
     requirement = words.title if found.requirement is None else found.requirement
     return Finding(
         code=found.code, level=found.level, requirement=requirement, subject=found.subject, remedy=words.remedy

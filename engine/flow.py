@@ -89,9 +89,9 @@ class Services:
     new_id: Callable[[], str]
     versions: Mapping[str, str]
     observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None
-    """Told every decision once it is durable, with microseconds a verb; for metrics."""
+    """Called with every decision once it is durable, and microseconds per verb; for metrics."""
     on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None
-    """Told where an exception that nothing expects arose (`crash`); for the operational log."""
+    """Called with the place of an unexpected exception (`crash`); for the operational log."""
 
     @contextmanager
     def policy(self) -> Iterator[Serving]:

@@ -53,7 +53,7 @@ def answer_once(
         if body is None:
             request = as_json(request)  # the key applies to this text, even if `request` changes later
             heavy = len(request.data) > HEAVY_BYTES
-            said = (yield Call(lambda: _said(request), Pace.HEAVY)) if heavy else _said(request)
+            said = (yield Call(lambda: _body_digest(request), Pace.HEAVY)) if heavy else _body_digest(request)
         else:
             said = yield Call(body, Pace.BUNDLE)
     except (GatherError, ValueError, TypeError, RecursionError):
@@ -76,7 +76,7 @@ def answer_once(
     return first
 
 
-def _said(request: RawJson) -> str:
+def _body_digest(request: RawJson) -> str:
     return digest(canonical(json.loads(request.data)))
 
 
@@ -136,7 +136,7 @@ def _again(point: Point, request: Any, taken: Taken, services: Services, context
     fields: dict[str, Any] = first["decision"]
     same_policy(taken.begun, now)
     if (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"]):
-        raise _stale("what this request is about, or the time for it, has changed")
+        raise _stale("the facts or the outcome of this request have changed")
     decision = parsed(point, fields)
     yield replayed(services, context, decision.decision_id)
     return Answer(decision, None, None)

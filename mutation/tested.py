@@ -242,7 +242,7 @@ class Judge:
         return None
 
     def _warm(self, file: Path, before: bytes, after: bytes, tests: list[str], seconds: float) -> str | None:
-        """A test that notices in a fork of the warm process, None where none does, and "" where it cannot tell."""
+        """A test that notices in a fork of the warm process, None if none does, "" if that is unknown."""
         job = {"file": str(file), "before": before.decode(), "after": after.decode(), "tests": tests}
         times = {"seconds": seconds, "each": int(_PATIENCE + 6 * max(self._baseline.seconds[one] for one in tests))}
         if self._server is None or (told := self._server.ask(job | times))["code"] == COLD:

@@ -66,7 +66,7 @@ class Command:
         return self.home / "state"
 
     def environment(self, changes: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Nothing of whoever runs the tests but where programs are."""
+        """Only PATH is taken from the environment of the tests."""
         own = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": f"{ROOT}:{ROOT}/adapters",

@@ -170,7 +170,7 @@ class App:
         if operation is not None:
             return operation, None
         return _NOTHING, EngineError(
-            f"this path takes {', '.join(sorted(methods))}",
+            f"this path accepts {', '.join(sorted(methods))}",
             remedy="use another method",
             code="engine.method_not_allowed",
         )
@@ -207,7 +207,7 @@ class App:
         return fault_inside("request", "report the request id; the operational log shows where it failed (`crash`)")
 
     def who(self, exchange: Exchange) -> Caller | None:
-        """The caller of an open path; None where it is not identified."""
+        """The caller of an open path; None if it is not identified."""
         try:
             caller = self.identity.caller(exchange.head, exchange.peer)
         except EngineError:

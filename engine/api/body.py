@@ -113,12 +113,12 @@ def _check_texts(value: Any, limits: ApiLimits) -> None:
         )
 
     if _find(value, wrong) is not None:
-        raise _beyond(value, wrong, f"is text, or has a key, longer than {longest} characters")
+        raise _beyond(value, wrong, f"has a text or key longer than {longest} characters")
 
 
 def _beyond(value: Any, wrong: Callable[[Any], bool], what: str) -> InvalidBodyError:
     name = printable(".".join(reversed(_find(value, wrong) or ["body"])))
-    return InvalidBodyError(f"`{name}` {what}", remedy="send it as text, or shorter", fields=((name, what),))
+    return InvalidBodyError(f"`{name}` {what}", remedy="shorten it; send a long number as text", fields=((name, what),))
 
 
 def _find(value: Any, wrong: Callable[[Any], bool]) -> list[str] | None:
@@ -142,7 +142,7 @@ def _exactly(data: bytes, limits: ApiLimits) -> None:
                 raise InvalidBodyError(
                     f"the body has the key `{printable(key, 80)}` twice",
                     remedy="keep one of them",
-                    fields=((printable(key, 80), "is there twice"),),
+                    fields=((printable(key, 80), "occurs twice"),),
                 )
             seen.add(key)
 

@@ -172,9 +172,9 @@ def _decision(point: str, approval: str | None, status: int, data: bytes) -> Dec
     except (ValidationError, EngineError, KeyError, TypeError):
         return _deny(point, "the answer is not a valid decision")
     if found.point != point or found.mode is not Mode.ENFORCE:
-        return _deny(point, "the answer is not one to this question")
+        return _deny(point, "the answer belongs to another request")
     if found.outcome is Outcome.ALLOW and not (status == httpx.codes.OK and _is_whole(found, approval)):
-        return _deny(point, "the answer allows without all that an allow has")
+        return _deny(point, "the answer is an incomplete allow")
     return found
 
 
@@ -199,7 +199,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _deny(point: str, message: str, code: str = _CODE) -> Decision:
-    remedy = "see that the engine is running and reachable, then ask again"
+    remedy = "check that the engine is running and reachable, then retry"
     return Decision(
         decision_id="",
         point=point,

@@ -115,7 +115,7 @@ def _operation(path: str, method: str, operation: dict[str, Any], document: dict
         example = json.dumps(example_of(schema, document), indent=2)
         body = (
             f'<label>Body <textarea spellcheck="false">{escape(example)}</textarea></label>'
-            f"<details><summary>Schema of the body</summary><pre>{_shown(schema, document)}</pre></details>"
+            f"<details><summary>Schema of the body</summary><pre>{_schema_html(schema, document)}</pre></details>"
         )
     answers = "".join(
         f"<tr><td>{escape(status)}</td><td>{escape(answer['description'])}</td></tr>"
@@ -130,7 +130,7 @@ def _operation(path: str, method: str, operation: dict[str, Any], document: dict
     )
 
 
-def _shown(schema: dict[str, Any], document: dict[str, Any]) -> str:
+def _schema_html(schema: dict[str, Any], document: dict[str, Any]) -> str:
     return escape(json.dumps(_resolved(schema, document), indent=2))
 
 

@@ -110,7 +110,7 @@ class Identity:
 
 
 def _presented(head: Head) -> str | None:
-    """The token in a request; None where it shows none, and empty where it cannot be used."""
+    """The token in a request; None if it has none, empty if it is malformed."""
     bearer = head.headers.get(b"authorization")
     named = head.headers.get(TOKEN_HEADER)
     if bearer is None and named is None:

@@ -92,8 +92,8 @@ class _Everything(Collector):
             for values, number in counts.items():
                 family.add_metric(values, float(number))
             yield family
-        yield _histogram("engine_verb_seconds", "Time of a verb.", ("point", "verb"), counted.verbs)
-        yield _histogram("engine_http_seconds", "From headers to answer.", ("operation",), counted.seconds)
+        yield _histogram("engine_verb_seconds", "Duration of each verb.", ("point", "verb"), counted.verbs)
+        yield _histogram("engine_http_seconds", "Time from headers to answer.", ("operation",), counted.seconds)
         for name, (words, value) in self._gauges.items():
             yield GaugeMetricFamily(name, words, float(value))
         for name, (words, count) in self._counts.items():

@@ -181,11 +181,11 @@ def _for_threads(api: App) -> Services:
 
 _OUR_FAULT = 500
 _NO_FAULT = frozenset({"engine.overloaded", "engine.stopping"})
-_REPLAYED = "this run was taken on before under this idempotency key, and its output is not kept"
+_REPLAYED = "a run with this idempotency key was already forwarded, and its output is not kept"
 
 
 def _allowed(kept: RunAnswer, decision: Decision) -> Response:
-    """What came of a run that was allowed: the runner's own answer as it came, or its error."""
+    """The result of an allowed run: the runner's own answer, unchanged, or its error."""
     if kept.error is not None:
         return _failed(kept.error, decision)
     return Response(200, kept.data, outcome=decision.outcome.value, decision_id=decision.decision_id)

@@ -120,7 +120,7 @@ def _request(path: Path, digest: str | None) -> dict[str, Any] | GatherError:
 
 
 class _Progress(Waiting):
-    """Tells which source bundle is checked, and what of it."""
+    """Reports which source bundle is checked, and which part of it."""
 
     def __init__(self, total: int) -> None:
         super().__init__()

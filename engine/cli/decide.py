@@ -51,7 +51,7 @@ def decide(
         typer.echo(json_text(find(point).request.model_json_schema()))
         return
     if explain and how == "json":
-        raise typer.BadParameter("it explains to people: give --format text too", param_hint="--explain")
+        raise typer.BadParameter("it needs --format text", param_hint="--explain")
     stated = content_or_error(request or Path("-"))
     with sources.engine(point) as engine:
         options.tell_lowered(engine, point)

@@ -237,7 +237,7 @@ class Sources:
 
     @contextmanager
     def engine(self, *points: str, progress: Callable[[str, int, int], None] = lambda *_: None) -> Iterator[Engine]:
-        """An engine for these decision points, or for all. Says on standard error what a crash had left unfinished."""
+        """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished."""
         from engine.engine import Engine
 
         opening = Engine(
@@ -314,7 +314,7 @@ def context(principal: str | None, run: str | None = None, approval: str | None 
 
 
 def tell_lowered(engine: Engine, point: str) -> None:
-    """Say on standard error which refusals of a point the policy being served has lowered."""
+    """Report on standard error which refusals of a point the served policy has lowered."""
     for one in () if engine.policy is None else engine.policy.lowered:
         if one.point == point:
             typer.echo(f"engine: {printable(str(one), 1_500)}", err=True)

@@ -78,14 +78,14 @@ def init(
     remote = described is not None and any(one.url for one in described.resources.values())
     stated = Statements(
         now=utc(datetime.now(UTC)),
-        license=license_ or (None if described and described.license else _asked("License of the content (SPDX)")),
-        purpose=purpose or _asked("Purpose (train, eval, tool, environment)"),
+        license=license_ or (None if described and described.license else _prompt("License of the content (SPDX)")),
+        purpose=purpose or _prompt("Purpose (train, eval, tool, environment)"),
         environment=environment,
-        export_license=export_license or _asked("License of the result, if it will be shared with others"),
-        retention_until=retention_until or _asked("Keep until (last day, as 2030-12-31)"),
-        retention_basis=retention_basis or _asked("Legal basis for keeping it (contract, license, consent, …)"),
-        retrieved_at=retrieved_at or (_asked("Downloaded at (UTC, as 2026-11-02T09:30:00Z)") if remote else None),
-        decided_by=decided_by or _asked("Your name, if you reviewed this content and accept its licenses"),
+        export_license=export_license or _prompt("License of the result, if it will be shared with others"),
+        retention_until=retention_until or _prompt("Keep until (last day, as 2030-12-31)"),
+        retention_basis=retention_basis or _prompt("Legal basis for keeping it (contract, license, consent, …)"),
+        retrieved_at=retrieved_at or (_prompt("Downloaded at (UTC, as 2026-11-02T09:30:00Z)") if remote else None),
+        decided_by=decided_by or _prompt("Your name, if you reviewed this content and accept its licenses"),
     )
     progress = _Hashing()
     started = start(folder, described, stated, _beside(sources), progress)
@@ -153,7 +153,7 @@ def _write(target: Path, text: str, *, again: bool = False) -> None:
         ) from error
 
 
-def _asked(question: str) -> str | None:
+def _prompt(question: str) -> str | None:
     """The answer of a person at a terminal; None without a terminal or an answer."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
@@ -162,7 +162,7 @@ def _asked(question: str) -> str | None:
 
 
 class _Hashing(Waiting):
-    """Tells how many files are hashed."""
+    """Reports how many files are hashed."""
 
     def __call__(self, done: int, of: int) -> None:
         self.tell(f"hashing {done + 1}/{of}")

@@ -1,4 +1,4 @@
-"""How commands are described and how a wrong call is told: full sentences, and no types of Python."""
+"""Help and usage errors of commands: full sentences, no Python types."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _tools(values: ToolValues) -> Iterator[Gap]:
                 Kind.TOOL_WITHOUT_RULE,
                 tool,
                 f"no rule covers the tool `{tool}`",
-                f"no ruleset of a policy names it{apart}, so each call gets what the base of its policy gives: "
+                f"no ruleset of a policy names it{apart}, so the base of the policy decides each call: "
                 "a refusal, or a confirmation every time",
                 "name it, or a group it is in, in a rule; or remove its entry if it must not be called",
                 values.where("tools", "tools", tool),
@@ -128,7 +128,7 @@ def _groups(values: ToolValues) -> Iterator[Gap]:
                 name,
                 f"nothing names the group `{name}`",
                 "no rule, profile or other group has it in its list, so it changes nothing",
-                f"write `group:{name}` where it is meant, or remove it",
+                f"write `group:{name}` where it should apply, or remove it",
                 values.where("tools", "groups", name),
             )
 

@@ -112,7 +112,7 @@ def _failure(budget: _Budget, error: Exception) -> DecideError:
         return malformed("is not JSON")
     if isinstance(error, (requests.exceptions.InvalidJSONError, TypeError)):
         return unwritable()
-    return unavailable("OPA cannot be reached or does not talk HTTP")
+    return unavailable("OPA cannot be reached, or did not answer with HTTP")
 
 
 class _Budget:

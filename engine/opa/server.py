@@ -192,7 +192,7 @@ class Server:
                 raise unavailable("OPA was not ready in time", DOCTOR)
             time.sleep(0.005)
         if served != self.served.revisions:
-            message = "what OPA was given is not the policy that was built: the digest of its content is another"
+            message = "the archive that OPA would load is not the one that was built: its digest differs"
             remedy = "find out who can write to the policy cache, then build the policy again"
             raise DecideError(message, remedy=remedy, code="policy_stale")
         self._client = Client(self.path, self.limits)
@@ -304,8 +304,8 @@ class Server:
         with suppress(OSError):
             text = " ".join((self.folder / _LOG).read_bytes()[-400:].decode("utf-8", "replace").split())
         if self.served.verification_key is not None and any(word in text for word in _SIGNATURE):
-            return f"the signature of the policy does not hold: {text}"
-        return f"OPA did not start: {text or 'it ended without a word'}"
+            return f"the signature of the policy is not valid: {text}"
+        return f"OPA did not start: {text or 'it ended without output'}"
 
 
 def base_folder() -> Path:

@@ -1,4 +1,4 @@
-"""Point `code_output`: whether what a program gave may be used, and exactly what of it.
+"""Point `code_output`: whether the output of a program may be used, and exactly which part.
 
 The last of the checks of a code run. An answer is made from these limits and from nothing else. Rows C34 to
 C43, C56, C57, C73, C74, C85, H02, H18, H20.
@@ -60,7 +60,7 @@ class ExitFacts(Model):
 
 
 class RunFacts(Model):
-    """The run. `exits` has one entry where the program ended, and none where nothing is known of that."""
+    """The run. `exits` has one entry if the program ended, and is empty if that is unknown."""
 
     status: str
     stdout_bytes: int

@@ -79,7 +79,7 @@ class FileFacts(Model):
 
 
 class SkillFileInput(Model):
-    """What OPA sees; `file` is absent when the path has no one reading, because then nothing was looked for."""
+    """What OPA sees; `file` is absent if the path is ambiguous; then nothing was looked up."""
 
     skill: SkillFacts
     path: PathFacts

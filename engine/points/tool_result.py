@@ -31,7 +31,7 @@ MESSAGE_CHARACTERS = 4_000
 
 
 class ResultText(Model):
-    """What a tool gave: its size as text for the model, in bytes, and its digest."""
+    """The result of a tool: its size as text for the model, in bytes, and its digest."""
 
     bytes: Size
     digest: Digest

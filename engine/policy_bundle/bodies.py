@@ -55,16 +55,16 @@ _RISKY = {
     "regex.find_n": "is empty when nothing matches",
     "regex.find_all_string_submatch_n": "is empty when nothing matches",
     "is_null": "holds for a fact that was set to null",
-    "type_name": "gives a name for null too",
-    "to_number": "makes 0 of null",
+    "type_name": "returns a name for null as well",
+    "to_number": "turns null into 0",
     "sum": "is 0 for an empty list",
     "product": "is 1 for an empty list",
     "object.subset": "holds for an empty subset",
 }
 _FIXED = "begin the pattern with `^` and end it with `$`, around all alternatives"
-_EACH = "ask it of each item, with `each` in METADATA or with `every`"
+_EACH = "check each item, with `each` in METADATA or with `every`"
 _NONE = key_of({"type": "number", "value": 0})
-_DEFINED = "ask for the fact itself, so that the rule is undefined without it"
+_DEFINED = "use the fact itself, so that the rule is undefined without it"
 
 
 @dataclass(slots=True)
@@ -205,7 +205,7 @@ class _Definition:
         if not known.has(domain, "filled") and not (written.get("type") in _COLLECTIONS and written.get("value")):
             text = text_of(domain)
             yield self._risk(
-                expression, f"`every` holds for an empty `{text}`", f"demand `count({text}) > 0` in the same body"
+                expression, f"`every` holds for an empty `{text}`", f"require `count({text}) > 0` in the same body"
             )
         yield from self._body(terms["body"], known)
 
@@ -254,7 +254,7 @@ class _Definition:
     def _one_for_all(self, node: Node, collection: Node) -> Problem:
         text = text_of(collection)
         return self._risk(
-            node, f"`{text_of(node)}` holds when one item of `{text}` does: the others are not asked", _EACH
+            node, f"`{text_of(node)}` holds when one item of `{text}` does; the others are not checked", _EACH
         )
 
     def _call(self, node: Node, operands: list[Node], known: _Known) -> Iterator[Problem]:
@@ -281,12 +281,12 @@ class _Definition:
             counted = call(known.behind(operand))
             if operand.get("type") == "null":
                 yield self._risk(
-                    node, f"`{text_of(node)}` holds for null", "facts are left out, never null: ask for the fact"
+                    node, f"`{text_of(node)}` holds for null", "facts are left out, never null: use the fact"
                 )
             elif (operand.get("type") in _COLLECTIONS and not operand.get("value")) or (
                 counted and counted[0] == "count" and key_of(other) == _NONE and self._of_facts(counted[1][0], known)
             ):
-                yield self._risk(node, f"`{text_of(node)}` holds for what was emptied", _DEFINED)
+                yield self._risk(node, f"`{text_of(node)}` holds for a list or text that was emptied", _DEFINED)
 
     def _untyped(self, node: Node, operand: Node) -> Problem:
         counted = call(operand)
@@ -375,7 +375,7 @@ class _Definition:
                     known.learn(operand, "checked")
 
     def _builtin(self, name: str) -> str | None:
-        """The name as a built-in, or None where an import or a rule of the file has that name."""
+        """The name as a built-in, or None if an import or a rule of the file has that name."""
         return name if self._rule_name(name) == name and name in self._lint.signatures else None
 
     def _resolve(self, name: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from engine.model import Digest, Model
 
 _FILE = "last_release.json"
 _BYTES = 64 << 10
-_REMEDY = "restore it from a backup; to take any release once more, on purpose, remove the file"
+_REMEDY = "restore it from a backup; to accept any release once, on purpose, remove the file"
 
 
 class LastRelease(Model):

@@ -73,7 +73,7 @@ def at(schema: Schema, path: Iterable[str | None]) -> Schema | None:
 
 
 def values_at(schema: Schema, path: Iterable[str | None]) -> list[str]:
-    """The only texts that may stand at a path; none where others may."""
+    """The only texts that are valid at a path; empty if others are valid too."""
     found = at(schema, path)
     forms = [] if found is None else _forms(found, schema)
     if not forms or not all("enum" in one or "const" in one for one in forms):

@@ -110,7 +110,7 @@ class Snapshot:
     def recipe(self, found: list[Problem]) -> Recipe | None:
         """The recipe as a model, or None with the reasons added to `found`."""
         name = f"bundles/{self.recipe_name}/{RECIPE}"
-        remedies = {"description": "say what it is for", "owner": "name who answers for it"}
+        remedies = {"description": "state its purpose", "owner": "name the owner"}
         return explain.validated(Recipe, explain.read(self.rules[name], name, found), found, remedies=remedies)
 
 
@@ -233,7 +233,7 @@ def _not_read(name: str, remedy: str) -> Problem:
         return _Stray(
             Location(name), "this is a temporary file of an editor", "save and close it in the editor, or remove it"
         )
-    return _Stray(Location(name), "this file would be ignored", f"{remedy}; only {_README} may stand beside")
+    return _Stray(Location(name), "this file would be ignored", f"{remedy}; besides rules, only {_README} is allowed")
 
 
 def _unlisted(name: str, error: OSError) -> Problem:

@@ -91,7 +91,7 @@ def _path(module: Module, term: Node, variables: dict[str, Path]) -> Path | None
 
 
 def _never(path: Path | None, value: Any, facts: Schema, points: list[str]) -> tuple[str, str] | None:
-    """Why the fact at this path never has this value; None where it may."""
+    """Why the fact at this path never has this value; None if it may."""
     if not path or not isinstance(value, str):
         return None
     known = points if path == ("point",) else schemas.values_at(facts, path)
@@ -102,7 +102,7 @@ def _never(path: Path | None, value: Any, facts: Schema, points: list[str]) -> t
 
 
 def _parameters(module: Module) -> Iterator[Any]:
-    """The parameters that a file reads by name; None where it reads any."""
+    """The parameters that a file reads by name; None if it may read any."""
     for rule in module.rules:
         for node in rule.nodes():
             name = reference(node)

@@ -86,8 +86,8 @@ def _decoded(cursor: str) -> dict[int, End]:
         valid = False
     if not valid:
         raise GatherError(
-            "the cursor is not one of this engine",
-            remedy="send `next` of the page before, or none",
+            "the cursor was not issued by this engine",
+            remedy="send `next` of the previous page, or no cursor",
             code="engine.query_invalid",
         )
     return found

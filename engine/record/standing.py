@@ -133,7 +133,7 @@ class StandingLog:
         """The open log. Raises RecordError if there is none."""
         log = self._log
         if log is None:
-            raise self._fault or RecordError("the record is closed", remedy="open another engine")
+            raise self._fault or RecordError("the record is closed", remedy="open a new engine")
         return log
 
     def _keep(self) -> None:

@@ -45,7 +45,7 @@ class AllReaders(Model):
     via: Items[Literal["process", "loopback", "shared_token", "control"]] = Field(
         description="Ways to connect that may read everyone's decisions."
     )
-    principals: Items[Text] = Field(description="Principals of tokens, certificates or users that may.")
+    principals: Items[Text] = Field(description="Names of tokens, certificates or users that may read them.")
 
 
 class RecordPage(Model):

@@ -59,7 +59,7 @@ def opener(contents: dict[str, bytes]) -> Callable[[str], AbstractContextManager
     @contextmanager
     def opened(record: str) -> Iterator[BinaryIO]:
         if record not in contents:
-            raise GatherError(f"the source bundle holds no `{record}`", remedy="add it")
+            raise GatherError(f"the source bundle has no `{record}`", remedy="add it")
         yield io.BytesIO(contents[record])
 
     return opened

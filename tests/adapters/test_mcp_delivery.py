@@ -93,7 +93,7 @@ def test_what_there_is_nothing_to_deliver_of_is_skipped_and_logged(nothing: dict
     answer, harness, _ = asked(runner, nothing)
     assert answer.decision.outcome is Outcome.ALLOW
     assert harness.wire() == []
-    assert harness.lines == [f"MCP server `{nothing['name']}` is left out: there is nothing to deliver of it"]
+    assert harness.lines == [f"MCP server `{nothing['name']}` is left out: it has nothing to deliver"]
 
 
 # covers: D35.3

@@ -490,7 +490,7 @@ def test_only_so_many_that_a_key_gave_are_known(home: Home) -> None:
 
 
 def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
-    """Whoever stands between the adapter and the engine cannot swap one operation or subagent for another."""
+    """An intermediary between adapter and engine cannot swap one operation or subagent for another."""
     one, two = (child_of(home.own.spawn(ASK, "wait")) for _ in range(2))
 
     def swapped(changes: dict[str, Any]) -> Subagents:

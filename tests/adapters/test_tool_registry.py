@@ -1,4 +1,4 @@
-"""The registry of active tools: nothing is shared with whoever stored or reads, and nothing is replaced."""
+"""The registry of active tools: nothing is shared with writers or readers, and nothing is replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate on a real OPA: what is shown, what runs and what does not, whoever asks in whatever shape."""
+"""The gate on a real OPA: what is shown and what runs, for every caller and every format of calls."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_what_is_no_strict_json_is_refused(name: str) -> None:
 def test_a_key_twice_is_refused_by_name(name: str) -> None:
     with pytest.raises(InvalidBodyError, match="twice") as caught:
         parse_json(TWICE[name], LIMITS)
-    assert caught.value.fields[0][1] == "is there twice"
+    assert caught.value.fields[0][1] == "occurs twice"
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_values_and_time_change_the_outcome(command: Command) -> None:
 
 @pytest.mark.full
 def test_only_without_a_value_or_time_to_try_it_is_enforced(command: Command) -> None:
-    """Whoever asks must not pick the policy or the clock of an enforced decision."""
+    """A caller must not choose the policy or the clock of an enforced decision."""
     license_request = {
         "purpose": "train",
         "export_license": None,

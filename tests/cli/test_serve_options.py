@@ -54,7 +54,7 @@ def test_a_variable_of_a_flag_says_yes_or_no(command: Command) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("port: 0\nwatc: true\n", "serve.yaml:2 (watc): `watc` is not known here"),
+        ("port: 0\nwatc: true\n", "serve.yaml:2 (watc): `watc` is not a known field"),
         ("port: many\n", "serve.yaml:1 (port)"),
         ("host: a\nport: 99999\n", "serve.yaml:2 (port)"),
         ("log_level: debug\n", "serve.yaml:1 (log_level): `log_level` must be 'info' or 'warning'"),

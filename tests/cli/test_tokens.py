@@ -148,7 +148,7 @@ def test_an_unknown_token_cannot_be_revoked(command: Command) -> None:
     for id_ in ("00000000", "\udcff", "' OR 1=1 --"):
         run = command("tokens", "revoke", id_)
         assert run.code == 2
-        assert "there is no token of this id" in run.stderr
+        assert "there is no token with this id" in run.stderr
     assert [row["state"] for row in command("tokens", "list", "--format", "json").json] == ["valid"]
 
 

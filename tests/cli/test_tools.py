@@ -146,17 +146,17 @@ READER = ("--tool-policy", "assistant", "--profile", "reading")
 LEE = ("--tool-policy", "strict", "--profile", "coding", "--principal", "lee")
 NEEDED: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str, str]] = {
     "tool": (own("git_push"), AGENT, "tool_unknown", "write an entry", "tools:"),
-    "policy_stated": (own("shell"), (), "tool_not_in_profile", "ask under a policy that is there", "policies:"),
+    "policy_stated": (own("shell"), (), "tool_not_in_profile", "ask under one of these policies", "policies:"),
     "policy": (
         own("shell"),
         ("--tool-policy", "x"),
         "tool_policy_unknown",
-        "ask under a policy that is there: `assistant`",
+        "ask under one of these policies: `assistant`",
         "policies:",
     ),
     "principal": (own("shell"), LEE, "tool_policy_principal", "add `lee` to `principals` of the policy", "strict:"),
     "profile": (own("shell"), READER, "tool_not_in_profile", "add `shell` to the profile `reading`", "reading:"),
-    "other_profile": (own("shell"), READER, "tool_not_in_profile", "a profile that has it: `coding`", "profiles:"),
+    "other_profile": (own("shell"), READER, "tool_not_in_profile", "a profile that includes it: `coding`", "profiles:"),
     "no_deny_rule": (
         own("shell", command=["rm", "x"]),
         AGENT,
@@ -336,7 +336,7 @@ def test_what_is_no_call_is_a_recorded_refusal(tools: Tools, command: Command, v
 def test_a_call_is_decided_for_real_and_runs_nothing(tools: Tools, command: Command) -> None:
     run = tools("call", *AGENT, call=own("http_get", url=DOCS))
     assert (run.code, run.stderr) == (0, "")
-    assert run.stdout.splitlines()[-1].startswith("no tool was run: this only decides; within tool http_get")
+    assert run.stdout.splitlines()[-1].startswith("no tool was run: this command only decides; limits: tool http_get")
     assert "dry run" not in run.stdout
     (line,) = decisions(command.state)
     assert (line["mode"], line["outcome"], line["principal"]) == ("enforce", "allow", "agent-7")
@@ -363,7 +363,7 @@ def test_a_person_approves_exactly_this_call(tools: Tools, command: Command) -> 
 def test_a_refused_call_ends_with_1(tools: Tools) -> None:
     run = tools("call", "--profile", "coding", call=own("http_get", url=DOCS))
     assert run.code == 1
-    assert run.stdout.endswith("no tool was run, and none may be\n")
+    assert run.stdout.endswith("no tool was run: this call is not allowed\n")
     assert tools("call", "--profile", "coding", "--format", "json", call=own("http_get", url=DOCS)).json["exit"] == 1
 
 

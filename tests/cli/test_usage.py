@@ -33,7 +33,7 @@ WRONG = {
     "point": ("decide licence", "did you mean `license`?"),
     "point-of-a-filter": ("record show --point licence", "did you mean `license`?"),
     "point-of-a-token": ("tokens issue --principal a --days 1 --point licence", "did you mean `license`?"),
-    "nothing-granted": ("tokens issue --principal a --days 1", "say what it may do"),
+    "nothing-granted": ("tokens issue --principal a --days 1", "state what the token may do"),
     "folder-missing": ("policy lint --policy nowhere", "folder 'nowhere' does not exist"),
     "file-for-a-folder": ("policy lint --rego README.md", "'README.md' is a file"),
     "folder-for-a-file": ("policy sign docs --key docs", "'docs' is a directory"),
@@ -42,8 +42,8 @@ WRONG = {
     "file-for-the-state": ("approvals list --state README.md", "'README.md' is a file"),
     "cases-missing": ("policy test --cases nowhere", "'nowhere' does not exist"),
     "output": ("check . --output report.json", "write it as FORMAT=FILE"),
-    "explained-json": ("decide license --explain", "give --format text too"),
-    "input-of-an-action": ("code run x.json -i y.json", "the document states them itself"),
+    "explained-json": ("decide license --explain", "it needs --format text"),
+    "input-of-an-action": ("code run x.json -i y.json", "the document already states them"),
 }
 
 

@@ -42,7 +42,7 @@ def test_text_for_people(
     assert told == snapshot
     assert brief
     assert "rego/admission/requirements/common/" in rest
-    assert rest.endswith("none of this changes a decision, what no rule permits stays refused\n")
+    assert rest.endswith("none of this changes a decision; what no rule permits stays refused\n")
 
 
 def test_json_has_every_gap_with_its_place(command: Command, folder: Path, recorded: Path, listed: Path) -> None:

@@ -103,7 +103,7 @@ def test_what_is_not_signed_as_it_is_is_refused(
         with pytest.raises(DecideError) as caught:
             server.ready()
         assert caught.value.code == "policy_unavailable"
-        assert "the signature of the policy does not hold" in caught.value.message
+        assert "the signature of the policy is not valid" in caught.value.message
         assert not server.alive
     finally:
         server.close()

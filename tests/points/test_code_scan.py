@@ -157,7 +157,7 @@ SCRIPTS = [
 # covers: A79.1 C71 H03
 @pytest.mark.full
 def test_one_meaning_wherever_it_is_asked(engine: Engine, tmp_path: Path) -> None:
-    """What the point allows is what `clean` says to whoever runs code, for every program here and in the cases."""
+    """The point and the helper `clean` agree on every program here and in the cases."""
     programs = [("python", code) for code in [*EXACTLY, *DETOURS, *PLAIN]] + [("javascript", code) for code in SCRIPTS]
     programs += [
         (file.case.request["language"], file.case.request["code"])

@@ -112,7 +112,7 @@ def test_one_by_one_each_refused_address_refuses_its_host(runner: Runner) -> Non
     ],
 )
 def test_only_a_host_that_a_value_names_is_looked_up(runner: Runner, url: str, looked_up: list[str]) -> None:
-    """The name of a host is told to whoever answers for it: a lookup is a way out for secrets."""
+    """A lookup sends the host name to its name server, so it could leak secrets."""
     assert asked(runner, ("8.8.8.8",), url)[1] == looked_up
 
 

@@ -1,4 +1,4 @@
-"""Whoever changes what is cached, with or without its note: no decision carries a revision of other content."""
+"""After any change of the cache, with or without its note, no decision carries a revision of other content."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_is_changed_after_the_build_is_never_served(
     """Between the build and the start of OPA; its own manifest still states the approved revision."""
     policy = built(sources, tmp_path / "cache")
     tamper(getattr(policy, part).path, change)
-    with pytest.raises(DecideError, match="not the policy that was built") as caught:
+    with pytest.raises(DecideError, match="not the one that was built") as caught:
         serve(policy)
     assert caught.value.code == "policy_stale"
 
@@ -103,7 +103,7 @@ def test_a_revision_is_always_of_the_content(
     tamper(getattr(approved, part).path, change, restated=True)
     again = built(sources, tmp_path / "cache")
     assert getattr(again.revisions, part) != getattr(approved.revisions, part)
-    with pytest.raises(DecideError, match="not the policy that was built"):
+    with pytest.raises(DecideError, match="not the one that was built"):
         serve(approved)
 
 

@@ -67,8 +67,8 @@ def test_the_inventory_itself_must_be_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("source:\n  - stated\n  - admitted\n", 3, "`admitted` stands after `stated`"),
-        ("source:\n  - admitted\n  - admitted\n  - stated\n", 3, "`admitted` stands after `admitted`"),
+        ("source:\n  - stated\n  - admitted\n", 3, "`admitted` is listed after `stated`"),
+        ("source:\n  - admitted\n  - admitted\n  - stated\n", 3, "`admitted` is listed after `admitted`"),
         ("source: admitted\n", 1, ""),
         ("- admitted\n", 1, ""),
         ("source:\n  - admitted\n  - stated\nlicense: []\n", 4, "lists no code"),

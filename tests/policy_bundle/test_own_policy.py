@@ -60,7 +60,7 @@ def test_init_writes_only_schemas_into_a_policy_folder_and_nothing_into_any_othe
     assert (own / "schemas" / "case.schema.json").exists()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine", encoding="utf-8")
-    for name, message in (("other", "is not empty"), ("My Policy", "is not a valid name")):
+    for name, message in (("other", "neither empty"), ("My Policy", "is not a valid name")):
         refused = run("init", str(tmp_path / name)).exception
         assert isinstance(refused, GatherError)
         assert message in refused.message

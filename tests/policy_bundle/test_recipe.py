@@ -95,7 +95,7 @@ HELPER = f"{HOUSE}/rules/lib/names.rego"
             {"rego/admission/lib/own.rego": "package admission.lib.own\n\nimport future.keywords.not\n\n"
              "import data.admission.added.lib.names\n\nf(x) if names.short(x)\n", **OWN},
             ("rego/admission/lib/own.rego", 5),
-            "is not for rules to read",
+            "may not be read by rules",
         ),
     ],
 )  # fmt: skip

@@ -235,7 +235,7 @@ def test_a_probe_that_fails_claims_nothing_and_is_made_again_later(tmp_path: Pat
     for _ in range(3):
         assert sandboxes.facts("simulated") == SandboxFacts()
     assert machine.probes == 1
-    assert "it cannot be tried: " in (sandboxes.tried("simulated").problem or "")
+    assert "it cannot be probed: " in (sandboxes.tried("simulated").problem or "")
     machine.now, machine.fault = machine.now + RETRY_SECONDS, None
     assert sandboxes.facts("simulated").boundaries
     assert machine.probes == 2

@@ -42,7 +42,7 @@ def test_keys_are_told_apart_by_scope(store: Store) -> None:
 def test_a_request_that_a_crash_cut_off_is_not_run_again(tmp_path: Path) -> None:
     with opened(tmp_path / "state") as store:
         store.begin(SCOPE, KEY, BODY, NOW)
-    with opened(tmp_path / "state") as store:  # as after a restart: whoever began it is gone
+    with opened(tmp_path / "state") as store:  # as after a restart: the owner is gone
         assert store.begin(SCOPE, KEY, BODY, NOW + DAY - 1).kind == "pending"
         store.abandon(SCOPE, KEY)
         with pytest.raises(StateError, match="was not started under this"):

@@ -106,7 +106,7 @@ def deliver(
         if server.transport != "http" or not server.url:
             if server.name not in skipped:
                 raise _changed(server.name)
-            log(f"MCP server `{server.name}` is left out: there is nothing to deliver of it")
+            log(f"MCP server `{server.name}` is left out: it has nothing to deliver")
             continue
         delivered.append(_entry(server, granted.get(server.name)))
     if len(delivered) != len(granted):

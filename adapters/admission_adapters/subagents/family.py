@@ -213,7 +213,7 @@ class Subagents:
         with self._lock:
             gave = self._gave.get(decision.decision_id) if ask.key else self._gave.pop(decision.decision_id, None)
         if gave is None:
-            return Reply(decision, _failed("what this key gave first is no longer known", "engine.subagent_forgotten"))
+            return Reply(decision, _failed("the answer to this key is no longer known", "engine.subagent_forgotten"))
         return Reply(decision, None, gave.result, gave.turns)
 
     def _start(self, ask: Requester, task: str, grant: Grant) -> tuple[str, SubagentProcess]:
@@ -249,7 +249,7 @@ class Subagents:
         with self._lock:
             process = self._running.get(child) or self._over.get(child)
         if process is None:
-            raise _failed("this subagent is not one of this process, or ended long ago", "engine.subagent_unknown")
+            raise _failed("this process did not start this subagent, or it ended long ago", "engine.subagent_unknown")
         return process
 
     def _report(

@@ -27,9 +27,9 @@ def implementation_digest(implementation: Callable[..., Any]) -> str:
     """
     function = implementation.__func__ if isinstance(implementation, types.MethodType) else implementation
     if not isinstance(function, types.FunctionType):
-        raise _not_local("is no function with a source file")
+        raise _not_local("is not a function with a source file")
     if hasattr(function, "__wrapped__"):
-        raise _not_local("is wrapped by a decorator, whose file is another one")
+        raise _not_local("is wrapped by a decorator from another file")
     code = function.__code__
     try:
         with Path(code.co_filename).open("rb") as file:

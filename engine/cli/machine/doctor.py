@@ -125,7 +125,7 @@ def _problem_of_opa(binary: Binary, seconds: float) -> str:
     except OSError as error:
         return f"cannot be started: {reason(error)}"
     if code is None:
-        return f"says nothing for {seconds:g} seconds"
+        return f"gives no answer within {seconds:g} seconds"
     if code != 0 or f"Version: {binary.version}" not in said.splitlines():
         return f"ends with {code} and does not report version {binary.version}"
     return ""

@@ -45,7 +45,7 @@ def bubblewrap(path: str | None) -> Iterator[Check]:
     if path is None:
         remedy = "install the package `bubblewrap`; without it no generated code is run"
         yield Check("bwrap", State.MISSING, "not on PATH", remedy)
-        yield Check("user namespaces", State.MISSING, "cannot be tried without bwrap", remedy)
+        yield Check("user namespaces", State.MISSING, "cannot be tested without bwrap", remedy)
         return
     code, said = tried([path, "--version"], _PROBE_SECONDS)
     if code == 0:

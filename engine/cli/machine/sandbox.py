@@ -81,7 +81,7 @@ def install(
 
 
 def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any) -> tuple[Answer, RunResult | None]:
-    """Decide a command and run it where it is allowed; None where it did not run."""
+    """Decide a command and run it if it is allowed; None if it did not run."""
     from admission_adapters.sandbox.command import Command, run_command
     from engine.model import Permit, Result
     from engine.points.sandbox import SandboxLimits

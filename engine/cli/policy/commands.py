@@ -71,9 +71,9 @@ def build_policy(
 ) -> None:
     """Check rules and values and build the archives that OPA serves. Exits with 5 on any problem."""
     if output is None and (sequence is not None or after is not None):
-        raise typer.BadParameter("they number a release: give --output too", param_hint="--sequence, --after")
+        raise typer.BadParameter("they apply to a release: add --output", param_hint="--sequence, --after")
     if output is not None and (sequence is None) == (after is None):
-        raise typer.BadParameter("give one of them: --sequence 1 for a first release", param_hint="--sequence, --after")
+        raise typer.BadParameter("give one: --sequence 1 for a first release", param_hint="--sequence, --after")
     built = built_policy(sources)
     if output is None:
         typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")

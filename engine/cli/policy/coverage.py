@@ -102,7 +102,7 @@ def _text(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str |
             lines += ["", f"{head}: {len(found)}"]
             lines += _briefly(found) if kind in _BRIEF else _fully(found)
     told = f"{len(gaps)} gap{'' if len(gaps) == 1 else 's'}" if gaps else "no gap"
-    lines += ["", f"{told}: none of this changes a decision, what no rule permits stays refused"]
+    lines += ["", f"{told}: none of this changes a decision; what no rule permits stays refused"]
     return "\n".join(lines)
 
 

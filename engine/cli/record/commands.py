@@ -247,7 +247,7 @@ def _retained(keep_days: int, removed: list[dict[str, int]], waiting: list[int])
         chain = f" of chain {old['chain']}" if old["chain"] > 1 else ""
         yield f"removed {segments}{chain}: {old['lines']:,} lines, {old['size']:,} bytes; the removal is recorded"
     for number in waiting:
-        yield f"chain {number} is still to come: the engine that holds it has an order to remove what is old"
+        yield f"chain {number} is pending: the engine that writes to it will remove its old segments"
     if not removed and not waiting:
         yield f"nothing to remove: no whole segment is older than {keep_days} days"
 
@@ -264,5 +264,5 @@ def existing_folder(state: Path | None) -> Path:
 
 
 def tell_unreadable(place: Location) -> None:
-    """Say on standard error that a line of the record could not be read."""
+    """Report on standard error that a line of the record could not be read."""
     typer.echo(f"{place} is not a valid record; run `engine record verify`", err=True)

@@ -140,9 +140,9 @@ def _afterwards(answer: Answer) -> str:
         return f"no tool was run; to approve this one call: {grant}; then ask again with --approval {approval.id}"
     limits = answer.decision.limits
     if limits is None:
-        return "no tool was run, and none may be"
+        return "no tool was run: this call is not allowed"
     told = ", ".join(f"{name} {_short(value)}" for name, value in limits.model_dump(mode="json").items())
-    return f"no tool was run: this only decides; within {told}"
+    return f"no tool was run: this command only decides; limits: {told}"
 
 
 def _short(value: Any) -> str:

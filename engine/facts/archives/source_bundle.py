@@ -29,7 +29,7 @@ MOST_RECORDS = 100_000
 """Records of one source bundle: as many as it may have files."""
 
 _MOST_NOTES = 10
-"""Unknown fields of one mapping that are told one by one."""
+"""Maximum number of unknown fields reported for one mapping."""
 
 MOST_ERRORS = 50_000
 """Errors named one by one; what is wrong beyond them is taken out all the same, and counted as one."""

@@ -30,7 +30,7 @@ _FIELDS = frozenset({"id", "language", "entrypoint", "code", "input_payload"})
 
 
 class NameFacts(Model):
-    """A field that has to be text; `value` is its trimmed text, if it can be an id or a word."""
+    """A field that must be text; `value` is its trimmed text, if that is a valid id or word."""
 
     text: bool
     blank: bool
@@ -44,7 +44,7 @@ class EntrypointFacts(NameFacts):
 
 
 class CodeFacts(Model):
-    """The code: its characters and bytes as they came, and the digest of its UTF-8; `hash` are 16 digits of it."""
+    """The code: its characters and bytes, unchanged, and the digest of its UTF-8; `hash` has the first 16 digits."""
 
     text: bool
     blank: bool
@@ -64,7 +64,7 @@ class PayloadFacts(Model):
 
 
 class ActionFacts(Model):
-    """A proposed action. `unknown_fields` counts the fields that no action has."""
+    """A proposed action. `unknown_fields` counts the fields that are not those of an action."""
 
     object: bool
     id: NameFacts
@@ -83,7 +83,7 @@ class NetworkHint(Model):
 
 
 class LanguagesHint(Model):
-    """Languages in lower case, sorted; those that can be the name of none are left out."""
+    """Languages in lower case, sorted; invalid names are left out."""
 
     readable: bool
     values: tuple[str, ...] | None = None
@@ -104,7 +104,7 @@ class SecondsHint(Model):
 
 
 class HintFacts(Model):
-    """The four hints that there are; others are no facts."""
+    """The four known hints; others are ignored."""
 
     object: bool
     network_access: NetworkHint

@@ -24,23 +24,23 @@ from admission_adapters.sandbox.probe.trial import Trial
 REQUESTED = {
     "files": "no file of the host but the read-only runtime, nothing written outside the working folder",
     "network": "no connection of any kind: TCP, UDP, names, Unix sockets",
-    "processes": "no process or shared memory of the host seen or touched",
+    "processes": "no access to processes or shared memory of the host",
     "environment": "no variable but those that the program is given",
     "descriptors": "no descriptor but the three standard ones",
     "capabilities": "an ordinary user without capabilities, in a session of its own",
     "namespaces": "namespaces of its own, and no new ones",
-    "syscalls": "no call of the kernel that an honest program does not need",
+    "syscalls": "no system call that an honest program does not need",
     "memory": "no more memory for everything together than the limit",
     "memory_process": "no more memory for one process than the limit",
     "process_count": "no more processes and threads than the limit",
     "open_files": "no more open files than the limit",
     "file_size": "no file larger than the limit",
     "disk": "no more bytes written than the limit",
-    "inodes": "no endless number of files",
+    "inodes": "no unlimited number of files",
     "cpu": "no more processor time for one process than the limit",
     "output": "no more output than the limit, cut while it streams",
     "time": "no longer than the wall clock allows",
-    "survivors": "nothing lives on after the answer",
+    "survivors": "no process outlives the answer",
 }
 """What each boundary requires, for people."""
 

@@ -77,7 +77,7 @@ class Host:
         return count
 
     def variables(self) -> dict[str, str]:
-        """What stands in the environment of whoever starts programs: a secret, and ways to code of others."""
+        """Variables in the environment of the process that starts programs: a secret, and paths to other code."""
         return {
             "HOSTILE_CANARY": self.mark,
             "PYTHONPATH": str(self.scratch / "modules"),

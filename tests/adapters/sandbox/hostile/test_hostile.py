@@ -77,7 +77,7 @@ def spare() -> Iterator[Host]:
 
 @pytest.fixture
 def _careless(canaries: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets and ways to code of others stand in the environment of whoever starts the sandbox."""
+    """The process that starts the sandbox has secrets and paths to other code in its environment."""
     for name, value in canaries.variables().items():
         monkeypatch.setenv(name, value)
 
@@ -142,7 +142,7 @@ def _sandboxed(hostile: Hostile, canaries: Host, token: str) -> RunResult:
 
 
 def _taken(work: Path) -> bytes:
-    """What whoever follows links finds in the artifact folder."""
+    """What a reader that follows links finds in the artifact folder."""
     found = b""
     for place, _, names in os.walk(work / "artifacts", followlinks=True):
         for path in (Path(place, name) for name in names):
