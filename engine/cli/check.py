@@ -55,7 +55,6 @@ def check(
     docs: Annotated[
         str | None,
         typer.Option(
-            "--docs",
             metavar="URL",
             envvar="ENGINE_DOCS",
             help="Address of docs/requirements.md, for links in SARIF.",
@@ -64,7 +63,7 @@ def check(
     ] = None,
     changed: Annotated[
         str | None,
-        typer.Option("--changed", metavar="REVISION", help="Check only what changed since this git revision."),
+        typer.Option(metavar="REVISION", help="Check only what changed since this git revision."),
     ] = None,
 ) -> None:
     """Check source bundles without enforcing anything; exits with the worst exit code of all."""

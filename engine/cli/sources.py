@@ -38,23 +38,19 @@ def init(
     license_: Annotated[
         str | None, typer.Option("--license", help="License (SPDX) of files whose metadata names none.")
     ] = None,
-    purpose: Annotated[str | None, typer.Option("--purpose", help="train, eval, tool or environment.")] = None,
-    environment: Annotated[str | None, typer.Option("--environment", help="Environment to build from it.")] = None,
+    purpose: Annotated[str | None, typer.Option(help="train, eval, tool or environment.")] = None,
+    environment: Annotated[str | None, typer.Option(help="Environment to build from it.")] = None,
     export_license: Annotated[
-        str | None, typer.Option("--export-license", help="License under which the result is shared with others.")
+        str | None, typer.Option(help="License under which the result is shared with others.")
     ] = None,
     retention_until: Annotated[
-        str | None, typer.Option("--retention-until", metavar="DAY", help="Last day on which it may be kept.")
+        str | None, typer.Option(metavar="DAY", help="Last day on which it may be kept.")
     ] = None,
-    retention_basis: Annotated[
-        str | None, typer.Option("--retention-basis", metavar="WORD", help="Legal basis for keeping it.")
-    ] = None,
-    retrieved_at: Annotated[
-        str | None, typer.Option("--retrieved-at", metavar="TIME", help="When it was downloaded (UTC).")
-    ] = None,
+    retention_basis: Annotated[str | None, typer.Option(metavar="WORD", help="Legal basis for keeping it.")] = None,
+    retrieved_at: Annotated[str | None, typer.Option(metavar="TIME", help="When it was downloaded (UTC).")] = None,
     decided_by: Annotated[
         str | None,
-        typer.Option("--decided-by", metavar="NAME", help="Person who accepts the licenses of exactly this content."),
+        typer.Option(metavar="NAME", help="Person who accepts the licenses of exactly this content."),
     ] = None,
 ) -> None:
     """Write bundle.yaml for the files of a folder; asks on a terminal for what only a person can state."""

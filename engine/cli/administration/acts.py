@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TOKEN = "ENGINE_TOKEN"  # noqa: S105  (the name of a variable)
 """The token of a person who acts as its principal."""
 
-Reason = Annotated[str | None, typer.Option("--reason", help="Reason to record; one line.", callback=options.text)]
+Reason = Annotated[str | None, options.words(help="Reason to record; one line.")]
 
 
 class ActRefusedError(EngineError):

@@ -50,13 +50,9 @@ def run_action(
             help="JSON document with action, request, policy_hints, …, or a program (.py); - reads standard input.",
         ),
     ],
-    payload: Annotated[
-        Path | None,
-        typer.Option("-i", "--input", metavar="FILE", help="Input of a program as JSON."),
-    ] = None,
+    payload: Annotated[Path | None, options.read(help="Input of a program as JSON.")] = None,
     contract: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Output contract of a program, in policy/code.yaml."),
+        str | None, typer.Option(metavar="NAME", help="Output contract of a program, in policy/code.yaml.")
     ] = None,
     how: options.Output = "text",
     principal: options.Principal = None,

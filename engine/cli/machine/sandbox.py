@@ -37,12 +37,7 @@ def run(
     ] = None,
     stdin: Annotated[
         Path | None,
-        typer.Option(
-            "-i",
-            "--input",
-            metavar="FILE",
-            help="File that the program reads as standard input; - passes on standard input.",
-        ),
+        options.read(help="File that the program reads as standard input; - passes on standard input."),
     ] = None,
     principal: options.Principal = None,
     approval: options.Approval = None,

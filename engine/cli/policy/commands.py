@@ -30,14 +30,7 @@ app = typer.Typer()
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Release folder.")]
 Previous = Annotated[
-    Path | None,
-    typer.Option(
-        "--after",
-        metavar="DIR",
-        exists=True,
-        file_okay=False,
-        help="Previous release; lists the codes that this one no longer has.",
-    ),
+    Path | None, options.folder("--after", help="Previous release; lists the codes that this one no longer has.")
 ]
 
 
@@ -53,12 +46,7 @@ def build_policy(
     ] = None,
     after: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            help="Previous release; sets the number to the next one and lists removed codes.",
-        ),
+        options.folder(help="Previous release; sets the number to the next one and lists removed codes."),
     ] = None,
     now: Annotated[
         datetime | None,
@@ -92,10 +80,7 @@ def build_policy(
 @app.command("sign")
 def sign_policy(
     folder: Folder,
-    key: Annotated[
-        Path,
-        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="Private key: EC P-256, unencrypted PEM."),
-    ],
+    key: Annotated[Path, options.file(help="Private key: EC P-256, unencrypted PEM.")],
 ) -> None:
     """Sign a release, replacing its signature. Exits with 5 if the folder is not a release."""
     from engine.opa.binary import find_binary
@@ -151,13 +136,7 @@ def activate_policy(reason: acts.Reason = None, state: options.State = None) -> 
 def show_policy(
     sources: options.Sources,
     point: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="POINT",
-            help="Filter by decision point, such as source.",
-            callback=options.known_point,
-            autocompletion=options.points,
-        ),
+        str | None, typer.Argument(help="Filter by decision point, such as source.", **options.POINT)
     ] = None,
     how: Annotated[Literal["text", "json", "rego"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:

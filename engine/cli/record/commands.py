@@ -119,13 +119,7 @@ def show_record(
         str | None, typer.Option(metavar="ID", help="Show one decision in full; a unique prefix of its id is enough.")
     ] = None,
     point: Annotated[
-        str | None,
-        typer.Option(
-            metavar="POINT",
-            help="Filter by decision point, such as source.",
-            callback=options.known_point,
-            autocompletion=options.points,
-        ),
+        str | None, typer.Option(help="Filter by decision point, such as source.", **options.POINT)
     ] = None,
     outcome: Annotated[Outcomes | None, typer.Option(help="Filter by outcome.")] = None,
     mode: Mode = None,
