@@ -117,7 +117,6 @@ def show_kept(
 ) -> None:
     """Print stored code, a result or a failure log by its digest."""
     from admission_adapters.files.artifact_store import ArtifactStore
-    from engine.documents.files import printable
 
     data = ArtifactStore(options.state_folder(state) / "artifacts").get(digest)
     if data is None:
