@@ -96,17 +96,15 @@ def _output(given: str) -> tuple[ReportFormat, Path]:
 def _decide(found: list[Path], digest: str | None, sources: options.Sources) -> list[Report]:
     from engine.reports.explain import report
 
-    progress = _Progress(len(found))
     reports: list[Report] = []
     if not found:
         return reports
-    with sources.engine("source", progress=progress.part) as engine:
+    with _Progress(len(found)) as progress, sources.engine("source", progress=progress.part) as engine:
         options.tell_lowered(engine, "source")
         for path in found:
             progress.bundle(str(path))
             answer = engine.check("source", _request(path, digest))
             reports.append(report(str(path), answer, engine.policy))
-    progress.end()
     return reports
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from engine.cli import options
+from engine.cli.terminal import remark
 from engine.cli.waiting import Waiting
 from engine.documents.files import printable, read_bytes
 from engine.errors import GatherError, PolicyError, Problem
@@ -83,12 +84,11 @@ def init(
         retrieved_at=retrieved_at or (_asked("Downloaded at (UTC, as 2026-11-02T09:30:00Z)") if remote else None),
         decided_by=decided_by or _asked("Your name, if you reviewed this content and accept its licenses"),
     )
-    progress = _Hashing()
-    started = start(folder, described, stated, _beside(sources), progress)
-    progress.end()
+    with _Hashing() as progress:
+        started = start(folder, described, stated, _beside(sources), progress)
     _write(target, started.text)
-    for remark in started.remarks:
-        typer.echo(f"engine: {remark}", err=True)
+    for one in started.remarks:
+        remark(f"engine: {one}")
     source = f" and {described.file}" if described else ""
     typer.echo(f"{printable(str(target))}: {started.records} records, from the files{source}")
     typer.echo(f"next: complete the lines that begin with `#`, then run `engine check {printable(str(folder))}`")
@@ -113,9 +113,8 @@ def update_hashes(folder: Folder) -> None:
     from engine.facts.archives.source_bundle import DOCUMENT
     from engine.sources.hashes import updated
 
-    progress = _Hashing()
-    found = updated(folder, ReadLimits(), progress)
-    progress.end()
+    with _Hashing() as progress:
+        found = updated(folder, ReadLimits(), progress)
     if found.changed:
         _write(folder / DOCUMENT, found.text, again=True)
     for identity in found.changed:

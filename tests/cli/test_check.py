@@ -356,11 +356,10 @@ def test_who_waits_is_told_what_is_going_on_from_the_third_second_on(
     seconds = iter([0.0, 0.5, 1.9, 2.1, 2.5, 3.2])
     with monkeypatch.context() as patched:
         patched.setattr("time.monotonic", lambda: next(seconds))
-        progress = check._Progress(2)
-        progress.bundle("a\x1b[2Jb")
-        for done in range(1, 5):
-            progress.part("hashing", done, 9)
-        progress.end()
+        with check._Progress(2) as progress:
+            progress.bundle("a\x1b[2Jb")
+            for done in range(1, 5):
+                progress.part("hashing", done, 9)
     out, err = capsys.readouterr()
     assert out == ""
     assert err == "[1/2] hashing 2/9 a?[2Jb\n[1/2] hashing 4/9 a?[2Jb\n"

@@ -19,7 +19,7 @@ from engine.cli.record.entries import selection_document, selection_text
 from engine.cli.record.verification import verification_document, verification_text
 from engine.cli.terminal import colored
 from engine.cli.waiting import during
-from engine.documents.files import printable
+from engine.documents.files import printable, read_bytes
 from engine.errors import Exit, GatherError, Location
 
 app = typer.Typer()
@@ -94,21 +94,12 @@ def verify_record(
     raise typer.Exit(Exit.DENY if repairable else Exit.FAILED_CLOSED)
 
 
-_COPY = "name a copy of checkpoints/decisions.json"
-
-
 def _copy(path: Path) -> bytes:
     """A copy of a checkpoint. Raises GatherError."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(1 << 16)
-    except OSError as error:
-        raise GatherError(
-            f"`{printable(str(path))}` cannot be read: {(error.strerror or 'input failed').lower()}",
-            remedy=_COPY,
-        ) from error
+    data = read_bytes(path, 1 << 16)
     if b'"mac"' not in data:
-        raise GatherError(f"`{printable(str(path))}` is not a checkpoint", remedy=_COPY)
+        remedy = "name a copy of checkpoints/decisions.json"
+        raise GatherError(f"`{printable(str(path))}` is not a checkpoint", remedy=remedy)
     return data
 
 
