@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.coverage import ToolValues
+from engine.coverage import Gap, Kind, ToolValues
 from engine.model import Decision, Finding, Level, Limits, Mode, Outcome, Revisions
 from engine.opa.binary import find_binary
 from engine.points.registry import POINTS
@@ -27,6 +27,10 @@ class Permitted(Limits):
     """As much of the limits of a call as a record needs to name its rule."""
 
     rule: str
+
+
+def subjects(gaps: list[Gap], kind: Kind) -> list[str]:
+    return [gap.subject for gap in gaps if gap.kind is kind]
 
 
 @pytest.fixture
