@@ -96,7 +96,6 @@ def serve(
     warm_sandboxes: Annotated[
         int,
         typer.Option(
-            metavar="N",
             envvar="ENGINE_WARM_SANDBOXES",
             min=0,
             max=64,

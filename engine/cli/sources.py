@@ -64,11 +64,7 @@ def init(
     if target.exists():
         raise GatherError(f"`{printable(str(target))}` exists", remedy="edit it, or remove it first")
     limits = ReadLimits()
-    files = {
-        "hf": metadata.CARD,
-        "croissant": metadata.CROISSANT,
-        "datapackage": metadata.DATA_PACKAGE,
-    }
+    files = {"hf": metadata.CARD, "croissant": metadata.CROISSANT, "datapackage": metadata.DATA_PACKAGE}
     described = metadata.found(folder, limits) if origin == "auto" else None
     if origin in files:
         described = metadata.read(folder / files[origin], limits)

@@ -220,9 +220,7 @@ def test_a_value_tried_on_the_command_line_changes_the_outcome_and_says_so(comma
     assert one(command.check(GOOD, "--format", "json"))["exit"] == 0  # tried, not kept
 
 
-def test_an_edited_policy_changes_the_outcome_and_is_named(command: Command, tmp_path: Path) -> None:
-    policy = tmp_path / "policy"
-    shutil.copytree(ROOT / "policy", policy)
+def test_an_edited_policy_changes_the_outcome_and_is_named(command: Command, policy: Path) -> None:
     licenses = policy / "licenses.yaml"
     text = licenses.read_text(encoding="utf-8").splitlines()
     (index,) = [number for number, line in enumerate(text) if line.startswith("  CC-BY-4.0:")]

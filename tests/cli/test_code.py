@@ -153,9 +153,9 @@ def test_a_repair_program_that_says_nothing_ends_the_loop(command: Command, tmp_
 
 
 @pytest.mark.full
-def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(command: Command, tmp_path: Path) -> None:
-    policy = tmp_path / "policy"
-    shutil.copytree(ROOT / "policy", policy)
+def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(
+    command: Command, policy: Path, tmp_path: Path
+) -> None:
     levels = policy / "levels.yaml"
     added = f"  code_scan: {{import_not_allowed: {lowered('warn')}}}\n"
     added += f"  code_execution: {{static_policy_violation: {lowered('confirm')}}}\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from engine.facts.tools.definitions import definition_of
-from engine.settings import Settings
 from tests.command import Command, Run, decisions
 
 SEARCH = {
@@ -35,13 +33,6 @@ ENTRY = """\
     curated: []
     definition: none
 """
-
-
-@pytest.fixture
-def policy(tmp_path: Path) -> Path:
-    made = tmp_path / "values" / "policy"
-    shutil.copytree(Settings().policy, made)
-    return made
 
 
 Audit = Callable[..., Run]

@@ -34,12 +34,10 @@ def subjects(gaps: list[Gap], kind: Kind) -> list[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, settings: Settings) -> Path:
+def folder(policy: Path) -> Path:
     """policy/ as shipped, with the tools of tools.yaml."""
-    made = tmp_path / "values" / "policy"
-    shutil.copytree(settings.policy, made)
-    shutil.copyfile(TOOLS, made / "tools.yaml")
-    return made
+    shutil.copyfile(TOOLS, policy / "tools.yaml")
+    return policy
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from engine.cli.administration.control import ControlReply, post_all
 from engine.cli.outputs import json_text
 from engine.cli.waiting import during
 from engine.documents.files import printable
-from engine.errors import EngineError, Exit, GatherError, PolicyError, Problem
+from engine.errors import EngineError, Exit, GatherError, PolicyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from engine.policy_bundle.build import PolicyBundle
     from engine.policy_bundle.catalogue import Requirement
@@ -178,14 +178,10 @@ def _refusals() -> Iterator[None]:
         yield
     except PolicyError as error:
         options.refuse_values(error.problems)
-        raise _refused(error.problems) from error
-
-
-def _refused(problems: Sequence[Problem]) -> typer.Exit:
-    for problem in problems:
-        typer.echo(str(problem), err=True)
-    typer.echo(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}", err=True)
-    return typer.Exit(Exit.POLICY_INVALID)
+        for problem in error.problems:
+            typer.echo(str(problem), err=True)
+        typer.echo(f"{len(error.problems)} problem{'s' if len(error.problems) > 1 else ''}", err=True)
+        raise typer.Exit(Exit.POLICY_INVALID) from error
 
 
 def _number_after(name: str, before: Contents | None) -> int:

@@ -54,13 +54,12 @@ def _moment(text: str) -> datetime | None:
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since",
         metavar="TIME",
         help="Start time, such as 2026-11-21T09:30:00Z, or an age, such as 2h or 7d.",
         parser=since_time,
     ),
 ]
-Mode = Annotated[Modes | None, typer.Option("--mode", help="Filter by mode: dry runs or enforced decisions.")]
+Mode = Annotated[Modes | None, typer.Option(help="Filter by mode: dry runs or enforced decisions.")]
 
 
 @app.command("verify")
@@ -193,9 +192,7 @@ def export_record(
 @options.sourced("state", *options.SERVED)
 def retain_record(
     sources: options.Sources,
-    keep_days: Annotated[
-        int, typer.Option(min=0, max=_MOST_DAYS, metavar="N", help="Age in days up to which every line is kept.")
-    ],
+    keep_days: Annotated[int, typer.Option(min=0, max=_MOST_DAYS, help="Age in days up to which every line is kept.")],
     reason: acts.Reason = None,
     how: options.Output = "text",
 ) -> None:

@@ -16,7 +16,7 @@ from engine.errors import GatherError, Location
 ToolPolicy = Annotated[str | None, typer.Option(metavar="NAME", help="The agent's tool policy in policy/tools.yaml.")]
 Profile = Annotated[str | None, typer.Option(metavar="NAME", help="The agent's profile.")]
 WorkingFolder = Annotated[
-    str | None, typer.Option("--cwd", metavar="DIR", help="Working folder of the call, as an absolute path.")
+    str | None, typer.Option(metavar="DIR", help="Working folder of the call, as an absolute path.")
 ]
 Input = Annotated[
     Path | None, options.read(help="Call in OpenAI, Anthropic, MCP or engine format; - reads standard input.")
