@@ -175,11 +175,8 @@ def test_the_requester_is_refused_at_once_and_may_withdraw(command: Command, sto
     assert command("approvals", "refuse", row.id, "--reason", "not needed").code == 0
     assert command("approvals", "grant", ask(store, requester=f"{ME}2").id).code == 0  # the control: an exact name
     first, second, third = decisions(command.state)
-    assert [(one["principal"], one["outcome"]) for one in (first, second, third)] == [
-        (ME, "deny"),
-        (ME, "allow"),
-        (ME, "allow"),
-    ]
+    assert {one["principal"] for one in (first, second, third)} == {ME}
+    assert [one["outcome"] for one in (first, second, third)] == ["deny", "allow", "allow"]
     assert [one["code"] for one in first["findings"]] == ["approver_is_requester"]
 
 
@@ -197,10 +194,8 @@ def test_a_grant_is_a_line_of_the_record_with_who_and_why(command: Command, stor
     row = ask(store)
     assert command("approvals", "grant", row.id, "--reason", "seen the contract").code == 0
     made, done = lines(command.state)
-    assert (made["kind"], made["point"], made["outcome"], made["principal"]) == (
-        *("decision", "administration", "allow"),
-        ME,
-    )
+    assert made["kind"] == "decision"
+    assert (made["point"], made["outcome"], made["principal"]) == ("administration", "allow", ME)
     assert {made["input"][name] for name in ("act", "id", "reason")} == {"grant_approval", row.id, "seen the contract"}
     assert made["input"]["approval"]["requester"] == "pipeline-7"
     assert (done["kind"], done["status"], done["decision_id"]) == ("result", "done", made["decision_id"])

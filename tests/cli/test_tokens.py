@@ -108,10 +108,8 @@ def test_issuing_and_revoking_are_lines_of_the_record_with_who_and_why(command: 
     assert command("tokens", "revoke", issued.stdout[4:12], "--reason", "the run is over").code == 0
     made, done, ended, gone = lines(command.state)
     asked = made["input"]
-    assert (made["kind"], made["point"], made["outcome"], made["principal"]) == (
-        *("decision", "administration", "allow"),
-        ME,
-    )
+    assert made["kind"] == "decision"
+    assert (made["point"], made["outcome"], made["principal"]) == ("administration", "allow", ME)
     assert (asked["act"], asked["id"], asked["reason"]) == ("issue_token", issued.stdout[4:12], "nightly run")
     assert asked["scope"] == {
         "principal": "pipeline-7",
@@ -120,10 +118,8 @@ def test_issuing_and_revoking_are_lines_of_the_record_with_who_and_why(command: 
         "approves": ["source"],
     }
     assert (done["kind"], done["decision_id"], done["facts"]["id"]) == ("result", made["decision_id"], asked["id"])
-    assert (ended["input"]["act"], ended["input"]["reason"], ended["principal"]) == (
-        *("revoke_token", "the run is over"),
-        ME,
-    )
+    assert (ended["input"]["act"], ended["principal"]) == ("revoke_token", ME)
+    assert ended["input"]["reason"] == "the run is over"
     assert gone["decision_id"] == ended["decision_id"]
     secret = issued.stdout.strip()[13:].encode()
     assert not any(secret in path.read_bytes() for path in command.state.rglob("*") if path.is_file())
