@@ -25,9 +25,7 @@ _MOST_FACTS = 60
 def decide(
     point: options.Point,
     sources: options.Sources,
-    request: Annotated[
-        Path | None, typer.Option("-i", "--input", metavar="FILE", help="Request as JSON (default: standard input).")
-    ] = None,
+    request: Annotated[Path | None, options.read(help="Request as JSON (default: standard input).")] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of the point's requests and exit.")
     ] = False,

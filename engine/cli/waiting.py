@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Self
 
 from engine.cli.terminal import quiet
 
@@ -33,8 +34,10 @@ class Waiting:
             self._next, self._printed = now + _EVERY, True
             _write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
 
-    def end(self) -> None:
-        """End the progress line."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._printed and self._terminal:
             _write("\r\x1b[K")
 
@@ -45,20 +48,20 @@ def during(what: str) -> Iterator[None]:
     if quiet() or not sys.stderr.isatty():
         yield
         return
-    waiting, over, began = Waiting(), threading.Event(), time.monotonic()
+    over, began = threading.Event(), time.monotonic()
 
-    def tell() -> None:
+    def tell(waiting: Waiting) -> None:
         while not over.wait(_EVERY / 4):
             waiting.tell(f"engine: {what} ({time.monotonic() - began:.0f} s)")
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        over.set()
-        teller.join()
-        waiting.end()
+    with Waiting() as waiting:
+        teller = threading.Thread(target=tell, args=(waiting,), daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            over.set()
+            teller.join()
 
 
 def _write(text: str) -> None:

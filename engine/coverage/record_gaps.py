@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.coverage.tool_values import ANY, Gap, Kind, ToolValues
+from engine.coverage.value_gaps import quoted
 from engine.documents.files import printable
 from engine.errors import Location
 from engine.record.model import DecisionRecord
@@ -85,7 +86,6 @@ def _texts(values: list[Any]) -> Iterator[str]:
     yield from (value for value in values if isinstance(value, str))
 
 
-_MOST_TOOLS = 4
 _CALLS = "tool_call"
 
 
@@ -108,15 +108,12 @@ def _hosts(values: ToolValues, used: Usage) -> Iterator[Gap]:
     anywhere = covered.get(ANY, set())
     for origin, use in sorted(used.origins.items()):
         if open_ := use.tools - anywhere - covered.get(origin, set()):
-            names = sorted(open_)
-            more = f" and {len(names) - _MOST_TOOLS} more" if len(names) > _MOST_TOOLS else ""
-            listed = ", ".join(f"`{printable(name, 80)}`" for name in names[:_MOST_TOOLS]) + more
             yield Gap(
                 Kind.HOST_WITHOUT_RULE,
                 origin,
                 f"no rule covers `{printable(origin, 300)}`",
                 f"{use.calls} recorded call{'' if use.calls == 1 else 's'} asked for it, the last at {use.last}; "
-                f"no rule for {listed} lists it under `hosts`",
+                f"no rule for {quoted(sorted(open_))} lists it under `hosts`",
                 "add it to `hosts` of an allow rule to permit it, or of a deny rule to refuse it",
                 values.where("tools", "rulesets"),
             )

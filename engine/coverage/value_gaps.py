@@ -96,7 +96,7 @@ def _rules(values: ToolValues) -> Iterator[Gap]:
                     Kind.RULE_WITHOUT_TOOL,
                     rule.name,
                     f"the {rule.section} rule `{rule.name}` matches no tool",
-                    f"{_selectors(rule.selectors)} selects none of the tools that have an entry",
+                    f"{quoted(rule.selectors)} selects none of the tools that have an entry",
                     "correct `tools` of the rule, or remove the rule",
                     values.where(*rule.path),
                 )
@@ -109,7 +109,7 @@ def _profiles(values: ToolValues) -> Iterator[Gap]:
                 Kind.PROFILE_WITHOUT_TOOL,
                 name,
                 f"the profile `{name}` shows no tool",
-                f"{_selectors(selectors)} selects none of the tools that have an entry"
+                f"{quoted(selectors)} selects none of the tools that have an entry"
                 if selectors
                 else "it is empty, so an agent with it sees nothing and may call nothing",
                 "name tools or groups in it, or remove it",
@@ -133,8 +133,9 @@ def _groups(values: ToolValues) -> Iterator[Gap]:
             )
 
 
-def _selectors(selectors: Iterable[str]) -> str:
-    return _listed([f"`{printable(selector, 80)}`" for selector in selectors])
+def quoted(names: Iterable[str]) -> str:
+    """The first names, in backticks, and how many more there are."""
+    return _listed([f"`{printable(name, 80)}`" for name in names])
 
 
 def _listed(names: list[str], most: int = 4) -> str:

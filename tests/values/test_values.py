@@ -25,7 +25,7 @@ def _authzen(argument: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("argument", ["$path", "$headers.x-user", ["$host", "plain", 1], {"a": "$query"}, "a$b", None])
 def test_references_to_what_envoy_sends_are_accepted(argument: Any) -> None:
-    DOCUMENTS["operations"].model_validate(_changed("operations", "envoy", [_envoy(argument)]))
+    DOCUMENTS["operations"].model_validate(changed("operations", ("envoy", [_envoy(argument)])))
 
 
 def test_every_document_is_there() -> None:

@@ -26,23 +26,11 @@ def issue_token(
     ],
     days: acts.Days,
     point: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="POINT",
-            help="Decision point at which it may ask; repeatable.",
-            callback=options.known_point,
-            autocompletion=options.points,
-        ),
+        list[str] | None, typer.Option(help="Decision point at which it may ask; repeatable.", **options.POINT)
     ] = None,
     all_points: Annotated[bool, typer.Option("--all-points", help="All decision points of this version.")] = False,
     approve: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="POINT",
-            help="Decision point at which it may approve; repeatable.",
-            callback=options.known_point,
-            autocompletion=options.points,
-        ),
+        list[str] | None, typer.Option(help="Decision point at which it may approve; repeatable.", **options.POINT)
     ] = None,
     reason: acts.Reason = None,
     state: options.State = None,

@@ -50,13 +50,9 @@ def run_action(
             help="JSON document with action, request, policy_hints, …, or a program (.py); - reads standard input.",
         ),
     ],
-    payload: Annotated[
-        Path | None,
-        typer.Option("-i", "--input", metavar="FILE", help="Input of a program as JSON."),
-    ] = None,
+    payload: Annotated[Path | None, options.read(help="Input of a program as JSON.")] = None,
     contract: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Output contract of a program, in policy/code.yaml."),
+        str | None, typer.Option(metavar="NAME", help="Output contract of a program, in policy/code.yaml.")
     ] = None,
     how: options.Output = "text",
     principal: options.Principal = None,
@@ -121,7 +117,6 @@ def show_kept(
 ) -> None:
     """Print stored code, a result or a failure log by its digest."""
     from admission_adapters.files.artifact_store import ArtifactStore
-    from engine.documents.files import printable
 
     data = ArtifactStore(options.state_folder(state) / "artifacts").get(digest)
     if data is None:

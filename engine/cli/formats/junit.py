@@ -26,6 +26,11 @@ def render(reports: Sequence[Report], context: Context) -> str:
     root = ET.Element("testsuites", name=f"admission-engine {clean(context.version)}")
     for report in reports:
         root.append(_suite(report))
+    return document(root)
+
+
+def document(root: ET.Element) -> str:
+    """The XML of these suites, with their numbers added up."""
     for name in _TOTALS:
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     ET.indent(root)

@@ -40,12 +40,7 @@ def facts(
     point: options.Point,
     request: Annotated[
         Path | None,
-        typer.Option(
-            "-i",
-            "--input",
-            metavar="FILE",
-            help="Request as JSON or YAML (default: standard input); a source bundle at the point source.",
-        ),
+        options.read(help="Request as JSON or YAML (default: standard input); a source bundle at the point source."),
     ] = None,
     principal: options.Principal = None,
     run: options.Run = None,

@@ -47,7 +47,7 @@ def run_policy_tests(
     sources: options.Sources,
     cases: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", exists=True, file_okay=False, help="Also run the case files in this folder."),
+        options.folder(help="Also run the case files in this folder."),
     ] = None,
     how: Format = ReportFormat.TEXT,
 ) -> None:

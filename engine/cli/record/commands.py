@@ -19,7 +19,7 @@ from engine.cli.record.entries import selection_document, selection_text
 from engine.cli.record.verification import verification_document, verification_text
 from engine.cli.terminal import colored
 from engine.cli.waiting import during
-from engine.documents.files import printable
+from engine.documents.files import printable, read_bytes
 from engine.errors import Exit, GatherError, Location
 
 app = typer.Typer()
@@ -54,13 +54,12 @@ def _moment(text: str) -> datetime | None:
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since",
         metavar="TIME",
         help="Start time, such as 2026-11-21T09:30:00Z, or an age, such as 2h or 7d.",
         parser=since_time,
     ),
 ]
-Mode = Annotated[Modes | None, typer.Option("--mode", help="Filter by mode: dry runs or enforced decisions.")]
+Mode = Annotated[Modes | None, typer.Option(help="Filter by mode: dry runs or enforced decisions.")]
 
 
 @app.command("verify")
@@ -93,21 +92,12 @@ def verify_record(
     raise typer.Exit(Exit.DENY if repairable else Exit.FAILED_CLOSED)
 
 
-_COPY = "name a copy of checkpoints/decisions.json"
-
-
 def _copy(path: Path) -> bytes:
     """A copy of a checkpoint. Raises GatherError."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(1 << 16)
-    except OSError as error:
-        raise GatherError(
-            f"`{printable(str(path))}` cannot be read: {(error.strerror or 'input failed').lower()}",
-            remedy=_COPY,
-        ) from error
+    data = read_bytes(path, 1 << 16)
     if b'"mac"' not in data:
-        raise GatherError(f"`{printable(str(path))}` is not a checkpoint", remedy=_COPY)
+        remedy = "name a copy of checkpoints/decisions.json"
+        raise GatherError(f"`{printable(str(path))}` is not a checkpoint", remedy=remedy)
     return data
 
 
@@ -118,13 +108,7 @@ def show_record(
         str | None, typer.Option(metavar="ID", help="Show one decision in full; a unique prefix of its id is enough.")
     ] = None,
     point: Annotated[
-        str | None,
-        typer.Option(
-            metavar="POINT",
-            help="Filter by decision point, such as source.",
-            callback=options.known_point,
-            autocompletion=options.points,
-        ),
+        str | None, typer.Option(help="Filter by decision point, such as source.", **options.POINT)
     ] = None,
     outcome: Annotated[Outcomes | None, typer.Option(help="Filter by outcome.")] = None,
     mode: Mode = None,
@@ -207,9 +191,7 @@ def export_record(
 @options.sourced("state", *options.SERVED)
 def retain_record(
     sources: options.Sources,
-    keep_days: Annotated[
-        int, typer.Option(min=0, max=_MOST_DAYS, metavar="N", help="Age in days up to which every line is kept.")
-    ],
+    keep_days: Annotated[int, typer.Option(min=0, max=_MOST_DAYS, help="Age in days up to which every line is kept.")],
     reason: acts.Reason = None,
     how: options.Output = "text",
 ) -> None:
