@@ -13,8 +13,8 @@ import typer
 from engine.cli import options
 from engine.cli.terminal import remark
 from engine.cli.waiting import Waiting
-from engine.documents.files import printable, read_bytes
-from engine.errors import GatherError, PolicyError, Problem
+from engine.documents.files import printable
+from engine.errors import GatherError
 from engine.settings import ReadLimits
 
 app = typer.Typer()
@@ -86,21 +86,16 @@ def init(
     for one in started.remarks:
         remark(f"engine: {one}")
     source = f" and {described.file}" if described else ""
-    typer.echo(f"{printable(str(target))}: {started.records} records, from the files{source}")
+    records = f"{started.records:,} record{'' if started.records == 1 else 's'}"
+    typer.echo(f"{printable(str(target))}: {records}, from the files{source}")
     typer.echo(f"next: complete the lines that begin with `#`, then run `engine check {printable(str(folder))}`")
 
 
 def _beside(sources: options.Sources) -> tuple[str, ...]:
-    """What a source bundle may have beside its content, by policy/sources.yaml. Raises PolicyError, GatherError."""
-    from engine.policy_bundle.explain import read, validated
-    from engine.values.sources import Sources
+    """What a source bundle may have beside its content, by the values of the policy. Raises PolicyError."""
+    from engine.cli.policy.commands import built_policy
 
-    path = sources.settings().policy / "sources.yaml"
-    found: list[Problem] = []
-    values = validated(Sources, read(read_bytes(path, ReadLimits().document_bytes), str(path), found), found)
-    if values is None:
-        raise PolicyError(tuple(found))
-    return tuple(values.extra_files)
+    return tuple(built_policy(sources).data["sources"]["extra_files"])
 
 
 @app.command("hash")

@@ -18,6 +18,7 @@ from engine.documents.files import load
 from engine.errors import Exit, GatherError, Location, Problem
 from engine.settings import ReadLimits
 from tests.api.serving import serving
+from tests.command import Command
 from tests.conftest import ROOT
 
 
@@ -156,3 +157,14 @@ def test_a_request_that_does_not_fit_has_no_facts(tmp_path: Path) -> None:
     refused = run("input", "license", "-i", str(request), "--state", str(tmp_path / "state"))
     assert isinstance(refused.exception, GatherError)
     assert "`purpose` is missing" in refused.exception.message
+
+
+def test_a_source_bundle_starts_under_the_values_of_ones_own(own: Path, command: Command, tmp_path: Path) -> None:
+    (own / "values" / "sources.yaml").write_text("extra_files: [NOTES.md]\n", encoding="utf-8")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("a.csv", "NOTES.md"):
+        (folder / name).write_text("1", encoding="utf-8")
+    assert command("source", "init", folder, "--policy", own).code == 0
+    text = (folder / "bundle.yaml").read_text(encoding="utf-8")
+    assert ("a.csv" in text, "NOTES.md" in text) == (True, False)
