@@ -20,6 +20,7 @@ from admission_adapters.files.new_folder import NewFolder
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit
 from engine.facts.archives.source_bundle import DOCUMENT
+from engine.facts.fetched import fetched_content
 from engine.facts.net.urls import url_facts
 from engine.flow import Answer, Context, Services, answer
 from engine.model import Job, Mode, Outcome, Pace, Permit, Result
@@ -111,7 +112,8 @@ class _Run:
         if asked.decision.outcome is not Outcome.ALLOW:
             return False
         found = moved[0] if moved else Transfer()
-        response = {**named, "request": asked.decision.decision_id, **found.facts()}
+        facts: dict[str, Any] = yield Call(lambda: self._facts(found), Pace.HEAVY)
+        response = {**named, "request": asked.decision.decision_id, **facts}
 
         def keep(permit: Permit, job: Job) -> Result:
             limits = permit.demand("network_response", job.input_digest, NetworkResponseLimits)
@@ -122,6 +124,15 @@ class _Run:
 
         judged = yield from self._ask("network_response", response, keep)
         return judged.decision.outcome is Outcome.ALLOW and judged.fault is None
+
+    def _facts(self, found: Transfer) -> dict[str, Any]:
+        """What was seen of the transfer, and of its content where all of it came."""
+        facts = found.facts()
+        if found.complete:
+            content = fetched_content(found.data, self._services.gather_context.read.nodes)
+            facts["content"] = {"types": content.types, "one_reading": content.problem is None}
+            facts["content"] |= {} if content.problem is None else {"problem": content.problem}
+        return facts
 
     def document(self) -> str:
         """`bundle.yaml`; what only a person can state is left open."""

@@ -1,7 +1,7 @@
 """Point `network_response`: whether what a fetch brought may be kept.
 
-The facts are those of the transfer, as the executor saw it. No header value but the status, media type, charset
-and content encoding is a fact, and the body is only under its digest.
+The facts are those of the transfer as the executor saw it, and of its whole content. No header value but the status,
+media type, charset and content encoding is a fact, and the body is only under its digest.
 """
 
 from __future__ import annotations
@@ -61,6 +61,14 @@ class BodyFacts(Model):
     sha256: Sha256
 
 
+class ContentFacts(Model):
+    """What the body is: the types that its bytes have, and whether it has `one_reading`; `problem` if it has not."""
+
+    types: Annotated[tuple[Label, ...], Field(strict=False, max_length=8)]
+    one_reading: bool
+    problem: Label | None = None
+
+
 class NetworkResponseRequest(Model):
     """Ask whether the answer may be kept; `request` is the id of the decision under which it was fetched."""
 
@@ -70,6 +78,7 @@ class NetworkResponseRequest(Model):
     transfer: TransferFacts
     head: HeadFacts | None = None
     body: BodyFacts | None = None
+    content: ContentFacts | None = None
 
 
 class NetworkResponseInput(Model):
@@ -81,6 +90,7 @@ class NetworkResponseInput(Model):
     transfer: TransferFacts
     head: HeadFacts | None = None
     body: BodyFacts | None = None
+    content: ContentFacts | None = None
 
 
 class NetworkResponseLimits(Limits):
@@ -101,6 +111,7 @@ def gather(request: NetworkResponseRequest, _: GatherContext) -> Gathered:
         transfer=request.transfer,
         head=request.head,
         body=request.body,
+        content=request.content,
     )
     return Gathered(facts, f"response for {request.alias}")
 

@@ -82,6 +82,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/facts/net/hosts.py": {  # which numbers in a text are taken for addresses, by RFC 1122, 1918 and 3927
         *("0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"),
     },
+    "engine/facts/fetched.py": {"application/json"},  # what JSON text is called; what is admitted is a value
     "engine/points/network.py": {"external"},  # the kind of what is fetched, in events
     "engine/policy_bundle/sources.py": {"README.md"},  # the one file that may stand beside rules and values
     "engine/facts/media.py": {  # what a type is known by; which ones are admitted is a value

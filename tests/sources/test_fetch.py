@@ -15,10 +15,12 @@ from typing import Any
 
 import pytest
 
+from admission_adapters.fetch import Fetcher
 from engine.engine import AsyncEngine, Engine
 from engine.errors import Exit, GatherError, WorkError
 from engine.fetching import Fetched, FetchOrder
-from engine.model import Outcome
+from engine.model import Outcome, Permit
+from engine.points.network import NetworkLimits
 from engine.settings import Settings
 from tests.command import decisions, events, lines
 from tests.expect import refused
@@ -26,6 +28,8 @@ from tests.sources.https import BODY, HOST, Authority, Server, drips, endless, r
 
 CAP = 200_000
 SECONDS = 3
+LATE = 2
+"""Seconds after the deadline within which a transfer has ended, also on a busy machine; on an idle one 0.1."""
 
 
 @dataclass(slots=True)
@@ -117,7 +121,7 @@ def test_a_good_answer_becomes_a_source_bundle(world: World, tmp_path: Path) -> 
     text = (into / "bundle.yaml").read_text(encoding="utf-8")
     assert hashlib.sha256(BODY).hexdigest() in text
     assert "# purpose: # state" in text
-    assert sorted(path.name for path in into.rglob("*")) == ["bundle.yaml", "content", "contacts.json"] or True
+    assert {path.name for path in into.rglob("*")} == {"bundle.yaml", "content", "contacts.json"}
     assert [path.name for path in tmp_path.iterdir()] == ["contacts"]  # no draft is left
     (request,) = world.server.requests
     head = request.decode("ascii").lower()
@@ -197,13 +201,22 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
     "20,000 headers": (response(more=tuple(f"X-{number}: y" for number in range(20_000))), "response_malformed"),
     "a long header": (response(more=("X-Long: " + "y" * (1 << 20),)), "response_malformed"),
+    "no json": (response(b"[{'name': 1}]"), "content_type_mismatch"),
+    "an image": (response(b"\x89PNG\r\n\x1a\n" + bytes(16)), "content_type_mismatch"),
+    "no text": (response(b'["\xff"]'), "content_type_mismatch"),
+    "empty": (response(b""), "content_type_mismatch"),
+    "deep": (response(b"[" * 200 + b"]" * 200), "content_ambiguous"),
+    "a key twice": (response(b'{"a": 1, "a": 2}'), "content_ambiguous"),
+    "not a number": (response(b"[NaN]"), "content_ambiguous"),
+    "a large integer": (response(b"[9007199254740993]"), "content_ambiguous"),
+    "an infinite number": (response(b"[1e999]"), "content_ambiguous"),
     "no http": (b"SSH-2.0-OpenSSH\r\n\r\n", "response_malformed"),
     "nothing": (b"", "response_malformed"),
     "upgrade": (raw("Upgrade: h2c", "Connection: upgrade", head="HTTP/1.1 101 Switching"), "response_malformed"),
 }
 
 
-# covers: A34.1-5, A36.1-2, A37.1-3, A38.1-5, A40.3, H07.1
+# covers: A34.1-5, A36.1-2, A37.1-3, A38.1-5, A40.3, H07.1-4
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_answer_is_refused_and_leaves_nothing(name: str, world: World, tmp_path: Path) -> None:
     answer, code = BAD[name]
@@ -236,6 +249,7 @@ DRIPS = {
 
 
 # covers: H06
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("name", DRIPS)
 def test_a_slow_answer_ends_at_the_deadline(name: str, world: World, tmp_path: Path) -> None:
     world.server.answers(drips(DRIPS[name]))
@@ -243,9 +257,9 @@ def test_a_slow_answer_ends_at_the_deadline(name: str, world: World, tmp_path: P
     done = world.fetch(tmp_path / "slow")
     assert (codes(done), done.folder) == (["fetch_deadline_exceeded"], None)
     assert time.monotonic() - started >= SECONDS
-    record = next(one for one in lines(world.state) if one["decision_id"] == done.answers[0].decision.decision_id
-                  and one["kind"] == "result")  # fmt: skip
-    assert record["duration"] <= (SECONDS + 0.5) * 1_000_000 or record["duration"] <= (SECONDS + 5) * 1_000_000
+    own = done.answers[0].decision.decision_id
+    (ended_,) = [one for one in lines(world.state) if one["kind"] == "result" and one["decision_id"] == own]
+    assert ended_["duration"] <= (SECONDS + LATE) * 1_000_000
 
 
 @pytest.mark.parametrize("fault", ["another name", "unknown authority", "expired"])
@@ -384,8 +398,9 @@ def test_a_folder_with_content_is_left_alone(world: World, tmp_path: Path) -> No
     assert world.fetch(tmp_path / "empty").folder is not None
 
 
-def test_a_decision_alone_fetches_nothing_and_is_no_event(world: World) -> None:
-    before = len(events(world.state)) if any(world.state.rglob("source_events.jsonl")) else 0
+def test_a_decision_alone_fetches_nothing_and_is_no_event(world: World, tmp_path: Path) -> None:
+    world.fetch(tmp_path / "a", hosts=())
+    before = events(world.state)
     request = {
         "id": "a", "alias": "a", "urls": [world.server.url()], "license": "MIT",
         "network": {"enabled": True, "allowed_hosts": [HOST], "budget": {"max_requests": 1}},
@@ -394,14 +409,10 @@ def test_a_decision_alone_fetches_nothing_and_is_no_event(world: World) -> None:
     enforced = world.engine.decide("network", request)
     assert [finding.code for finding in enforced.decision.findings] == ["engine.request_invalid"]
     assert world.server.connections == 0
-    assert len(events(world.state)) == before if before else True
+    assert events(world.state) == before
 
 
-def test_the_executor_works_only_for_the_address_of_its_permit(world: World, tmp_path: Path) -> None:
-    from admission_adapters.fetch import Fetcher
-    from engine.model import Permit
-    from engine.points.network import NetworkLimits
-
+def test_the_executor_works_only_for_the_address_of_its_permit(world: World) -> None:
     url, digest = world.server.url(), "sha256:" + "ab" * 32
     limits = NetworkLimits(
         url_digest="sha256:" + hashlib.sha256(url.encode()).hexdigest(), host=HOST, port=world.server.port,
@@ -412,12 +423,13 @@ def test_the_executor_works_only_for_the_address_of_its_permit(world: World, tmp
     _, moved = fetcher.fetch(permit, digest, NetworkLimits, url)
     assert bytes(moved.data) == BODY
     other = Permit.seal(decision_id="d", point="media", input_digest=digest, limits=limits)
-    for wrong, about, asked in (
-        (permit, digest, url + "x"),
-        (permit, "sha256:" + "00" * 32, url),
-        (other, digest, url),
+    for wrong, about, asked, code in (
+        (permit, digest, f"{url}x", "engine.limit_unenforceable"),
+        (permit, "sha256:" + "00" * 32, url, "engine.permit_missing"),
+        (other, digest, url, "engine.permit_missing"),
+        (replace(permit, limits=limits.model_copy(update={"port": 443})), digest, url, "engine.permit_missing"),
     ):
-        with pytest.raises(WorkError):
+        with refused(WorkError, code):
             fetcher.fetch(wrong, about, NetworkLimits, asked)
     assert len(world.server.requests) == 1
 
@@ -462,4 +474,3 @@ def test_a_fault_of_the_engine_is_no_fetch(world: World, tmp_path: Path, monkeyp
     assert (done.exit, done.folder) == (Exit.FAILED_CLOSED, None)
     assert [one["event"] for one in ended(world, done)] == ["fetch_attempt", "fetch_rejected"]
     assert not list(tmp_path.iterdir())
-    assert refused  # the helper is shared
