@@ -52,18 +52,25 @@ class FetchOrder:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Every answer of the run, two for each address that was fetched; `folder` is the new source bundle, if any."""
+    """Every answer of the run, two for each address that was fetched; `folder` is the new source bundle, if any.
+
+    `unwritten` is why the folder could not be made of what was accepted.
+    """
 
     answers: tuple[Answer, ...]
     folder: Path | None
-    fault: EngineError | None = None
+    unwritten: EngineError | None = None
+
+    @property
+    def fault(self) -> EngineError | None:
+        """The first fault of the run; None for a refusal by the policy."""
+        faults = (*(one.fault for one in self.answers), self.unwritten)
+        return next((fault for fault in faults if fault is not None), None)
 
     @property
     def exit(self) -> Exit:
         """The exit code of the run."""
-        faults = [self.fault, *(one.fault for one in self.answers)]
-        first = next((fault for fault in faults if fault is not None), None)
-        return self.answers[-1].exit if first is None else first.exit
+        return self.answers[-1].exit if self.fault is None else self.fault.exit
 
 
 def fetch(order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> Steps[Fetched]:
