@@ -196,7 +196,7 @@ def _head(status: int, headers: Sequence[tuple[bytes, bytes]]) -> dict[str, Any]
         found["media_type"] = match[1]
         if match[2]:
             charset = _CHARSET.fullmatch(match[2])
-            found |= {"charset_stated": True} | ({} if charset is None else {"charset": charset[1]})
+            found |= {"charset_stated": True} | ({} if charset is None else {"charset": charset[1].upper()})
     return found
 
 

@@ -40,9 +40,10 @@ class TransferFacts(Model):
 
 
 class HeadFacts(Model):
-    """The head of the answer; absent if none came. `content_encoding` is `identity` where none is stated.
+    """The head of the answer; absent if none came.
 
-    `framing` is what delimits the body: a length, chunks, both, or the end of the connection.
+    `charset` is in capital letters, `content_encoding` is `identity` where none is stated. `framing` is what delimits
+    the body: a length, chunks, both, or the end of the connection.
     """
 
     status: Count

@@ -17,8 +17,8 @@ Member = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9
 MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[a-z0-9][a-z0-9.+-]*$", max_length=255)]
 """A media type in lower case, without parameters."""
 
-Charset = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$", max_length=40)]
-"""The name of a character encoding in lower case."""
+Charset = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9-]+$", max_length=40)]
+"""The name of a character encoding in capital letters."""
 
 
 class Sources(Model):
@@ -46,7 +46,7 @@ class Fetch(Model):
         description="Seconds of one transfer, from the connection to the last byte."
     )
     media_types: Items[MediaType] = Field(description="Media types of responses, without parameters.")
-    charsets: Items[Charset] = Field(description="Values of `charset` that a media type may have, in lower case.")
+    charsets: Items[Charset] = Field(description="Values of `charset` that a media type may have, in capital letters.")
 
 
 class Networks(Model):

@@ -3,7 +3,7 @@ package admission.requirements.network_response.head_test
 import data.admission.requirements.network_response.head
 import future.keywords.not
 
-_policy := {"networks": {"fetch": {"media_types": ["application/json"], "charsets": ["utf-8"]}}}
+_policy := {"networks": {"fetch": {"media_types": ["application/json"], "charsets": ["UTF-8"]}}}
 
 _head(name, value) := {"head": {name: value}}
 
@@ -31,15 +31,15 @@ test_type_admitted if {
 
 test_charset_admitted if {
 	held := {charset |
-		some charset in ["utf-8", "utf-16", "", null]
+		some charset in ["UTF-8", "UTF-16", "", null]
 		head.charset_admitted with input as _stated(charset) with data.policy as _policy
 	}
-	held == {"utf-8"}
+	held == {"UTF-8"}
 	head.charset_admitted with input as {"head": {"charset_stated": false}}
 	not head.charset_admitted with input as {"head": {"charset_stated": true}} with data.policy as _policy
-	not head.charset_admitted with input as {"head": {"charset": "utf-8"}} with data.policy as _policy
+	not head.charset_admitted with input as {"head": {"charset": "UTF-8"}} with data.policy as _policy
 	not head.charset_admitted with input as {"head": {}} with data.policy as _policy
-	not head.charset_admitted with input as _stated("utf-8") with data.policy as {}
+	not head.charset_admitted with input as _stated("UTF-8") with data.policy as {}
 }
 
 _stated(charset) := {"head": {"charset_stated": true, "charset": charset}}
