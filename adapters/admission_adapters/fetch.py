@@ -30,8 +30,9 @@ _HEADS_BYTES = 128 << 10
 
 _HEAD_END = re.compile(rb"\n\r?\n")
 _INTERIM = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9]")
-_TYPE = re.compile(r"([a-z0-9]+/[a-z0-9][a-z0-9.+-]*)[ \t]*(?:;[ \t]*(.*))?", re.DOTALL)
+_TYPE = re.compile(r"([a-z0-9]{1,40}/[a-z0-9][a-z0-9.+-]{0,126})[ \t]*(?:;[ \t]*(.*))?", re.DOTALL)
 _CHARSET = re.compile(r"charset[ \t]*=[ \t]*\"?([a-z0-9-]{1,40})\"?[ \t]*;?")
+_CODING = re.compile(r"[a-z0-9, -]{1,40}")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _PLAIN = "identity"
 _HTTPS_PORT = 443
@@ -182,10 +183,11 @@ def _head(status: int, headers: Sequence[tuple[bytes, bytes]]) -> dict[str, Any]
         fields.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip().lower())
     lengths, chunked = fields.get("content-length", []), "transfer-encoding" in fields
     framing = "both" if lengths and chunked else "length" if lengths else "chunked" if chunked else "close"
+    coding = ",".join(fields.get("content-encoding", [_PLAIN]))
     found: dict[str, Any] = {
         "status": status,
         "charset_stated": False,
-        "content_encoding": ",".join(fields.get("content-encoding", [])) or _PLAIN,
+        "content_encoding": coding if _CODING.fullmatch(coding) else "other",
         "framing": framing,
     }
     if len(set(lengths)) == 1 and _LENGTH.fullmatch(lengths[0]):

@@ -152,7 +152,7 @@ def _url(text: str) -> FetchUrl:
 
 
 def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tuple[SourceEvent, ...]:
-    """The attempt, and its rejection where nothing may be fetched; alias only (A40, A42)."""
+    """The attempt, and its rejection where nothing may be fetched; identified by the alias only (A40, A42)."""
     if decision.mode is Mode.CHECK or not isinstance(gathered.input, NetworkInput):
         return ()
     facts = gathered.input.network
@@ -162,7 +162,7 @@ def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tupl
     def one(event: EventName, codes: set[str]) -> SourceEvent:
         return SourceEvent(
             event=event,
-            source_id=facts.id,
+            source_id=None,
             source_kind=KIND,
             policy_outcome=decision.outcome,
             origin_alias=facts.alias,

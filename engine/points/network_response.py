@@ -118,7 +118,7 @@ def gather(request: NetworkResponseRequest, _: GatherContext) -> Gathered:
 
 
 def events(gathered: Gathered, decision: Decision, _: Catalogue) -> tuple[SourceEvent, ...]:
-    """The end of the fetch: accepted or rejected, alias and hash only (A40, A42)."""
+    """The end of the fetch: accepted or rejected, identified by alias and hash only (A40, A42)."""
     facts = gathered.input
     if decision.mode is Mode.CHECK or not isinstance(facts, NetworkResponseInput):
         return ()
@@ -126,7 +126,7 @@ def events(gathered: Gathered, decision: Decision, _: Catalogue) -> tuple[Source
     return (
         SourceEvent(
             event=EventName.FETCH_ACCEPTED if accepted else EventName.FETCH_REJECTED,
-            source_id=facts.id,
+            source_id=None,
             source_kind=KIND,
             policy_outcome=decision.outcome,
             origin_alias=facts.alias,

@@ -8,6 +8,7 @@ import hashlib
 import json
 import ssl
 import time
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -129,9 +130,9 @@ def test_a_good_answer_becomes_a_source_bundle(world: World, tmp_path: Path) -> 
     assert f"host: {HOST}:{world.server.port}\r\n" in head
     assert "accept-encoding: identity\r\n" in head
     found = ended(world, done)
-    assert [(one["event"], one["origin_alias"]) for one in found] == [
-        ("fetch_attempt", "contacts"),
-        ("fetch_accepted", "contacts"),
+    assert [(one["event"], one["origin_alias"], one["source_id"]) for one in found] == [
+        ("fetch_attempt", "contacts", None),
+        ("fetch_accepted", "contacts", None),
     ]
     assert found[1]["hashes"]["computed"] == hashlib.sha256(BODY).hexdigest()
 
@@ -182,6 +183,9 @@ BAD: dict[str, tuple[bytes, str]] = {
     "gzip bomb": (response(BOMB, more=("Content-Encoding: gzip",)), "content_encoded"),
     "br": (response(more=("Content-Encoding: br",)), "content_encoded"),
     "zstd": (response(more=("Content-Encoding: zstd",)), "content_encoded"),
+    "no encoding": (response(more=("Content-Encoding:",)), "content_encoded"),
+    "a long encoding": (response(more=("Content-Encoding: " + "y" * 5_000,)), "content_encoded"),
+    "a long type": (response(type_="text/" + "y" * 5_000), "unsupported_content_type"),
     "packed twice": (response(more=("Content-Encoding: gzip", "Content-Encoding: br")), "content_encoded"),
     "declared too long": (response(b"", length=CAP + 1), "payload_too_large"),
     "declared far too long": (response(b"", length=10**17), "payload_too_large"),
@@ -238,6 +242,36 @@ def test_an_endless_body_ends_at_the_cap(world: World, tmp_path: Path) -> None:
     document = done.answers[-1].document
     assert document is not None
     assert document["body"]["bytes"] == CAP
+
+
+ENDLESS = {
+    "chunks": endless(CHUNKED.encode() + b"\r\n", b"8000\r\n" + b"0" * 0x8000 + b"\r\n"),
+    "one chunk": endless(CHUNKED.encode() + b"\r\nfffffffff\r\n", b"0" * 65_536),
+    "a head": endless(b"HTTP/1.1 200 OK\r\n", b"X: " + b"y" * 1_000 + b"\r\n"),
+    "no framing": endless(raw("Content-Type: application/json"), b"0" * 65_536),
+}
+
+
+@pytest.mark.full(after=1)
+@pytest.mark.parametrize("name", ENDLESS)
+def test_no_answer_takes_more_memory_than_twice_the_cap(name: str, world: World) -> None:
+    cap = 8 << 20
+    world.server.answers(ENDLESS[name])
+    url, digest = world.server.url(), "sha256:" + "ab" * 32
+    permit = Permit.seal(
+        decision_id="d", point="network", input_digest=digest,
+        limits=limits_for(world, url).model_copy(update={"max_bytes": cap, "seconds": 60}),
+    )  # fmt: skip
+    fetcher = Fetcher(world.authority.path)
+    tracemalloc.start()
+    try:
+        _, moved = fetcher.fetch(permit, digest, NetworkLimits, url)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert not moved.complete
+    assert len(moved.data) <= cap
+    assert peak <= 2 * cap
 
 
 DRIPS = {
@@ -365,9 +399,12 @@ def test_the_environment_changes_nothing(world: World, tmp_path: Path, monkeypat
 # covers: A42.1-2
 def test_no_log_holds_path_query_header_or_body(world: World, tmp_path: Path) -> None:
     body = json.dumps([{"name": "canary-body"}]).encode()
-    for answer in (response(body, more=("X-Canary: canary-header",)), response(body, type_="text/canary-type")):
+    word = "canary-header/canary-header"
+    for number, answer in enumerate(
+        (response(body, more=(f"X: {word}",)), response(more=(f"Content-Encoding: {word}",)))
+    ):
         world.server.answers(answer)
-        done = world.fetch(tmp_path / str(len(answer)), world.server.url("/canary-path?key=canary-query"))
+        done = world.fetch(tmp_path / f"{number}.{HOST}", world.server.url("/canary-path?key=canary-query"))
         told = [one.decision.model_dump_json() for one in done.answers]
         assert not any("canary-path" in text or "canary-query" in text or "canary-body" in text for text in told)
     written = b"".join(path.read_bytes() for path in world.state.rglob("*") if path.is_file())
@@ -398,6 +435,26 @@ def test_a_folder_with_content_is_left_alone(world: World, tmp_path: Path) -> No
     assert world.fetch(tmp_path / "empty").folder is not None
 
 
+def test_a_folder_that_cannot_be_written_is_a_fault_and_leaves_nothing(world: World, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = world.fetch(tmp_path / "file" / "contacts")
+    assert (done.exit, done.folder) == (Exit.FAILED_CLOSED, None)
+    assert done.fault is not None
+    assert "cannot be written" in done.fault.message
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_interrupted_run_leaves_nothing(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> Any:
+        assert any(tmp_path.iterdir())  # the control: there was a draft
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("admission_adapters.files.new_folder.NewFolder.finish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        world.fetch(tmp_path / "contacts")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_decision_alone_fetches_nothing_and_is_no_event(world: World, tmp_path: Path) -> None:
     world.fetch(tmp_path / "a", hosts=())
     before = events(world.state)
@@ -412,12 +469,16 @@ def test_a_decision_alone_fetches_nothing_and_is_no_event(world: World, tmp_path
     assert events(world.state) == before
 
 
-def test_the_executor_works_only_for_the_address_of_its_permit(world: World) -> None:
-    url, digest = world.server.url(), "sha256:" + "ab" * 32
-    limits = NetworkLimits(
+def limits_for(world: World, url: str) -> NetworkLimits:
+    return NetworkLimits(
         url_digest="sha256:" + hashlib.sha256(url.encode()).hexdigest(), host=HOST, port=world.server.port,
         addresses=("127.0.0.1",), status=200, max_bytes=CAP, seconds=SECONDS,
     )  # fmt: skip
+
+
+def test_the_executor_works_only_for_the_address_of_its_permit(world: World) -> None:
+    url, digest = world.server.url(), "sha256:" + "ab" * 32
+    limits = limits_for(world, url)
     fetcher = Fetcher(world.authority.path)
     permit = Permit.seal(decision_id="d", point="network", input_digest=digest, limits=limits)
     _, moved = fetcher.fetch(permit, digest, NetworkLimits, url)

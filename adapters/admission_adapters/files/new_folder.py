@@ -37,7 +37,7 @@ class NewFolder:
 
     def __init__(self, path: Path, content: str) -> None:
         """`content` is the folder inside it for what is kept."""
-        self._path = path
+        self._path = path.absolute()
         self._content = content
         self._draft: Path | None = None
 
@@ -103,7 +103,7 @@ class NewFolder:
 
     def _drafted(self) -> Path:
         if self._draft is None:
-            parent = self._path.absolute().parent
+            parent = self._path.parent
             parent.mkdir(parents=True, exist_ok=True)
             draft = parent / f".{self._path.name[:100]}.{secrets.token_hex(8)}"
             draft.mkdir(mode=0o700)
