@@ -46,10 +46,12 @@ from engine.version import __version__
 from engine.work import Executor
 
 if TYPE_CHECKING:
+    from admission_adapters.fetch import Fetcher
     from engine.administration.act import Administered
     from engine.code.asking import Machine
     from engine.code.idempotency import RunWatcher
     from engine.code.result import CodeRun
+    from engine.fetching import Fetched, FetchOrder
     from engine.sandboxes.evidence import Sandboxes
     from engine.state.store import Store
 
@@ -135,6 +137,7 @@ class Assembly:
         self._log: StandingLog
         self._store: Store | None = None
         self._machine: Machine | None = None
+        self._fetcher: Fetcher | None = None
         self._resolver: Resolver
         self._opening = threading.Lock()
         self._opening_store = threading.Lock()
@@ -279,8 +282,9 @@ class Assembly:
         asked = find(point)
         if asked.act and mode is Mode.ENFORCE and not isinstance(request, EngineError):
             request = GatherError(  # an act is recorded only when it is taken
-                "an administrative act is decided and carried out in one step",
-                remedy="use `administer` or POST /v1/administration; a dry run only decides",
+                f"a decision at point `{point}` is enforced only together with what it permits",
+                remedy="use `fetch`, or for administrative acts `administer` or POST /v1/administration; a dry run"
+                " only decides",
                 code="engine.request_invalid",
             )
         return answer_once(asked, request, mode, self.opened, context, executor)
@@ -294,6 +298,14 @@ class Assembly:
         from engine.code.idempotency import RunWatcher, run_code
 
         return run_code(asked, self.opened, self.code_machine(), context, watch or RunWatcher())
+
+    def _fetch_steps(self, order: FetchOrder, context: Context) -> Steps[Fetched]:
+        from admission_adapters.fetch import Fetcher
+        from engine.fetching import fetch
+
+        if self._fetcher is None:
+            self._fetcher = Fetcher(self.settings.ca_file)
+        return fetch(order, self.opened, self._fetcher, context)
 
     def code_machine(self) -> Machine:
         """What runs of generated code need of this machine; its `running` knows those under way."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from engine.code.idempotency import RunWatcher
     from engine.code.repair import Repair, RepairAsync
     from engine.code.result import CodeRun
+    from engine.fetching import Fetched, FetchOrder
     from engine.state.store import Store
 
 T = TypeVar("T")
@@ -77,6 +78,14 @@ class Engine(Assembly):
             return artifacts.stage_source(permit, job.input_digest, SourceLimits, job.opened.content)
 
         return self.decide("source", {"path": str(path), "digest": digest}, stage, context)
+
+    def fetch(self, order: FetchOrder, context: Context = _ANYBODY) -> Fetched:
+        """Fetch material over HTTPS into a new source bundle: decide, transfer, decide again, record.
+
+        Naming a host in the order enables the fetch; `engine check` then asks for what only a person can state.
+        Raises GatherError if there is something at `order.into`.
+        """
+        return run(self._fetch_steps(order, context))
 
     def retain(self, keep_days: int, reason: str | None = None, context: Context = _ANYBODY) -> Answer:
         """Decide how long the record is kept and, on an allow, remove whole segments that are older, of all chains.
@@ -201,6 +210,10 @@ class AsyncEngine(Assembly):
         request = {"path": path.name, "digest": None}
         steps = answer_once(find("source"), request, mode, parts, context, body=lambda: _digest_of(path))
         return await self._walk(run_async(steps))
+
+    async def fetch(self, order: FetchOrder, context: Context = _ANYBODY) -> Fetched:
+        """`Engine.fetch`; transfers run in threads of their own."""
+        return await self._walk(run_async(self._fetch_steps(order, context)))
 
     async def run_code(self, asked: Any, context: Context = _ANYBODY, watch: RunWatcher | None = None) -> CodeRun:
         """`Engine.run_code`; programs run in threads of their own."""

@@ -184,7 +184,9 @@ def _judge(case: _Case, request: Any, services: Services) -> Steps[None]:
         services.gather_context.progress("deciding", 0, 0)
         verdict = read(case.point, (yield from _ask(case, serving)), serving.catalogue)
         if verdict.limits is not None:
-            proven = _boundaries(_with_policy(services.gather_context, serving), verdict.limits.on_backend())
+            proven = _boundaries(
+                _with_policy(services.gather_context, serving, case.point.name), verdict.limits.on_backend()
+            )
             enforceable(verdict.limits, proven)
         yield from _approve(case, verdict, services)
         case.verdict = verdict
@@ -249,7 +251,7 @@ def gather(point: Point, request: Any, services: Services, context: Context, ser
     except (ValueError, TypeError, RecursionError) as error:
         raise _not_json() from error
     now = services.gather_context.clock()
-    gathered = point.gather(parsed, _with_policy(services.gather_context, serving))
+    gathered = point.gather(parsed, _with_policy(services.gather_context, serving, point.name))
     with ExitStack() as stack:
         if gathered.opened is not None:
             stack.enter_context(closing(gathered.opened))
@@ -262,11 +264,11 @@ def gather(point: Point, request: Any, services: Services, context: Context, ser
     return found
 
 
-def _with_policy(context: GatherContext, serving: Serving) -> GatherContext:
-    """What gather may ask under the policy being served."""
+def _with_policy(context: GatherContext, serving: Serving, point: str) -> GatherContext:
+    """What gather may ask at this point under the policy being served."""
 
     def addresses(host: str) -> tuple[str, ...] | None:
-        return context.addresses(host) if serving.looks_up(host) else None
+        return context.addresses(host) if serving.looks_up(point, host) else None
 
     return replace(
         context,

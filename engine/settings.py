@@ -68,6 +68,7 @@ class Settings:
     release: Path | None = None  # a signed release to serve instead of rego, policy and recipe
     release_key: Path | None = None  # public key (PEM) that it must be signed with
     unsigned_release_for_development: bool = False
+    ca_file: Path | None = None  # authorities (PEM) that a fetch trusts; None for those of certifi
     root: Path | None = None  # the only folder below which requests may name paths; None in process
     code_runs: int = 8  # programs in sandboxes at a time; each may use the memory of its profile
     warm_sandboxes: int = 0  # that wait for programs like the last ones; each is three processes

@@ -193,12 +193,17 @@ class Sources:
                 raise typer.BadParameter(f"`{printable(str(folder))}` has no {inside}", param_hint=hint)
 
     @contextmanager
-    def engine(self, *points: str, progress: Callable[[str, int, int], None] = lambda *_: None) -> Iterator[Engine]:
+    def engine(
+        self,
+        *points: str,
+        progress: Callable[[str, int, int], None] = lambda *_: None,
+        ca_file: Path | None = None,
+    ) -> Iterator[Engine]:
         """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished."""
         from engine.engine import Engine
 
         opening = Engine(
-            self.settings(),
+            replace(self.settings(), ca_file=ca_file),
             values=tuple(self.values or ()),
             now=lambda: self.now or datetime.now(UTC),
             progress=progress,

@@ -75,12 +75,12 @@ def levels_of(value: Any) -> Iterator[list[Any]]:
         level = [child for children in inner for child in children]
 
 
-def has_more_values(text: bytes, limit: int) -> bool:
+def has_more_values(text: bytes | bytearray, limit: int) -> bool:
     """Whether JSON text may contain more values than this: each but the outermost follows one of `[`, `{` and `,`."""
     return _separators(text) > limit and _separators(_STRING.sub(b"", text)) > limit
 
 
-def _separators(text: bytes) -> int:
+def _separators(text: bytes | bytearray) -> int:
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 

@@ -19,6 +19,8 @@ _NAMES = (
     "code_scan",
     "mcp",
     "media",
+    "network",
+    "network_response",
     "runner_bind",
     "runner_capability",
     "runner_request",

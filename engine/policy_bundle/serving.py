@@ -49,9 +49,9 @@ class Served:
         )
         return said.result if said.defined and isinstance(said.result, str) else None
 
-    def looks_up(self, host: str) -> bool:
-        """Whether the policy allows this host name to be resolved."""
-        said = self.opa.ask(f"{_GATHERING}/host_looked_up", {"media": {"url": {"host": host}}})
+    def looks_up(self, point: str, host: str) -> bool:
+        """Whether the policy allows this host name to be resolved at this decision point."""
+        said = self.opa.ask(f"{_GATHERING}/host_looked_up", {point: {"url": {"host": host}}})
         return said.defined and said.result is True
 
     def authored(self, served: Location) -> Location:
@@ -89,7 +89,7 @@ class Unavailable:
     def backend_of(self, _profile: str | None, _language: str | None) -> None:
         """None is named: nothing will be allowed."""
 
-    def looks_up(self, _host: str) -> bool:
+    def looks_up(self, _point: str, _host: str) -> bool:
         """None is: nothing will be allowed."""
         return False
 

@@ -26,11 +26,14 @@ _REDACTED = re.compile(r"\[redacted:[0-9a-f]{12}\]")
 
 
 class EventName(StrEnum):
-    """The source was checked in a dry run, admitted to an environment, or refused."""
+    """What happened to the source: checked in a dry run, admitted to an environment or refused; fetched or refused."""
 
     SOURCE_CHECKED = "source_checked"
     ADMITTED = "environment_source_admitted"
     REJECTED = "environment_source_rejected"
+    FETCH_ATTEMPT = "fetch_attempt"
+    FETCH_ACCEPTED = "fetch_accepted"
+    FETCH_REJECTED = "fetch_rejected"
 
 
 def _label(text: str) -> str:

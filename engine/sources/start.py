@@ -77,7 +77,7 @@ def start(
         progress(number, len(paths))
         records.append(_record(folder, path, described, stated.license, ids, remarks))
     remarks += _absent(paths, described)
-    name = _id(described.name if described and described.name else folder.resolve().name)
+    name = as_id(described.name if described and described.name else folder.resolve().name)
     return Started(written(name, name, records, stated), len(records), tuple(remarks))
 
 
@@ -114,7 +114,7 @@ def _record(
                 f"{printable(path)}: {printable(said.url)} is not an https URL in canonical form; correct it"
             )
     license_ = said.license or (described.license if described else None) or fallback
-    return NewRecord(_unique(_id(path), ids), path, sha256, said.media_type or _media_type(path), license_, url, host)
+    return NewRecord(_unique(as_id(path), ids), path, sha256, said.media_type or _media_type(path), license_, url, host)
 
 
 def _absent(paths: list[str], described: Metadata | None) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _media_type(path: str) -> str:
     return _MEDIA_TYPES.get(suffix) or mimetypes.guess_type(f"x{suffix}")[0] or "application/octet-stream"
 
 
-def _id(text: str) -> str:
+def as_id(text: str) -> str:
     """A text as an id of format 1: lower-case letters, digits, dots, underscores and hyphens."""
     return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")[:100] or "content"
 

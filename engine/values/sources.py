@@ -14,6 +14,12 @@ from engine.values.fields import Day, Host, Items, Text, Word
 Member = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*/?$", max_length=200)]
 """A path below the folder of `bundle.yaml`."""
 
+MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[a-z0-9][a-z0-9.+-]*$", max_length=255)]
+"""A media type in lower case, without parameters."""
+
+Charset = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9-]+$", max_length=40)]
+"""The name of a character encoding in capital letters."""
+
 
 class Sources(Model):
     """policy/sources.yaml: what a source bundle and its records may be."""
@@ -31,8 +37,20 @@ class Sources(Model):
     )
 
 
+class Fetch(Model):
+    """What a fetch may bring in; nothing but this ends a transfer early."""
+
+    max_urls: Annotated[StrictInt, Field(ge=0, le=1_000)] = Field(description="Addresses that one run may name.")
+    max_bytes: Annotated[StrictInt, Field(ge=0, le=1 << 30)] = Field(description="Bytes of one response.")
+    seconds: Annotated[StrictInt, Field(ge=0, le=3_600)] = Field(
+        description="Seconds of one transfer, from the connection to the last byte."
+    )
+    media_types: Items[MediaType] = Field(description="Media types of responses, without parameters.")
+    charsets: Items[Charset] = Field(description="Values of `charset` that a media type may have, in capital letters.")
+
+
 class Networks(Model):
-    """policy/networks.yaml: the required form of network addresses."""
+    """policy/networks.yaml: where material may come from, and what a fetch may bring in."""
 
     hosts: Items[Host] = Field(
         description="Hosts from which material may come: exact names, a subdomain is another host."
@@ -41,6 +59,7 @@ class Networks(Model):
     ports: Items[Annotated[StrictInt, Field(ge=1, le=65535)]] = Field(
         description="TCP ports from which material may come."
     )
+    fetch: Fetch = Field(description="What a fetch may bring in, and at what cost.")
 
 
 def _plain(text: str) -> str:

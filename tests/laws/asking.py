@@ -247,8 +247,8 @@ class Faulty:
     def backend_of(self, *_: str | None) -> str | None:
         return "bubblewrap"
 
-    def looks_up(self, host: str) -> bool:
-        return bool(self._real.ask("lib/gathering/host_looked_up", {"media": {"url": {"host": host}}}).defined)
+    def looks_up(self, point: str, host: str) -> bool:
+        return bool(self._real.ask("lib/gathering/host_looked_up", {point: {"url": {"host": host}}}).defined)
 
     def authored(self, served: Location) -> Location:
         return served

@@ -18,6 +18,7 @@ UNUSED = "this request uses none of it: nothing is counted, bound, carried or hi
 EITHER = "one of several facts of which each is enough; the rule holds by the others"
 WIDENS = "it can only turn a refusal into an allow: without it fewer requests are allowed"
 SHOWN = "the answer is a list of tools that may be seen, and without it the list is shorter"
+PERMIT = "the limits of the permit have it, and without limits there is no permit"
 READER = "the reader refuses a source bundle without it, and no rule reads it"
 
 ANYWHERE = ("attempts", "caller.points", "checks", "children", "now", "prefixes", "quotas")
@@ -63,6 +64,14 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         UNUSED: ("servers.[].secrets", "tools.[].hints.destructive"),
     },
     "media": {UNREAD: ("addresses.[].id", "media.digest", "media.url.digest")},
+    "network": {
+        UNREAD: ("addresses.[].id", "network.alias", "network.allowed_hosts.[].id", "network.id"),
+        PERMIT: ("network.url.digest",),
+    },
+    "network_response": {
+        UNREAD: ("alias", "head.declared_bytes", "request"),
+        PERMIT: ("body.sha256", "id"),
+    },
     "record_read": {
         UNREAD: ("id", "outcome", "point_read", "since", "until"),
         UNUSED: ("caller.principal",),

@@ -34,6 +34,7 @@ def test_9_no_policy_value_stands_in_python() -> None:
 
 
 _SHARED_WORDS: dict[str, set[str]] = {
+    "adapters/admission_adapters/fetch.py": {"https"},  # how to connect to what the limits name
     "adapters/admission_adapters/files/artifacts.py": {"artifact_subdir"},  # the boundary it was shown to hold
     "adapters/admission_adapters/runner/run.py": {"https"},  # how to connect to what the limits name
     "adapters/admission_adapters/sandbox/bubblewrap/arguments.py": {"bin"},  # a folder below /usr
@@ -81,6 +82,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/facts/net/hosts.py": {  # which numbers in a text are taken for addresses, by RFC 1122, 1918 and 3927
         *("0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"),
     },
+    "engine/points/network.py": {"external"},  # the kind of what is fetched, in events
     "engine/policy_bundle/sources.py": {"README.md"},  # the one file that may stand beside rules and values
     "engine/facts/media.py": {  # what a type is known by; which ones are admitted is a value
         *("application/pdf", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav", "audio/webm"),
@@ -111,6 +113,10 @@ _SHARED_WORDS: dict[str, set[str]] = {
 """Words of a file that are a policy value as well, with their reason."""
 
 
+_INTERFACES = {"application/json"}
+"""What the engine's own interfaces send and receive; whether it may be fetched is a value."""
+
+
 def _policy_words() -> set[str]:
     """Every word in policy/, without the vocabulary of its documents and of requests: field names, closed choices.
 
@@ -123,7 +129,7 @@ def _policy_words() -> set[str]:
     models = [*DOCUMENTS.values(), *(point.request for point in POINTS.values())]
     vocabulary = {word for model in models for word in _vocabulary(model.model_json_schema())}
     return (
-        {word for word in found if " " not in word} - vocabulary - {*POINTS, *DOCUMENTS, "none", "*"}
+        {word for word in found if " " not in word} - vocabulary - _INTERFACES - {*POINTS, *DOCUMENTS, "none", "*"}
     )  # plain English
 
 

@@ -87,11 +87,14 @@ def test_causes_are_sorted_codes_each_once() -> None:
     )
 
 
-def test_only_the_three_names_and_hex_hashes() -> None:
+def test_only_these_names_and_hex_hashes() -> None:
     assert [name.value for name in EventName] == [
         "source_checked",
         "environment_source_admitted",
         "environment_source_rejected",
+        "fetch_attempt",
+        "fetch_accepted",
+        "fetch_rejected",
     ]
     with pytest.raises(ValidationError):
         event(event="source_seen")

@@ -9,6 +9,9 @@ host_looked_up if {
 	input.media.url.host in data.policy.media.url.hosts
 }
 
+# The host name may be resolved: material may come from this host.
+host_looked_up if input.network.url.host in data.policy.networks.hosts
+
 # The sandbox in which a program would run: that of the requested profile, else of the language's profile.
 backend := data.policy.sandbox.profiles[input.profile.value].backend if input.profile.stated == true
 

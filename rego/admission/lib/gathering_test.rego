@@ -21,6 +21,17 @@ test_host_looked_up if {
 	not gathering.host_looked_up with input as _host("a.example.org") with data.policy as off
 }
 
+test_host_of_a_fetch_looked_up if {
+	policy := {"networks": {"hosts": ["a.example.org"]}}
+	gathering.host_looked_up with input as _fetched("a.example.org") with data.policy as policy
+	every host in ["b.example.org", "x.a.example.org", "", null] {
+		not gathering.host_looked_up with input as _fetched(host) with data.policy as policy
+	}
+	every gone in [{}, {"networks": {}}, {"networks": {"hosts": []}}] {
+		not gathering.host_looked_up with input as _fetched("a.example.org") with data.policy as gone
+	}
+}
+
 test_a_profile_counts_where_it_is_stated if {
 	every stated in [null, "true"] {
 		asked := {"profile": {"stated": stated, "value": "strict"}, "action": {"language": {"value": "python"}}}
@@ -48,3 +59,5 @@ _asked(profile) := {"profile": {"stated": true, "value": profile}, "action": {"l
 _unasked(language) := {"profile": {"stated": false}, "action": {"language": {"value": language}}}
 
 _host(name) := {"media": {"url": {"host": name}}}
+
+_fetched(name) := {"network": {"url": {"host": name}}}

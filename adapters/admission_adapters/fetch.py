@@ -1,0 +1,307 @@
+"""The executor of a fetch: one GET of exactly the decided address, from one decided IP address, within the caps.
+
+The name is never resolved again: the connection goes to an address of the permit, and TLS checks the name. No
+redirect is followed, no proxy, CA or key log of the environment is used, no body is unpacked. How a transfer ended
+is reported as facts; which word that is comes from the policy (point `network_response`).
+
+One total deadline bounds every call on the socket. httpcore is imported here only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import ssl
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import httpcore
+
+from engine.errors import WorkError
+from engine.model import Limits, Permit, Result
+
+POINT = "network"
+
+_HEADS_BYTES = 128 << 10
+"""Bytes at the beginning of an answer that are kept to find the end of its head; h11 refuses heads near 100 KiB."""
+
+_HEAD_END = re.compile(rb"\n\r?\n")
+_INTERIM = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9]")
+_TYPE = re.compile(r"([a-z0-9]{1,40}/[a-z0-9][a-z0-9.+-]{0,126})[ \t]*(?:;[ \t]*(.*))?", re.DOTALL)
+_CHARSET = re.compile(r"charset[ \t]*=[ \t]*\"?([a-z0-9-]{1,40})\"?[ \t]*;?")
+_CODING = re.compile(r"[a-z0-9, -]{1,40}")
+_LENGTH = re.compile(r"[0-9]{1,18}")
+_PLAIN = "identity"
+_HTTPS_PORT = 443
+
+
+@runtime_checkable
+class FetchGrant(Protocol):
+    """What is read of the limits of point `network`."""
+
+    url_digest: str  # `sha256:` and hex, of the whole address
+    host: str
+    port: int
+    addresses: Sequence[str]  # any one of them, and no other
+    status: int  # the body of any other answer is not read
+    max_bytes: int  # of the body
+    seconds: int  # from the connection to the last byte
+
+
+@dataclass(slots=True)
+class Transfer:
+    """What was seen of one transfer: facts as point `network_response` asks for them, and the body."""
+
+    connected: bool = False
+    secured: bool = False
+    in_time: bool = True
+    well_formed: bool = False
+    within_cap: bool = True
+    complete: bool = False
+    head: dict[str, Any] | None = None
+    read: bool = False
+    data: bytearray = field(default_factory=bytearray)
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of a request for point `network_response`."""
+        names = ("connected", "secured", "in_time", "well_formed", "within_cap", "complete")
+        found: dict[str, Any] = {"transfer": {name: getattr(self, name) for name in names}}
+        if self.head is not None:
+            found["head"] = self.head
+        if self.read:
+            found["body"] = {"bytes": len(self.data), "sha256": hashlib.sha256(self.data).hexdigest()}
+        return found
+
+
+class Fetcher:
+    """Fetches under permits; threads may share it."""
+
+    def __init__(self, ca_file: Path | None = None) -> None:
+        """`ca_file` has the trusted authorities (PEM); None for those of certifi."""
+        self._ca_file = ca_file
+        self._context: ssl.SSLContext | None = None
+
+    def fetch(self, permit: Permit, input_digest: str, limits: type[Limits], url: str) -> tuple[Result, Transfer]:
+        """Fetch the address that the permit is for; blocks until the transfer ended, in whichever way.
+
+        Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable` for an address that is not the one
+        of the permit, or limits that cannot be held.
+        """
+        grant = permit.demand(POINT, input_digest, limits)
+        if not isinstance(grant, FetchGrant):
+            raise _unenforceable()
+        target = _target(grant, url)
+        transfer, deadline = Transfer(), time.monotonic() + grant.seconds
+        try:
+            _transfer(grant, target, self._trusted(), deadline, transfer)
+        except (httpcore.TimeoutException, TimeoutError):
+            transfer.in_time = False
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError):
+            transfer.in_time = time.monotonic() < deadline
+        facts = {"bytes": len(transfer.data), "complete": transfer.complete}
+        return Result("transferred" if transfer.complete else "ended_early", facts), transfer
+
+    def _trusted(self) -> ssl.SSLContext:
+        """Our own TLS context: `ssl.create_default_context` obeys SSL_CERT_FILE and SSLKEYLOGFILE."""
+        if self._context is None:
+            import certifi
+
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+            try:
+                context.load_verify_locations(self._ca_file or certifi.where())
+            except (OSError, ssl.SSLError) as error:
+                raise WorkError(
+                    "the file of trusted certificate authorities cannot be read",
+                    remedy="name a PEM file with `--ca-file`, or leave the option out",
+                ) from error
+            self._context = context
+        return self._context
+
+
+def _target(grant: FetchGrant, url: str) -> bytes:
+    """Path and query of the address that the permit is for. Raises WorkError."""
+    port = "" if grant.port == _HTTPS_PORT else f":{grant.port}"
+    origin = f"https://{grant.host}{port}"
+    text = url.encode("utf-8", "surrogatepass")
+    if f"sha256:{hashlib.sha256(text).hexdigest()}" != grant.url_digest or not url.startswith(f"{origin}/"):
+        raise _unenforceable()
+    if not url.isascii() or not grant.addresses or grant.max_bytes < 0 or grant.seconds < 0:
+        raise _unenforceable()
+    return url.removeprefix(origin).encode("ascii")
+
+
+def _transfer(grant: FetchGrant, target: bytes, context: ssl.SSLContext, deadline: float, transfer: Transfer) -> None:
+    """Connect, send the request, read the answer into `transfer`. Raises what httpcore and sockets raise."""
+    wire = _Wire(transfer, deadline)
+    pool = httpcore.ConnectionPool(
+        ssl_context=context,
+        max_connections=1,
+        max_keepalive_connections=0,
+        http2=False,
+        retries=0,
+        network_backend=_Pinned(grant, wire),
+    )
+    headers: dict[bytes | str, bytes | str] = {
+        "host": grant.host if grant.port == _HTTPS_PORT else f"{grant.host}:{grant.port}",
+        "accept": "*/*",
+        "accept-encoding": _PLAIN,
+        "connection": "close",
+        "user-agent": "admission-engine",
+    }
+    url = httpcore.URL(scheme="https", host=grant.host, port=grant.port, target=target)
+    with pool, pool.stream("GET", url, headers=headers) as answer:
+        transfer.well_formed = True
+        transfer.head = head = _head(answer.status, answer.headers)
+        declared = head.get("declared_bytes")
+        transfer.within_cap = declared is None or declared <= grant.max_bytes
+        if answer.status != grant.status or head["content_encoding"] != _PLAIN or not transfer.within_cap:
+            return
+        transfer.read = True
+        _read(answer.iter_stream(), grant.max_bytes, transfer)
+        if head["framing"] == "length" and transfer.complete:
+            transfer.within_cap = wire.received == wire.heads() + len(transfer.data)
+
+
+def _read(chunks: Iterable[bytes], most: int, transfer: Transfer) -> None:
+    for chunk in chunks:
+        room = most - len(transfer.data)
+        transfer.data += chunk[:room]
+        if len(chunk) > room:
+            transfer.within_cap = False
+            return
+    transfer.complete = True
+
+
+def _head(status: int, headers: Sequence[tuple[bytes, bytes]]) -> dict[str, Any]:
+    """The facts of the head of an answer, without any other header."""
+    fields: dict[str, list[str]] = {}
+    for name, value in headers:
+        fields.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip().lower())
+    lengths, chunked = fields.get("content-length", []), "transfer-encoding" in fields
+    framing = "both" if lengths and chunked else "length" if lengths else "chunked" if chunked else "close"
+    coding = ",".join(fields.get("content-encoding", [_PLAIN]))
+    found: dict[str, Any] = {
+        "status": status,
+        "charset_stated": False,
+        "content_encoding": coding if _CODING.fullmatch(coding) else "other",
+        "framing": framing,
+    }
+    if len(set(lengths)) == 1 and _LENGTH.fullmatch(lengths[0]):
+        found["declared_bytes"] = int(lengths[0])
+    types = fields.get("content-type", [])
+    match = _TYPE.fullmatch(types[0]) if len(types) == 1 else None
+    if match is not None:
+        found["media_type"] = match[1]
+        if match[2]:
+            charset = _CHARSET.fullmatch(match[2])
+            found |= {"charset_stated": True} | ({} if charset is None else {"charset": charset[1].upper()})
+    return found
+
+
+class _Wire:
+    """What one connection has left of its deadline, and how many bytes came."""
+
+    def __init__(self, transfer: Transfer, deadline: float) -> None:
+        self.transfer = transfer
+        self.received = 0
+        self._deadline = deadline
+        self._beginning = bytearray()
+
+    def left(self) -> float:
+        """Seconds until the deadline. Raises httpcore.ReadTimeout at its end."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise httpcore.ReadTimeout("total deadline")
+        return left
+
+    def came(self, data: bytes) -> bytes:
+        """Count decrypted bytes."""
+        self.received += len(data)
+        if len(self._beginning) < _HEADS_BYTES:
+            self._beginning += data
+        return data
+
+    def heads(self) -> int:
+        """Bytes of the heads of the answer, those of interim ones among them; -1 if they have no end."""
+        position, data = 0, bytes(self._beginning)
+        while (end := _HEAD_END.search(data, position)) is not None:
+            if _INTERIM.match(data, position) is None:
+                return end.end()
+            position = end.end()
+        return -1
+
+
+class _Stream(httpcore.NetworkStream):
+    """A stream under the total deadline."""
+
+    def __init__(self, inner: httpcore.NetworkStream, wire: _Wire) -> None:
+        self._inner, self._wire = inner, wire
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002  (ours counts)
+        return self._wire.came(self._inner.read(max_bytes, self._wire.left()))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        self._inner.write(buffer, self._wire.left())
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        inner = self._inner.start_tls(ssl_context, server_hostname, self._wire.left())
+        self._wire.transfer.secured = True
+        return _Stream(inner, self._wire)
+
+
+class _Pinned(httpcore.NetworkBackend):
+    """Connects to the addresses of one permit, in their order, and to nothing else."""
+
+    def __init__(self, grant: FetchGrant, wire: _Wire) -> None:
+        self._grant, self._wire = grant, wire
+
+    def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.NetworkStream:
+        if (host, port) != (self._grant.host, self._grant.port):
+            raise httpcore.ConnectError("not the decided destination")
+        addresses = list(self._grant.addresses)
+        while addresses:
+            address = addresses.pop(0)
+            try:
+                stream = self._connected(address, port, self._wire.left() / (len(addresses) + 1))
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                if not addresses:
+                    raise
+                continue
+            self._wire.transfer.connected = True
+            return _Stream(stream, self._wire)
+        raise httpcore.ConnectError("no address")
+
+    @staticmethod
+    def _connected(address: str, port: int, seconds: float) -> httpcore.NetworkStream:
+        stream = httpcore.SyncBackend().connect_tcp(address, port, timeout=seconds)
+        peer = stream.get_extra_info("server_addr")
+        if peer[:2] != (address, port):
+            stream.close()
+            raise httpcore.ConnectError("another peer")
+        return stream
+
+    def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
+        raise httpcore.ConnectError("refused")
+
+
+def _unenforceable() -> WorkError:
+    return WorkError(
+        "the permit is not for this address",
+        remedy="request a decision on exactly this address",
+        code="engine.limit_unenforceable",
+    )

@@ -1,0 +1,163 @@
+"""The path of one fetch: from addresses to a source bundle of format 1.
+
+    network ─(transfer)─> network_response ─(keep)─> … ─> bundle.yaml
+     once for each address                            once, after the last one
+
+Each decision is enforced and has its own record. Nothing is connected to before `network` allows it, and nothing is
+kept before `network_response` does. The folder appears when every address was accepted, or not at all.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from admission_adapters.fetch import Fetcher, Transfer
+from admission_adapters.files.new_folder import NewFolder
+from engine.drive import Call, Steps
+from engine.errors import EngineError, Exit
+from engine.facts.archives.source_bundle import DOCUMENT
+from engine.facts.fetched import fetched_content
+from engine.facts.net.urls import url_facts
+from engine.flow import Answer, Context, Services, answer
+from engine.model import Job, Mode, Outcome, Pace, Permit, Result
+from engine.points.network import NetworkLimits
+from engine.points.network_response import NetworkResponseLimits
+from engine.points.registry import find
+from engine.sources.document import NewRecord, Statements, written
+from engine.sources.start import as_id, utc
+
+_CONTENT = "content"
+"""The folder of a source bundle for what was fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOrder:
+    """What to fetch into the new folder `into`. Naming `hosts` enables the fetch.
+
+    `license` is the SPDX label of the content, `alias` the public name of its origin (default: the name of the
+    folder), `max_requests` the budget of the run.
+    """
+
+    urls: tuple[str, ...]
+    into: Path
+    license: str | None = None
+    hosts: tuple[str, ...] = ()
+    alias: str | None = None
+    max_requests: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Every answer of the run, two for each address that was fetched; `folder` is the new source bundle, if any.
+
+    `unwritten` is why the folder could not be made of what was accepted.
+    """
+
+    answers: tuple[Answer, ...]
+    folder: Path | None
+    unwritten: EngineError | None = None
+
+    @property
+    def fault(self) -> EngineError | None:
+        """The first fault of the run; None for a refusal by the policy."""
+        faults = (*(one.fault for one in self.answers), self.unwritten)
+        return next((fault for fault in faults if fault is not None), None)
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of the run."""
+        return self.answers[-1].exit if self.fault is None else self.fault.exit
+
+
+def fetch(order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> Steps[Fetched]:
+    """Fetch every address of the order in turn, up to the first one that is refused.
+
+    Raises GatherError, before anything is asked, if there is something at `into`.
+    """
+    run = _Run(order, services, fetcher, context)
+    with NewFolder(order.into, _CONTENT) as folder:
+        for position in range(max(1, len(order.urls))):
+            services.gather_context.progress("fetching", position + 1, len(order.urls))
+            if not (yield from run.one(position, folder)):
+                return Fetched(tuple(run.answers), None)
+        try:
+            yield Call(lambda: folder.finish(DOCUMENT, run.document()), Pace.SLOW)
+        except EngineError as error:
+            return Fetched(tuple(run.answers), None, error)
+    return Fetched(tuple(run.answers), order.into)
+
+
+class _Run:
+    """One run: its answers so far, and the records of what was kept."""
+
+    def __init__(self, order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> None:
+        self._order, self._services, self._fetcher, self._context = order, services, fetcher, context
+        self._alias = order.alias or as_id(order.into.absolute().name)
+        self._records: list[NewRecord] = []
+        self.answers: list[Answer] = []
+
+    def one(self, position: int, folder: NewFolder) -> Steps[bool]:
+        """Fetch and keep one address; whether it was accepted."""
+        order = self._order
+        named = {"id": f"{self._alias}-{position + 1}" if len(order.urls) > 1 else self._alias, "alias": self._alias}
+        budget = {"max_requests": order.max_requests}
+        network = {"enabled": bool(order.hosts), "allowed_hosts": list(order.hosts), "budget": budget}
+        licensed = {} if order.license is None else {"license": order.license}
+        request = {**named, "urls": list(order.urls), "position": position, "network": network, **licensed}
+        moved: list[Transfer] = []
+
+        def transfer(permit: Permit, job: Job) -> Result:
+            result, found = self._fetcher.fetch(permit, job.input_digest, NetworkLimits, order.urls[position])
+            moved.append(found)
+            return result
+
+        asked = yield from self._ask("network", request, transfer)
+        if asked.decision.outcome is not Outcome.ALLOW:
+            return False
+        found = moved[0] if moved else Transfer()
+        facts: dict[str, Any] = yield Call(lambda: self._facts(found), Pace.HEAVY)
+        response = {**named, "request": asked.decision.decision_id, **facts}
+
+        def keep(permit: Permit, job: Job) -> Result:
+            limits = permit.demand("network_response", job.input_digest, NetworkResponseLimits)
+            name = f"{limits.id}{mimetypes.guess_extension(limits.media_type) or ''}"
+            kept = folder.keep(permit, job.input_digest, NetworkResponseLimits, found.data, name)
+            self._records.append(self._record(limits, name, order.urls[position]))
+            return kept
+
+        judged = yield from self._ask("network_response", response, keep)
+        return judged.decision.outcome is Outcome.ALLOW and judged.fault is None
+
+    def _facts(self, found: Transfer) -> dict[str, Any]:
+        """What was seen of the transfer, and of its content where all of it came."""
+        facts = found.facts()
+        if found.complete:
+            content = fetched_content(found.data, self._services.gather_context.read.nodes)
+            facts["content"] = {"types": content.types, "one_reading": content.problem is None}
+            facts["content"] |= {} if content.problem is None else {"problem": content.problem}
+        return facts
+
+    def document(self) -> str:
+        """`bundle.yaml`; what only a person can state is left open."""
+        now = utc(datetime.fromtimestamp(self._services.gather_context.clock(), UTC))
+        return written(self._alias, self._alias, self._records, Statements(now=now, retrieved_at=now))
+
+    def _ask(self, point: str, request: dict[str, Any], executor: Any) -> Steps[Answer]:
+        got = yield from answer(find(point), request, Mode.ENFORCE, self._services, self._context, executor)
+        self.answers.append(got)
+        return got
+
+    def _record(self, limits: NetworkResponseLimits, name: str, url: str) -> NewRecord:
+        return NewRecord(
+            id=limits.id,
+            path=f"{_CONTENT}/{name}",
+            sha256=limits.sha256,
+            media_type=limits.media_type,
+            license=self._order.license,
+            url=url,
+            host=url_facts(url).host,
+        )

@@ -1,0 +1,180 @@
+"""Point `network`: whether one address may be fetched, decided before any socket opens.
+
+The host, its port and its addresses are facts; path and query may contain secrets, and only the digest covers
+them. The host is resolved only where the caller has enabled the fetch and named it. What comes back is decided
+at point `network_response`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from engine.documents.canonical import digest
+from engine.facts.archives.source_bundle import Id
+from engine.facts.net.addresses import HostAddress, host_addresses
+from engine.facts.net.urls import canonical_host, url_facts
+from engine.model import Decision, Digest, Limits, Line, Mode, Model, Outcome, Pace
+from engine.points import GatherContext, Gathered, Point
+from engine.record.source_events import EventName, Hashes, SourceEvent
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.catalogue import Catalogue
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):")
+
+KIND = "external"
+"""The kind of every record that is fetched."""
+
+UNDECIDED = "undecided"
+"""The license outcome of what is only labelled: a person decides on the content."""
+
+
+class FetchBudget(Model):
+    """How many requests the run may make."""
+
+    max_requests: Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class FetchNetwork(Model):
+    """What the caller enables, as in a source bundle: access, exact hosts, requests of this run."""
+
+    enabled: bool = False
+    allowed_hosts: Annotated[list[Line], Field(max_length=1_000, default_factory=list)]
+    budget: FetchBudget
+
+
+class NetworkRequest(Model):
+    """Ask for one address of a run: `urls` are all of the run, `position` is the one that is next, from 0.
+
+    `id` names the record that its content would be, `alias` its origin; `license` is the label of the content.
+    """
+
+    id: Id
+    alias: Id
+    urls: Annotated[list[Annotated[str, Field(max_length=8_192)]], Field(max_length=1_000)]
+    position: Annotated[int, Field(ge=0, le=1_000)] = 0
+    license: Line | None = None
+    network: FetchNetwork
+
+
+class FetchUrl(Model):
+    """An address; its host and port only when it is canonical. `digest` is of the whole text."""
+
+    canonical: bool
+    digest: Digest
+    scheme: str | None = None
+    host: str | None = None
+    port: int | None = None
+
+
+class AllowedHost(Model):
+    """A host that the caller allows; `exact` if it is one host name, without a pattern."""
+
+    id: str
+    name: str
+    exact: bool
+
+
+class NetworkFacts(Model):
+    """The fetch. `urls` is the number of addresses of the run, `requests_used` how many of them come before this one.
+
+    `licensed`: the caller states a license label.
+    """
+
+    id: str
+    alias: str
+    enabled: bool
+    urls: int
+    requests_used: int
+    max_requests: int
+    licensed: bool
+    allowed_hosts: tuple[AllowedHost, ...]
+    url: FetchUrl | None = None
+
+
+class NetworkInput(Model):
+    """What OPA sees; `addresses` are all of the host's, and none where it was not looked up, or not found in time."""
+
+    network: NetworkFacts
+    addresses: tuple[HostAddress, ...]
+
+
+class NetworkLimits(Limits):
+    """One transfer: of exactly this address, from one of these addresses of its host, within these caps.
+
+    The body is read only of an answer with `status`; `seconds` are from the connection to the last byte.
+    """
+
+    url_digest: Digest
+    host: str
+    port: int
+    addresses: tuple[str, ...]
+    status: int
+    max_bytes: int
+    seconds: int
+
+
+def gather(request: NetworkRequest, context: GatherContext) -> Gathered:
+    """Read the address, and look its host up where the caller enabled the fetch and named this host."""
+    network = request.network
+    url = _url(request.urls[request.position]) if request.position < len(request.urls) else None
+    host = None if url is None or not network.enabled or url.host not in network.allowed_hosts else url.host
+    answers = None if host is None else context.addresses(host)
+    facts = NetworkFacts(
+        id=request.id,
+        alias=request.alias,
+        enabled=network.enabled,
+        urls=len(request.urls),
+        requests_used=request.position,
+        max_requests=network.budget.max_requests,
+        licensed=request.license is not None and bool(request.license.strip()),
+        allowed_hosts=tuple(
+            AllowedHost(id=f"#{index}", name=name, exact=canonical_host(name))
+            for index, name in enumerate(network.allowed_hosts)
+        ),
+        url=url,
+    )
+    return Gathered(NetworkInput(network=facts, addresses=host_addresses(answers or ())), f"fetch of {request.alias}")
+
+
+def _url(text: str) -> FetchUrl:
+    facts, scheme = url_facts(text), _SCHEME.match(text)
+    return FetchUrl(
+        canonical=facts.canonical,
+        digest=digest(text.encode("utf-8", "surrogatepass")),
+        scheme=None if scheme is None else scheme[1],
+        host=facts.host,
+        port=facts.port,
+    )
+
+
+def events(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tuple[SourceEvent, ...]:
+    """The attempt, and its rejection where nothing may be fetched; identified by the alias only (A40, A42)."""
+    if decision.mode is Mode.CHECK or not isinstance(gathered.input, NetworkInput):
+        return ()
+    facts = gathered.input.network
+    causes = {finding.code for finding in decision.findings}
+    unlicensed = sorted(causes & catalogue.codes("network", "license"))
+
+    def one(event: EventName, codes: set[str]) -> SourceEvent:
+        return SourceEvent(
+            event=event,
+            source_id=None,
+            source_kind=KIND,
+            policy_outcome=decision.outcome,
+            origin_alias=facts.alias,
+            hashes=Hashes(declared=None, computed=None),
+            license_outcome=unlicensed[0] if unlicensed else UNDECIDED,
+            rejection_causes=tuple(codes),
+        )
+
+    attempt = one(EventName.FETCH_ATTEMPT, set())
+    if decision.outcome is Outcome.ALLOW:
+        return (attempt,)
+    return (attempt, one(EventName.FETCH_REJECTED, causes))
+
+
+POINT = Point("network", NetworkRequest, NetworkInput, NetworkLimits, gather, pace=Pace.SLOW, act=True, events=events)

@@ -1,0 +1,82 @@
+package admission.requirements.network.url
+
+import future.keywords.not
+
+# METADATA
+# title: The address has an admitted scheme
+# description: Anyone on the network path can read and change what comes over another one. Schemes are values in
+#   policy/networks.yaml.
+# custom:
+#   code: unsafe_scheme
+#   after: [url_count_not_admitted]
+#   remedy: Name an address that begins with `https://`
+#   reads: [networks.schemes]
+# labels:
+#   row: A32
+scheme_safe if input.network.url.scheme in data.policy.networks.schemes
+
+# METADATA
+# title: The address is a canonical URL
+# description: Two parsers could read any other address differently. Ports are values in policy/networks.yaml.
+# custom:
+#   code: url_not_canonical
+#   after: [unsafe_scheme]
+#   remedy: Use a plain https URL without user name, unusual port, trailing dot or non-ASCII characters
+#   reads: [networks.ports]
+# labels:
+#   row: A33
+canonical if {
+	input.network.url.canonical == true
+	input.network.url.port in data.policy.networks.ports
+}
+
+# METADATA
+# title: The caller allows exactly this host
+# description: The exact host name of a canonical address; a subdomain is another host.
+# custom:
+#   code: host_not_allowlisted
+#   after: [unsafe_scheme]
+#   facts: {host: network.url.host}
+#   remedy: Name the exact host of the address with `--host`
+# labels:
+#   row: A31, A33
+host_allowlisted if {
+	is_string(input.network.url.host)
+	is_array(input.network.allowed_hosts)
+	input.network.url.host in _allowed
+}
+
+# METADATA
+# description: The names that the caller allows.
+# custom:
+#   proof: hosts are only looked up in it, so an empty set refuses every host
+_allowed contains host.name if some host in input.network.allowed_hosts
+
+# METADATA
+# title: Each allowed host is one exact host name
+# description: A pattern or an address would allow more hosts than a person can review.
+# custom:
+#   code: allowed_host_not_exact
+#   each: network.allowed_hosts
+#   empty: allowed
+#   facts: {host: name}
+#   remedy: Name each host in full and in lower case, without `*` and without a port
+# labels:
+#   row: A31
+host_exact(host) if host.exact == true
+
+# METADATA
+# title: The organisation admits this host
+# description: The exact host name, in policy/networks.yaml. The list of the caller cannot add to it.
+# custom:
+#   code: host_not_admitted
+#   after: [host_not_allowlisted, url_not_canonical]
+#   facts: {host: network.url.host}
+#   remedy: Use a source that policy/networks.yaml lists under `hosts`, or ask compliance to add this host there
+#   reads: [networks.hosts]
+# labels:
+#   row: A33
+host_admitted if {
+	is_string(input.network.url.host)
+	input.network.url.host in data.policy.networks.hosts
+}

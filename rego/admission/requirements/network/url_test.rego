@@ -1,0 +1,69 @@
+package admission.requirements.network.url_test
+
+import data.admission.requirements.network.url
+import future.keywords.not
+
+_policy := {"networks": {"schemes": ["https"], "ports": [443], "hosts": ["a.example.org"]}}
+
+_clean := {"network": {
+	"url": {"scheme": "https", "canonical": true, "host": "a.example.org", "port": 443},
+	"allowed_hosts": [{"id": "#0", "name": "a.example.org", "exact": true}],
+}}
+
+_url(changes) := object.union(_clean, {"network": {"url": changes}})
+
+test_scheme_safe if {
+	url.scheme_safe with input as _clean with data.policy as _policy
+	every request in [_url({"scheme": "http"}), _url({"scheme": null}), json.remove(_clean, ["network/url/scheme"]), {}] {
+		not url.scheme_safe with input as request with data.policy as _policy
+	}
+	not url.scheme_safe with input as _clean with data.policy as {"networks": {"schemes": []}}
+}
+
+test_canonical if {
+	url.canonical with input as _clean with data.policy as _policy
+	every request in [
+		_url({"canonical": false}),
+		_url({"port": 8443}),
+		json.remove(_clean, ["network/url/canonical"]),
+		json.remove(_clean, ["network/url/port"]),
+		{},
+	] {
+		not url.canonical with input as request with data.policy as _policy
+	}
+	not url.canonical with input as _clean with data.policy as {"networks": {"ports": []}}
+}
+
+test_host_allowlisted if {
+	url.host_allowlisted with input as _clean
+	every request in [
+		_url({"host": "b.a.example.org"}),
+		_url({"host": "xa.example.org"}),
+		_url({"host": null}),
+		json.remove(_clean, ["network/url/host"]),
+		object.union(_clean, {"network": {"allowed_hosts": []}}),
+		object.union(_clean, {"network": {"allowed_hosts": {"a": {"name": "a.example.org"}}}}),
+		object.union(_clean, {"network": {"allowed_hosts": [{"name": "*.example.org"}]}}),
+		json.remove(_clean, ["network/allowed_hosts"]),
+		{},
+	] {
+		not url.host_allowlisted with input as request
+	}
+}
+
+test_host_exact if {
+	url.host_exact({"exact": true})
+	every host in [{"exact": false}, {"exact": "true"}, {}] {
+		not url.host_exact(host)
+	}
+}
+
+test_host_admitted if {
+	url.host_admitted with input as _clean with data.policy as _policy
+	every request in [_url({"host": "b.a.example.org"}), json.remove(_clean, ["network/url/host"]), {}] {
+		not url.host_admitted with input as request with data.policy as _policy
+	}
+	every policy in [{}, {"networks": {"hosts": []}}] {
+		not url.host_admitted with input as _clean with data.policy as policy
+	}
+}

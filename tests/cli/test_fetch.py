@@ -1,0 +1,108 @@
+"""`engine fetch … && engine check DIR`, as a data engineer runs it, against a real TLS server on loopback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.command import Command, Run, lines
+from tests.conftest import ROOT
+from tests.sources.https import BODY, HOST, Authority, Server, response, serving
+
+RESOLVES = f"""
+import socket
+real = socket.getaddrinfo
+def found(host, *arguments, **more):
+    return real("127.0.0.1" if host == "{HOST}" else host, *arguments, **more)
+socket.getaddrinfo = found
+"""
+
+
+@dataclass(slots=True)
+class Setup:
+    """A command with a policy that admits the server, on a machine where its name leads to loopback."""
+
+    command: Command
+    server: Server
+    policy: Path
+    authority: Authority
+
+    def __call__(self, *arguments: str | Path) -> Run:
+        path = f"{self.policy.parent}:{ROOT}:{ROOT}/adapters"
+        return self.command(*arguments, "--policy", self.policy, env={"PYTHONPATH": path})
+
+    def fetch(self, into: Path, *arguments: str) -> Run:
+        asked = (self.server.url(), "--license", "CC-BY-4.0", "--into", into, "--ca-file", self.authority.path)
+        return self("fetch", *asked, *arguments)
+
+
+@pytest.fixture
+def setup(command: Command, tmp_path: Path) -> Iterator[Setup]:
+    authority = Authority(tmp_path)
+    with serving(authority.context()) as server:
+        policy = tmp_path / "own" / "policy"
+        shutil.copytree(ROOT / "policy", policy)
+        networks = policy / "networks.yaml"
+        text = networks.read_text(encoding="utf-8")
+        networks.write_text(text.replace("ports: [443]", f"ports: [443, {server.port}]"), encoding="utf-8")
+        addresses = policy / "addresses.yaml"
+        rows = addresses.read_text(encoding="utf-8").splitlines(keepends=True)
+        addresses.write_text("".join(row for row in rows if "127.0.0.0/8" not in row), encoding="utf-8")
+        (policy.parent / "sitecustomize.py").write_text(RESOLVES, encoding="utf-8")
+        yield Setup(command, server, policy, authority)
+
+
+def test_fetch_and_check(setup: Setup, tmp_path: Path) -> None:
+    into = tmp_path / "contacts"
+    done = setup.fetch(into, "--host", HOST)
+    assert done.code == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        f"{into}: 1 record fetched",
+        f"next: complete the lines of {into}/bundle.yaml that begin with `#`, then run `engine check {into}`",
+    ]
+    assert (into / "content" / "contacts.json").read_bytes() == BODY
+    checked = setup("check", into, "--format", "json")
+    assert checked.code == 1
+    (report,) = checked.json["reports"]
+    open_still = {finding["subject"] for finding in report["decision"]["findings"]}
+    assert {"errors/purpose", "errors/records.0.retention", "records/contacts"} <= open_still
+    assert [(one["kind"], one.get("point")) for one in lines(setup.command.state)][:4] == [
+        ("decision", "network"),
+        ("result", None),
+        ("decision", "network_response"),
+        ("result", None),
+    ]
+    verified = setup.command("record", "verify")
+    assert verified.code == 0
+
+
+def test_a_refused_fetch_says_why_and_writes_nothing(setup: Setup, tmp_path: Path) -> None:
+    setup.server.answers(response(b"", status="302 Found", more=("Location: https://evil.example/",)))
+    into = tmp_path / "contacts"
+    done = setup.fetch(into, "--host", HOST)
+    assert done.code == 1
+    assert "redirect_blocked" in done.stdout
+    assert done.stdout.endswith("nothing was written\n")
+    assert not into.exists()
+    without = setup.fetch(into, "--format", "json")
+    assert without.code == 1
+    (decision,) = json.loads(without.stdout)["decisions"]
+    assert [finding["code"] for finding in decision["findings"]][:1] == ["host_not_allowlisted"]
+    assert "network_disabled" in without.stdout
+
+
+def test_a_folder_that_exists_is_an_error_of_usage(setup: Setup, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    done = setup.fetch(tmp_path / "full", "--host", HOST)
+    assert done.code == 2
+    assert "is not an empty folder" in done.stderr
+    done = setup.fetch(tmp_path / "new", "--host", HOST, "--ca-file", str(tmp_path / "full" / "mine"))
+    assert done.code == 4
+    assert "certificate authorities" in done.stdout
+    assert not (tmp_path / "new").exists()
