@@ -17,12 +17,14 @@ _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CHUNK = 256 << 10
 
 
-def create(folder: int, name: str, chunks: Iterable[bytes], most: int, *, sync: bool = True) -> tuple[int, str]:
-    """Create one read-only file of at most `most` bytes; returns its size and its SHA-256 in hex.
+def create(
+    folder: int, name: str, chunks: Iterable[bytes], most: int, *, sync: bool = True, mode: int = 0o400
+) -> tuple[int, str]:
+    """Create one file, read-only unless `mode` says otherwise, of at most `most` bytes; returns its size and its SHA-256 in hex.
 
     On any failure nothing of it remains. Raises FileExistsError if the name exists, WorkError past `most`.
     """
-    descriptor = os.open(name, _NEW, 0o400, dir_fd=folder)
+    descriptor = os.open(name, _NEW, mode, dir_fd=folder)
     size, sha256 = 0, hashlib.sha256()
     try:
         with os.fdopen(descriptor, "wb", buffering=0) as file:

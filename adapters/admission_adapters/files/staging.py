@@ -52,7 +52,7 @@ def stage(root: int, grant: SourceGrant, contents: Contents) -> tuple[str, int]:
     Raises OSError and the WorkErrors of `ArtifactDirectory.stage_source`.
     """
     name, records = _plan(grant)
-    if _is_there(root, name) or not _staged(root, name, records, contents):
+    if is_there(root, name) or not _staged(root, name, records, contents):
         _verify(root, name, records)
     return name, sum(record.bytes for record in records)
 
@@ -74,7 +74,8 @@ def unenforceable() -> WorkError:
     )
 
 
-def _is_there(root: int, name: str) -> bool:
+def is_there(root: int, name: str) -> bool:
+    """Whether a folder contains this name, be it a file, a folder or a link."""
     try:
         os.stat(name, dir_fd=root, follow_symlinks=False)
     except FileNotFoundError:
@@ -84,7 +85,7 @@ def _is_there(root: int, name: str) -> bool:
 
 def _staged(root: int, name: str, records: Sequence[StagedRecord], contents: Contents) -> bool:
     """Fill a folder and rename it; False if another process was faster."""
-    with _draft(root) as (draft, folder):
+    with draft_folder(root) as (draft, folder):
         for record in records:
             _copy(folder, record, contents)
         for record in records:  # once all are written: the first sync carries most of the rest
@@ -102,7 +103,7 @@ def _staged(root: int, name: str, records: Sequence[StagedRecord], contents: Con
 
 
 @contextmanager
-def _draft(root: int) -> Iterator[tuple[str, int]]:
+def draft_folder(root: int) -> Iterator[tuple[str, int]]:
     """A new folder, locked while it is filled, removed at the end unless it was renamed."""
     fcntl.flock(root, fcntl.LOCK_EX)
     try:
@@ -116,7 +117,7 @@ def _draft(root: int) -> Iterator[tuple[str, int]]:
     try:
         yield draft, folder
     finally:
-        if _is_there(root, draft):
+        if is_there(root, draft):
             _remove(root, draft, folder)
         os.close(folder)
 
