@@ -10,6 +10,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.waiting import Waiting
+from engine.model import Outcome
 
 if TYPE_CHECKING:
     from engine.flow import Answer
@@ -47,6 +48,8 @@ def build(
     made = _made(answer, into)
     lines = [f"built {made['folder']}: {made['rows']} rows, {made['sha256']}"] if made else ["nothing was built"]
     write([(extended(how, told, {"environment": made}, lines), None)])
+    if answer.fault is not None and answer.decision.outcome is Outcome.ALLOW:
+        raise answer.fault  # the decision says nothing of work that failed
     raise typer.Exit(answer.exit)
 
 

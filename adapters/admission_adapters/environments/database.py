@@ -17,12 +17,13 @@ PAGE = 4096
 STATE = "CREATE TABLE environment_state (line INTEGER NOT NULL)"
 """One row: the line of the trajectory that made the current state."""
 
+_CONTACTS = (
+    "CREATE TABLE contacts (id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, email TEXT NOT NULL, "
+    "city TEXT NOT NULL, phone TEXT NOT NULL, note TEXT NOT NULL, tags TEXT NOT NULL) WITHOUT ROWID"
+)
+
 TABLES = {
-    "contacts": (
-        "CREATE TABLE contacts (id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, email TEXT NOT NULL, "
-        "city TEXT NOT NULL, phone TEXT NOT NULL, note TEXT NOT NULL, tags TEXT NOT NULL) WITHOUT ROWID",
-        STATE,
-    ),
+    "contacts": (_CONTACTS, STATE),
     "documents": ("CREATE VIRTUAL TABLE documents USING fts5(id UNINDEXED, title, text)", STATE),
 }
 """The tables of an environment, by what it holds; the first has its rows, under the same name."""

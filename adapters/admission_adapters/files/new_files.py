@@ -20,7 +20,7 @@ _CHUNK = 256 << 10
 def create(
     folder: int, name: str, chunks: Iterable[bytes], most: int, *, sync: bool = True, mode: int = 0o400
 ) -> tuple[int, str]:
-    """Create one file, read-only unless `mode` says otherwise, of at most `most` bytes; returns its size and its SHA-256 in hex.
+    """Create one file, read-only by its default mode, of at most `most` bytes; returns its size and SHA-256 in hex.
 
     On any failure nothing of it remains. Raises FileExistsError if the name exists, WorkError past `most`.
     """
