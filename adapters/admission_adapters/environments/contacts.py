@@ -30,7 +30,7 @@ OPERATIONS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "search": (
         "Find contacts that contain a text in any field; at most `limit` of them.",
         ("read",),
-        _schema({"query": _TEXT, "limit": {"type": "integer", "minimum": 1, "maximum": 100}}, "query"),
+        _schema({"search": _TEXT, "limit": {"type": "integer", "minimum": 1, "maximum": 100}}, "search"),
     ),
     "get": ("Read the contact of an id.", ("read",), _schema({"id": _ID}, "id")),
     "add": ("Add a contact under a new id.", ("write",), _schema({"id": _ID, **_VALUES}, "id", "name")),
@@ -46,12 +46,13 @@ class Contacts:
     def __init__(self, environment: OpenEnvironment) -> None:
         self._environment = environment
 
-    def search(self, query: str, limit: int = 20) -> dict[str, Any]:
+    def search(self, search: str, limit: int = 20) -> dict[str, Any]:
         """Contacts that contain the text, by id, and how many there are."""
         found = self._environment.read(
             "SELECT * FROM contacts WHERE instr(lower(name || char(10) || email || char(10) || city || char(10) || "
-            "phone || char(10) || note || char(10) || tags), lower(?)) > 0 ORDER BY id",
-            (query,),
+            "phone || char(10) || note || char(10) || (SELECT coalesce(group_concat(value, char(10)), '') "
+            "FROM json_each(tags))), lower(?)) > 0 ORDER BY id",
+            (search,),
         )
         return {"total": len(found), "contacts": [_contact(row) for row in found[:limit]]}
 

@@ -21,10 +21,10 @@ OPERATIONS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         {
             "type": "object",
             "properties": {
-                "query": {"type": "string", "minLength": 1, "maxLength": 1_000},
+                "search": {"type": "string", "minLength": 1, "maxLength": 1_000},
                 "limit": {"type": "integer", "minimum": 1, "maximum": 100},
             },
-            "required": ["query"],
+            "required": ["search"],
             "additionalProperties": False,
         },
     ),
@@ -48,11 +48,11 @@ class Documents:
     def __init__(self, environment: OpenEnvironment) -> None:
         self._environment = environment
 
-    def search(self, query: str, limit: int = 20) -> dict[str, Any]:
+    def search(self, search: str, limit: int = 20) -> dict[str, Any]:
         """Documents that contain all words, with the place where they do."""
-        words = _WORD.findall(query)[:_MOST_WORDS]
+        words = _WORD.findall(search)[:_MOST_WORDS]
         if not words:
-            raise ToolValidationError("no_words", "the query has no word")
+            raise ToolValidationError("no_words", "the search has no word")
         found = self._environment.read(
             "SELECT id, title, snippet(documents, 2, '[', ']', ' … ', 16) FROM documents "
             "WHERE documents MATCH ? ORDER BY rank, id LIMIT ?",
