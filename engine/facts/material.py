@@ -5,13 +5,14 @@ Nothing is corrected: a contact with one field of the wrong type makes its whole
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.documents.canonical import canonical
-from engine.documents.strict_json import MAX_SAFE_INTEGER, AmbiguousJsonError, NotJsonError, read_strict
+from engine.documents.strict_json import MAX_SAFE_INTEGER
 
 Row = tuple[str, ...]
 """The texts of one row, in the order of the columns: of contacts `CONTACT`, of documents id, title and text."""
@@ -19,14 +20,12 @@ Row = tuple[str, ...]
 CONTACT = ("id", "name", "email", "city", "phone", "note", "tags")
 """The fields of a contact. `id` is text or a whole number, `tags` a list of texts; `id` and `name` are required."""
 
-_LEVELS = 4
-"""Nesting of contacts: a list of objects with a list of tags has three."""
-
 _ID_CHARACTERS = 128
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Control characters but tab and line feed, and characters that hide text or change its direction."""
 
-_FORMULA = re.compile(r"[\s]*[=@]|[\s]*[+-](?![0-9 ().-]*\Z)|[\t\r]")
+_STARTS = "=@+-"
+_FORMULA = re.compile(r"\s*[=@]|\s*[+-](?![0-9 ().-]*\Z)|[\t\r]")
 """How texts begin that spreadsheets run as formulas (OWASP, CSV injection); a phone number such as +44 20 is none."""
 
 
@@ -57,18 +56,15 @@ class Reader:
             text = data.decode("utf-8")
             rows = _READERS[self.holds](record, text)
             self._unique(rows)
+            texts = [text for row in rows for text in row]
+            longest = max(map(len, texts), default=0) if _ascii(texts) else max(len(one.encode()) for one in texts)
         except UnicodeDecodeError as error:
             return Material(problem=f"it is not UTF-8 at byte {error.start}")
+        except UnicodeEncodeError:
+            return Material(problem="it contains an unpaired surrogate")
         except _UnfitError as error:
             return Material(problem=str(error))
-        texts = [text for row in rows for text in row]
-        every = "\n".join(texts)
-        return Material(
-            rows,
-            longest=max(map(len, texts), default=0) if every.isascii() else max(len(one.encode()) for one in texts),
-            controls=sum(map(bool, map(_CONTROL.search, texts))) if _CONTROL.search(every) else 0,
-            formulas=sum(map(bool, map(_FORMULA.match, texts))) if self.holds == "contacts" else 0,
-        )
+        return Material(rows, longest=longest, controls=_controls(texts), formulas=_formulas(texts, self.holds))
 
     def _unique(self, rows: Iterable[Row]) -> None:
         for number, (id_, *_) in enumerate(rows):
@@ -77,44 +73,68 @@ class Reader:
             self.ids.add(id_)
 
 
+def _ascii(texts: Iterable[str]) -> bool:
+    return all(map(str.isascii, texts))
+
+
+def _controls(texts: list[str]) -> int:
+    """How many texts contain control characters; none of these is printable."""
+    if all(map(str.isprintable, texts)):
+        return 0
+    return sum(_CONTROL.search(text) is not None for text in texts)
+
+
+def _formulas(texts: list[str], holds: str) -> int:
+    """How many texts of contacts are formulas, looked at only if one begins like a formula or with a space."""
+    firsts = {text[:1] for text in texts} if holds == "contacts" else set()
+    if not any(first.isspace() or first in _STARTS for first in firsts if first):
+        return 0
+    return sum(_FORMULA.match(text) is not None for text in texts)
+
+
 class _UnfitError(ValueError):
     """Content that does not fit its schema; the text names no content."""
 
 
 def _contacts(_: str, text: str) -> tuple[Row, ...]:
+    """No value has two readings: keys that occur twice are found below, and only texts and whole numbers fit."""
     try:
-        found = read_strict(text, levels=_LEVELS, largest=MAX_SAFE_INTEGER)
-    except AmbiguousJsonError as error:
-        raise _UnfitError(f"it {error.problem}") from error
-    except NotJsonError as error:
+        found = json.loads(text, object_pairs_hook=tuple)
+    except RecursionError as error:
+        raise _UnfitError("it is nested too deeply") from error
+    except ValueError as error:  # also a number of more digits than Python converts
         raise _UnfitError("it is not JSON") from error
     if not isinstance(found, list):
         raise _UnfitError("it is not a list of contacts")
     return tuple(_contact(number, item) for number, item in enumerate(found))
 
 
-def _contact(number: int, item: Any) -> Row:
-    if not isinstance(item, dict):
+def _contact(number: int, pairs: Any) -> Row:
+    if not isinstance(pairs, tuple):
         raise _UnfitError(f"item {number} is not an object")
+    item = dict(pairs)
+    if len(item) != len(pairs):
+        raise _UnfitError(f"item {number} has a key twice")
     if not item.keys() <= _FIELDS:
         raise _UnfitError(f"item {number} has a field that contacts do not have")
     id_, tags = item.get("id"), item.get("tags", [])
-    if type(id_) is int:
+    if type(id_) is int and abs(id_) <= MAX_SAFE_INTEGER:
         id_ = str(id_)
     if not isinstance(id_, str) or not 0 < len(id_) <= _ID_CHARACTERS:
         raise _UnfitError(f"item {number} has no `id`, a text or a whole number")
     if not item.get("name"):
         raise _UnfitError(f"item {number} has no `name`")
     texts = [item.get(name, "") for name in _TEXTS]
-    if not all(type(text) is str for text in texts):
+    if {*map(type, texts)} != _ONLY_TEXT:
         raise _UnfitError(f"item {number} has a field of the wrong type")
-    if not isinstance(tags, list) or not all(type(tag) is str for tag in tags):
+    if not isinstance(tags, list) or not {*map(type, tags)} <= _ONLY_TEXT:
         raise _UnfitError(f"item {number} has `tags` that are not a list of texts")
-    return (id_, *texts, canonical(tags).decode("utf-8"))
+    return (id_, *texts, canonical(tags).decode() if tags else "[]")
 
 
 _FIELDS = frozenset(CONTACT)
 _TEXTS = CONTACT[1:-1]
+_ONLY_TEXT = {str}
 
 
 def _document(record: str, text: str) -> tuple[Row, ...]:

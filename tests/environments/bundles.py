@@ -41,7 +41,7 @@ def bundle(folder: Path, *contents: bytes, environment: str = CONTACTS, media_ty
     records, decisions = [], []
     for at, content in enumerate(contents):
         (folder / "content" / f"{at}.dat").write_bytes(content)
-        own = {"sha256": hashlib.sha256(content).hexdigest()}
+        own: dict[str, Any] = {"sha256": hashlib.sha256(content).hexdigest()}
         named = {"id": f"r-{at}", "path": f"content/{at}.dat", "origin_alias": f"origin-{at}", "media_type": media_type}
         records.append(named | own | _LICENSED)
         decisions.append({"record": f"r-{at}"} | own | _DECIDED)

@@ -125,6 +125,11 @@ UNFIT: dict[str, bytes] = {
     "utf_16": f"[{A}]".encode("utf-16"),
     "byte_order_mark": f"[{A}]".encode("utf-8-sig"),
     "surrogate": b'[{"id": 1, "name": "\\ud800"}]',
+    "surrogate_in_a_tag": b'[{"id": 1, "name": "Ada", "tags": ["\\udfff"]}]',
+    "number_of_many_digits": b'[{"id": ' + b"9" * 5_000 + b', "name": "Ada"}]',
+    "empty_contact": b"[{}]",
+    "tag_is_object": b'[{"id": 1, "name": "Ada", "tags": [{}]}]',
+    "duplicate_key_deeper": b'[{"id": 1, "name": "Ada", "note": {"a": 1, "a": 2}}]',
     "nul_byte": b'[{"id": 1, "name": "Ada\x00"}]',
 }
 

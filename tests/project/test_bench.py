@@ -15,6 +15,7 @@ from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
 from benchmarks import __main__ as command_line
 from benchmarks import (
     bulk,
+    environments,
     latency,
     memory,
     opa_killed,
@@ -299,6 +300,12 @@ def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
         assert (len(few), len(many)) == (10, 1000)
         assert few[-1]["tools"] == many[-1]["tools"]
         assert few[-1]["hosts"] == many[-1]["hosts"]
+
+
+@pytest.mark.full
+def test_environment_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environments, "_ROWS", 10)
+    assert _names(environments.rows(bench)) == {"E1"}
 
 
 @pytest.mark.full
