@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.documents.canonical import canonical
-from engine.documents.strict_json import MAX_SAFE_INTEGER
+from engine.documents.strict_json import MAX_SAFE_INTEGER, has_more_values
 
 Row = tuple[str, ...]
 """The texts of one row, in the order of the columns: of contacts `CONTACT`, of documents id, title and text."""
@@ -45,14 +45,20 @@ class Material:
 
 @dataclass(slots=True)
 class Reader:
-    """Reads the records of one source bundle in turn: an id may occur once in all of them."""
+    """Reads the records of one source bundle in turn: an id may occur once in all of them.
+
+    JSON with more than `most_values` values is not read: its objects would take far more memory than its text.
+    """
 
     holds: str
+    most_values: int
     ids: set[str] = field(default_factory=set)
 
     def read(self, record: str, data: bytes) -> Material:
         """What the content of a record contains; never raises for content."""
         try:
+            if self.holds == "contacts" and has_more_values(data, self.most_values):
+                return Material(problem=f"it has more than {self.most_values} values")
             text = data.decode("utf-8")
             rows = _READERS[self.holds](record, text)
             self._unique(rows)

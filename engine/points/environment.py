@@ -46,7 +46,7 @@ class MaterialFacts(Model):
 
 
 class MaterialRecord(Model):
-    """One record; `sha256` is of the bytes that were read as its material."""
+    """One record; `sha256` is of the bytes that were read as its material, which is parsed only if it was admitted."""
 
     id: str | None = None
     kind: str | None = None
@@ -113,7 +113,7 @@ def gather(request: EnvironmentRequest, context: GatherContext) -> Gathered:
         facts = _bundle_of(found)
         records = facts.records or ()
         holds = context.lookups.environments.get(facts.environment or "")
-        read = _materials(records, found.opened, holds, context)
+        read = list(_read(records, found.opened, holds, context))
         stack.pop_all()
     subjects = found.subjects
     notes = {subject: one[1].problem for subject, one in zip(subjects, read, strict=True) if one[1] and one[1].problem}
@@ -157,31 +157,39 @@ def _facts(material: Material) -> MaterialFacts:
     )
 
 
-def _materials(
-    records: tuple[SourceRecord, ...], opened: OpenedSource, holds: str | None, context: GatherContext
-) -> list[tuple[str | None, Material | None]]:
-    """The hash and material of each record; together at most as many bytes as one document may have."""
-    return list(_read(records, opened, holds, context))
-
-
 def _read(
     records: tuple[SourceRecord, ...], opened: OpenedSource, holds: str | None, context: GatherContext
 ) -> Iterator[tuple[str | None, Material | None]]:
-    reader = Reader(holds) if holds in HOLDS else None
+    """The hash of each record, and its material if exactly this content was admitted: nothing else is parsed.
+
+    All records together have at most as many bytes as one document may have.
+    """
+    reader = Reader(holds, context.read.nodes) if holds in HOLDS else None
+    admitted = {} if context.admitted is None else context.admitted.records
     left = context.read.document_bytes
     for done, record in enumerate(records):
         context.progress("reading material", done, len(records))
-        if reader is None or record.id is None or record.content is None:
+        if reader is None or record.id not in admitted:
             yield None, None
             continue
-        with opened.content(record.id) as stream:
-            data = stream.read(left + 1)
-        if len(data) > left:
-            left = 0
-            yield None, Material(problem=f"all material together is larger than {context.read.document_bytes} bytes")
-            continue
+        data = _content(opened, record.id, left + 1)
         left -= len(data)
-        yield sha256(data).hexdigest(), reader.read(record.id, data)
+        if left < 0:
+            left = 0
+            found = Material(problem=f"all material together is larger than {context.read.document_bytes} bytes")
+            yield admitted[record.id], found
+            continue
+        hashed = sha256(data).hexdigest()
+        yield hashed, reader.read(record.id, data) if hashed == admitted[record.id] else None
+
+
+def _content(opened: OpenedSource, record_id: str, most: int) -> bytes:
+    """The first bytes of a record; none of one that is gone, whose hash is then another one."""
+    try:
+        with opened.content(record_id) as stream:
+            return stream.read(most)
+    except GatherError:
+        return b""
 
 
 def events(gathered: Gathered, decision: Decision, _: Catalogue) -> tuple[SourceEvent, ...]:

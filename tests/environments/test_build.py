@@ -129,6 +129,7 @@ UNFIT: dict[str, bytes] = {
     "number_of_many_digits": b'[{"id": ' + b"9" * 5_000 + b', "name": "Ada"}]',
     "empty_contact": b"[{}]",
     "tag_is_object": b'[{"id": 1, "name": "Ada", "tags": [{}]}]',
+    "two_million_values": b"[" + b"[]," * 2_000_000 + b"[]]",
     "duplicate_key_deeper": b'[{"id": 1, "name": "Ada", "note": {"a": 1, "a": 2}}]',
     "nul_byte": b'[{"id": 1, "name": "Ada\x00"}]',
 }
@@ -212,6 +213,20 @@ def test_a_source_bundle_that_changes_after_its_admission_is_refused(settings: S
     assert [one.code for one in answer.decision.findings] == ["source_changed"]
     assert left(tmp_path / "i") == []
     assert [one["event"] for one in events(settings)] == ["environment_source_rejected"]
+
+
+def test_a_content_that_is_gone_after_the_admission_is_refused(settings: Settings, tmp_path: Path) -> None:
+    source = bundle(tmp_path / "b", contacts(3), b'[{"id": 7, "name": "Ada"}]')
+
+    def remove(what: str, *_: int) -> None:
+        if what == "reading material":
+            (source / "content" / "0.dat").unlink(missing_ok=True)
+
+    with Engine(settings, now=lambda: MOMENT, progress=remove) as engine:
+        answer = engine.build(source, tmp_path / "i")
+    assert [(one.code, one.subject) for one in answer.decision.findings] == [("content_changed", "records/r-0")]
+    assert left(tmp_path / "i") == []
+    assert {one["event"] for one in events(settings)} == {"environment_source_rejected"}
 
 
 def test_what_is_built_is_what_was_decided_on_whatever_changes_later(settings: Settings, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_delete_is_recorded_and_restored(settings: Settings, tmp_path: Path) -
             assert found(call(session, "update", id="n-1", city="Bern"))["city"] == "Bern"
             assert found(call(session, "delete", id="1")) == {"deleted": "1"}
             assert call(session, "get", id="1").code == "contact_missing"
-            (kept,) = [line["name"] for line in session.trajectory if line["event"] == "checkpoint"]
+            (kept,) = [line["name"] for line in session.trajectory if line["event"] == "undo_point"]
             session.restore(kept)
             assert found(call(session, "get", id="1"))["name"] == "Ada Example"
             assert found(call(session, "get", id="n-1"))["city"] == "Bern"  # only the delete is undone
@@ -129,7 +129,7 @@ def test_a_delete_is_recorded_and_restored(settings: Settings, tmp_path: Path) -
     assert told == [
         ("changed", "add-1", 6),
         ("changed", "update-2", 6),
-        ("checkpoint", None, 6),
+        ("undo_point", None, 6),
         ("changed", "delete-4", 5),
         ("restored", None, 6),
         ("reset", None, 5),
@@ -174,7 +174,7 @@ def test_a_checkpoint_of_an_earlier_state_does_not_count(session: EnvironmentSes
     session.checkpoint()
     call(session, "add", id="n-1", name="Nia")
     assert found(call(session, "delete", id="1")) == {"deleted": "1"}
-    assert [line["event"] for line in session.trajectory] == ["checkpoint", "changed", "checkpoint", "changed"]
+    assert [line["event"] for line in session.trajectory] == ["checkpoint", "changed", "undo_point", "changed"]
 
 
 def test_the_oldest_checkpoints_are_removed(session: EnvironmentSession, folder: Path) -> None:
@@ -184,6 +184,16 @@ def test_the_oldest_checkpoints_are_removed(session: EnvironmentSession, folder:
     for gone in (names[0], "base.sqlite", "../contacts_sqlite/current.sqlite", ""):
         with refused(WorkError, "engine.checkpoint_missing"):
             session.restore(gone)
+
+
+def test_calls_remove_no_checkpoint_of_the_program(session: EnvironmentSession, folder: Path) -> None:
+    kept = session.checkpoint()
+    for number in range(10):
+        call(session, "add", id=f"n-{number}", name="Nia")
+        assert call(session, "delete", id="nobody").code == "contact_missing"
+    assert len(list(folder.glob("checkpoint-*"))) == 9
+    session.restore(kept)
+    assert session.verify() == []
 
 
 def test_wrong_arguments_change_nothing(session: EnvironmentSession) -> None:

@@ -26,5 +26,5 @@ def test_the_page_runs_as_written(tmp_path: Path, cache: Path, monkeypatch: pyte
     exec(program, names)  # noqa: S102  (of our own page)
     assert [one["name"].rpartition("_")[2] for one in names["prompt"]] == ["add", "delete", "get", "search", "update"]
     assert [names[one].status for one in ("found", "gone")] == ["ok", "ok"]
-    assert [line["event"] for line in names["changes"]] == ["checkpoint", "changed"]
+    assert [line["event"] for line in names["changes"]] == ["undo_point", "changed"]
     assert names["problems"] == []

@@ -22,6 +22,12 @@ _VALUES = {
 }
 
 
+_FOUND = (
+    "FROM contacts WHERE instr(lower(name || char(10) || email || char(10) || city || char(10) || phone || char(10) || "
+    "note || char(10) || (SELECT coalesce(group_concat(value, char(10)), '') FROM json_each(tags))), lower(?)) > 0"
+)
+
+
 def _schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
@@ -48,13 +54,9 @@ class Contacts:
 
     def search(self, search: str, limit: int = 20) -> dict[str, Any]:
         """Contacts that contain the text, by id, and how many there are."""
-        found = self._environment.read(
-            "SELECT * FROM contacts WHERE instr(lower(name || char(10) || email || char(10) || city || char(10) || "
-            "phone || char(10) || note || char(10) || (SELECT coalesce(group_concat(value, char(10)), '') "
-            "FROM json_each(tags))), lower(?)) > 0 ORDER BY id",
-            (search,),
-        )
-        return {"total": len(found), "contacts": [_contact(row) for row in found[:limit]]}
+        ((total,),) = self._environment.read(f"SELECT count(*) {_FOUND}", (search,))
+        found = self._environment.read(f"SELECT * {_FOUND} ORDER BY id LIMIT ?", (search, limit))
+        return {"total": total, "contacts": [_contact(row) for row in found]}
 
     def get(self, id: str) -> dict[str, Any]:  # noqa: A002  (the name of the argument)
         """The contact of this id."""

@@ -27,6 +27,9 @@ from engine.errors import WorkError
 from engine.model import HeldEnvironment
 
 _DRAFT = ".draft.sqlite"
+_CHECKPOINT, _UNDO_POINT = "checkpoint", "undo_point"
+"""Events of the trajectory that name a file which can be restored."""
+
 _APPEND = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Change = Callable[[sqlite3.Connection], object]
@@ -102,14 +105,18 @@ class OpenEnvironment:
 
     def checkpoint(self) -> str:
         """Keep the current state; returns its name. The oldest checkpoint is removed if there are too many."""
+        return self._kept(_CHECKPOINT)
+
+    def _kept(self, event: str) -> str:
         with self._lock, opened_folder(self._path):
             name = f"checkpoint-{self._trajectory.next}.sqlite"
             with suppress(FileNotFoundError):  # a process was killed before it logged this one
                 os.unlink(name, dir_fd=self._folder)
             _, sha256 = create(self._folder, name, (self._database.serialize(),), self._about["database_bytes"])
             os.fsync(self._folder)
-            self._log("checkpoint", name=name, sha256=sha256)
-            for old in self._checkpoints()[: -self._about["checkpoints"]]:
+            self._log(event, name=name, sha256=sha256)
+            same = [line for line in self._checkpoints() if line["event"] == event]
+            for old in same[: -self._about["checkpoints"]]:
                 with suppress(FileNotFoundError):
                     os.unlink(old["name"], dir_fd=self._folder)
             return name
@@ -132,9 +139,12 @@ class OpenEnvironment:
             self._replace(BASE, self._about["base_sha256"], "reset", 0, self._about["rows"])
 
     def undo_point(self) -> str:
-        """A checkpoint of the current state: the last one if nothing was changed since, else a new one."""
+        """A checkpoint of the current state: the last one if nothing was changed since, else a new one.
+
+        Such checkpoints are counted by themselves: calls of an agent remove none that `checkpoint` made.
+        """
         with self._lock:
-            return self._current_checkpoint() or self.checkpoint()
+            return self._current_checkpoint() or self._kept(_UNDO_POINT)
 
     def held(self) -> HeldEnvironment:
         """What can be undone now, by the digests of the files that would be restored."""
@@ -165,7 +175,11 @@ class OpenEnvironment:
 
     def _checkpoints(self) -> list[dict[str, Any]]:
         there = set(names_in(self._folder))
-        return [line for line in self._trajectory.lines if line["event"] == "checkpoint" and line["name"] in there]
+        return [
+            line
+            for line in self._trajectory.lines
+            if line["event"] in {_CHECKPOINT, _UNDO_POINT} and line["name"] in there
+        ]
 
     def _replace(self, source: str, sha256: str, event: str, state: int, rows: int) -> None:
         with opened_folder(self._path):

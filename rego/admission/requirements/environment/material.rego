@@ -35,12 +35,13 @@ media_type_admitted(record) if record.media_type in environment.row.media_types
 
 # METADATA
 # title: The material fits the schema of the environment
-# description: Everything in it fits, or nothing is built. The engine reads the material itself.
+# description: Everything in it fits, or nothing is built. The engine reads the material itself, once it
+#   was admitted.
 # custom:
 #   code: material_unfit
 #   fixed: true
 #   each: records
-#   after: [media_type_not_admitted]
+#   after: [content_changed, media_type_not_admitted]
 #   remedy: Correct the material as docs/environments.md describes it, and have its license decided again
 # labels:
 #   row: A39
