@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     bulk,
+    environments,
     latency,
     licenses,
     linear,
@@ -64,6 +65,7 @@ _ROWS: Mapping[str, Measurement] = {
     "scale": linear.rows,
     "actions": sandbox.rows,
     "T1": tool_arguments.rows,
+    "E1": environments.rows,
 }
 
 

@@ -26,7 +26,7 @@ from engine.drive import Steps, run
 from engine.errors import EngineError, Exit, GatherError, Location, RecordError
 from engine.flow import Answer, Context, Services
 from engine.idempotency import answer_once
-from engine.model import Boundary, Caller, Decision, Gate, Mode, Revisions
+from engine.model import Boundary, Caller, Decision, Gate, HeldEnvironment, Mode, Revisions
 from engine.opa.binary import find_binary
 from engine.opa.generation import Generation
 from engine.opa.server import Served as ServedFiles
@@ -144,6 +144,7 @@ class Assembly:
         self._store_fault: EngineError | None = None
         self._store_again = 0.0
         self._state_look = HealthCheck(self._state_works)
+        self._held: dict[str, Callable[[], HeldEnvironment]] = {}
         self._walking: set[asyncio.Task[Any]] = set()
 
     @property
@@ -195,6 +196,7 @@ class Assembly:
                 addresses=self._resolver.addresses,
                 approval=lambda id_: self._open_store().approval(id_),
                 last_policy=self._last_policy,
+                held=self._held_environment,
                 root=self.settings.root,
             ),
             clock=lambda: datetime.now(UTC),
@@ -214,6 +216,10 @@ class Assembly:
             parts.callback(self._resolver.close)
             if self._control is not None:
                 parts.callback(self._control.close)
+
+    def _held_environment(self, name: str) -> HeldEnvironment | None:
+        held = self._held.get(name)
+        return None if held is None else held()
 
     def _close_store(self) -> None:
         if self._store is not None:

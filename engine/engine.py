@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Coroutine, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from engine.drive import ended, own_thread, run, run_all, run_all_async, run_asy
 from engine.errors import EngineError, RecordError, StateError
 from engine.flow import Answer, Context
 from engine.idempotency import answer_once
-from engine.model import Mode, Permit, Result
+from engine.model import HeldEnvironment, Mode, Permit, Result
 from engine.opa.supervisor import Supervisor
 from engine.points.registry import find
 from engine.work import Executor, Job
@@ -86,6 +87,26 @@ class Engine(Assembly):
         Raises GatherError if there is something at `order.into`.
         """
         return run(self._fetch_steps(order, context))
+
+    def build(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
+        """Decide a source bundle and the environment that it names and, on two allows, build it below `into`.
+
+        The environment is the folder `into/<name>`, as a whole or not at all. Returns the answer that stopped
+        it, or the one of point `environment`, whose result has the digest of the database.
+        """
+        from engine.environments import build_steps
+
+        return run(build_steps(self.opened, Path(path), Path(into), digest, context))
+
+    def hold(self, held: Callable[[], HeldEnvironment]) -> str:
+        """An id for an open environment; decisions on calls that name it ask `held` what can be undone there."""
+        name = secrets.token_hex(16)
+        self._held[name] = held
+        return name
+
+    def let_go(self, name: str) -> None:
+        """Forget an open environment."""
+        self._held.pop(name, None)
 
     def retain(self, keep_days: int, reason: str | None = None, context: Context = _ANYBODY) -> Answer:
         """Decide how long the record is kept and, on an allow, remove whole segments that are older, of all chains.
@@ -214,6 +235,12 @@ class AsyncEngine(Assembly):
     async def fetch(self, order: FetchOrder, context: Context = _ANYBODY) -> Fetched:
         """`Engine.fetch`; transfers run in threads of their own."""
         return await self._walk(run_async(self._fetch_steps(order, context)))
+
+    async def build(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
+        """`Engine.build`."""
+        from engine.environments import build_steps
+
+        return await self._walk(run_async(build_steps(self.opened, Path(path), Path(into), digest, context)))
 
     async def run_code(self, asked: Any, context: Context = _ANYBODY, watch: RunWatcher | None = None) -> CodeRun:
         """`Engine.run_code`; programs run in threads of their own."""

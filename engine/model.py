@@ -200,6 +200,25 @@ class Boundary(Model):
     evidence: Digest
 
 
+class AdmittedSource(Model):
+    """What a permit of point `source` admits: the digest of the source bundle, and the SHA-256 of each record by id."""
+
+    digest: Digest
+    records: dict[str, Sha256]
+
+
+class HeldEnvironment(Model):
+    """A built environment that this engine holds open, and what can be undone there.
+
+    `reset`: it can be set back to what was built; `checkpoint`: to its current state. Both are shown by the
+    digests of the files that would be restored.
+    """
+
+    environment: str
+    reset: bool
+    checkpoint: bool
+
+
 class Probe(Model):
     """When and on which machine state the backend `id` was probed; `probed_at` in seconds since 1970 UTC.
 

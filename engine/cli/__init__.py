@@ -23,6 +23,7 @@ from engine.errors import EngineError, Exit, PolicyError
 from engine.version import __version__
 
 _COMMANDS = {
+    "build": ("build", "Build the environment of an admitted source bundle; exits with the code of the decision."),
     "check": ("check", "Check source bundles without enforcing anything; exits with the worst exit code."),
     "completion": ("completion", "Print a script that completes commands, options and values in a shell."),
     "decide": ("decide", "Decide one request and print the decision, as JSON or for people."),

@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from engine.documents.files import Stated
 from engine.errors import Location
-from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Pace, Revisions, SandboxFacts
+from engine.model import (
+    AdmittedSource,
+    Boundary,
+    Caller,
+    Decision,
+    Gate,
+    HeldEnvironment,
+    Limits,
+    Model,
+    Pace,
+    Revisions,
+    SandboxFacts,
+)
 from engine.policy_bundle.lookups import Lookups
 from engine.settings import ReadLimits
 from engine.state.rows import ApprovalRow
@@ -58,6 +70,10 @@ class GatherContext:
     """Whether the policy being served is the one under which the record's last enforced decision was taken."""
     last_policy: Callable[[], Revisions | None] = lambda: None
     """The policy of that decision; None if nothing was ever enforced."""
+    admitted: AdmittedSource | None = None
+    """What point `source` has just permitted to this engine, which builds an environment of it."""
+    held: Callable[[str], HeldEnvironment | None] = lambda _: None
+    """The built environment that this engine holds open under this id."""
     root: Path | None = None
     """The only folder below which requests may name paths; None if the caller is this process."""
 

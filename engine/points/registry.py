@@ -12,6 +12,7 @@ from engine.points import Point
 _NAMES = (
     "source",
     "license",
+    "environment",
     "artifact",
     "code_action",
     "code_execution",

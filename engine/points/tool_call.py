@@ -20,7 +20,7 @@ from engine.facts.tools.arguments import Walked, walk
 from engine.facts.tools.calls import Call, ToolCall, call_of
 from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import fits, schema_valid
-from engine.model import Caller, Digest, Limits, Line, Model, Object, Pace
+from engine.model import Caller, Digest, HeldEnvironment, Limits, Line, Model, Object, Pace
 from engine.points import FactsFromState, GatherContext, Gathered, Point
 from engine.points.tool_visibility import Name, ToolScope
 from engine.secrets.patterns import is_secret
@@ -53,6 +53,12 @@ class EnvironmentFacts(Model):
     checkpoint: bool
 
 
+class HeldName(Model):
+    """The id of an environment that this engine holds open; what can be undone there, the engine knows itself."""
+
+    held: Name
+
+
 class ToolCallRequest(Model):
     """Ask whether a call may be made. `definition` is the tool's definition as its server gave it, in any shape."""
 
@@ -60,7 +66,7 @@ class ToolCallRequest(Model):
     policy: Name | None = None
     profile: Name | None = None
     cwd: Folder | None = None
-    environment: EnvironmentFacts | None = None
+    environment: EnvironmentFacts | HeldName | None = None
     definition: Object | None = None
 
 
@@ -101,12 +107,13 @@ class DefinitionFacts(Model):
 
 
 class ToolCallInput(Model):
-    """What OPA sees of a call."""
+    """What OPA sees of a call. `environment` is what its caller states, `held` what the engine found out itself."""
 
     context: CallScope
     call: CallFacts
     definition: DefinitionFacts | None = None
     environment: EnvironmentFacts | None = None
+    held: HeldEnvironment | None = None
     destinations: tuple[Destination, ...]
     paths: tuple[FoundPath, ...]
     commands: tuple[Command, ...]
@@ -140,12 +147,14 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         context.lookups.forms,
         _lead(context),
     )
+    stated = request.environment
     hidden = call.arguments is None and is_secret(call.data.decode("utf-8"), context.lookups.forms)
     gathered = ToolCallInput(
         context=CallScope(policy=request.policy, profile=request.profile, cwd=request.cwd),
         call=_call(call, walked),
         definition=None if request.definition is None else _definition(request.definition, call),
-        environment=request.environment,
+        environment=stated if isinstance(stated, EnvironmentFacts) else None,
+        held=context.held(stated.held) if isinstance(stated, HeldName) else None,
         destinations=tuple(walked.destinations),
         paths=tuple(walked.paths),
         commands=tuple(walked.commands),

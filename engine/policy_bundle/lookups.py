@@ -36,6 +36,8 @@ class Lookups:
     """SPDX ids by other spellings of licenses."""
     mapped: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     """What requests in the words of other systems ask, by system, as `policy/operations.yaml` has it."""
+    environments: Mapping[str, str] = field(default_factory=dict)
+    """What each environment holds, which is how its material is read."""
     forms: SecretForms = UNKNOWN_FORMS
     """The forms in which vendors issue secrets."""
 
@@ -55,6 +57,9 @@ class Lookups:
             kind_without_origin=data.get("sources", {}).get("kind_without_origin"),
             license_aliases=data.get("licenses", {}).get("aliases", {}),
             mapped={name: tuple(data.get("operations", {}).get(name, ())) for name in ("authzen", "envoy")},
+            environments={
+                name: one["holds"] for name, one in data.get("environments", {}).get("environments", {}).items()
+            },
             forms=SecretForms.of(data.get("secrets")),
         )
 

@@ -12,6 +12,7 @@ from typing import Any
 from engine.model import Model
 from engine.values.agents import Media, Proposals, Skills, Subagents
 from engine.values.code import Code
+from engine.values.environments import Environments
 from engine.values.licenses import Licenses
 from engine.values.operations import Administration, Approvals, Budgets, Callers, Levels, Operations
 from engine.values.runners import Mcp, Runners
@@ -28,6 +29,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "budgets": Budgets,
     "callers": Callers,
     "code": Code,
+    "environments": Environments,
     "levels": Levels,
     "licenses": Licenses,
     "mcp": Mcp,

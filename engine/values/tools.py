@@ -36,8 +36,9 @@ class Tool(Model):
     side_effects: Annotated[
         Items[Literal["none", "read", "write", "network", "execute", "destructive"]], Field(min_length=1)
     ] = Field(description="Side effects of a call. `destructive` needs a `reversal`; `execute` runs commands.")
-    reversal: Items[Literal["environment_reset", "checkpoint_restore"]] = Field(
-        description="Ways to undo destructive effects. The environment of the call must offer one of them."
+    reversal: Items[Literal["environment_reset", "checkpoint_restore", "held_checkpoint"]] = Field(
+        description="Ways to undo destructive effects. The environment of the call must offer one of them: the first "
+        "two are stated by the caller; `held_checkpoint` is a checkpoint that the engine itself holds."
     )
     arguments: Mapping[Annotated[str, StringConstraints(min_length=1, max_length=128)], ArgumentType] = Field(
         description="Every argument with its type; a call with any other argument is refused. `text` is searched "

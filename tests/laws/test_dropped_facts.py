@@ -59,6 +59,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         UNUSED: ("artifacts.[].secret", "echoed", "output.fields.[].number"),
         EITHER: ("echoed.[].text", "echoed.[].upper", "output.fields.[].sha256", "output.fields.[].upper_sha256"),
     },
+    "environment": {UNREAD: ("records.[].origin_alias",)},
     "mcp": {
         EITHER: ("servers.[].deliverable", "servers.[].transport", "servers.[].url_stated"),
         UNUSED: ("servers.[].secrets", "tools.[].hints.destructive"),
@@ -102,7 +103,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "tool_call": {
         UNREAD: (
             *("call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary", "call.summary_cut"),
-            *("commands.[].form", "commands.[].id", "destinations.[].id", "paths.[].id"),
+            *("commands.[].form", "commands.[].id", "destinations.[].id", "held.reset", "paths.[].id"),
         ),
         EITHER: (
             *("call.unplaced", "destinations.[].canonical", "destinations.[].origin", "destinations.[].word"),

@@ -33,10 +33,22 @@ def test_9_no_policy_value_stands_in_python() -> None:
     assert not everywhere, "files that hold policy values"
 
 
+_CONTACT = {"city", "email", "phone", "tags"}
+"""Fields of a contact, and so arguments of its tools; the fields that there are is no decision."""
+
 _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/admission_adapters/fetch.py": {"https"},  # how to connect to what the limits name
+    "adapters/admission_adapters/environments/contacts.py": _CONTACT,
+    "engine/facts/material.py": _CONTACT,
+    "engine/api/client.py": {"application/json"},  # the type of its own messages
+    "engine/api/docs.py": {"application/json", "tags"},  # as client.py; a field of OpenAPI
+    "engine/cli/administration/control.py": {"application/json"},  # as client.py
+    "engine/record/export.py": {"application/json"},  # as client.py
     "adapters/admission_adapters/files/artifacts.py": {"artifact_subdir"},  # the boundary it was shown to hold
-    "adapters/admission_adapters/runner/run.py": {"https"},  # how to connect to what the limits name
+    "adapters/admission_adapters/runner/run.py": {
+        "application/json",
+        "https",
+    },  # how to connect to what the limits name, and the type of its messages
     "adapters/admission_adapters/sandbox/bubblewrap/arguments.py": {"bin"},  # a folder below /usr
     "adapters/admission_adapters/sandbox/run/cgroup.py": {"ascii", "1", "/proc/"},  # how the kernel's files are read
     "adapters/admission_adapters/sandbox/run/cpu.py": {"ascii"},  # as cgroup.py
@@ -53,11 +65,13 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/admission_adapters/sandbox/run/report.py": {"ascii"},  # how refused names are made safe
     "adapters/admission_adapters/sandbox/run/user.py": {"ascii", "1", "/proc/"},  # as cgroup.py
     "engine/api/authzen.py": {"https"},  # the scheme of the engine's own address
-    "engine/api/openapi.py": {"Apache-2.0", "text/plain"},  # the engine's own license, and type of its metrics
+    "engine/api/openapi.py": {
+        *("Apache-2.0", "application/json", "tags", "text/plain"),  # its license, types of its answers, a field
+    },
     "engine/api/server.py": {"https"},  # as authzen.py
     "engine/api/tracing.py": {"https"},  # the scheme of the collector that the operator names
     "engine/cli/machine/doctor.py": {"python"},  # a line of its report
-    "engine/cli/formats/sarif.py": {"region"},  # a field of SARIF
+    "engine/cli/formats/sarif.py": {"region", "tags"},  # fields of SARIF
     "engine/cli/formats/problems.py": {"passed"},  # a word of its formats
     "engine/cli/tools/changes.py": {"off", "{cwd}/"},  # plain English; as tools.py
     "engine/cli/code/commands.py": {"main.py", "python"},  # what a `.py` file stands for

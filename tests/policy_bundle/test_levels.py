@@ -32,6 +32,7 @@ FIXED = {
         *("boundaries_incomplete", "boundary_not_enforced", "profile_below_floor"),
         *("probe_foreign", "probe_missing", "probe_stale"),
     },
+    "environment": {"content_changed", "material_unfit", "source_changed", "source_not_admitted"},
     "mcp": {"definition_changed"},
     "record": {"payload_detail_not_admitted", "policy_not_in_force", "retention_below_floor"},
     "record_read": {"record_read_out_of_scope"},

@@ -16,6 +16,7 @@ from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
 from benchmarks import __main__ as command_line
 from benchmarks import (
     bulk,
+    environments,
     latency,
     memory,
     opa_killed,
@@ -304,6 +305,7 @@ def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
         (tool_rules.rows, {"P17"}),
         (tool_arguments.rows, {"T1"}),
         (partial(memory.rows, many=200), {"P18"}),
+        (environments.rows, {"E1"}),
         pytest.param(partial(sandbox.rows, actions=20), {"P12", "P13", "actions"}, marks=needs("bubblewrap")),
         pytest.param(throughput.rows, {"P1", "P2", "P3", "P5", "P6", "P10", "rate"}, marks=needs("wrk")),
         pytest.param(latency.rows, {"P4"}, marks=needs("wrk")),
@@ -314,6 +316,7 @@ def test_rows_that_are_asked_for_are_measured(
 ) -> None:
     for module in (bulk, memory, throughput):
         monkeypatch.setattr(module, "interleaved", _once)
+    monkeypatch.setattr(environments, "_ROWS", 10)
     for module in (tool_rules, tool_arguments, sandbox):
         monkeypatch.setattr(module, "_TIMES", 3)
     assert _names(measurement(replace(bench, asked=frozenset(asked)))) == asked

@@ -32,7 +32,7 @@ class ArtifactDirectory:
         A path that is not plain, passes a link or exists is refused; past `most`, or when `chunks`
         fails, nothing of the file remains.
         """
-        with self._opened() as root, ExitStack() as stack:
+        with opened_folder(self._root) as root, ExitStack() as stack:
             *folders, name = _parts(relative)
             folder = root
             for part in folders:
@@ -59,7 +59,7 @@ class ArtifactDirectory:
         grant = permit.demand("source", input_digest, limits)
         if not isinstance(grant, SourceGrant):
             raise unenforceable()
-        with self._opened() as root:
+        with opened_folder(self._root) as root:
             folder, size = stage(root, grant, contents)
         return Result("staged", {"records": len(grant.records), "bytes": size, "folder": folder})
 
@@ -83,19 +83,20 @@ class ArtifactDirectory:
             evidence=json_digest(results),
         )
 
-    @contextmanager
-    def _opened(self) -> Iterator[int]:
-        """The root's descriptor; turns errors of the system into WorkErrors."""
-        try:
-            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with opened(self._root) as root:
-                yield root
-        except OSError as error:
-            reason = os.strerror(error.errno).lower() if error.errno else "it failed"
-            raise WorkError(
-                f"the artifact folder cannot be written: {reason}",
-                remedy="free disk space, check its permissions, and make sure that it is not a link",
-            ) from error
+
+@contextmanager
+def opened_folder(path: Path) -> Iterator[int]:
+    """The descriptor of a folder, which is created if it is missing; errors of the system become WorkErrors."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with opened(path) as folder:
+            yield folder
+    except OSError as error:
+        reason = os.strerror(error.errno).lower() if error.errno else "it failed"
+        raise WorkError(
+            f"the artifact folder cannot be written: {reason}",
+            remedy="free disk space, check its permissions, and make sure that it is not a link",
+        ) from error
 
 
 def _parts(relative: str) -> list[str]:

@@ -18,12 +18,14 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-def create(folder: int, name: str, chunks: Iterable[bytes], most: int, *, sync: bool = True) -> tuple[int, str]:
-    """Create one read-only file of at most `most` bytes; returns its size and its SHA-256 in hex.
+def create(
+    folder: int, name: str, chunks: Iterable[bytes], most: int, *, sync: bool = True, mode: int = 0o400
+) -> tuple[int, str]:
+    """Create one file, read-only by its default mode, of at most `most` bytes; returns its size and SHA-256 in hex.
 
     On any failure nothing of it remains. Raises FileExistsError if the name exists, WorkError past `most`.
     """
-    descriptor = os.open(name, _NEW, 0o400, dir_fd=folder)
+    descriptor = os.open(name, _NEW, mode, dir_fd=folder)
     size, sha256 = 0, hashlib.sha256()
     try:
         with os.fdopen(descriptor, "wb") as file:

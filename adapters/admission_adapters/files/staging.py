@@ -78,7 +78,7 @@ def unenforceable() -> WorkError:
 
 def _staged(root: int, name: str, records: Sequence[StagedRecord], contents: Contents) -> bool:
     """Fill a folder and rename it; False if another process was faster."""
-    with _draft(root) as (draft, folder):
+    with draft_folder(root) as (draft, folder):
         for record in records:
             _copy(folder, record, contents)
         for record in records:  # once all are written: the first sync carries most of the rest
@@ -96,7 +96,7 @@ def _staged(root: int, name: str, records: Sequence[StagedRecord], contents: Con
 
 
 @contextmanager
-def _draft(root: int) -> Iterator[tuple[str, int]]:
+def draft_folder(root: int) -> Iterator[tuple[str, int]]:
     """A new folder, locked while it is filled, removed at the end unless it was renamed."""
     fcntl.flock(root, fcntl.LOCK_EX)
     try:

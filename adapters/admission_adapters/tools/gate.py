@@ -47,7 +47,7 @@ class _Gate(Generic[EngineT]):
         policy: str | None = None,
         profile: str | None = None,
         cwd: str | None = None,
-        environment: Mapping[str, bool] | None = None,
+        environment: Mapping[str, Any] | None = None,
         error_mode: Literal["safe", "debug"] = "safe",
         isolated: Iterable[str] = (),
         process_environment: Mapping[str, str] | None = None,
@@ -55,7 +55,8 @@ class _Gate(Generic[EngineT]):
         """`context` is the engine's Context: the caller and its run. `cwd` is absolute.
 
         `policy` and `profile` are names from policy/tools.yaml; none is the policy that denies everything.
-        `environment` states what could undo a destructive call (`reset`, `checkpoint`). `error_mode` is what
+        `environment` states what could undo a destructive call (`reset`, `checkpoint`), or the id of an environment
+        that the engine holds (`held`). `error_mode` is what
         is requested (B31). Tools that `isolated` names run in their own processes, with
         `process_environment` as their environment, and are killed at the timeout.
         """

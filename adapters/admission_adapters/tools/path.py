@@ -45,7 +45,7 @@ class CallContext:
     policy: str | None = None
     profile: str | None = None
     cwd: str | None = None
-    environment: Mapping[str, bool] | None = None
+    environment: Mapping[str, Any] | None = None
 
     def request(self, *names: str, **more: Any) -> dict[str, Any]:
         """A request with these fields of this object and `more`."""

@@ -5,10 +5,11 @@ import future.keywords.not
 # METADATA
 # title: A destructive call can be undone
 # description: A destructive tool runs only where an environment reset or checkpoint restore can undo it. The tool's
-#   entry lists the ways that work; the call states which are available.
+#   entry lists the ways that work. The call states which are available, but not whether the engine holds a checkpoint.
 # custom:
 #   code: irreversible_destructive_action
-#   remedy: Run it where the environment can be reset or a checkpoint restored, and state that in `environment`
+#   remedy: Run it where the environment can be reset or a checkpoint restored, and state that in `environment`; call tools of a
+#     built environment where it is open
 #   reads: ["tools.tools.{call.tool}.reversal"]
 #   after: [tool_unknown]
 # labels:
@@ -29,4 +30,10 @@ reversible if {
 reversible if {
 	"checkpoint_restore" in data.policy.tools.tools[input.call.tool].reversal
 	input.environment.checkpoint == true
+}
+
+reversible if {
+	"held_checkpoint" in data.policy.tools.tools[input.call.tool].reversal
+	input.held.environment in data.policy.tools.tools[input.call.tool].environments
+	input.held.checkpoint == true
 }

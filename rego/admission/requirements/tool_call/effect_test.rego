@@ -7,6 +7,11 @@ _policy := {"tools": {"tools": {
 	"read": {"side_effects": ["read", "network"], "reversal": []},
 	"delete": {"side_effects": ["write", "destructive"], "reversal": ["environment_reset", "checkpoint_restore"]},
 	"restorable": {"side_effects": ["destructive"], "reversal": ["checkpoint_restore"]},
+	"built": {
+		"side_effects": ["write", "destructive"],
+		"reversal": ["held_checkpoint"],
+		"environments": ["contacts_sqlite"],
+	},
 	"final": {"side_effects": ["destructive"], "reversal": []},
 	"empty": {"side_effects": [], "reversal": []},
 	"lost": {},
@@ -17,18 +22,24 @@ _environments := {
 	"neither": {"environment": {"reset": false, "checkpoint": false}},
 	"reset": {"environment": {"reset": true, "checkpoint": false}},
 	"checkpoint": {"environment": {"reset": false, "checkpoint": true}},
+	"held": {"held": {"environment": "contacts_sqlite", "reset": true, "checkpoint": true}},
+	"held elsewhere": {"held": {"environment": "documents_fts", "reset": true, "checkpoint": true}},
+	"held without": {"held": {"environment": "contacts_sqlite", "reset": true, "checkpoint": false}},
+	"held in words": {"held": {"environment": "contacts_sqlite", "reset": true, "checkpoint": "true"}},
 	"words": {"environment": {"reset": "yes", "checkpoint": 1}},
 }
 
 test_reversible if {
 	found := {[tool, name] |
-		some tool in ["read", "delete", "restorable", "final", "empty", "lost", "unknown"]
+		some tool in ["read", "delete", "restorable", "built", "final", "empty", "lost", "unknown"]
 		some name, environment in _environments
 		request := object.union(environment, {"call": {"tool": tool}})
 		effect.reversible with input as request with data.policy as _policy
 	}
 	found == {
 		["read", "none"], ["read", "neither"], ["read", "reset"], ["read", "checkpoint"], ["read", "words"],
+		["read", "held"], ["read", "held elsewhere"], ["read", "held without"], ["read", "held in words"],
+		["built", "held"],
 		["delete", "reset"], ["delete", "checkpoint"], ["restorable", "checkpoint"],
 	}
 }

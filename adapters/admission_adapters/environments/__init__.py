@@ -1,0 +1,1 @@
+"""Environments: databases built of admitted material, their tools, and what undoes the effects of these."""

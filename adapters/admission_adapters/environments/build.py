@@ -1,0 +1,124 @@
+"""Builds an environment: one folder with its database as built, its working copy, its description and its trajectory.
+
+The folder is filled aside and then renamed, so it is there as a whole or not at all. What a killed process
+left is removed by the next build.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from admission_adapters.environments.database import TABLES, filled
+from admission_adapters.files.artifacts import opened_folder
+from admission_adapters.files.new_files import create, names_in
+from admission_adapters.files.staging import draft_folder
+from engine.errors import WorkError
+from engine.model import Limits, Permit, Result
+
+BASE, CURRENT, DESCRIPTION, TRAJECTORY = "base.sqlite", "current.sqlite", "environment.json", "trajectory.jsonl"
+"""The files of an environment: as built and never written again; in use; what it is; what was done to it."""
+
+MOST_DESCRIPTION = 1 << 20
+"""Bytes of a description; each record of its material is named there."""
+
+Rows = Callable[[str], Sequence[tuple[str, ...]]]
+"""The rows of a record, by the record's id."""
+
+
+class BuiltRecord(Protocol):
+    """One record of the material: its id, its content's SHA-256, and how many rows it becomes."""
+
+    id: str
+    sha256: str
+    rows: int
+
+
+@runtime_checkable
+class EnvironmentGrant(Protocol):
+    """What is read of the limits of point `environment`."""
+
+    environment: str  # names the folder
+    holds: str  # the schema of its rows
+    bundle_digest: str
+    records: Sequence[BuiltRecord]  # exactly what it is built from
+    rows: int
+    tools: Mapping[str, str]  # its tools, each with its operation
+    database_bytes: int  # the largest database
+    checkpoints: int  # how many are held
+
+
+def build_environment(into: Path, permit: Permit, input_digest: str, limits: type[Limits], rows: Rows) -> Result:
+    """Build the environment that the permit names in the folder of its name below `into`.
+
+    `limits` is the limits type of point `environment`. Raises WorkError: `engine.permit_missing`;
+    `engine.limit_unenforceable`; `engine.environment_exists`; `engine.environment_not_built`; for a folder
+    that cannot be written `engine.work_failed`. Then nothing of the environment is there.
+    """
+    grant = permit.demand("environment", input_digest, limits)
+    if not isinstance(grant, EnvironmentGrant) or grant.holds not in TABLES:
+        raise WorkError(
+            "the permit names an environment that cannot be built",
+            remedy="use adapters and engine of the same version",
+            code="engine.limit_unenforceable",
+        )
+    with opened_folder(into) as root:
+        if grant.environment in names_in(root):
+            raise _exists(grant)
+        database, number = filled(grant.holds, _rows(grant, rows), grant.database_bytes)
+        if number != grant.rows:
+            raise WorkError("the environment has other rows than were decided on", remedy="repeat the request")
+        return _written(root, grant, permit.decision_id, database)
+
+
+def _rows(grant: EnvironmentGrant, rows: Rows) -> Iterator[tuple[str, ...]]:
+    for record in grant.records:
+        yield from rows(record.id)
+
+
+def _written(root: int, grant: EnvironmentGrant, decision_id: str, database: bytes) -> Result:
+    with draft_folder(root) as (draft, folder):
+        _, sha256 = create(folder, BASE, (database,), grant.database_bytes)
+        create(folder, CURRENT, (database,), grant.database_bytes, mode=0o600)
+        text = _description(grant, decision_id, sha256)
+        create(folder, DESCRIPTION, (text,), MOST_DESCRIPTION)
+        create(folder, TRAJECTORY, (), 0, mode=0o600)
+        os.fsync(folder)
+        try:
+            os.rename(draft, grant.environment, src_dir_fd=root, dst_dir_fd=root)
+        except OSError as error:
+            if grant.environment in names_in(root):
+                raise _exists(grant) from error
+            raise
+        os.fsync(root)
+    facts = {"environment": grant.environment, "rows": grant.rows, "bytes": len(database), "sha256": sha256}
+    return Result("built", {**facts, "records": len(grant.records)})
+
+
+def _description(grant: EnvironmentGrant, decision_id: str, sha256: str) -> bytes:
+    """What the environment is, and from what it was built: ids and hashes, no content."""
+    known = {
+        "format": 1,
+        "environment": grant.environment,
+        "holds": grant.holds,
+        "decision_id": decision_id,
+        "bundle_digest": grant.bundle_digest,
+        "records": [{"id": one.id, "sha256": one.sha256, "rows": one.rows} for one in grant.records],
+        "rows": grant.rows,
+        "base_sha256": sha256,
+        "tools": dict(grant.tools),
+        "database_bytes": grant.database_bytes,
+        "checkpoints": grant.checkpoints,
+    }
+    return (json.dumps(known, indent=1) + "\n").encode()
+
+
+def _exists(grant: EnvironmentGrant) -> WorkError:
+    return WorkError(
+        f"there is `{grant.environment}` in this folder already; it was not changed",
+        remedy="build into another folder, or remove it",
+        code="engine.environment_exists",
+    )

@@ -1,0 +1,62 @@
+"""`engine build BUNDLE --into DIR`: decide a source bundle, and build the environment that it names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import options
+from engine.cli.waiting import Waiting
+from engine.model import Outcome
+
+if TYPE_CHECKING:
+    from engine.flow import Answer
+
+
+@options.sourced("state", *options.SERVED)
+def build(
+    sources: options.Sources,
+    path: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Source bundle: a folder or an archive.")],
+    into: Annotated[Path, typer.Option("--into", metavar="DIR", help="Folder in which the environment is created.")],
+    how: options.Output = "text",
+    digest: Annotated[
+        str | None, typer.Option(metavar="SHA256", help="Expected sha256:… digest; any other bundle is refused.")
+    ] = None,
+    principal: options.Principal = None,
+    run: options.Run = None,
+    approval: options.Approval = None,
+) -> None:
+    """Build the environment that a source bundle names, as a folder of that name in DIR.
+
+    The source bundle is decided on first, then its material. The folder is there as a whole or not at all; one that
+    exists is never changed. Exits with 0 if it was built, else with the code of the decision that stopped it.
+    """
+    if digest is not None and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+        raise typer.BadParameter("write it as sha256: and 64 hex digits", param_hint="--digest")
+    from engine.cli.formats import extended
+    from engine.cli.outputs import write
+    from engine.reports.explain import report
+
+    with (
+        Waiting() as progress,
+        sources.engine("source", "environment", progress=lambda what, *_: progress.tell(what)) as engine,
+    ):
+        answer = engine.build(path, into, digest, options.context(principal, run, approval))
+        told = report(str(path), answer, engine.policy)
+    made = _made(answer, into)
+    lines = [f"built {made['folder']}: {made['rows']} rows, {made['sha256']}"] if made else ["nothing was built"]
+    write([(extended(how, told, {"environment": made}, lines), None)])
+    if answer.fault is not None and answer.decision.outcome is Outcome.ALLOW:
+        raise answer.fault  # the decision says nothing of work that failed
+    raise typer.Exit(answer.exit)
+
+
+def _made(answer: Answer, into: Path) -> dict[str, Any] | None:
+    """What was built, and where."""
+    if answer.result is None or answer.result.status != "built":
+        return None
+    facts = answer.result.facts
+    return {**facts, "folder": str(into / facts["environment"])}

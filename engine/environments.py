@@ -1,0 +1,56 @@
+"""From a source bundle to an environment: admitted at point `source`, decided on at point `environment`, then built.
+
+    source ─> its permit ─> environment ─> its permit ─> the folder
+
+Each decision is recorded before the next step. An environment-source event is written once for each record:
+by the decision that refuses it, or by the one under which the environment is built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from admission_adapters.environments.build import build_environment
+from engine.drive import Steps
+from engine.flow import Answer, Context, Services, answer
+from engine.model import AdmittedSource, Decision, Job, Mode, Outcome, Permit, Result
+from engine.points import Gathered, environment, source
+
+if TYPE_CHECKING:
+    from engine.policy_bundle.catalogue import Catalogue
+    from engine.record.source_events import SourceEvent
+
+
+def build_steps(services: Services, path: Path, into: Path, digest: str | None, context: Context) -> Steps[Answer]:
+    """Build the environment of a source bundle below `into`; returns the answer that stopped it, or the last one.
+
+    An approval that `context` brings is used at point `source`.
+    """
+    admitted: list[AdmittedSource] = []
+
+    def admit(permit: Permit, job: Job) -> Result:
+        limits = permit.demand("source", job.input_digest, source.SourceLimits)
+        hashes = {record.id: record.sha256 for record in limits.records}
+        admitted.append(AdmittedSource(digest=limits.bundle_digest, records=hashes))
+        return Result("admitted", {"records": len(hashes)})
+
+    def build(permit: Permit, job: Job) -> Result:
+        return build_environment(into, permit, job.input_digest, environment.EnvironmentLimits, job.opened.rows)
+
+    point = replace(source.POINT, events=_refused)
+    own = replace(context, idempotency_key=None)
+    asked = {"path": str(path), "digest": digest}
+    first: Answer = yield from answer(point, asked, Mode.ENFORCE, services, own, admit)
+    if not admitted or first.fault is not None:
+        return first
+    holding = replace(services, gather_context=replace(services.gather_context, admitted=admitted[0]))
+    asked = {"path": str(path), "digest": admitted[0].digest}
+    again = replace(own, approval=None)
+    return (yield from answer(environment.POINT, asked, Mode.ENFORCE, holding, again, build))
+
+
+def _refused(gathered: Gathered, decision: Decision, catalogue: Catalogue) -> tuple[SourceEvent, ...]:
+    """The events of point `source` for a refusal; what it admits, point `environment` may still refuse."""
+    return () if decision.outcome is Outcome.ALLOW else source.events(gathered, decision, catalogue)

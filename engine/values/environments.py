@@ -1,0 +1,51 @@
+"""policy/environments.yaml: the environments that are built from admitted source bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictInt, StringConstraints
+
+from engine.model import Model
+from engine.values.fields import Items, Text, Word
+
+Positive = Annotated[StrictInt, Field(ge=1, le=1 << 31)]
+ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+MediaType = Annotated[str, StringConstraints(pattern=r"^[a-z]+/[a-z0-9.+-]+$", max_length=100)]
+
+
+class EnvironmentCeilings(Model):
+    """How large an environment may be."""
+
+    rows: Positive = Field(description="Maximum number of rows that it is built from.")
+    text_bytes: Positive = Field(description="Maximum size of one text of a row, in bytes.")
+    database_bytes: Positive = Field(description="Maximum size of its database, also while it is used, in bytes.")
+    checkpoints: Annotated[StrictInt, Field(ge=1, le=1_000)] = Field(
+        description="Maximum number of checkpoints that are held. The oldest is removed."
+    )
+
+
+class Environment(Model):
+    """One environment. A source bundle names it in its field `environment`."""
+
+    title: Text = Field(description="Purpose of the environment.")
+    holds: Literal["contacts", "documents"] = Field(
+        description="Schema of its rows. `contacts`: JSON lists of contacts. `documents`: one text for each record."
+    )
+    kinds: Items[Literal["fixture", "external", "synthetic", "transformed"]] = Field(
+        description="Kinds of records that it may be built from."
+    )
+    media_types: Items[MediaType] = Field(description="Media types of records that it may be built from.")
+    tools: Mapping[ToolName, Literal["search", "get", "add", "update", "delete"]] = Field(
+        description="Its tools, each with its operation. Each also needs a row in policy/tools.yaml."
+    )
+    limits: EnvironmentCeilings = Field(description="Maximum sizes.")
+
+
+class Environments(Model):
+    """policy/environments.yaml: the environments that are built from admitted source bundles."""
+
+    environments: Mapping[Word, Environment] = Field(
+        description="Environments by name. A source bundle that names another one builds nothing."
+    )

@@ -1,0 +1,390 @@
+"""A built environment through the tool gate: queries, side effects, and what undoes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admission_adapters.environments.contacts import Contacts
+from admission_adapters.environments.held import OpenEnvironment
+from admission_adapters.environments.session import EnvironmentSession, open_environment
+from admission_adapters.tools.gate import ToolGate
+from admission_adapters.tools.implementations import implementation_digest
+from admission_adapters.tools.result import ToolResult
+from engine.documents.files import load
+from engine.engine import Engine
+from engine.errors import WorkError
+from engine.settings import ReadLimits, Settings
+from tests.command import lines, measured
+from tests.conftest import ROOT
+from tests.environments.bundles import AGENT, CONTACTS, DOCUMENTS, MOMENT, OPTIONS
+from tests.expect import refused
+
+MATERIAL = ROOT / "fixtures" / "material"
+
+
+@pytest.fixture(scope="module")
+def engine(module_settings: Settings) -> Iterator[Engine]:
+    with Engine(module_settings, now=lambda: MOMENT) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def built(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("built")
+    for name in ("contacts", "documents"):
+        assert engine.build(MATERIAL / name, into).result is not None
+    return into
+
+
+@pytest.fixture
+def folder(built: Path, tmp_path: Path) -> Path:
+    """A copy of the contacts environment for one test."""
+    return shutil.copytree(built / CONTACTS, tmp_path / CONTACTS)
+
+
+@pytest.fixture
+def session(engine: Engine, folder: Path) -> Iterator[EnvironmentSession]:
+    with open_environment(engine, folder, AGENT, **OPTIONS) as opened:
+        yield opened
+
+
+def call(session: EnvironmentSession, operation: str, environment: str = CONTACTS, /, **arguments: Any) -> ToolResult:
+    return session.call({"name": f"{environment}_{operation}", "arguments": arguments})
+
+
+def found(result: ToolResult) -> Any:
+    assert result.status == "ok", result
+    return json.loads(result.content)
+
+
+def test_the_curated_tools_are_shown_and_answer(session: EnvironmentSession) -> None:
+    shown = [one["name"].removeprefix(f"{CONTACTS}_") for one in session.visible()]
+    assert shown == ["add", "delete", "get", "search", "update"]
+    assert found(call(session, "search", search="EXAMPLE.ORG"))["total"] == 2
+    assert found(call(session, "search", search="", limit=1))["contacts"][0]["name"] == "Ada Example"
+    assert found(call(session, "get", id="c-5"))["phone"] == "+34 600 000 000"
+    assert session.trajectory == []  # reading changes nothing
+
+
+@pytest.mark.parametrize("query", ["' OR 1=1 --", "%", "_", "x'); DROP TABLE contacts; --", '"', "\\"])
+def test_a_query_is_a_text_and_no_language(query: str, session: EnvironmentSession) -> None:
+    assert found(call(session, "search", search=query)) == {"total": 0, "contacts": []}
+    assert session.verify() == []
+
+
+def test_documents_are_searched_by_words(engine: Engine, built: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(built / DOCUMENTS, tmp_path / DOCUMENTS)
+    with open_environment(engine, copy, AGENT, **OPTIONS) as session:
+        assert [one["name"] for one in session.visible()] == [f"{DOCUMENTS}_get", f"{DOCUMENTS}_search"]
+        ids = {
+            query: [one["id"] for one in found(call(session, "search", DOCUMENTS, search=query))["documents"]]
+            for query in ("zurich", "decides", "permit server", "decides NOT record", 'text:"permit"', "perm*", "NEAR(")
+        }
+        assert ids == {
+            "zurich": ["faq"],
+            "decides": ["faq", "handbook"],
+            "permit server": ["handbook"],
+            "decides NOT record": [],
+            'text:"permit"': [],
+            "perm*": [],
+            "NEAR(": [],
+        }
+        assert call(session, "search", DOCUMENTS, search="!?").code == "no_words"
+        assert found(call(session, "get", DOCUMENTS, id="handbook"))["title"] == "Handbook"
+        assert call(session, "get", DOCUMENTS, id="nothing").code == "document_missing"
+        assert call(session, "delete", DOCUMENTS, id="handbook").status == "refused"
+        assert session.verify() == []
+
+
+# covers: A07, A08.2
+def test_a_delete_is_recorded_and_restored(settings: Settings, tmp_path: Path) -> None:
+    """From the source bundle to the side effect, all in one record."""
+    with Engine(settings, now=lambda: MOMENT) as engine:
+        engine.build(MATERIAL / "contacts", tmp_path)
+        with open_environment(engine, tmp_path / CONTACTS, AGENT, **OPTIONS) as session:
+            assert found(call(session, "add", id="n-1", name="Nia", tags=["new"]))["tags"] == ["new"]
+            assert found(call(session, "update", id="n-1", city="Bern"))["city"] == "Bern"
+            assert found(call(session, "delete", id="1")) == {"deleted": "1"}
+            assert call(session, "get", id="1").code == "contact_missing"
+            (kept,) = [line["name"] for line in session.trajectory if line["event"] == "undo_point"]
+            session.restore(kept)
+            assert found(call(session, "get", id="1"))["name"] == "Ada Example"
+            assert found(call(session, "get", id="n-1"))["city"] == "Bern"  # only the delete is undone
+            session.reset()
+            assert call(session, "get", id="n-1").code == "contact_missing"
+            assert session.verify() == []
+            told = [(line["event"], line.get("effect"), line["rows"]) for line in session.trajectory]
+    assert told == [
+        ("changed", "add-1", 6),
+        ("changed", "update-2", 6),
+        ("undo_point", None, 6),
+        ("changed", "delete-4", 5),
+        ("restored", None, 6),
+        ("reset", None, 5),
+    ]
+    recorded = [line for line in lines(settings.state) if line["kind"] == "result" and "side_effects" in line["facts"]]
+    effects = [(one["class"], one["id"]) for line in recorded for one in line["facts"]["side_effects"]]
+    assert effects == [("write", "add-1"), ("write", "update-2"), ("destructive", "delete-4")]
+    text = (tmp_path / CONTACTS / "trajectory.jsonl").read_text(encoding="utf-8")
+    assert not any(word in text for word in ("Nia", "Ada", "Bern", "n-1"))
+
+
+# covers: A08.3, H22
+def test_only_a_checkpoint_that_the_engine_holds_admits_a_delete(engine: Engine, folder: Path) -> None:
+    delete = {"name": f"{CONTACTS}_delete", "arguments": {"id": "1"}}
+    with OpenEnvironment(folder) as environment:
+        definition = {"name": delete["name"], "input_schema": {"type": "object"}}
+        asked = {"call": delete, "policy": "environment", "profile": "environment", "definition": definition}
+        held = engine.hold(environment.held)
+
+        def codes(state: Any) -> list[str]:
+            return [one.code for one in engine.decide("tool_call", {**asked, "environment": state}).decision.findings]
+
+        irreversible = ["irreversible_destructive_action"]
+        assert codes({"reset": True, "checkpoint": True}) == irreversible
+        assert codes({"held": "somebody-else"}) == irreversible
+        assert codes({"held": held}) == irreversible
+        name = environment.checkpoint()
+        assert codes({"held": held}) == []
+        kept = folder / name
+        kept.chmod(0o600)
+        kept.write_bytes(kept.read_bytes()[:-1] + b"x")
+        assert codes({"held": held}) == irreversible  # what would be restored is another file
+        kept.unlink()
+        assert codes({"held": held}) == irreversible
+        assert environment.undo_point() != name
+        assert codes({"held": held}) == []
+        engine.let_go(held)
+        assert codes({"held": held}) == irreversible
+
+
+def test_a_checkpoint_of_an_earlier_state_does_not_count(session: EnvironmentSession) -> None:
+    session.checkpoint()
+    call(session, "add", id="n-1", name="Nia")
+    assert found(call(session, "delete", id="1")) == {"deleted": "1"}
+    assert [line["event"] for line in session.trajectory] == ["checkpoint", "changed", "undo_point", "changed"]
+
+
+def test_the_oldest_checkpoints_are_removed(session: EnvironmentSession, folder: Path) -> None:
+    names = [session.checkpoint() for _ in range(10)]
+    assert sorted(path.name for path in folder.glob("checkpoint-*")) == sorted(names[2:])
+    session.restore(names[2])
+    for gone in (names[0], "base.sqlite", "../contacts_sqlite/current.sqlite", ""):
+        with refused(WorkError, "engine.checkpoint_missing"):
+            session.restore(gone)
+
+
+def test_calls_remove_no_checkpoint_of_the_program(session: EnvironmentSession, folder: Path) -> None:
+    kept = session.checkpoint()
+    for number in range(10):
+        call(session, "add", id=f"n-{number}", name="Nia")
+        assert call(session, "delete", id="nobody").code == "contact_missing"
+    assert len(list(folder.glob("checkpoint-*"))) == 9
+    session.restore(kept)
+    assert session.verify() == []
+
+
+def test_wrong_arguments_change_nothing(session: EnvironmentSession) -> None:
+    refusals = {
+        "exists": call(session, "add", id="1", name="Eve").code,
+        "missing": call(session, "update", id="nobody", name="Eve").code,
+        "nobody": call(session, "delete", id="nobody").code,
+        "unknown field": call(session, "update", id="1", unknown="x").status,
+        "number": call(session, "update", id="1", name=7).status,
+        "no name": call(session, "add", id="n-1").status,
+    }
+    assert refusals == {
+        "exists": "contact_exists",
+        "missing": "contact_missing",
+        "nobody": "contact_missing",
+        "unknown field": "refused",
+        "number": "refused",
+        "no name": "refused",
+    }
+    assert "changed" not in {line["event"] for line in session.trajectory}
+    assert session.verify() == []
+
+
+def test_tools_work_only_within_a_permitted_call(folder: Path) -> None:
+    with OpenEnvironment(folder) as environment, refused(WorkError, "engine.permit_missing"):
+        Contacts(environment).delete("1")
+    with OpenEnvironment(folder) as environment:
+        assert (environment.trajectory, environment.verify()) == ([], [])
+
+
+def test_one_process_at_a_time(session: EnvironmentSession, folder: Path) -> None:
+    assert session.verify() == []
+    with refused(WorkError, "engine.environment_in_use"):
+        OpenEnvironment(folder)
+
+
+def test_without_a_policy_nothing_may_be_called(engine: Engine, folder: Path) -> None:
+    with open_environment(engine, folder, AGENT) as session:
+        assert session.visible() == []
+        assert call(session, "get", id="1").status == "refused"
+
+
+def test_an_implementation_that_was_not_reviewed_is_refused(settings: Settings, folder: Path) -> None:
+    other = f'tools.tools.{CONTACTS}_get.curated=["sha256:{"ab" * 32}"]'
+    with Engine(settings, now=lambda: MOMENT, values=(other,)) as engine:
+        with refused(WorkError, "engine.tool_not_registered"):
+            open_environment(engine, folder, AGENT, **OPTIONS)
+        OpenEnvironment(folder).__exit__()  # it is not in use any more
+
+
+def test_the_policy_names_the_implementations_that_are_here() -> None:
+    """After a reviewed change of contacts.py or documents.py: write the new digest into policy/tools.yaml."""
+    from admission_adapters.environments.documents import Documents
+
+    tools = load((ROOT / "policy/tools.yaml").read_bytes(), "tools.yaml", ReadLimits()).value["tools"]
+    for environment, function in ((CONTACTS, Contacts.get), (DOCUMENTS, Documents.get)):
+        rows = {name: row for name, row in tools.items() if row["environments"] == [environment]}
+        assert {digest for row in rows.values() for digest in row["curated"]} == {implementation_digest(function)}
+
+
+def _rewritten(name: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        path = folder / name
+        path.chmod(0o600)
+        path.write_text(json.dumps(change(json.loads(path.read_text(encoding="utf-8")))), encoding="utf-8")
+
+    return apply
+
+
+def _sql(*statements: str) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        with closing(sqlite3.connect(folder / "current.sqlite", isolation_level=None)) as database:
+            for statement in statements:
+                database.execute(statement)
+
+    return apply
+
+
+def _bytes(name: str, data: bytes) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        (folder / name).chmod(0o600)
+        (folder / name).write_bytes(data)
+
+    return apply
+
+
+def _linked(folder: Path) -> None:
+    (folder / "current.sqlite").rename(folder.parent / "elsewhere")
+    (folder / "current.sqlite").symlink_to(folder.parent / "elsewhere")
+
+
+CHANGED: dict[str, Callable[[Path], None]] = {
+    "base": _bytes("base.sqlite", b"x"),
+    "base_of_another_description": _rewritten("environment.json", lambda it: it | {"base_sha256": "ab" * 32}),
+    "description": _bytes("environment.json", b"{"),
+    "description_without_rows": _rewritten("environment.json", lambda it: it | {"rows": "5"}),
+    "description_of_another_kind": _rewritten("environment.json", lambda it: it | {"holds": "secrets"}),
+    "database": _bytes("current.sqlite", b"not a database at all" * 1000),
+    "database_is_link": _linked,
+    "trigger": _sql("CREATE TRIGGER t AFTER DELETE ON contacts BEGIN DELETE FROM contacts; END"),
+    "another_table": _sql("CREATE TABLE more (id)"),
+    "row_less": _sql("DELETE FROM contacts WHERE id = '1'"),
+    "state": _sql("UPDATE environment_state SET line = 7"),
+    "no_state": _sql("DELETE FROM environment_state"),
+    "trajectory": _bytes("trajectory.jsonl", b'{"line":1,"event":"changed","state":1,"rows":5,"previous":"x"}\n'),
+    "trajectory_is_nonsense": _bytes("trajectory.jsonl", b"[" * 5000 + b"\n"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_an_environment_that_something_else_changed_is_not_opened(name: str, folder: Path) -> None:
+    CHANGED[name](folder)
+    with refused(WorkError, "engine.environment_changed"):
+        OpenEnvironment(folder)
+
+
+def test_a_description_cannot_give_a_tool_another_operation(engine: Engine, folder: Path) -> None:
+    """A tool that the policy knows as reading cannot delete: its side effects would be others."""
+    _rewritten("environment.json", lambda it: it | {"tools": {f"{CONTACTS}_get": "delete"}})(folder)
+    with refused(WorkError, "engine.tool_not_registered"):
+        open_environment(engine, folder, AGENT, **OPTIONS)
+
+
+def test_the_verifier_sees_what_another_program_changed(session: EnvironmentSession, folder: Path) -> None:
+    assert session.verify() == []
+    _sql("DELETE FROM contacts WHERE id = '1'")(folder)
+    assert session.verify() == ["the rows are not those that the trajectory leads to"]
+    _bytes("base.sqlite", b"x")(folder)
+    _bytes("trajectory.jsonl", b"{}\n")(folder)
+    assert len(session.verify()) == 3
+
+
+@pytest.mark.parametrize("where", ["before the commit", "in a line", "in a restore"])
+def test_a_process_that_is_killed_leaves_a_state_that_the_trajectory_tells(
+    where: str, engine: Engine, folder: Path
+) -> None:
+    program = f"""
+import os, signal, sqlite3
+from pathlib import Path
+from admission_adapters.environments import held, trajectory
+from admission_adapters.tools.effects import Effects, recording
+from admission_adapters.environments.contacts import Contacts
+def kill(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+where = {where!r}
+with held.OpenEnvironment(Path({str(folder)!r})) as environment, recording(Effects()):
+    name = environment.checkpoint()
+    contacts = Contacts(environment)
+    contacts.add("n-1", "Nia")
+    real = trajectory.Trajectory.append
+    if where == "before the commit":
+        trajectory.Trajectory.append = lambda *given, **named: (real(*given, **named), kill())
+    if where == "in a line":
+        pwrite = os.pwrite
+        os.pwrite = lambda file, data, at: (pwrite(file, data[:20], at), kill())
+    if where == "in a restore":
+        held.os.rename = kill
+        environment.restore(name)
+    contacts.delete("1")
+"""
+    own = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/adapters"} | measured()
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=own, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    with open_environment(engine, folder, AGENT, **OPTIONS) as session:
+        assert found(call(session, "get", id="1"))["name"] == "Ada Example"
+        assert found(call(session, "get", id="n-1"))["name"] == "Nia"
+        assert session.verify() == []
+        events = [line["event"] for line in session.trajectory]
+        last = {
+            "before the commit": ["changed", "recovered"],
+            "in a line": [],
+            "in a restore": ["restored", "recovered"],
+        }
+        assert events == ["checkpoint", "changed", *last[where]]
+
+
+def test_a_disk_that_is_full_changes_nothing(session: EnvironmentSession, folder: Path) -> None:
+    """Without room for a checkpoint, a delete is refused."""
+    (folder / "checkpoint-1.sqlite").mkdir()
+    assert call(session, "delete", id="1").code == "irreversible_destructive_action"
+    (folder / "checkpoint-1.sqlite").rmdir()
+    assert found(call(session, "delete", id="1")) == {"deleted": "1"}
+
+
+def test_the_gate_of_another_registry_cannot_use_the_checkpoint(session: EnvironmentSession, engine: Engine) -> None:
+    """A gate that names no environment is told to have none."""
+    from admission_adapters.tools.registry import UncuratedToolRegistry
+
+    registry = UncuratedToolRegistry()
+    registry.add(f"{CONTACTS}_delete", str, {"name": f"{CONTACTS}_delete", "input_schema": {"type": "object"}})
+    session.checkpoint()
+    gate = ToolGate(engine, registry, AGENT, **OPTIONS)
+    result = gate.call({"name": f"{CONTACTS}_delete", "arguments": {"id": "1"}})
+    assert result.code == "irreversible_destructive_action"

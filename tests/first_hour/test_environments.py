@@ -1,0 +1,30 @@
+"""docs/environments.md, followed as written: built, refused, queried, changed and restored."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.first_hour.pages import Reader, blocks, steps
+
+PAGE = "docs/environments.md"
+
+
+def test_the_page_runs_as_written(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "fixtures" / "material", tmp_path / "fixtures" / "material")
+    reader = Reader(tmp_path, cache, tmp_path)
+    for step in steps(PAGE):
+        done = reader.run(step.command)
+        assert step.matches(done.stdout), (step.command, done)
+    monkeypatch.chdir(tmp_path)
+    (program,) = blocks(PAGE, "python")
+    names: dict[str, Any] = {}
+    exec(program, names)  # noqa: S102  (of our own page)
+    assert [one["name"].rpartition("_")[2] for one in names["prompt"]] == ["add", "delete", "get", "search", "update"]
+    assert [names[one].status for one in ("found", "gone")] == ["ok", "ok"]
+    assert [line["event"] for line in names["changes"]] == ["undo_point", "changed"]
+    assert names["problems"] == []
