@@ -25,7 +25,7 @@ from engine.engine import Engine
 from engine.errors import EngineError, GatherError, Location
 from engine.facts.archives.source_bundle import DOCUMENT
 from engine.flow import Answer, Context, answer
-from engine.model import Boundary, Caller, Gate, Mode, Model, Outcome, Probe, Revisions, SandboxFacts, Via
+from engine.model import AdapterFacts, Boundary, Caller, Gate, Mode, Model, Outcome, Probe, Revisions, SandboxFacts, Via
 from engine.points import GatherContext, Probed
 from engine.points.registry import find
 from engine.settings import ReadLimits, Settings
@@ -58,7 +58,7 @@ class CaseWorld(Model):
     `boundaries` include those of sandboxes, with `probes` as their evidence.
 
     `approvals` are those of the state, `addresses` those of each host, and no other host has any. `last_policy` is
-    that of the record's last enforced decision. `root` is the folder that limits requests, beside the case file;
+    that of the record's last enforced decision. `adapters` has the switch and what was admitted. `root` is the folder that limits requests, beside the case file;
     `links` are created in a copy of it, as path and target.
     """
 
@@ -69,6 +69,7 @@ class CaseWorld(Model):
     addresses: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     approvals: tuple[CaseApproval, ...] = ()
     last_policy: Revisions | None = None
+    adapters: AdapterFacts = AdapterFacts()
     root: str | None = None
     links: dict[str, str] = Field(default_factory=dict)
 
@@ -92,6 +93,7 @@ class CaseWorld(Model):
             addresses=self.addresses.get,
             approval={one.id: one.row() for one in self.approvals}.get,
             last_policy=lambda: self.last_policy,
+            adapters=lambda: self.adapters,
             root=own.root if self.root is None else Path(self.root),
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from engine.documents.files import Stated
 from engine.errors import Location
-from engine.model import Boundary, Caller, Decision, Gate, Limits, Model, Pace, Revisions, SandboxFacts
+from engine.model import AdapterFacts, Boundary, Caller, Decision, Gate, Limits, Model, Pace, Revisions, SandboxFacts
 from engine.policy_bundle.lookups import Lookups
 from engine.settings import ReadLimits
 from engine.state.rows import ApprovalRow
@@ -58,6 +58,8 @@ class GatherContext:
     """Whether the policy being served is the one under which the record's last enforced decision was taken."""
     last_policy: Callable[[], Revisions | None] = lambda: None
     """The policy of that decision; None where nothing was ever enforced."""
+    adapters: Callable[[], AdapterFacts] = AdapterFacts
+    """The switch for adapters, and the admitted environments and manifests."""
     root: Path | None = None
     """The only folder below which requests may name paths; None where the caller is this process."""
 

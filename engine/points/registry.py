@@ -12,6 +12,8 @@ from engine.points import Point
 _NAMES = (
     "source",
     "license",
+    "adapter",
+    "adapter_envelope",
     "artifact",
     "code_action",
     "code_execution",
