@@ -58,8 +58,8 @@ class CaseWorld(Model):
     `boundaries` include those of sandboxes, with `probes` as their evidence.
 
     `approvals` are those of the state, `addresses` those of each host, and no other host has any. `last_policy` is
-    that of the record's last enforced decision. `adapters` has the switch and what was admitted. `root` is the folder that limits requests, beside the case file;
-    `links` are created in a copy of it, as path and target.
+    that of the record's last enforced decision. `adapters` has the switch and what was admitted. `root` is the folder
+    that limits requests, beside the case file; `links` are created in a copy of it, as path and target.
     """
 
     boundaries: tuple[Boundary, ...] | None = None

@@ -22,6 +22,7 @@ from engine.errors import EngineError, Exit, PolicyError
 from engine.version import __version__
 
 _COMMANDS = {
+    "adapter": ("adapter", "Serve curated tools to an MCP client, under an admitted manifest; off by default."),
     "check": ("check", "Check source bundles without enforcing anything; exits with the worst exit code."),
     "completion": ("completion", "Print a script that completes commands, options and values in a shell."),
     "decide": ("decide", "Decide one request and print the decision, as JSON or for people."),

@@ -236,7 +236,12 @@ class Sources:
                 raise typer.BadParameter(f"`{printable(str(folder))}` has no {inside}", param_hint=hint)
 
     @contextmanager
-    def engine(self, *points: str, progress: Callable[[str, int, int], None] = lambda *_: None) -> Iterator[Engine]:
+    def engine(
+        self,
+        *points: str,
+        progress: Callable[[str, int, int], None] = lambda *_: None,
+        enable_mcp_adapter: bool = False,
+    ) -> Iterator[Engine]:
         """An engine for these decision points, or for all. Says on standard error what a crash had left unfinished."""
         from engine.engine import Engine
 
@@ -246,6 +251,7 @@ class Sources:
             now=lambda: self.now or datetime.now(UTC),
             progress=progress,
             points=frozenset(points) or None,
+            enable_mcp_adapter=enable_mcp_adapter,
         )
         with ExitStack() as stack:
             with during("reading the policy and starting OPA"):
