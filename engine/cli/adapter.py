@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -108,8 +108,8 @@ def _register(engine: Engine, registry: ToolRegistry, manifest: Any, file: Path,
     from engine.documents.files import read_bytes
     from engine.points.tool_contract import ToolContractLimits
 
-    functions = _Functions(file.resolve())
-    content = digest(read_bytes(file, _LARGEST))
+    source = read_bytes(file, _LARGEST)
+    functions = _Functions(file.resolve(), source)
     for name, schema in _tools_of(manifest).items():
         description = schema.get("description") if isinstance(schema, dict) else None
         definition = {"name": name, "description": description or "", "input_schema": schema}
@@ -120,7 +120,7 @@ def _register(engine: Engine, registry: ToolRegistry, manifest: Any, file: Path,
 
         candidate = {
             "definition": definition,
-            "implementation": {"local": True, "digest": content},
+            "implementation": {"local": True, "digest": digest(source)},
             "environment": manifest.get("environment_identity"),
             "side_effects": _tools_of(manifest, "side_effect_classes").get(name),
         }
@@ -138,20 +138,21 @@ def _tools_of(manifest: Any, field: str = "tool_schemas") -> dict[str, Any]:
 
 
 class _Functions:
-    """The functions of a Python file, which is run once, when the first of them is asked for."""
+    """The functions of a Python file, whose bytes are run once, when the first of them is asked for.
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._module: Any = None
+    Exactly these bytes are run: a compiled file beside it, or a change after the decision, is not.
+    """
+
+    def __init__(self, file: Path, source: bytes) -> None:
+        self._file, self._source = file, source
+        self._module: ModuleType | None = None
 
     def get(self, name: str) -> Callable[..., Any]:
         """A function by name. Raises WorkError."""
         if self._module is None:
-            spec = spec_from_file_location("adapter_tools", self._file)
-            if spec is None or spec.loader is None:
-                raise WorkError("the file of tools is no Python file", remedy="name a file that ends with .py")
-            module = module_from_spec(spec)
-            spec.loader.exec_module(module)
+            module = ModuleType("adapter_tools")
+            code = compile(self._source, str(self._file), "exec", dont_inherit=True)
+            exec(code, module.__dict__)  # noqa: S102  (under a permit for exactly this file)
             self._module = module
         if (found := getattr(self._module, name, None)) is None:
             raise WorkError(f"the file of tools has no function `{name}`", remedy="define it there by this name")

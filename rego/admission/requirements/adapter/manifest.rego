@@ -91,7 +91,7 @@ source_policy_stated if is_string(input.manifest.source_policy_hash)
 # custom:
 #   code: source_policy_mismatch
 #   fixed: true
-#   after: ["manifest_incomplete:environment_identity", "manifest_incomplete:source_policy_hash"]
+#   after: [adapter_disabled, "manifest_incomplete:environment_identity", "manifest_incomplete:source_policy_hash"]
 #   facts: {stated: manifest.source_policy_hash, admitted: source.policy_hash}
 #   remedy: Admit the source bundle of the environment first, then state the hash of that decision in the manifest
 # labels:

@@ -39,7 +39,7 @@ known(tool) if is_object(data.policy.tools.tools[tool.name])
 #   fixed: true
 #   each: tools
 #   empty: allowed
-#   after: [tool_unknown]
+#   after: [adapter_disabled, tool_unknown]
 #   remedy: Register the tool by a decision of point tool_contract, or remove it from the manifest
 # labels:
 #   row: A46, A52
