@@ -49,7 +49,7 @@ class AdapterAdmissions:
         contract = AdapterContract(operations=limits.operations, schemas=schemas)
         with self._lock:
             self._contracts = {**self._contracts, limits.manifest: contract}
-        return Result("admitted", {"adapter": limits.adapter, "manifest": limits.manifest})
+        return Result("admitted", {"adapter": limits.adapter, "manifest": limits.manifest, "tools": list(limits.tools)})
 
 
 def source_policy_hash(limits: SourceLimits) -> Digest:

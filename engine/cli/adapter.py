@@ -84,7 +84,7 @@ def serve(
             profile=profile,
             cwd=None if cwd is None else str(cwd.resolve()),
         )
-        adapter = ToolAdapter(gate, frozenset(registry.names()))
+        adapter = ToolAdapter(gate, frozenset(admitted.facts["tools"]))
         host = AdapterHost(engine, adapter, admitted.facts["manifest"], context)
         serve_stdio(mcp_server(host, admitted.facts["adapter"], __version__))
 

@@ -186,6 +186,7 @@ def facts(engine: Engine, bundle: Path, changes: Any) -> dict[str, Any] | None:
 
 PAYLOADS = {
     "adapter": {"definition"},
+    "adapter_envelope": {"arguments"},
     "code_output": {"artifacts"},
     "mcp": {"definitions", "env"},
     "tool_call": {"arguments", "input", "definition", "_meta"},

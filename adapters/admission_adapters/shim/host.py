@@ -47,8 +47,8 @@ class AdapterAnswer:
     """The answer to a request. `rejected`: one of its envelopes was not admitted, and nothing of it is used.
 
     `code` is the stable reason of all but `ok`. `details` names what failed of the contract, without values.
-    `failure_class` is `contract` for a failure of the contract, which is never one of a verifier (A61), `engine` for
-    other rejections, and `tool` or `policy` for what the adapter itself answered.
+    `failure_class` is `contract` for a failure of the contract, which is never one of a verifier (A61); else it names
+    what failed or refused.
     """
 
     status: Status
@@ -150,7 +150,7 @@ class AdapterHost:
             "rejected",
             code=code,
             details=broken if code == REJECTED else (),
-            failure_class="contract" if code == REJECTED else "engine",
+            failure_class="contract" if code == REJECTED else "policy" if answer.fault is None else "engine",
             decision_id=decision.decision_id,
         )
 

@@ -24,6 +24,7 @@ enabled if {
 #   code: adapter_contract_rejected
 #   fixed: true
 #   each: terms
+#   after: [adapter_disabled]
 #   remedy: Send an envelope of format 1 that fits the admitted manifest, and in a result also the request it answers
 #   reads: [adapters.limits]
 # labels:
