@@ -11,7 +11,7 @@ from typing import Any
 
 from admission_adapters.tools.registry import ToolRegistry
 from engine.documents.canonical import canonical, digest
-from engine.errors import WorkError
+from engine.errors import EngineError, WorkError
 from engine.model import AdapterContract, AdapterFacts, Digest, Job, Permit, Result
 from engine.points.adapter import AdapterLimits
 from engine.points.source import SourceLimits
@@ -57,8 +57,13 @@ def source_policy_hash(limits: SourceLimits) -> Digest:
     return digest(canonical(limits.model_dump(mode="json")))
 
 
-def adapter_request(manifest: Any, registry: ToolRegistry) -> dict[str, Any]:
-    """The request for point `adapter`. Only a registry that admits by permit has curated tools."""
+def adapter_request(manifest: Any, registry: ToolRegistry) -> Any:
+    """The request for point `adapter`, or the error from reading the manifest.
+
+    Only a registry that admits by permit has curated tools.
+    """
+    if isinstance(manifest, EngineError):
+        return manifest
     curated = type(registry) is ToolRegistry
     tools = [{"definition": registry.definition(name), "curated": curated} for name in registry.names()]
     return {"manifest": manifest, "registry": tools}

@@ -87,6 +87,7 @@ def test_a_manifest_without_calls_has_a_server_without_calls(engine: Engine) -> 
 
 
 # covers: A47.1 A51.1
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("era", ERAS)
 def test_there_is_nothing_but_tools(engine: Engine, era: str) -> None:
     async def go(client: Client) -> None:
@@ -146,6 +147,7 @@ def stdio(command: Command, argv: Sequence[str], variables: dict[str, str] | Non
 
 
 # covers: A44.1
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("era", ERAS)
 def test_the_sdks_client_lists_and_calls_over_stdio(command: Command, source_hash: str, era: str) -> None:
     async def go(client: Client) -> None:
@@ -182,6 +184,7 @@ def test_without_the_switch_the_command_serves_nothing(command: Command, source_
     assert (done.code, "deny adapter_disabled" in done.stderr) == (1, True)
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
@@ -220,6 +223,7 @@ def test_code_that_the_policy_does_not_curate_never_runs(command: Command, sourc
     assert trace.exists()  # the control: curated code runs, for the first tool at least
 
 
+@pytest.mark.full
 def test_a_source_bundle_that_is_refused_ends_the_command(command: Command, source_hash: str) -> None:
     file = manifest_file(command.home, source_hash)
     done = refused(command, *arguments(file, ON, source=SOURCE.with_name("unknown_license")))
@@ -243,6 +247,7 @@ GARBAGE = [
 ]
 
 
+@pytest.mark.full
 def test_garbage_on_the_wire_calls_nothing_and_ends_nothing(command: Command, source_hash: str) -> None:
     file = manifest_file(command.home, source_hash)
     hello = [
@@ -317,39 +322,32 @@ def watched(command: Command, folder: Path, source_hash: str, tools: Path = TOOL
     return [(kind, value) for kind, value in found]
 
 
-def forbidden(found: list[tuple[str, str]], home: Path, allowed: Callable[[str], bool]) -> set[tuple[str, str]]:
+def forbidden(found: list[tuple[str, str]], home: Path) -> set[tuple[str, str]]:
     """What is no part of running OPA and the record: connections, other programs, credentials and profiles."""
-    own_files = {".netrc", ".ssh", ".aws", ".config"}
-    bad: set[tuple[str, str]] = set()
-    for kind, value in found:
-        relative = value.removeprefix(f"{home}/").split("/")[0] if value.startswith(f"{home}/") else ""
-        if kind in {"open", "os.listdir", "os.scandir"}:
-            wrong = relative in own_files
-        elif kind == "variable":
-            wrong = value in SECRETS
-        elif kind == "socket.connect":
-            wrong = value.startswith("(")  # an address of a network is a tuple, one of this machine a path
-        elif kind == "subprocess.Popen":
-            wrong = not allowed(value)
-        else:
-            wrong = kind != "socket.bind" or value.startswith("(")
-        if wrong:
-            bad.add((kind, value))
-    return bad
+    return {(kind, value) for kind, value in found if not _harmless(kind, value, home)}
 
 
-def is_opa(program: str) -> bool:
-    return program.endswith("/opa")
+def _harmless(kind: str, value: str, home: Path) -> bool:
+    if kind in {"open", "os.listdir", "os.scandir"}:
+        return not value.startswith(tuple(f"{home}/{name}" for name in (".netrc", ".ssh", ".aws", ".config")))
+    if kind == "variable":
+        return value not in SECRETS
+    if kind == "socket.connect":
+        return not value.startswith("(")  # an address of a network is a tuple, one of this machine a path
+    if kind == "subprocess.Popen":
+        return f"{sys.executable} -I -S -c " in value and "/opa run " in value  # how the bundled OPA is started
+    return (kind, value) == ("socket.bind", "('::1', 0)")  # how urllib3 finds out whether there is IPv6
 
 
 # covers: A47.1 A48.1 A49.1 A50.1 A51.1
 def test_serving_reaches_nothing_but_opa_and_the_record(command: Command, source_hash: str, tmp_path: Path) -> None:
     found = watched(command, tmp_path, source_hash)
     assert {"socket.connect", "subprocess.Popen", "open", "variable"} <= {kind for kind, _ in found}  # it was watched
-    assert forbidden(found, command.home, is_opa) == set()
+    assert forbidden(found, command.home) == set()
 
 
 # covers: A47.1 A48.1 A49.1 A50.1
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("act", REACHES)
 def test_the_watch_sees_what_an_adapter_must_not_do(
     command: Command, source_hash: str, tmp_path: Path, act: str
@@ -360,4 +358,4 @@ def test_the_watch_sees_what_an_adapter_must_not_do(
     mark = '    record_side_effect("read", id="contacts")\n'
     assert mark in text
     tools.write_text(text.replace(mark, f"{mark}    {REACHES[act]}\n"), encoding="utf-8")
-    assert forbidden(watched(command, tmp_path, source_hash, tools), command.home, is_opa)
+    assert forbidden(watched(command, tmp_path, source_hash, tools), command.home)

@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 EVENTS = {
     "socket.connect": lambda args: str(args[1]),
     "socket.getaddrinfo": lambda args: str(args[0]),
     "socket.bind": lambda args: str(args[1]),
-    "subprocess.Popen": lambda args: str(args[0]),
+    "subprocess.Popen": lambda args: " ".join(map(str, args[1])),
     "os.system": lambda args: str(args[0]),
     "os.exec": lambda args: str(args[0]),
     "webbrowser.open": lambda args: str(args[0]),
@@ -26,35 +25,6 @@ EVENTS = {
     "os.listdir": lambda args: str(args[0]),
     "os.scandir": lambda args: str(args[0]),
 }
-
-
-class Variables:
-    """The environment, which writes down each variable that is asked for by name."""
-
-    def __init__(self, own: Any, write: Any) -> None:
-        self._own, self._write = own, write
-
-    def __getitem__(self, name: str) -> str:
-        self._write("variable", name)
-        value: str = self._own[name]
-        return value
-
-    def get(self, name: str, default: Any = None) -> Any:
-        self._write("variable", name)
-        return self._own.get(name, default)
-
-    def __contains__(self, name: object) -> bool:
-        self._write("variable", name)
-        return name in self._own
-
-    def __iter__(self) -> Iterator[str]:
-        self._write("variable", "*")
-        return iter(self._own)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in {"items", "values", "copy"}:
-            self._write("variable", "*")
-        return getattr(self._own, name)
 
 
 def main() -> None:
@@ -71,7 +41,15 @@ def main() -> None:
 
     sys.argv = ["engine", *sys.argv[2:]]
     sys.addaudithook(seen)
-    os.environ = Variables(os.environ, write)  # type: ignore[assignment]  # noqa: B003
+    kind = type(os.environ)
+    read = kind.__getitem__
+
+    def asked(own: Any, name: str) -> str:
+        write("variable", name)
+        value: str = read(own, name)
+        return value
+
+    kind.__getitem__ = asked  # type: ignore[method-assign]  # also for `get`, `in` and copies
     run()
 
 
