@@ -58,7 +58,7 @@ def texts(result: Any) -> tuple[bool, str]:
     return result.is_error, "".join(part.text for part in result.content)
 
 
-# covers: A46.1
+# covers: A46
 @pytest.mark.parametrize("era", ERAS)
 def test_the_sdks_client_lists_and_calls_in_process(engine: Engine, era: str) -> None:
     async def go(client: Client) -> None:
@@ -77,7 +77,7 @@ def test_the_sdks_client_lists_and_calls_in_process(engine: Engine, era: str) ->
     asking(mcp_server(hosted(engine), "contacts", "1"), go, era)
 
 
-# covers: A55.1
+# covers: A55
 def test_a_manifest_without_calls_has_a_server_without_calls(engine: Engine) -> None:
     async def go(client: Client) -> tuple[list[str], tuple[bool, str]]:
         return await names(client), texts(await client.call_tool("contacts_list", {"search": "A"}))
@@ -86,7 +86,7 @@ def test_a_manifest_without_calls_has_a_server_without_calls(engine: Engine) -> 
     assert asking(server, go) == (sorted(SCHEMAS), (True, "adapter_contract_rejected: operation"))
 
 
-# covers: A47.1 A51.1
+# covers: A47 A51
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("era", ERAS)
 def test_there_is_nothing_but_tools(engine: Engine, era: str) -> None:
@@ -207,7 +207,7 @@ def test_a_manifest_that_is_none_is_refused_with_a_record(command: Command, text
     assert decisions(command.state)[-1]["outcome"] == "deny"
 
 
-# covers: A52.1 A46.2
+# covers: A52 A46.2
 def test_code_that_the_policy_does_not_curate_never_runs(command: Command, source_hash: str, tmp_path: Path) -> None:
     tools = tmp_path / "tools.py"
     trace = tmp_path / "ran"
@@ -339,14 +339,14 @@ def _harmless(kind: str, value: str, home: Path) -> bool:
     return (kind, value) == ("socket.bind", "('::1', 0)")  # how urllib3 finds out whether there is IPv6
 
 
-# covers: A47.1 A48.1 A49.1 A50.1 A51.1
+# covers: A47 A48 A49 A50 A51
 def test_serving_reaches_nothing_but_opa_and_the_record(command: Command, source_hash: str, tmp_path: Path) -> None:
     found = watched(command, tmp_path, source_hash)
     assert {"socket.connect", "subprocess.Popen", "open", "variable"} <= {kind for kind, _ in found}  # it was watched
     assert forbidden(found, command.home) == set()
 
 
-# covers: A47.1 A48.1 A49.1 A50.1
+# covers: A47 A48 A49 A50
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("act", REACHES)
 def test_the_watch_sees_what_an_adapter_must_not_do(

@@ -78,7 +78,7 @@ def test_an_agent_with_real_tools(tmp_path: Path, cache: Path) -> None:
     ]
 
 
-# covers: A45.1 A46.1 A98.1
+# covers: A45.1 A43.1
 @pytest.mark.full
 def test_an_mcp_client_of_an_adapter(tmp_path: Path, cache: Path) -> None:
     assert run("mcp_adapter.py", tmp_path, cache) == [

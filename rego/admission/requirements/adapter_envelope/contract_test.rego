@@ -34,9 +34,10 @@ test_kept_within_size if {
 	every bytes in [0, 100] {
 		contract.kept({"id": "size", "bytes": bytes}) with data.policy as _policy
 	}
-	every term in [{"id": "size", "bytes": 101}, {"id": "size", "bytes": null}, {"id": "size", "bytes": "1"}, {"id": "size"}] {
-		not contract.kept(term) with data.policy as _policy
+	every bytes in [101, null, "1", [1]] {
+		not contract.kept({"id": "size", "bytes": bytes}) with data.policy as _policy
 	}
+	not contract.kept({"id": "size"}) with data.policy as _policy
 	every policy in [{}, {"adapters": {}}, {"adapters": {"limits": {"envelope_bytes": null}}}] {
 		not contract.kept({"id": "size", "bytes": 1}) with data.policy as policy
 	}
