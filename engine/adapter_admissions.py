@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from admission_adapters.tools.registry import ToolRegistry
-from engine.documents.canonical import canonical, digest
+from engine.documents.canonical import canonical, digest, parse
 from engine.errors import EngineError, WorkError
 from engine.model import AdapterContract, AdapterFacts, Digest, Job, Permit, Result
 from engine.points.adapter import AdapterLimits
@@ -42,10 +42,12 @@ class AdapterAdmissions:
     def admit_manifest(self, permit: Permit, job: Job, manifest: Any) -> Result:
         """The executor of point `adapter` that notes the contract of a manifest."""
         limits = permit.demand("adapter", job.input_digest, AdapterLimits)
-        if digest(canonical(manifest)) != limits.manifest:
+        data = canonical(manifest)
+        if digest(data) != limits.manifest:
             raise WorkError("the permit is for another manifest", remedy="request a decision on this manifest",
                             code="engine.permit_missing")  # fmt: skip
-        schemas = {name: manifest["tool_schemas"][name] for name in limits.tools}
+        stated = parse(data)["tool_schemas"]  # a copy: exactly what was decided on, whoever has the manifest
+        schemas = {name: stated[name] for name in limits.tools}
         contract = AdapterContract(operations=limits.operations, schemas=schemas)
         with self._lock:
             self._contracts = {**self._contracts, limits.manifest: contract}

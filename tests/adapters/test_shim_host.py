@@ -85,7 +85,6 @@ def test_without_the_switch_every_adapter_and_every_envelope_is_refused(
         assert (got.decision_id, own.asked) == (last(settings, "adapter_envelope")["decision_id"], [])
 
 
-# covers: A45.1
 async def _async_verbs(settings: Settings) -> list[Outcome]:
     async with AsyncEngine(settings, values=VALUES, enable_mcp_adapter=True) as engine:
         source = await engine.admit_environment(SOURCE, AGENT)
@@ -94,6 +93,7 @@ async def _async_verbs(settings: Settings) -> list[Outcome]:
         return [source.decision.outcome, (await engine.admit_adapter(document, ToolRegistry(), AGENT)).decision.outcome]
 
 
+# covers: A45.1
 def test_the_async_engine_has_the_same_verbs(settings: Settings) -> None:
     import asyncio
 
