@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from admission_adapters.shim.server import APPROVAL, mcp_server
 from engine.engine import Engine
+from engine.errors import WorkError
 from engine.settings import Settings
 from tests.adapters.shims import SCHEMAS, SOURCE, TOOLS, VALUES, admitted_source, hosted, manifest_file
 from tests.command import Command, Run, decisions, lines
@@ -129,6 +131,14 @@ def test_an_approval_that_is_no_id_breaks_the_contract(engine: Engine) -> None:
 
     server = mcp_server(hosted(engine), "contacts", "1")
     assert asking(server, go) == (True, "adapter_contract_rejected: approval")
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp_types", None)
+    monkeypatch.delitem(sys.modules, "admission_adapters.shim.server")
+    with pytest.raises(WorkError) as caught:
+        importlib.import_module("admission_adapters.shim.server")
+    assert (caught.value.code, "admission-engine[mcp]" in caught.value.remedy) == ("engine.mcp_unavailable", True)
 
 
 def arguments(file: Path, *more: str, tools: Path = TOOLS, source: Path = SOURCE) -> list[str]:
