@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from admission_adapters.files.artifacts import ArtifactDirectory
 from admission_adapters.runner.resolver import Resolver
+from engine.adapter_admissions import AdapterAdmissions
 from engine.administration.control import Control
 from engine.administration.users import bearer_of
 from engine.decide import read
@@ -111,6 +112,7 @@ class Assembly:
         observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None,
         control: bool = True,
         points: frozenset[str] | None = None,
+        enable_mcp_adapter: bool = False,
     ) -> None:
         """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
 
@@ -118,6 +120,7 @@ class Assembly:
         and the policy and with crashes, `observe` with every durable decision. With `control`, the command line
         can send administrative acts to this engine once it has opened its state.
         With `points`, only these decision points are decided, after a faster start; every other one is denied.
+        Adapters are off unless `enable_mcp_adapter` is True itself.
         """
         self.settings = settings
         self.services: Services | None = None
@@ -146,6 +149,7 @@ class Assembly:
         self._state_look = HealthCheck(self._state_works)
         self._held: dict[str, Callable[[], HeldEnvironment]] = {}
         self._walking: set[asyncio.Task[Any]] = set()
+        self._adapters = AdapterAdmissions(enable_mcp_adapter)
 
     @property
     def opened(self) -> Services:
@@ -198,6 +202,7 @@ class Assembly:
                 last_policy=self._last_policy,
                 held=self._held_environment,
                 root=self.settings.root,
+                adapters=self._adapters.facts,
             ),
             clock=lambda: datetime.now(UTC),
             new_id=self._new_id,

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from admission_adapters.files.artifacts import ArtifactDirectory
+from admission_adapters.tools.registry import ToolRegistry
+from engine.adapter_admissions import adapter_request
 from engine.assembly import Activated, Assembly, Status
 from engine.drive import ended, own_thread, run, run_all, run_all_async, run_async
 from engine.errors import EngineError, RecordError, StateError
@@ -107,6 +109,24 @@ class Engine(Assembly):
     def let_go(self, name: str) -> None:
         """Forget an open environment."""
         self._held.pop(name, None)
+
+    def admit_environment(self, path: Path, context: Context = _ANYBODY) -> Answer:
+        """Decide a source bundle as the source of its environment, so that adapter manifests may name it.
+
+        The result states the environment and its `source_policy_hash`; the engine knows it as long as it is open.
+        """
+        return self.decide("source", {"path": str(path), "digest": None}, self._adapters.admit_source, context)
+
+    def admit_adapter(self, manifest: Any, registry: ToolRegistry, context: Context = _ANYBODY) -> Answer:
+        """Decide an adapter's manifest against this registry; on an allow, its envelopes can be decided.
+
+        `manifest` is an object as in docs/adapters.md. Needs `enable_mcp_adapter=True`.
+        """
+
+        def note(permit: Permit, job: Job) -> Result:
+            return self._adapters.admit_manifest(permit, job, manifest)
+
+        return self.decide("adapter", adapter_request(manifest, registry), note, context)
 
     def retain(self, keep_days: int, reason: str | None = None, context: Context = _ANYBODY) -> Answer:
         """Decide how long the record is kept and, on an allow, remove whole segments that are older, of all chains.
@@ -241,6 +261,18 @@ class AsyncEngine(Assembly):
         from engine.environments import build_steps
 
         return await self._walk(run_async(build_steps(self.opened, Path(path), Path(into), digest, context)))
+
+    async def admit_environment(self, path: Path, context: Context = _ANYBODY) -> Answer:
+        """`Engine.admit_environment`."""
+        return await self.decide("source", {"path": str(path), "digest": None}, self._adapters.admit_source, context)
+
+    async def admit_adapter(self, manifest: Any, registry: ToolRegistry, context: Context = _ANYBODY) -> Answer:
+        """`Engine.admit_adapter`."""
+
+        def note(permit: Permit, job: Job) -> Result:
+            return self._adapters.admit_manifest(permit, job, manifest)
+
+        return await self.decide("adapter", adapter_request(manifest, registry), note, context)
 
     async def run_code(self, asked: Any, context: Context = _ANYBODY, watch: RunWatcher | None = None) -> CodeRun:
         """`Engine.run_code`; programs run in threads of their own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
@@ -239,6 +239,24 @@ class SandboxFacts:
 
     boundaries: tuple[Boundary, ...] = ()
     probes: tuple[Probe, ...] = ()
+
+
+class AdapterContract(Model):
+    """What an admitted adapter manifest promises: its operations, and the schema of each tool's arguments."""
+
+    operations: tuple[str, ...]
+    schemas: Mapping[str, dict[str, Any]]
+
+
+class AdapterFacts(Model):
+    """What this engine knows of adapters: whether its switch was given, and what it admitted since it was opened.
+
+    `sources`: the source-policy hash of each environment. `contracts`: by digest of their manifest.
+    """
+
+    enabled: bool = False
+    sources: Mapping[str, Digest] = Field(default_factory=dict)
+    contracts: Mapping[Digest, AdapterContract] = Field(default_factory=dict)
 
 
 LimitsT = TypeVar("LimitsT", bound=Limits)

@@ -26,6 +26,7 @@ from engine.errors import EngineError, GatherError, Location
 from engine.facts.archives.source_bundle import DOCUMENT
 from engine.flow import Answer, Context, answer
 from engine.model import (
+    AdapterFacts,
     AdmittedSource,
     Boundary,
     Caller,
@@ -72,8 +73,8 @@ class CaseWorld(Model):
 
     `approvals` are those of the state, `addresses` those of each host, and no other host has any. `last_policy` is
     that of the record's last enforced decision. `admitted` is what point `source` has permitted, `held` the open
-    environments by id. `root` is the folder that limits requests, beside the case file;
-    `links` are created in a copy of it, as path and target.
+    environments by id. `adapters` has the switch and what was admitted. `root` is the folder that limits requests,
+    beside the case file; `links` are created in a copy of it, as path and target.
     """
 
     boundaries: tuple[Boundary, ...] | None = None
@@ -85,6 +86,7 @@ class CaseWorld(Model):
     last_policy: Revisions | None = None
     admitted: AdmittedSource | None = None
     held: dict[str, HeldEnvironment] = Field(default_factory=dict)
+    adapters: AdapterFacts = AdapterFacts()
     root: str | None = None
     links: dict[str, str] = Field(default_factory=dict)
 
@@ -110,6 +112,7 @@ class CaseWorld(Model):
             last_policy=lambda: self.last_policy,
             admitted=self.admitted,
             held=self.held.get,
+            adapters=lambda: self.adapters,
             root=own.root if self.root is None else Path(self.root),
         )
 

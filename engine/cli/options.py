@@ -198,6 +198,7 @@ class Sources:
         *points: str,
         progress: Callable[[str, int, int], None] = lambda *_: None,
         ca_file: Path | None = None,
+        enable_mcp_adapter: bool = False,
     ) -> Iterator[Engine]:
         """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished."""
         from engine.engine import Engine
@@ -208,6 +209,7 @@ class Sources:
             now=lambda: self.now or datetime.now(UTC),
             progress=progress,
             points=frozenset(points) or None,
+            enable_mcp_adapter=enable_mcp_adapter,
         )
         with ExitStack() as stack:
             with during("reading the policy and starting OPA"):

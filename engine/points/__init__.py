@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from engine.documents.files import Stated
 from engine.errors import Location
 from engine.model import (
+    AdapterFacts,
     AdmittedSource,
     Boundary,
     Caller,
@@ -74,6 +75,8 @@ class GatherContext:
     """What point `source` has just permitted to this engine, which builds an environment of it."""
     held: Callable[[str], HeldEnvironment | None] = lambda _: None
     """The built environment that this engine holds open under this id."""
+    adapters: Callable[[], AdapterFacts] = AdapterFacts
+    """The switch for adapters, and the admitted environments and manifests."""
     root: Path | None = None
     """The only folder below which requests may name paths; None if the caller is this process."""
 

@@ -13,6 +13,8 @@ _NAMES = (
     "source",
     "license",
     "environment",
+    "adapter",
+    "adapter_envelope",
     "artifact",
     "code_action",
     "code_execution",

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.model import Model
+from engine.values.adapters import Adapters
 from engine.values.agents import Media, Proposals, Skills, Subagents
 from engine.values.code import Code
 from engine.values.environments import Environments
@@ -23,6 +24,7 @@ from engine.values.tool_lookup import tool_lookup
 from engine.values.tools import Tools
 
 DOCUMENTS: Mapping[str, type[Model]] = {
+    "adapters": Adapters,
     "addresses": Addresses,
     "administration": Administration,
     "approvals": Approvals,

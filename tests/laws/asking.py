@@ -185,6 +185,8 @@ def facts(engine: Engine, bundle: Path, changes: Any) -> dict[str, Any] | None:
 
 
 PAYLOADS = {
+    "adapter": {"definition"},
+    "adapter_envelope": {"arguments"},
     "code_output": {"artifacts"},
     "mcp": {"definitions", "env"},
     "tool_call": {"arguments", "input", "definition", "_meta"},
@@ -202,7 +204,12 @@ PROPOSED = {"code_action", "code_execution"}
 """Points whose requests hold a proposed action and the hints beside it."""
 
 
-OPEN = {**{name: {"action", "policy_hints"} for name in PROPOSED}, "code_output": {"request"}}
+OPEN = {
+    **{name: {"action", "policy_hints"} for name in PROPOSED},
+    "adapter": {"manifest"},
+    "adapter_envelope": {"asked", "envelope"},
+    "code_output": {"request"},
+}
 """Fields of requests that hold what others wrote: what is unknown in it has a code of its own, or is no fact (C78)."""
 
 

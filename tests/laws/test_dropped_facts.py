@@ -25,6 +25,7 @@ ANYWHERE = ("attempts", "caller.points", "checks", "children", "now", "prefixes"
 """What only some points ask for, and every input has."""
 
 LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "adapter": {UNREAD: ("manifest.supported_operations.[].id", "tools.[].id")},
     "administration": {
         UNREAD: (
             *("approval.point", "approval.requester", "approval.requester_named", "approval.requester_via"),

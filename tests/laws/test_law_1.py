@@ -95,6 +95,8 @@ def test_1_no_field_of_a_source_bundle_missing_or_of_another_type_widens(
 
 
 UNDECLARED = {
+    "adapter": {"__import__('os')", "contacts_delete", "handler"},
+    "adapter_envelope": {"approval", "code", "handler", "tool", "verifier"},
     "runner_request": {
         *("agent", "sandbox", "backend", "sandbox_permission", "sandboxPermission", "network", "filesystem"),
         *("tools", "code", "mcp_servers", "mcpServers", "command", "uri", "tool_callback"),
@@ -117,7 +119,8 @@ fetched (B40). A request without a number of turns or a time gets those of the p
 and a request to start a subagent names none. A request without a lower limit of a sandbox gets that of its profile,
 who names no backend relies on none, and without a command none may run. Code runs in the profile of its language
 unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
-fact, and the law on facts holds without exception.
+fact, and the law on facts holds without exception. A manifest or an envelope may leave out what its format does not
+have, a manifest a tool that it only half describes, and null says that an envelope has no approval, code or tool.
 """
 
 

@@ -22,6 +22,11 @@ LAST = 1_798_761_599
 
 BUNDLE = BUNDLES / "retention_basis_not_admitted"
 FIXED = {
+    "adapter": {
+        *("adapter_disabled", "capability_not_admitted", "execution_not_admitted", "source_policy_mismatch"),
+        "tool_not_curated",
+    },
+    "adapter_envelope": {"adapter_contract_rejected", "adapter_disabled"},
     "administration": {
         *("act_incomplete", "act_out_of_scope", "actor_unnamed", "approval_overdue"),
         *("approval_resolved", "approver_is_requester", "prefix_approver_is_runner", "prefix_too_long"),

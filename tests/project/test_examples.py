@@ -78,6 +78,17 @@ def test_an_agent_with_real_tools(tmp_path: Path, cache: Path) -> None:
     ]
 
 
+# covers: A45.1 A43.1
+@pytest.mark.full
+def test_an_mcp_client_of_an_adapter(tmp_path: Path, cache: Path) -> None:
+    assert run("mcp_adapter.py", tmp_path, cache) == [
+        "refused: adapter_disabled",
+        "tools: contacts_list",
+        'result: ["Ada", "Alan"]',
+        "error: adapter_contract_rejected: arguments",
+    ]
+
+
 def test_the_request_of_the_readme(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as api:
         answer = api.decide("license", (EXAMPLES / "license.json").read_bytes())

@@ -1,0 +1,172 @@
+"""One admitted adapter: each request and each result is an envelope that is decided on before it is used.
+
+    admitted = engine.admit_adapter(manifest, registry)          # needs enable_mcp_adapter=True
+    host = AdapterHost(engine, ToolAdapter(gate), manifest_digest, context)
+    answer = host.call("tools/call", "contacts_list", {"search": "Ada"})
+
+request ─> adapter_envelope ─> the adapter, in this process ─> adapter_envelope ─> AdapterAnswer
+"""
+
+from __future__ import annotations
+
+import copy
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from admission_adapters.interfaces import Decides
+from admission_adapters.tools.grants import granted, unenforceable
+from admission_adapters.tools.result import codes_of
+from engine.errors import EngineError, WorkError
+from engine.model import Job, Permit, Result
+
+REJECTED = "adapter_contract_rejected"
+
+Status = Literal["ok", "error", "refused", "awaiting_approval", "rejected"]
+
+
+class Adapter(Protocol):
+    """What does the work of admitted requests."""
+
+    def handle(self, envelope: dict[str, Any]) -> Any:
+        """The result envelope of a request envelope; anything else is a contract failure, an exception too."""
+
+
+@runtime_checkable
+class EnvelopeGrant(Protocol):
+    """What is read of the limits of point `adapter_envelope`."""
+
+    end: Literal["request", "result"]  # the end at which the envelope may be used
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterAnswer:
+    """The answer to a request. `rejected`: one of its envelopes was not admitted, and nothing of it is used.
+
+    `code` is the stable reason of all but `ok`. `details` names what failed of the contract, without values.
+    `failure_class` is `contract` for a failure of the contract, which is never one of a verifier (A61); else it names
+    what failed or refused.
+    """
+
+    status: Status
+    content: Any = ""
+    code: str | None = None
+    details: tuple[str, ...] = ()
+    failure_class: Literal["contract", "engine", "tool", "policy"] | None = None
+    approval: str | None = None
+    decision_id: str | None = None
+
+
+class AdapterHost:
+    """Requests to one adapter under one manifest; threads may share it. Never raises for adapter, policy or engine."""
+
+    def __init__(
+        self,
+        engine: Decides,
+        adapter: Adapter,
+        manifest: str,
+        context: Any,
+        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        """`manifest` is the digest of the admitted manifest, `context` the engine's Context of the caller."""
+        self._engine, self._adapter, self._manifest, self._context = engine, adapter, manifest, context
+        self._new_id = new_id
+        self._lock = threading.Lock()
+        self._failures: Counter[str] = Counter()
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """How many answers failed so far, by failure class."""
+        with self._lock:
+            return dict(self._failures)
+
+    def call(
+        self,
+        operation: str,
+        tool: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        approval: str | None = None,
+    ) -> AdapterAnswer:
+        """One operation, in an envelope of our own; `approval` is the id of an `awaiting_approval` answer."""
+        return self.answer(
+            {
+                "format": 1,
+                "id": self._new_id(),
+                "manifest": self._manifest,
+                "operation": operation,
+                "tool": tool,
+                "arguments": {} if arguments is None else arguments,
+                "approval": approval,
+            }
+        )
+
+    def answer(self, envelope: Any) -> AdapterAnswer:
+        """Decide on a request envelope, hand it to the adapter, decide on the result envelope, return its content."""
+        found = self._answer(envelope)
+        if found.failure_class is not None:
+            with self._lock:
+                self._failures[found.failure_class] += 1
+        return found
+
+    def _answer(self, envelope: Any) -> AdapterAnswer:
+        asked = self._decided({"end": "request", "envelope": envelope})
+        if isinstance(asked, AdapterAnswer):
+            return asked
+        try:
+            result = self._adapter.handle(copy.deepcopy(asked))
+        except Exception:  # noqa: BLE001  (foreign code: it returned no result, which is then decided on)
+            result = None
+        found = self._decided({"end": "result", "envelope": result, "asked": asked})
+        return found if isinstance(found, AdapterAnswer) else _returned(found)
+
+    def _decided(self, request: dict[str, Any]) -> dict[str, Any] | AdapterAnswer:
+        """The envelope as it was decided on, or the rejection."""
+        admitted: list[dict[str, Any]] = []
+
+        def executor(permit: Permit, job: Job) -> Result:
+            grant = granted(permit, job, "adapter_envelope")
+            if not isinstance(grant, EnvelopeGrant) or grant.end != request["end"]:
+                raise unenforceable("adapter_envelope")
+            if not isinstance(job.opened.envelope, dict):
+                raise WorkError("this is no envelope", remedy="send a plain JSON object", code=REJECTED)
+            admitted.append(job.opened.envelope)
+            return Result("admitted", {"end": grant.end})
+
+        try:
+            answer = self._engine.decide("adapter_envelope", request, executor, self._context)
+        except EngineError as error:
+            return AdapterAnswer("rejected", code=error.code, failure_class="engine")
+        except Exception:  # noqa: BLE001  (no answer is no permission)
+            return AdapterAnswer("rejected", code="engine.internal", failure_class="engine")
+        if admitted and answer.fault is None:
+            return admitted[0]
+        decision = answer.decision
+        code = codes_of(decision)[0] if answer.fault is None else answer.fault.code
+        broken = tuple(one.subject.rpartition("/")[2] for one in decision.findings if one.subject is not None)
+        return AdapterAnswer(
+            "rejected",
+            code=code,
+            details=broken if code == REJECTED else (),
+            failure_class="contract" if code == REJECTED else "policy" if answer.fault is None else "engine",
+            decision_id=decision.decision_id,
+        )
+
+
+def _returned(result: dict[str, Any]) -> AdapterAnswer:
+    """The content of an admitted result envelope."""
+    classes: dict[str, Literal["tool", "policy"]] = {
+        "error": "tool",
+        "refused": "policy",
+        "awaiting_approval": "policy",
+    }
+    status = result["status"]
+    return AdapterAnswer(
+        status,
+        result["content"],
+        result["code"],
+        failure_class=classes.get(status),
+        approval=result["approval"],
+    )

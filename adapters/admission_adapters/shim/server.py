@@ -1,0 +1,78 @@
+"""The MCP server in front of an adapter, by the official SDK: `tools/list` and `tools/call`, and nothing else.
+
+Only file that imports the SDK (extra `mcp`). It opens no connection: whoever calls it brings the streams.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from admission_adapters.shim.host import AdapterAnswer, AdapterHost
+from admission_adapters.shim.tools import CALL, LIST
+from engine.errors import WorkError
+
+try:
+    import anyio
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+except ImportError as missing:
+    raise WorkError(
+        "the MCP adapter needs packages that are not installed",
+        remedy="install the extra with: pip install 'admission-engine[mcp]'",
+        code="engine.mcp_unavailable",
+    ) from missing
+
+APPROVAL = "admission-engine/approval"
+"""The key of `_meta` in which a client repeats a call with the id of its approval."""
+
+_AT_ONCE = 8
+"""Calls that run at the same time, each in a thread; others wait."""
+
+_SCHEMAS = ("input_schema", "inputSchema", "parameters")
+
+
+def mcp_server(host: AdapterHost, name: str, version: str) -> Server[Any]:
+    """A server of the SDK for any transport, such as `mcp.Client(server)` in process."""
+    threads = anyio.CapacityLimiter(_AT_ONCE)
+
+    async def ask(*arguments: Any) -> AdapterAnswer:
+        return await anyio.to_thread.run_sync(partial(host.call, *arguments), limiter=threads)
+
+    async def list_tools(_ctx: Any, _params: Any) -> types.ListToolsResult:
+        answer = await ask(LIST)
+        return types.ListToolsResult(tools=[_tool(one) for one in answer.content] if answer.status == "ok" else [])
+
+    async def call_tool(_ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        approval = (params.meta or {}).get(APPROVAL)
+        answer = await ask(CALL, params.name, params.arguments, approval)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=_text(answer))], is_error=answer.status != "ok"
+        )
+
+    return Server(name, version=version, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def serve_stdio(server: Server[Any]) -> None:
+    """Serve one client on standard input and output until it closes them."""
+
+    async def serve() -> None:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
+    anyio.run(serve)
+
+
+def _tool(definition: dict[str, Any]) -> types.Tool:
+    """A definition as MCP writes it; what else a definition has stays here."""
+    stated = definition.get("function", definition)
+    schema = next((stated[name] for name in _SCHEMAS if name in stated), {"type": "object"})
+    return types.Tool(name=stated["name"], description=stated.get("description"), input_schema=schema)
+
+
+def _text(answer: AdapterAnswer) -> str:
+    """The content, or the code of a rejection and the terms that failed."""
+    if answer.status != "rejected":
+        return str(answer.content)
+    return f"{answer.code}: {', '.join(answer.details)}" if answer.details else str(answer.code)

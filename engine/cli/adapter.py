@@ -1,0 +1,160 @@
+"""`engine adapter`: curated tools for an MCP client, under a manifest that was decided on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import options
+from engine.cli.inputs import content_or_error
+from engine.errors import Exit, WorkError
+
+if TYPE_CHECKING:
+    from admission_adapters.tools.registry import ToolRegistry
+    from engine.engine import Engine
+    from engine.flow import Answer, Context
+    from engine.model import Job, Permit, Result
+
+app = typer.Typer()
+_POINTS = ("adapter", "adapter_envelope", "source", "tool_call", "tool_contract", "tool_result", "tool_visibility")
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `serve` a command of the group, although it is the only one."""
+
+
+@app.command("serve")
+@options.sourced("state", *options.SERVED, "values")
+def serve(
+    sources: options.Sources,
+    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="Manifest of the adapter, as YAML or JSON.")],
+    source: Annotated[
+        Path, typer.Option(metavar="BUNDLE", help="Source bundle of the environment, which is admitted first.")
+    ],
+    tools: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="Python file with a function for each tool; loaded only if the policy curates it."
+        ),
+    ],
+    tool_policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Tool policy of the calls, in policy/tools.yaml.")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Profile of the calls, in policy/tools.yaml.")
+    ] = None,
+    cwd: Annotated[
+        Path | None, typer.Option(metavar="DIR", file_okay=False, help="Working folder of the calls.")
+    ] = None,
+    enable_mcp_adapter: Annotated[
+        bool, typer.Option("--enable-mcp-adapter", help="Turn adapters on; without it every manifest is refused.")
+    ] = False,
+    principal: options.Principal = None,
+    run: options.Run = None,
+) -> None:
+    """Serve curated tools of a Python file to one MCP client on standard input and output.
+
+    Decides on the source bundle, each tool, the manifest and each call. The tools run in this process.
+    Exits with 0 when the client has closed its side, or with 1 and the findings if something is refused first.
+    """
+    from admission_adapters.shim.host import AdapterHost
+    from admission_adapters.shim.server import mcp_server, serve_stdio
+    from admission_adapters.shim.tools import ToolAdapter
+    from admission_adapters.tools.gate import ToolGate
+    from admission_adapters.tools.registry import ToolRegistry
+    from engine.version import __version__
+
+    stated, context = content_or_error(manifest), options.context(principal, run)
+    registry = ToolRegistry()
+    with sources.engine(*_POINTS, enable_mcp_adapter=enable_mcp_adapter) as engine:
+        if enable_mcp_adapter:
+            _accepted(engine, engine.admit_environment(source, context), str(source))
+            _register(engine, registry, stated, tools, context)
+        admitted = _accepted(engine, engine.admit_adapter(stated, registry, context), str(manifest))
+        gate = ToolGate(
+            engine,
+            registry,
+            context,
+            policy=tool_policy,
+            profile=profile,
+            cwd=None if cwd is None else str(cwd.resolve()),
+        )
+        adapter = ToolAdapter(gate, frozenset(admitted.facts["tools"]))
+        host = AdapterHost(engine, adapter, admitted.facts["manifest"], context)
+        serve_stdio(mcp_server(host, admitted.facts["adapter"], __version__))
+
+
+def _accepted(engine: Engine, answer: Answer, name: str) -> Result:
+    """What an allow came to; otherwise the findings go to standard error, and the command ends."""
+    if answer.result is not None and answer.fault is None:
+        return answer.result
+    from engine.cli.formats import Context as Format
+    from engine.cli.formats import ReportFormat, render
+    from engine.reports.explain import report
+
+    found = report(name, answer, engine.policy)
+    typer.echo(render(ReportFormat.TEXT, [found], Format(exit=answer.exit)).removesuffix("\n"), err=True)
+    raise typer.Exit(answer.exit or Exit.FAILED_CLOSED)
+
+
+def _register(engine: Engine, registry: ToolRegistry, manifest: Any, file: Path, context: Context) -> None:
+    """Register the function of each tool of the manifest, by a decision on its file. The file runs only if curated."""
+    from engine.documents.canonical import digest
+    from engine.documents.files import read_bytes
+    from engine.points.tool_contract import ToolContractLimits
+
+    source = read_bytes(file, _LARGEST)
+    functions = _Functions(file.resolve(), source)
+    for name, schema in _tools_of(manifest).items():
+        description = schema.get("description") if isinstance(schema, dict) else None
+        definition = {"name": name, "description": description or "", "input_schema": schema}
+
+        def enter(permit: Permit, job: Job, name: str = name, definition: dict[str, Any] = definition) -> Result:
+            permit.demand("tool_contract", job.input_digest, ToolContractLimits)
+            return registry.admit(permit, job.input_digest, ToolContractLimits, functions.get(name), definition)
+
+        candidate = {
+            "definition": definition,
+            "implementation": {"local": True, "digest": digest(source)},
+            "environment": manifest.get("environment_identity"),
+            "side_effects": _tools_of(manifest, "side_effect_classes").get(name),
+        }
+        _accepted(engine, engine.decide("tool_contract", {"tool": candidate}, enter, context), f"{file}: {name}")
+
+
+_LARGEST = 4 << 20
+"""Bytes of a file of tools, as the registry reads."""
+
+
+def _tools_of(manifest: Any, field: str = "tool_schemas") -> dict[str, Any]:
+    """A field of the manifest by tool; nothing where it is none, which the decision on the manifest then names."""
+    found = manifest.get(field) if isinstance(manifest, dict) else None
+    return {str(name): value for name, value in found.items()} if isinstance(found, dict) else {}
+
+
+class _Functions:
+    """The functions of a Python file, whose bytes are run once, when the first of them is asked for.
+
+    Exactly these bytes are run: a compiled file beside it, or a change after the decision, is not.
+    """
+
+    def __init__(self, file: Path, source: bytes) -> None:
+        self._file, self._source = file, source
+        self._module: ModuleType | None = None
+
+    def get(self, name: str) -> Callable[..., Any]:
+        """A function by name. Raises WorkError."""
+        if self._module is None:
+            module = ModuleType("adapter_tools")
+            code = compile(self._source, str(self._file), "exec", dont_inherit=True)
+            exec(code, module.__dict__)  # noqa: S102  (under a permit for exactly this file)
+            self._module = module
+        if (found := getattr(self._module, name, None)) is None:
+            raise WorkError(f"the file of tools has no function `{name}`", remedy="define it there by this name")
+        function: Callable[..., Any] = found
+        return function

@@ -1,0 +1,175 @@
+"""Point `adapter_envelope`: whether a request to an adapter, or its result, keeps the contract of its manifest.
+
+    request  {"format": 1, "id", "manifest", "operation", "tool", "arguments", "approval"}
+    result   {"format": 1, "request", "manifest", "operation", "tool", "status", "content", "code", "approval"}
+
+`tool` is null for the operation that lists tools; `approval` and `code` may be null. Each term of the contract is a
+fact: what the envelope states, and what the contract admits there. Values appear as digests only (A60).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engine.documents.canonical import canonical, digest
+from engine.errors import GatherError
+from engine.facts.tools.schemas import fits
+from engine.model import AdapterContract, Digest, Limits, Model, Object, Pace
+from engine.points import GatherContext, Gathered, Point
+
+LISTS, CALLS = "tools/list", "tools/call"
+"""The operations of MCP that there are envelopes of."""
+
+_FORMAT = 1
+_ID = re.compile(r"[0-9a-f]{32}")
+_CODE = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_REQUEST = frozenset({"format", "id", "manifest", "operation", "tool", "arguments", "approval"})
+_RESULT = frozenset({"format", "request", "manifest", "operation", "tool", "status", "content", "code", "approval"})
+_STATUSES = ("ok", "error", "refused", "awaiting_approval")
+
+
+class AdapterEnvelopeRequest(Model):
+    """The envelope at this end; for a result also the request that it answers."""
+
+    end: Literal["request", "result"]
+    envelope: Any
+    asked: Object | None = None
+
+
+class TermFacts(Model):
+    """One term of the contract. `stated` is absent where the envelope has no value of the right type there."""
+
+    id: str
+    stated: str | None = None
+    admitted: tuple[str, ...] | None = None
+    bytes: int | None = None
+
+
+class AdapterEnvelopeInput(Model):
+    """What OPA sees of an envelope: the switch of adapters, and the terms of the contract."""
+
+    enabled: bool
+    end: Literal["request", "result"]
+    envelope: Digest
+    terms: tuple[TermFacts, ...]
+
+
+class AdapterEnvelopeLimits(Limits):
+    """Exactly this envelope may be used."""
+
+    end: Literal["request", "result"]
+    envelope: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedEnvelope:
+    """The envelope that was decided on."""
+
+    envelope: Any
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def gather(request: AdapterEnvelopeRequest, context: GatherContext) -> Gathered:
+    """Compare the envelope with the contract of its manifest, term by term."""
+    known, envelope = context.adapters(), request.envelope
+    try:
+        data = canonical(envelope)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise GatherError(
+            "the envelope is not plain JSON", remedy="send a plain JSON object", code="engine.request_invalid"
+        ) from error
+    fields = envelope if isinstance(envelope, dict) else {}
+    terms = [TermFacts(id="size", bytes=len(data))]
+    if request.end == "request":
+        terms += _request_terms(fields, known.contracts)
+    else:
+        terms += _result_terms(fields, request.asked or {}, known.contracts)
+    made = AdapterEnvelopeInput(enabled=known.enabled, end=request.end, envelope=digest(data), terms=tuple(terms))
+    return Gathered(made, f"{request.end} of an adapter", opened=DecidedEnvelope(envelope))
+
+
+def _request_terms(envelope: dict[str, Any], contracts: Mapping[str, AdapterContract]) -> Iterator[TermFacts]:
+    manifest, operation, tool = (envelope.get(name) for name in ("manifest", "operation", "tool"))
+    contract = contracts.get(manifest) if isinstance(manifest, str) else None
+    schemas = {} if contract is None else contract.schemas
+    calls = operation == CALLS
+    schema = schemas.get(tool) if calls and isinstance(tool, str) else None
+    arguments = envelope.get("arguments")
+    fitting = fits(schema, arguments) if schema is not None else not calls and arguments == {}
+    yield _shape("fields", holds=envelope.keys() == _REQUEST)
+    yield _value("format", envelope, [_FORMAT])
+    yield _shape("id", holds=_text(_ID, envelope.get("id")))
+    yield _value("manifest", envelope, [] if contract is None else [manifest])
+    yield _value("operation", envelope, () if contract is None else contract.operations)
+    yield _value("tool", envelope, schemas if calls else [None])
+    yield _shape("arguments", holds=isinstance(arguments, dict) and fitting)
+    yield _shape("approval", holds=_optional(_CODE, envelope.get("approval")))
+
+
+def _result_terms(
+    envelope: dict[str, Any], asked: dict[str, Any], contracts: Mapping[str, AdapterContract]
+) -> Iterator[TermFacts]:
+    for term in _request_terms(asked, contracts):  # a result is only as good as the request that it answers
+        yield term.model_copy(update={"id": f"asked_{term.id}"})
+    contract = contracts.get(str(asked.get("manifest")))
+    content = envelope.get("content")
+    if asked.get("operation") == LISTS:
+        shown = _names(content) if isinstance(content, list) else None
+        fitting = shown is not None and shown <= (set() if contract is None else contract.schemas.keys())
+    else:
+        fitting = isinstance(content, str)
+    yield _shape("fields", holds=envelope.keys() == _RESULT)
+    yield _value("format", envelope, [_FORMAT])
+    yield _value("request", envelope, [asked.get("id")])
+    for name in ("manifest", "operation", "tool"):
+        yield _value(name, envelope, [asked.get(name)])
+    yield _value("status", envelope, _STATUSES)
+    yield _shape("content", holds=fitting)
+    yield _shape("code", holds=_optional(_CODE, envelope.get("code")))
+    yield _shape("approval", holds=_optional(_CODE, envelope.get("approval")))
+
+
+def _value(name: str, envelope: dict[str, Any], admitted: Iterable[Any]) -> TermFacts:
+    """A term that the field has one of these values; true is no 1."""
+    stated = _sealed(envelope[name]) if name in envelope else None
+    return TermFacts(id=name, stated=stated, admitted=tuple(_sealed(value) for value in admitted))
+
+
+def _shape(name: str, *, holds: bool) -> TermFacts:
+    """A term that a field has the shape it must have."""
+    return TermFacts(id=name, stated="as_agreed" if holds else None, admitted=("as_agreed",))
+
+
+def _sealed(value: Any) -> str:
+    return digest(canonical(value))
+
+
+def _text(pattern: re.Pattern[str], value: Any) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _optional(pattern: re.Pattern[str], value: Any) -> bool:
+    return value is None or _text(pattern, value)
+
+
+def _names(definitions: list[Any]) -> set[str] | None:
+    """The names of listed tools; None if one of the entries is no definition."""
+    names = {one.get("name") for one in definitions if isinstance(one, dict)}
+    plain = {name for name in names if isinstance(name, str)}
+    return plain if len(plain) == len(definitions) else None
+
+
+POINT = Point(
+    "adapter_envelope",
+    AdapterEnvelopeRequest,
+    AdapterEnvelopeInput,
+    AdapterEnvelopeLimits,
+    gather,
+    pace=Pace.HEAVY,
+    secret=True,
+)
