@@ -140,14 +140,14 @@ def _bench(scratch: Path, options: argparse.Namespace) -> Bench:
     return Bench(_ROOT, scratch, cache, binary, policy, options.rounds, _say, asked, options.seconds)
 
 
-_told: dict[str, Any] = {"next": 0.0}
+_progress: dict[str, Any] = {"next": 0.0}
 
 
 def _say(text: str) -> None:
     terminal = sys.stderr.isatty()
-    if not terminal and time.monotonic() < _told["next"]:
+    if not terminal and time.monotonic() < _progress["next"]:
         return
-    _told["next"] = time.monotonic() + 2.0
+    _progress["next"] = time.monotonic() + 2.0
     sys.stderr.write(f"\r\x1b[K{text}" if terminal else f"{text}\n")
     sys.stderr.flush()
 

@@ -1,6 +1,6 @@
 """A bare OPA on a loopback port, which is what the engine is measured against.
 
-It serves the engine's own archives, started as the engine starts its own or as anybody would.
+It serves the engine's own archives, started as the engine starts its own, or with OPA's defaults.
 """
 
 from __future__ import annotations

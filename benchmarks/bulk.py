@@ -21,7 +21,6 @@ from benchmarks.bare import Bare, as_the_engine_starts_it
 from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
 from benchmarks.workload import POINT, engine, request
 from engine.drive import BATCH_ITEMS
-from engine.engine import Engine
 from engine.flow import Answer
 from engine.model import Outcome
 
@@ -36,9 +35,9 @@ def rows(bench: Bench, count: int = _REQUESTS) -> Iterator[Row]:
         own = stack.enter_context(engine(bench, bench.folder("bulk") / "state"))
         bare = stack.enter_context(as_the_engine_starts_it(bench, "bulk/opa"))
         documents = [answer.document for answer in _allowed(own.decide_many(POINT, requests))]
-        parts: dict[str, Callable[[], float]] = {"together": lambda: _together(own, requests)}
+        parts: dict[str, Callable[[], float]] = {"together": lambda: _decided(lambda: own.decide_many(POINT, requests))}
         if "P7" in bench.asked:
-            parts["one by one"] = lambda: _one_by_one(own, requests)
+            parts["one by one"] = lambda: _decided(lambda: [own.decide(POINT, one) for one in requests])
             parts["client"] = lambda: _client(bare, documents)
         batch = bench.scratch / "bulk" / "batch.json"
         batch.write_text(json.dumps({"items": documents[:BATCH_ITEMS]}), encoding="utf-8")
@@ -59,17 +58,9 @@ def rows(bench: Bench, count: int = _REQUESTS) -> Iterator[Row]:
     yield Row("bulk", f"{what}, microseconds a record", None, microseconds, "µs")
 
 
-def _together(own: Engine, requests: Sequence[dict[str, Any]]) -> float:
+def _decided(decide: Callable[[], Sequence[Answer]]) -> float:
     started = time.perf_counter()
-    answers = own.decide_many(POINT, requests)
-    taken = time.perf_counter() - started
-    _allowed(answers)
-    return taken
-
-
-def _one_by_one(own: Engine, requests: Sequence[dict[str, Any]]) -> float:
-    started = time.perf_counter()
-    answers = [own.decide(POINT, one) for one in requests]
+    answers = decide()
     taken = time.perf_counter() - started
     _allowed(answers)
     return taken

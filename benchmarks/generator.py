@@ -20,7 +20,7 @@ import httptools
 import uvloop
 
 _LONGEST_SECONDS = 120.0
-"""It never runs on for longer, whatever became of whoever started it."""
+"""It stops after this time, even if its parent died."""
 _ANSWER_SECONDS = 20.0
 _AGAIN_SECONDS = 0.005
 
@@ -124,7 +124,7 @@ async def _run(load: _Load) -> None:
     loop.remove_reader(sys.stdin.fileno())
 
 
-def _told(sent: float, received: float, status: int, body: bytes) -> dict[str, Any]:
+def _timed_answer(sent: float, received: float, status: int, body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body)
     except ValueError:
@@ -148,7 +148,7 @@ async def _main(url: SplitResult, body: bytes, connections: int) -> None:
     load = _Load(url.hostname or "", url.port or 80, request, connections, waiting=connections)
     await _run(load)
     for answer in load.answers:
-        sys.stdout.write(json.dumps(_told(*answer)) + "\n")
+        sys.stdout.write(json.dumps(_timed_answer(*answer)) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ FEWEST = 5
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: `goal` is the most the median should be, or the least; None where none is set."""
+    """One line of the table: `goal` is the upper or lower bound for the median, None if none is set."""
 
     name: str
     what: str

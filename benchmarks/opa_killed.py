@@ -58,7 +58,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def _engine(bench: Bench, served: ServedEngine, work: Workload) -> tuple[float, float]:
-    """Seconds from the kill to the first deny, and those of whoever waited longest while OPA was away."""
+    """Seconds from the kill to the first deny, and the longest wait of a request while OPA was down."""
     with asking(bench, served.url, bench.scratch / "p15" / "request.json", _CONNECTIONS) as load:
         time.sleep(_STEADY_SECONDS)
         opa = served.opa

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from admission_adapters.sandbox.run.proc import tree
 from benchmarks.measure import NotMeasuredError
 
-_TICK = 1 / os.sysconf("SC_CLK_TCK")
 _START_SECONDS = 60.0
 _STOP_SECONDS = 15.0
 
@@ -27,8 +27,8 @@ class Cost:
     wall: float
 
 
-def cost(command: Sequence[str], folder: Path, environment: Mapping[str, str], ends: int = 0) -> Cost:
-    """Run a command to its end; NotMeasuredError when it does not end with the code `ends`."""
+def cost(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Cost:
+    """Run a command to its end; NotMeasuredError when it fails."""
     with tempfile.TemporaryFile() as said:
         started = time.perf_counter()
         process = subprocess.Popen(
@@ -36,7 +36,7 @@ def cost(command: Sequence[str], folder: Path, environment: Mapping[str, str], e
         )
         used = reap(process)
         wall = time.perf_counter() - started
-        if process.returncode != ends:
+        if process.returncode:
             said.seek(0)
             raise NotMeasuredError(f"`{' '.join(command)}` ended with {process.returncode}: {said.read().decode()}")
     return Cost(used, wall)
@@ -80,31 +80,11 @@ def serving(
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on."""
+    """A free loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def tree(pid: int) -> list[int]:
-    """A process and all it has started that are still there."""
-    found = [pid]
-    for parent in found:
-        with suppress(OSError):
-            for task in Path(f"/proc/{parent}/task").iterdir():
-                found += map(int, (task / "children").read_text(encoding="ascii").split())
-    return found
-
-
-def processor(pid: int) -> float:
-    """CPU seconds that a process and all it has started have used, to a hundredth."""
-    ticks = 0
-    for one in tree(pid):
-        with suppress(OSError):
-            fields = Path(f"/proc/{one}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-    return ticks * _TICK
 
 
 def resident(pid: int) -> int:

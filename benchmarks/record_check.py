@@ -18,7 +18,6 @@ from engine.record.verify import verify
 
 _GOAL = 4.0
 _BYTES = 100_000_000
-_CHUNK = 1 << 20
 
 
 def rows(bench: Bench, size: int = _BYTES) -> Iterator[Row]:
@@ -66,6 +65,5 @@ def _hash(files: list[Path]) -> float:
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as opened:
-            while chunk := opened.read(_CHUNK):
-                digest.update(chunk)
+            hashlib.file_digest(opened, lambda: digest)
     return time.process_time() - started

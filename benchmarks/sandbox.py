@@ -6,7 +6,6 @@ Everything is timed from asking to the answer, handshake and death of the whole 
 
 from __future__ import annotations
 
-import secrets
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -113,5 +112,4 @@ def _run(backend: Bubblewrap | Pooled) -> RunResult:
 
 
 def _program() -> Program:
-    folder = f"code_exec_agent_{secrets.token_hex(8)}"
-    return Program("python", "print(1)", b"", {"PYTHONHASHSEED": "0"}, 0, folder)
+    return Program("python", "print(1)", environment={"PYTHONHASHSEED": "0"})

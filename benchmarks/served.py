@@ -58,6 +58,11 @@ class Served:
             raise NotMeasuredError(f"OPA gives no value for `{path}`: {answer}")
         return answer["result"]
 
+    def allow(self, document: Any) -> None:
+        """Decide on this input; NotMeasuredError unless it is allowed, for that would measure a refusal."""
+        if (decision := self.ask("admission/decision", document))["outcome"] != "allow":
+            raise NotMeasuredError(f"this would measure a refusal: {decision['findings'][:3]}")
+
     def post(self, path: str, body: bytes) -> dict[str, Any]:
         """OPA's whole answer, its own metrics among it."""
         self._connection.request("POST", f"/v1/data/{path}?metrics=true", body)

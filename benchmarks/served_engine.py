@@ -1,4 +1,4 @@
-"""The decision API as it is started by anybody, on a loopback port; or with a record that never waits for the disk."""
+"""The decision API on a loopback port, with default settings or with a record that never waits for the disk."""
 
 from __future__ import annotations
 

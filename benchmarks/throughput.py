@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from admission_adapters.sandbox.run.proc import tree_seconds
 from benchmarks.measure import Bench, Row, interleaved
-from benchmarks.processes import processor
 from benchmarks.targets import Kind, Target, started
 from benchmarks.workload import workload
 from benchmarks.wrk import Load, Wrk
@@ -70,9 +70,9 @@ def measured(
     """One run on each target in turn, round by round."""
 
     def run(target: Target) -> Run:
-        before = sum(map(processor, target.pids))
+        before = sum(map(tree_seconds, target.pids))
         load = wrk.post(target.url, target.body, connections, bench.seconds)
-        return Run(load, (sum(map(processor, target.pids)) - before) / load.requests)
+        return Run(load, (sum(map(tree_seconds, target.pids)) - before) / load.requests)
 
     parts = [partial(run, target) for target in targets.values()]
     found = interleaved(parts, bench.rounds, partial(bench.tell, what))

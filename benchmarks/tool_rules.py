@@ -62,7 +62,7 @@ def rows(bench: Bench) -> Iterator[Row]:
                 archives = [policy.rules.path, policy.values.path]
                 folder = bench.folder(f"p17-{name}-{count}")
                 opa = stack.enter_context(Served(bench.binary.path, archives, folder))
-                _demand_allowed(opa.ask("admission/decision", document), count)
+                opa.allow(document)
                 questions.append(Question.of(opa, "admission/decision", document))
             over, under = questions
             told = partial(bench.tell, f"P17 {name}")
@@ -110,8 +110,3 @@ def document_of(bench: Bench, policy: PolicyBundle, name: str) -> dict[str, Any]
     if answer.document is None or answer.decision.outcome is not Outcome.ALLOW:
         raise NotMeasuredError(f"the call that is to be measured is not allowed: {answer.decision.findings}")
     return answer.document
-
-
-def _demand_allowed(decision: dict[str, Any], count: int) -> None:
-    if decision["outcome"] != "allow":
-        raise NotMeasuredError(f"P17 measures a refusal under {count} rules: {decision['findings']}")

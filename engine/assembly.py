@@ -41,7 +41,6 @@ from engine.record.model import PolicyRecord, RecoveryRecord, timestamp
 from engine.record.standing import StandingLog
 from engine.secrets.patterns import know
 from engine.settings import CONTROL, Settings
-from engine.state.heads import StateHeads
 from engine.state.health import HealthCheck
 from engine.version import __version__
 from engine.work import Executor
@@ -116,7 +115,7 @@ class Assembly:
         """`values` are overrides `key=value` on policy/; `now` is the clock that rules see.
 
         `gate` states how the listener of this engine is guarded, `on_event` is called with events of OPA
-        and the policy, `observe` with every durable decision. With `control`, the command line
+        and the policy and with crashes, `observe` with every durable decision. With `control`, the command line
         can send administrative acts to this engine once it has opened its state.
         With `points`, only these decision points are decided, after a faster start; every other one is denied.
         """
@@ -156,7 +155,7 @@ class Assembly:
 
     @property
     def policy(self) -> PolicyBundle | None:
-        """The policy being served; None where none could be."""
+        """The policy being served; None if none could be loaded."""
         return self._supervisor.current.policy if isinstance(self._supervisor, Supervisor) else None
 
     @property
@@ -202,6 +201,7 @@ class Assembly:
             new_id=self._new_id,
             versions={"engine": __version__} | ({} if version is None else {"opa": version}),
             observe=self._observe,
+            on_event=self._on_event,
         )
 
     def _close(self) -> None:
@@ -225,7 +225,7 @@ class Assembly:
         before: PolicyBundle | None = None
         fresh: PolicyBundle | None = None
 
-        def told(outcome: Literal["activated", "refused"], code: str | None) -> PolicyRecord:
+        def activation_record(outcome: Literal["activated", "refused"], code: str | None) -> PolicyRecord:
             return PolicyRecord(
                 time=timestamp(datetime.now(UTC)),
                 outcome=outcome,
@@ -243,7 +243,7 @@ class Assembly:
             if isinstance(supervisor, Supervisor):
                 before = supervisor.current.policy  # one activation at a time, and this is it
             _answers(generation)
-            self._log.append(told("activated", None))
+            self._log.append(activation_record("activated", None))
             self._accept(generation)
 
         try:
@@ -254,7 +254,7 @@ class Assembly:
             supervisor.activate(fresh, check)
         except EngineError as error:
             with suppress(RecordError):  # then nothing is allowed anyway
-                self._log.append(told("refused", error.code))
+                self._log.append(activation_record("refused", error.code))
             raise
         return Activated(fresh.revisions, before.revisions, before.catalogue.without(fresh.catalogue))
 
@@ -352,23 +352,19 @@ class Assembly:
             policy = self._build()
             revisions = policy.revisions
             key = self.settings.release_key if self.settings.release is not None else None
-            supervisor = Supervisor(
-                binary,
-                policy,
-                lambda one: ServedFiles(one.rules.path, one.values.path, one.revisions, key, self._points),
-                self.settings.opa,
-                self._on_event,
-            )
+            with ExitStack() as refused:
+                supervisor = Supervisor(
+                    binary,
+                    policy,
+                    lambda one: ServedFiles(one.rules.path, one.values.path, one.revisions, key, self._points),
+                    self.settings.opa,
+                    self._on_event,
+                )
+                refused.callback(supervisor.close)
+                self._accept(supervisor.current)
+                refused.pop_all()
         except EngineError as error:
             return Unavailable(error, revisions), version
-        try:
-            self._accept(supervisor.current)
-        except EngineError as error:
-            supervisor.close()
-            return Unavailable(error, revisions), version
-        except BaseException:
-            supervisor.close()
-            raise
         return supervisor, version
 
     def _accept(self, generation: Generation[PolicyBundle]) -> None:
@@ -392,7 +388,7 @@ class Assembly:
     def _open_log(self) -> StandingLog:
         return StandingLog(
             self.settings.state,
-            StateHeads(self.settings.state, self._open_store),
+            self._open_store,
             clock=lambda: datetime.now(UTC),
             on_event=self._on_event,
         )
@@ -473,6 +469,6 @@ def _answers(generation: Generation[PolicyBundle]) -> None:
         verdict = read(point, generation.ask("decision", {"point": point.name}), generation.policy.catalogue)
         if verdict.limits is not None:
             raise EngineError(
-                f"the new policy allows a request without any fact at `{point.name}`",
+                f"the new policy allows a request without facts at point `{point.name}`",
                 remedy="correct the rules of this point; the previous policy stays active",
             )

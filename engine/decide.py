@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from engine.documents.canonical import canonical
 from engine.errors import DecideError
-from engine.model import Finding, Level, Limits, Model, Outcome, is_reserved
+from engine.model import Decision, Finding, Level, Limits, Model, Outcome, is_reserved
 from engine.opa.reply import Reply
 from engine.points import Point
 from engine.policy_bundle.catalogue import Catalogue
@@ -74,6 +74,15 @@ def read(point: Point, reply: Reply, catalogue: Catalogue) -> Verdict:
     return Verdict(answer.outcome, tuple(findings), limits, bool(answer.approved), answer.approval_seconds)
 
 
+def parsed(point: Point, fields: dict[str, Any]) -> Decision:
+    """A decision at this point from its JSON. Raises ValidationError, KeyError or TypeError."""
+    limits = fields["limits"]
+    if limits is not None:
+        limits = point.limits.model_validate_json(canonical(limits))
+    decision = Decision.model_validate_json(canonical({**fields, "limits": None}))
+    return decision.model_copy(update={"limits": limits})
+
+
 def _fold(findings: list[_Found]) -> Outcome | None:
     """What these findings can only mean. The policy folds; this notices when it did not."""
     levels = {found.level for found in findings}
@@ -85,7 +94,7 @@ def _fold(findings: list[_Found]) -> Outcome | None:
 def _finding(point: Point, found: _Found, catalogue: Catalogue) -> Finding:
     words = catalogue.words(point.name, found.code)
     if words is None:
-        raise _malformed("has a code that its catalogue does not know")
+        raise _malformed("has a code that is not in its catalogue")
     requirement = words.title if found.requirement is None else found.requirement
     return Finding(
         code=found.code, level=found.level, requirement=requirement, subject=found.subject, remedy=words.remedy

@@ -130,7 +130,7 @@ class Engine(Assembly):
         return repaired(lambda document: self.run_code(document, own, watch), asked, repair)
 
     def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
-        """Tell what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
+        """Report what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
         self._open_store().settle(decision_id, amounts)
 
     def activate(self, by: Context = _ANYBODY, reason: str | None = None) -> Activated:

@@ -66,6 +66,26 @@ class EngineError(Exception):
         return self.one_line()
 
 
+def fault_inside(stopped: str, remedy: str) -> EngineError:
+    """The error for an exception that nothing expects. Its type and message are for `stack_of`, not for users."""
+    return EngineError(f"a fault inside the engine stopped the {stopped}", remedy=remedy)
+
+
+def stack_of(error: BaseException) -> str:
+    """Where an error and its causes arose. Messages of errors that are not ours may hold content: types only."""
+    import traceback
+
+    parts: list[str] = []
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        said = f" {at.code}: {at.message}" if isinstance(at, EngineError) else ""
+        parts.append(f"{type(at).__name__}{said}\n{''.join(traceback.format_tb(at.__traceback__))}".rstrip())
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return "\ncaused by ".join(parts)
+
+
 class GatherError(EngineError):
     """The request, or the source bundle it names, cannot be read at all."""
 

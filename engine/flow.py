@@ -22,7 +22,7 @@ from engine.documents.canonical import RawJson, canonical, digest
 from engine.documents.validation import validate
 from engine.drive import Append, Ask, Call, Steps, Work
 from engine.enforce import enforceable, permit
-from engine.errors import DecideError, EnforceError, EngineError, Exit, GatherError
+from engine.errors import DecideError, EnforceError, EngineError, Exit, GatherError, fault_inside, stack_of
 from engine.model import (
     Approval,
     Boundary,
@@ -56,6 +56,8 @@ FROM_STATE = ("approvals", "budgets", "quotas", *STATE_FACTS)
 HEAVY_BYTES = 64 << 10
 """Size of JSON text above which reading it would block an event loop too long: about two milliseconds."""
 
+_REPORT = "report the decision id; the log of `engine serve` shows where it failed (`crash`)"
+
 _VOLATILE = frozenset({"now", "elapsed_ms", "probes", *FROM_STATE})
 """Fields of the input that its digest does not cover: a retry, or one with an approval, is the same request."""
 
@@ -87,7 +89,9 @@ class Services:
     new_id: Callable[[], str]
     versions: Mapping[str, str]
     observe: Callable[[Decision, Mapping[str, int]], None] = lambda *_: None
-    """Told every decision once it is durable, with microseconds a verb; for metrics."""
+    """Called with every decision once it is durable, and microseconds per verb; for metrics."""
+    on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None
+    """Called with the place of an unexpected exception (`crash`); for the operational log."""
 
     @contextmanager
     def policy(self) -> Iterator[Serving]:
@@ -155,14 +159,10 @@ def answer(
     case, stop = _Case(point, mode, context, services.new_id()), None
     try:
         yield from _judge(case, request, services)
-    except EngineError as error:
-        case.fault = error
-    except Exception as error:  # noqa: BLE001  (a fault of ours is a deny like any other)
-        case.fault = _internal(error)
     except GeneratorExit:
         raise  # the steps were abandoned
-    except BaseException as error:  # noqa: BLE001  (Ctrl-C: raised again once the request is recorded)
-        case.fault, stop = _internal(error), error
+    except BaseException as error:  # noqa: BLE001  (Ctrl-C too: raised again once the request is recorded)
+        case.fault, stop = _fault_of(error, case, services), None if isinstance(error, Exception) else error
     yield from _give_back(case)
     opened = None if case.gathered is None else case.gathered.opened
     with nullcontext() if opened is None else closing(opened):
@@ -356,7 +356,7 @@ def _approve(case: _Case, verdict: Verdict, services: Services) -> Steps[None]:
         return
     if verdict.outcome is Outcome.ALLOW and verdict.approved:
         if not case.claimed:
-            raise _internal(None)
+            raise _without_verdict()
         given = document["approvals"][0]
         case.approval = Approval(id=given["id"], state="used", expires_at=given["expires_at"])
     if verdict.outcome is Outcome.CONFIRM:
@@ -417,8 +417,7 @@ def _record_and_work(case: _Case, services: Services, executor: Executor | None)
         )
         yield Append(services.log, body, _events(case, decision))
     except Exception as error:  # noqa: BLE001  (without its record, nothing is allowed)
-        case.fault = error if isinstance(error, EngineError) else _internal(error)
-        case.approval = None
+        case.fault, case.approval = _fault_of(error, case, services), None
         decision = _decision(case)
         yield from _give_back(case)
     services.observe(decision, case.durations)
@@ -436,8 +435,7 @@ def _work(case: _Case, decision: Decision, services: Services, do: Callable[[], 
     except GeneratorExit:
         raise
     except BaseException as error:  # noqa: BLE001  (Ctrl-C too: raised again once it is recorded that work was begun)
-        case.fault = error if isinstance(error, EngineError) else _internal(error)
-        stop = None if isinstance(error, Exception) else error
+        case.fault, stop = _fault_of(error, case, services), None if isinstance(error, Exception) else error
         result = Result(status=case.fault.code if stop is None else "interrupted", facts={})
     duration = (time.perf_counter_ns() - started) // 1000
     try:
@@ -452,7 +450,7 @@ def _work(case: _Case, decision: Decision, services: Services, do: Callable[[], 
         )
         yield Append(services.log, body)
     except Exception as error:  # noqa: BLE001  (facts that have no JSON form, a record that cannot be written)
-        case.fault = case.fault or (error if isinstance(error, EngineError) else _internal(error))
+        case.fault = case.fault or _fault_of(error, case, services)
     if stop is not None:
         raise stop
     return Answer(decision, case.gathered, case.fault, result, case.document)
@@ -461,7 +459,7 @@ def _work(case: _Case, decision: Decision, services: Services, do: Callable[[], 
 def _decision(case: _Case) -> Decision:
     verdict = case.verdict
     if case.fault is not None or verdict is None:
-        fault = case.fault or _internal(None)
+        fault = case.fault or _without_verdict()
         rule = str(fault.where) if isinstance(fault, DecideError) and fault.where is not None else None
         finding = Finding(
             code=fault.code, level=Level.DENY, requirement=fault.one_line(), subject=rule, remedy=fault.remedy
@@ -501,6 +499,15 @@ def _not_json() -> GatherError:
     )
 
 
-def _internal(error: BaseException | None) -> EngineError:
-    what = "no verdict was reached" if error is None else f"an unexpected {type(error).__name__} stopped the request"
-    return EngineError(what, remedy="this is an engine fault: report it with the decision id")
+def _fault_of(error: BaseException, case: _Case, services: Services) -> EngineError:
+    """The error itself if it is ours. Where another one arose is told to `on_event` alone."""
+    if isinstance(error, EngineError):
+        return error
+    if not isinstance(error, Exception):
+        return EngineError("the request was interrupted", remedy="send it again")
+    services.on_event("crash", {"decision_id": case.decision_id, "stack": stack_of(error)})
+    return fault_inside("request", _REPORT)
+
+
+def _without_verdict() -> EngineError:
+    return EngineError("no verdict was reached", remedy=_REPORT)

@@ -13,12 +13,12 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from engine.decide import read
+from engine.decide import parsed, read
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import Append, Ask, Call, Steps
 from engine.errors import DecideError, EngineError, GatherError
 from engine.flow import HEAVY_BYTES, Answer, Context, Services, answer, as_json, gathering, state_facts
-from engine.model import Decision, Mode, Pace, Revisions
+from engine.model import Mode, Pace, Revisions
 from engine.points import Point
 from engine.record.model import ReplayRecord, timestamp
 from engine.state.rows import Begun
@@ -53,7 +53,7 @@ def answer_once(
         if body is None:
             request = as_json(request)  # the key applies to this text, even if `request` changes later
             heavy = len(request.data) > HEAVY_BYTES
-            said = (yield Call(lambda: _said(request), Pace.HEAVY)) if heavy else _said(request)
+            said = (yield Call(lambda: _body_digest(request), Pace.HEAVY)) if heavy else _body_digest(request)
         else:
             said = yield Call(body, Pace.BUNDLE)
     except (GatherError, ValueError, TypeError, RecursionError):
@@ -76,7 +76,7 @@ def answer_once(
     return first
 
 
-def _said(request: RawJson) -> str:
+def _body_digest(request: RawJson) -> str:
     return digest(canonical(json.loads(request.data)))
 
 
@@ -136,10 +136,8 @@ def _again(point: Point, request: Any, taken: Taken, services: Services, context
     fields: dict[str, Any] = first["decision"]
     same_policy(taken.begun, now)
     if (facts.input_digest, verdict.outcome) != (fields["input_digest"], fields["outcome"]):
-        raise _stale("what this request is about, or the time for it, has changed")
-    if (limits := fields.pop("limits")) is not None:
-        limits = point.limits.model_validate_json(canonical(limits))
-    decision = Decision.model_validate_json(canonical({**fields, "limits": None})).model_copy(update={"limits": limits})
+        raise _stale("the facts or the outcome of this request have changed")
+    decision = parsed(point, fields)
     yield replayed(services, context, decision.decision_id)
     return Answer(decision, None, None)
 
@@ -174,6 +172,11 @@ def _refusal(begun: Begun) -> GatherError:
             remedy="retry later; if its engine died, the key stays reserved until it expires",
             code="engine.idempotency_pending",
         )
+    return conflict()
+
+
+def conflict() -> GatherError:
+    """The refusal of a key that stands for another request."""
     return GatherError(
         "this idempotency key was used for another request", remedy=NEW_KEY, code="engine.idempotency_conflict"
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializeAsAny
 
 from engine.errors import WorkError
 
@@ -32,8 +33,22 @@ Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 """A SHA-256 as written in decisions and records: `sha256:` and 64 hex digits."""
 
 
+Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+"""A word of a request whose meaning is decided by rules and values, not by the format."""
+
 Line = Annotated[str, Field(max_length=4_096)]
 """A path, a label or a time in a request."""
+
+
+def passing(check: Callable[[str], object]) -> AfterValidator:
+    """Keeps a text for which the check raises no ValueError."""
+
+    def checked(text: str) -> str:
+        check(text)
+        return text
+
+    return AfterValidator(checked)
+
 
 Text = Annotated[str, Field(max_length=64 << 20)]
 """Maximum content of a request: what OPA accepts in one input, and 50 MB of media in base64."""

@@ -23,15 +23,11 @@ def bundled(name: str) -> Path:
 
 def _state_folder() -> Path:
     chosen = os.environ.get("ENGINE_STATE_DIR")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "admission-engine"
+    return Path(chosen) if chosen else _own_folder("XDG_STATE_HOME", ".local/state")
 
 
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "admission-engine"
+def _own_folder(variable: str, default: str) -> Path:
+    return Path(os.environ.get(variable) or Path.home() / default) / "admission-engine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +59,7 @@ class Settings:
     """One engine's folders and limits; nothing is read from the environment after this."""
 
     state: Path = field(default_factory=_state_folder)
-    cache: Path = field(default_factory=_cache_folder)
+    cache: Path = field(default_factory=lambda: _own_folder("XDG_CACHE_HOME", ".cache"))
     rego: Path = field(default_factory=lambda: bundled("rego"))
     policy: Path = field(default_factory=lambda: bundled("policy"))
     recipe: Path = field(default_factory=lambda: bundled("bundles") / "default")

@@ -1,4 +1,4 @@
-"""`scripts/mutate [PATH…]`: change one condition after another, run what tests it, and tell what nobody notices."""
+"""`scripts/mutate [PATH…]`: change one condition at a time, run its tests, and report changes that no test notices."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def _apart() -> None:
 
 
 def main() -> int:
-    """Judge the mutants of the chosen files; the exit code is 1 where one survives that is not accepted."""
+    """Judge the mutants of the chosen files; exits with 1 if a survivor is not accepted."""
     _apart()
     parser = argparse.ArgumentParser(prog="scripts/mutate", description=__doc__)
-    parser.add_argument("path", nargs="*", default=list(DEFAULT), help="files or folders; all that are held to it")
+    parser.add_argument("path", nargs="*", default=list(DEFAULT), help="files or folders (default: all)")
     parser.add_argument("--list", action="store_true", help="print each survivor")
     chosen = parser.parse_args()
     judged: dict[str, list[tuple[Mutant, Verdict]]] = {}
@@ -95,7 +95,7 @@ def main() -> int:
 
 
 def report(judged: Mapping[str, list[tuple[Mutant, Verdict]]], known: Mapping[str, set[str]], *, every: bool) -> int:
-    """Print the numbers of each folder and what is wrong; 0 where nothing is."""
+    """Print the counts of each folder and every discrepancy; returns 0 if there is none."""
     folders: dict[str, Counter[str]] = {}
     wrong: list[str] = []
     for file, found in judged.items():
@@ -114,7 +114,7 @@ def report(judged: Mapping[str, list[tuple[Mutant, Verdict]]], known: Mapping[st
         _line(folder, count)
     _line("all", sum(folders.values(), Counter()))
     print("\n".join(["", *wrong]))
-    print(f"\n{len(wrong)} to be seen to" if wrong else "\neverything that survives is accepted")
+    print(f"\n{len(wrong)} entries to correct" if wrong else "\nall survivors are accepted")
     return 1 if wrong else 0
 
 

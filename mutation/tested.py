@@ -31,19 +31,15 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "adapters/admission_adapters/sandbox": (
         "tests/adapters/sandbox",
         "tests/sandboxes",
-        "tests/adapters/test_code_executor.py",
     ),
     "adapters/admission_adapters/sandbox/bubblewrap/arguments.py": ("tests/adapters/sandbox/test_arguments.py",),
     "adapters/admission_adapters/sandbox/run/cgroup.py": (
         "tests/adapters/sandbox/test_cgroup.py",
         "tests/adapters/sandbox/test_limits.py",
     ),
-    "adapters/admission_adapters/sandbox/command.py": ("tests/adapters/sandbox/test_command.py",),
+    "adapters/admission_adapters/sandbox/command.py": ("tests/adapters/sandbox/test_executors.py",),
     "adapters/admission_adapters/sandbox/run/proc.py": ("tests/adapters/sandbox/test_proc.py",),
-    "adapters/admission_adapters/sandbox/executor.py": (
-        "tests/adapters/sandbox/test_command.py",
-        "tests/adapters/test_code_executor.py",
-    ),
+    "adapters/admission_adapters/sandbox/executor.py": ("tests/adapters/sandbox/test_executors.py",),
     "adapters/admission_adapters/sandbox/run/handshake.py": ("tests/adapters/sandbox/test_handshake.py",),
     "adapters/admission_adapters/sandbox/launcher/launch.py": ("tests/adapters/sandbox/test_launcher.py",),
     "adapters/admission_adapters/sandbox/machine.py": (
@@ -246,7 +242,7 @@ class Judge:
         return None
 
     def _warm(self, file: Path, before: bytes, after: bytes, tests: list[str], seconds: float) -> str | None:
-        """A test that notices in a fork of the warm process, None where none does, and "" where it cannot tell."""
+        """A test that notices in a fork of the warm process, None if none does, "" if that is unknown."""
         job = {"file": str(file), "before": before.decode(), "after": after.decode(), "tests": tests}
         times = {"seconds": seconds, "each": int(_PATIENCE + 6 * max(self._baseline.seconds[one] for one in tests))}
         if self._server is None or (told := self._server.ask(job | times))["code"] == COLD:

@@ -120,12 +120,12 @@ def _run(session: pytest.Session, job: dict[str, Any], chosen: list[pytest.Item]
 
 
 def _wait(pid: int, seconds: float) -> int | None:
-    """The exit code of a fork, None where its time was up; nothing that it started in its group is left."""
+    """The exit code of a fork, None if it timed out; its process group is killed."""
     deadline = time.monotonic() + seconds
     done = 0
     while not done and time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
-        if done and os.WIFSTOPPED(status):  # whoever stopped it did not mean it
+        if done and os.WIFSTOPPED(status):  # stopped by mistake: continue it
             os.killpg(pid, signal.SIGCONT)
             done = 0
         if not done:

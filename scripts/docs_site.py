@@ -1,4 +1,4 @@
-"""A hook of MkDocs: takes the pages beside docs/ into the site, and mends links across that border."""
+"""A hook of MkDocs: adds the pages outside docs/ to the site, and corrects links to and from them."""
 
 from __future__ import annotations
 

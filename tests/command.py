@@ -45,6 +45,11 @@ class Run:
         """Standard output as the one JSON document that it must be."""
         return json.loads(self.stdout)
 
+    def refused(self, *said: str, code: int = 2) -> None:
+        """It ended with this code, printed nothing, and said all of this on standard error."""
+        assert (self.code, self.stdout) == (code, ""), self.stdout + self.stderr
+        assert [words for words in said if words not in self.stderr] == [], self.stderr
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -66,7 +71,7 @@ class Command:
         return self.home / "state"
 
     def environment(self, changes: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Nothing of whoever runs the tests but where programs are."""
+        """Only PATH is taken from the environment of the tests."""
         own = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": f"{ROOT}:{ROOT}/adapters",
@@ -107,6 +112,13 @@ class Command:
     def check(self, *arguments: str | Path, **how: Any) -> Run:
         """`engine check` at the moment that fits the fixtures."""
         return self("check", *arguments, "--now", NOW, **how)
+
+    def check_into(self, output: int, bundle: str) -> subprocess.CompletedProcess[bytes]:
+        """`engine check` of a source bundle, with its standard output on this descriptor."""
+        argv, environment = self.argv("check", bundle, "--now", NOW), self.environment()
+        return subprocess.run(
+            argv, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.PIPE, check=False, timeout=SECONDS
+        )
 
     def reports(self, *arguments: str | Path, **how: Any) -> list[dict[str, Any]]:
         """The reports of `engine check --format json`."""

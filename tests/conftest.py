@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -101,6 +102,12 @@ def command(tmp_path: Path, cache: Path) -> Command:
     from tests.command import Command
 
     return Command.of(tmp_path, cache)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    """A copy of policy/ to edit, alone in its folder."""
+    return Path(shutil.copytree(ROOT / "policy", tmp_path / "values" / "policy"))
 
 
 @pytest.fixture(autouse=True)

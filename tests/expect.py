@@ -20,6 +20,12 @@ def there(value: T | None) -> T:
     return value
 
 
+def of(kind: type[T], value: object) -> T:
+    """The value as what it is; the test fails where it is of another kind."""
+    assert isinstance(value, kind), value
+    return value
+
+
 def codes(answer: Answer) -> list[str]:
     """The codes of what was found, in its order."""
     return [finding.code for finding in answer.decision.findings]

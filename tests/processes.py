@@ -6,8 +6,10 @@ import gc
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -43,9 +45,9 @@ def soon(what: Callable[[], object], seconds: float = 60) -> bool:
     return True
 
 
-def until(what: Callable[[], object]) -> None:
+def until(what: Callable[[], object], seconds: float = 60) -> None:
     """Wait for something that is sure to happen soon; fails when it does not."""
-    assert soon(what)
+    assert soon(what, seconds)
 
 
 def gone(pid: int, seconds: float = 5) -> bool:
@@ -79,16 +81,23 @@ def in_child(run: Callable[[], bool]) -> bool:
 
 
 @contextmanager
-def descriptors_left(number: int) -> Iterator[None]:
-    """Only so many more files can be opened."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = {path.name for path in descriptors()}
-    free = [number for number in range(soft) if str(number) not in used]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free[number], hard))
+def limited(what: int, soft: int) -> Iterator[None]:
+    """This process under a lower limit of its own (getrlimit(2)), such as RLIMIT_FSIZE for a disk that is full."""
+    before = resource.getrlimit(what)
+    resource.setrlimit(what, (soft, before[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(what, before)
+
+
+@contextmanager
+def descriptors_left(number: int) -> Iterator[None]:
+    """Only so many more files can be opened."""
+    used = {path.name for path in descriptors()}
+    free = [number for number in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0]) if str(number) not in used]
+    with limited(resource.RLIMIT_NOFILE, free[number]):
+        yield
 
 
 def descriptors() -> list[Path]:
@@ -117,3 +126,41 @@ def leaks(act: Callable[[], object]) -> bool:
         act()
     gc.collect()
     return len(descriptors()) - before >= _ROUNDS
+
+
+@contextmanager
+def python(text: str, *arguments: object, prefix: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
+    """A Python process that runs this text; killed in the end, whatever it does."""
+    running = subprocess.Popen(
+        [*prefix, sys.executable, "-c", text, *map(str, arguments)],
+        cwd=Path(__file__).parent.parent,
+        env={"PATH": os.environ["PATH"]},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def said(running: subprocess.Popen[str]) -> str:
+    """The next line that a process says."""
+    assert running.stdout is not None
+    return running.stdout.readline().strip()
+
+
+def tell(running: subprocess.Popen[str], line: str = "") -> None:
+    """Write a line to a process."""
+    assert running.stdin is not None
+    running.stdin.write(f"{line}\n")
+    running.stdin.flush()
+
+
+def injecting(path: Path, fault: str) -> list[str]:
+    """The start of a command whose system calls on one file fail as `strace --inject` states."""
+    calls = fault.partition(":")[0]
+    traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", str(path), "-e", f"trace={calls}"]
+    return [*traced, "-e", f"inject={fault}"]

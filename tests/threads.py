@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from tests.processes import limited
+
 _STACK = 1 << 30
 _ROOM = 256 << 20
 
@@ -28,10 +30,9 @@ def at_once(work: Iterable[Callable[[], T]]) -> list[T]:
 def no_threads() -> Iterator[None]:
     """Bound the address space of this process so that a new thread's stack has no place in it."""
     used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-    limits, stack = resource.getrlimit(resource.RLIMIT_AS), threading.stack_size(_STACK)
-    resource.setrlimit(resource.RLIMIT_AS, (used + _ROOM, limits[1]))
+    stack = threading.stack_size(_STACK)
     try:
-        yield
+        with limited(resource.RLIMIT_AS, used + _ROOM):
+            yield
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, limits)
         threading.stack_size(stack)

@@ -1,4 +1,4 @@
-# What every point demands of whoever asks, of budgets and of approvals; see source.rego.
+# What every point requires of callers, budgets and approvals; see source.rego.
 package deny_set.common
 
 import future.keywords.not

@@ -14,7 +14,7 @@ CONTENT = "9f2c5e0a4a1d4b5a8a6f4f6f0f0f7d3e6c1b2a3948576655443322110099aabb"
 
 
 def request(license_: str) -> dict[str, Any]:
-    """Ask whether content under a license may be trained on; an explicit decision on it has been taken."""
+    """Ask whether a model may be trained on content with this license; the request has a license decision."""
     taken = {"sha256": CONTENT, "decision": "accepted", "decided_at": "2026-11-02T10:00:00Z"}
     return {
         "purpose": "train",
@@ -26,7 +26,7 @@ def request(license_: str) -> dict[str, Any]:
 
 
 def blocking(context: Context) -> None:
-    """One request, one decision; what may be done stands in the limits, what to do in the remedies."""
+    """One request, one decision; the limits state what may be done, the remedies what to fix."""
     with Engine(Settings()) as engine:
         answer = engine.decide("license", request("CC-BY-NC-4.0"), context=context)
     for finding in answer.decision.findings:
@@ -43,7 +43,7 @@ async def side_by_side(context: Context) -> None:
 
 
 def main() -> None:
-    """Both, as the pipeline `curation` in its run 7."""
+    """Run both as the pipeline `curation`, run 7."""
     context = Context(caller=Caller(via=Via.PROCESS, principal="curation"), run="run-7")
     blocking(context)
     asyncio.run(side_by_side(context))

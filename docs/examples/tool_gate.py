@@ -31,7 +31,7 @@ from engine.work import Executor
 
 
 class Office:
-    """The tools: plain functions. What they change or reach they report, each time before they do it."""
+    """The tools: plain functions. Each reports a side effect before performing it."""
 
     def __init__(self, folder: Path, page: str) -> None:
         self.folder, self.page = folder, page
@@ -71,7 +71,7 @@ class Office:
         return text
 
     def calendar_read(self, day: str) -> str:
-        """Read the calendar; policy/tools.yaml has never heard of it."""
+        """Read the calendar; it has no entry in policy/tools.yaml."""
         return f"nothing on {day}"
 
     def registry(self, engine: Engine, context: Context) -> ToolRegistry:
@@ -106,12 +106,12 @@ class Office:
 
 
 def entering(registry: ToolRegistry, tool: Callable[..., Any], definition: dict[str, Any]) -> Executor:
-    """The work that a permit allows: putting exactly this tool in."""
+    """The work that a permit allows: registering exactly this tool."""
     return lambda permit, job: registry.admit(permit, job.input_digest, ToolContractLimits, tool, definition)
 
 
 def curated() -> tuple[str, ...]:
-    """What a person who has read this file writes into policy/tools.yaml: `curated` of the tools it holds."""
+    """What a reviewer of this file writes into policy/tools.yaml: `curated` of its tools."""
     digest = implementation_digest(Office.files_read)
     names = ("files_read", "contacts_list", "contacts_add", "http_get")
     return tuple(f'tools.tools.{name}.curated=["{digest}"]' for name in names)
@@ -142,7 +142,7 @@ def serving() -> Iterator[str]:
 
 
 def model(office: Office) -> Iterator[dict[str, Any]]:
-    """What a model would answer turn by turn: calls in the shape of OpenAI, to the end."""
+    """A scripted model: its answers turn by turn, as calls in OpenAI format."""
     script: list[tuple[str, dict[str, str]]] = [
         ("files_read", {"path": str(office.folder / "notes.txt")}),
         ("files_read", {"path": "/etc/passwd"}),
@@ -158,7 +158,7 @@ def model(office: Office) -> Iterator[dict[str, Any]]:
 
 
 def person(approval: str, state: Path) -> None:
-    """Somebody at a terminal grants what the agent asked for: the command knows who it is by the system's user."""
+    """A person at a terminal grants what the agent asked for; the command identifies the person by the system user."""
     reason = ["--reason", "seen and fine", "--state", str(state)]
     subprocess.run([sys.executable, "-m", "engine", "approvals", "grant", approval, *reason], check=True)
 
@@ -188,7 +188,7 @@ def loop(gate: ToolGate, office: Office, state: Path) -> list[ToolResult]:
 
 
 def main() -> None:
-    """The loop, then what the record says of it."""
+    """The loop, then its record."""
     settings = Settings()
     context = Context(caller=Caller(via=Via.PROCESS, principal="assistant-7"), run="run-7")
     with tempfile.TemporaryDirectory() as scratch, serving() as page, Engine(settings, values=curated()) as engine:

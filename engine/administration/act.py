@@ -27,7 +27,7 @@ POINT = "administration"
 
 @dataclass(frozen=True, slots=True)
 class Administered:
-    """The decision on an act, and what it made or changed as JSON; None where it took no effect.
+    """The decision on an act, and what it created or changed as JSON; None if it had no effect.
 
     `done` has the text of a new token under `text`; only the caller gets it.
     """

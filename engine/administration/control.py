@@ -109,7 +109,7 @@ class Control:
         uid: int = struct.unpack("3i", credentials)[1]
         head, body = _read(connection)
         if not head.startswith(_PATH):
-            return 404, {"detail": "this engine takes administrative acts only"}
+            return 404, {"detail": "this engine accepts only administrative acts here"}
         bearer = _header(head, b"authorization")
         token = None if bearer is None else bearer.partition(b" ")[2].strip().decode("latin-1")
         asked = body if uid in {0, os.getuid()} else unauthorized()

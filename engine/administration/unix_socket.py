@@ -49,7 +49,7 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise _no_control(path, "there is something else in its place")
+        raise _no_control(path, "its path is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
@@ -59,8 +59,8 @@ def _remove_stale(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
         except OSError as error:
-            raise _no_control(path, "it is not known whether another engine answers there") from error
-    raise _no_control(path, "another engine answers there")
+            raise _no_control(path, "whether another engine uses it cannot be determined") from error
+    raise _no_control(path, "another engine uses it")
 
 
 def _no_control(path: Path, reason: str) -> GatherError:

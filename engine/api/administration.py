@@ -29,12 +29,15 @@ async def resolve(api: App, exchange: Exchange) -> Response:
         if isinstance(stated, dict) and stated.keys() <= {"reason"}:
             asked = {"act": f"{verb}_approval", "id": id_, **stated}
         else:
-            asked = GatherError(
-                "the body is not an object with a reason",
-                remedy='send {"reason": "…"}',
-                code="engine.request_invalid",
-            )
+            asked = no_reason()
     return await _respond(api, exchange, asked)
+
+
+def no_reason() -> GatherError:
+    """The refusal of a body that is no `{"reason": "…"}`."""
+    return GatherError(
+        "the body is not an object with a reason", remedy='send {"reason": "…"}', code="engine.request_invalid"
+    )
 
 
 async def _respond(api: App, exchange: Exchange, asked: Any) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import traceback
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
@@ -17,7 +16,7 @@ from engine.api.origin import Site, is_forwarded
 from engine.api.problems import problem
 from engine.api.refusals import Refusals
 from engine.api.uploads import ARCHIVES, Upload
-from engine.errors import EngineError
+from engine.errors import EngineError, fault_inside, stack_of
 from engine.model import Caller, Gate, Via
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ class App:
         if operation is not None:
             return operation, None
         return _NOTHING, EngineError(
-            f"this path takes {', '.join(sorted(methods))}",
+            f"this path accepts {', '.join(sorted(methods))}",
             remedy="use another method",
             code="engine.method_not_allowed",
         )
@@ -204,14 +203,11 @@ class App:
 
     def _crashed(self, exchange: Exchange, crash: Exception) -> EngineError:
         """The refusal for a fault of ours; the stack goes to the operational log alone (D44)."""
-        self.log.crash(exchange.request_id, "".join(traceback.format_exception(crash)))
-        return EngineError(
-            f"an unexpected {type(crash).__name__} stopped the request",
-            remedy="this is an engine fault: report it with the request id",
-        )
+        self.log.crash(request_id=exchange.request_id, stack=stack_of(crash))
+        return fault_inside("request", "report the request id; the operational log shows where it failed (`crash`)")
 
     def who(self, exchange: Exchange) -> Caller | None:
-        """The caller of an open path; None where it is not identified."""
+        """The caller of an open path; None if it is not identified."""
         try:
             caller = self.identity.caller(exchange.head, exchange.peer)
         except EngineError:

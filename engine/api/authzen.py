@@ -68,7 +68,7 @@ async def _evaluations(api: App, exchange: Exchange, value: dict[str, Any]) -> R
     semantic = _checked(Evaluations, {"options": value.get("options", {})}).options.evaluations_semantic
     defaults = {key: value[key] for key in _DEFAULTS if key in value}
     if shared_too_much(defaults, len(listed), api.limits):
-        raise AuthZenError("evaluations", "contain defaults that are too large when repeated")
+        raise AuthZenError("evaluations", "have defaults that are too large for so many evaluations")
     actions = rows_of(api, "authzen")
     asked = [_try_asked({**defaults, **item}, exchange, actions) for item in listed]
     decided = await _decide_all(api, exchange, asked, semantic)
@@ -77,7 +77,7 @@ async def _evaluations(api: App, exchange: Exchange, value: dict[str, Any]) -> R
 
 
 async def metadata(_api: App, exchange: Exchange) -> Response:
-    """Where the endpoints are, below the requested address."""
+    """The URLs of the endpoints, below the requested address."""
     host = exchange.head.headers.get(b"host", b"localhost").decode("latin-1")
     safe = "".join(character for character in host if character.isalnum() or character in ".:-[]")
     base = f"{'https' if exchange.peer.tls else 'http'}://{safe}"
@@ -90,7 +90,7 @@ async def metadata(_api: App, exchange: Exchange) -> Response:
 
 
 async def _alone(api: App, exchange: Exchange, value: dict[str, Any]) -> Response:
-    point, request = _asked(value, exchange, rows_of(api, "authzen"))
+    point, request = _requested(value, exchange, rows_of(api, "authzen"))
     answer = await api.engine.decide(point, request, context=exchange.context)
     return respond(answer, exchange, _evaluated(answer))
 
@@ -138,14 +138,14 @@ async def _body(api: App, exchange: Exchange, *, batch: bool = False) -> dict[st
 
 
 def _try_asked(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> tuple[str, Any]:
-    """`_asked`, or no point and the error."""
+    """`_requested`, or no point and the error."""
     try:
-        return _asked(value, exchange, actions)
+        return _requested(value, exchange, actions)
     except EngineError as error:
         return "", error
 
 
-def _asked(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> tuple[str, Any]:
+def _requested(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> tuple[str, Any]:
     """The point and its request. Raises EngineError; another caller than the subject is a recorded deny instead."""
     asked = _checked(Evaluation, value)
     subject = asked.subject
@@ -163,7 +163,7 @@ def _asked(value: Mapping[str, Any], exchange: Exchange, actions: Rows) -> tuple
 
 
 def _stated(asked: Evaluation) -> tuple[str, Any]:
-    """The point that the action names, and the request that came along. Raises AuthZenError."""
+    """The point that the action names, and its request. Raises AuthZenError."""
     request = asked.resource.properties.get("request", asked.context.get("request"))
     if request is None:
         raise AuthZenError("resource.properties.request", "is missing")
@@ -171,11 +171,11 @@ def _stated(asked: Evaluation) -> tuple[str, Any]:
 
 
 def _mapped(asked: Evaluation, actions: Rows) -> tuple[str, Any]:
-    """What the policy says that this action on such a resource asks. Raises AuthZenError."""
+    """The point and request to which the policy maps this action. Raises AuthZenError."""
     for row in actions:
         if row["resource"] == asked.resource.type and asked.action.name in row["actions"]:
             return row["point"], filled(row["request"], asked.model_dump())
-    raise AuthZenError("action.name", "is no decision point, and policy/operations.yaml has no row for it")
+    raise AuthZenError("action.name", "is not a decision point, and policy/operations.yaml has no row for it")
 
 
 def _checked(model: type[_ModelT], value: Any) -> _ModelT:

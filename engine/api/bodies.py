@@ -25,9 +25,9 @@ class Batch(Model):
 
     inputs: Annotated[
         dict[str, dict[str, Any]],
-        Field(max_length=ApiLimits().batch_items, description="With the common input each must be a whole request"),
+        Field(max_length=ApiLimits().batch_items, description="Each is a request, complete with the common input"),
     ]
-    common_input: Annotated[Object, Field(description="Merged below every request; the request wins")]
+    common_input: Annotated[Object, Field(description="Merged into every request; fields of the request win")]
 
 
 class AuthZen(Model):

@@ -113,39 +113,23 @@ def _check_texts(value: Any, limits: ApiLimits) -> None:
         )
 
     if _find(value, wrong) is not None:
-        raise _beyond(value, wrong, f"is text, or has a key, longer than {longest} characters")
+        raise _beyond(value, wrong, f"has a text or key longer than {longest} characters")
 
 
 def _beyond(value: Any, wrong: Callable[[Any], bool], what: str) -> InvalidBodyError:
-    name = printable(_find(value, wrong) or "body")
-    return InvalidBodyError(f"`{name}` {what}", remedy="send it as text, or shorter", fields=((name, what),))
+    name = printable(".".join(reversed(_find(value, wrong) or ["body"])))
+    return InvalidBodyError(f"`{name}` {what}", remedy="shorten it; send a long number as text", fields=((name, what),))
 
 
-def _find(value: Any, wrong: Callable[[Any], bool]) -> str | None:
-    """The path of the first value that is wrong, "" for the whole; level by level, so that depth costs no stack."""
-    level: list[tuple[Any, Any, Any]] = [(None, "", value)]
-    while level:
-        below: list[tuple[Any, Any, Any]] = []
-        for place in level:
-            item = place[2]
-            if wrong(item):
-                return _path(place)
-            kind = type(item)
-            if kind is dict:
-                below += [(place, key, child) for key, child in item.items()]
-            elif kind is list:
-                below += [(place, index, child) for index, child in enumerate(item)]
-        level = below
+def _find(value: Any, wrong: Callable[[Any], bool]) -> list[str] | None:
+    """The path of the first value that is wrong, its last name first; `_walk` has bounded the depth."""
+    if wrong(value):
+        return []
+    children = value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
+    for key, child in children:
+        if (path := _find(child, wrong)) is not None:
+            return [*path, str(key)]
     return None
-
-
-def _path(place: tuple[Any, Any, Any]) -> str:
-    names: list[str] = []
-    at: Any = place
-    while at[0] is not None:
-        names.append(str(at[1]))
-        at = at[0]
-    return ".".join(reversed(names))
 
 
 def _exactly(data: bytes, limits: ApiLimits) -> None:
@@ -158,7 +142,7 @@ def _exactly(data: bytes, limits: ApiLimits) -> None:
                 raise InvalidBodyError(
                     f"the body has the key `{printable(key, 80)}` twice",
                     remedy="keep one of them",
-                    fields=((printable(key, 80), "is there twice"),),
+                    fields=((printable(key, 80), "occurs twice"),),
                 )
             seen.add(key)
 

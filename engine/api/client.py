@@ -21,6 +21,7 @@ from typing import Any, Self
 import httpx
 from pydantic import ValidationError
 
+from engine.decide import parsed
 from engine.documents.canonical import canonical
 from engine.errors import EngineError
 from engine.model import Decision, Finding, Level, Mode, Outcome, is_reserved
@@ -167,18 +168,13 @@ def _decision(point: str, approval: str | None, status: int, data: bytes) -> Dec
         if not isinstance(fields, dict):
             return _deny(point, f"the engine answered {status}", code if isinstance(code, str) else _CODE)
     try:
-        limits = fields["limits"]
-        if limits is not None:
-            limits = find(point).limits.model_validate_json(canonical(limits))
-        found = Decision.model_validate_json(canonical({**fields, "limits": None})).model_copy(
-            update={"limits": limits}
-        )
+        found = parsed(find(point), fields)
     except (ValidationError, EngineError, KeyError, TypeError):
         return _deny(point, "the answer is not a valid decision")
     if found.point != point or found.mode is not Mode.ENFORCE:
-        return _deny(point, "the answer is not one to this question")
+        return _deny(point, "the answer belongs to another request")
     if found.outcome is Outcome.ALLOW and not (status == httpx.codes.OK and _is_whole(found, approval)):
-        return _deny(point, "the answer allows without all that an allow has")
+        return _deny(point, "the answer is an incomplete allow")
     return found
 
 
@@ -203,7 +199,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _deny(point: str, message: str, code: str = _CODE) -> Decision:
-    remedy = "see that the engine is running and reachable, then ask again"
+    remedy = "check that the engine is running and reachable, then retry"
     return Decision(
         decision_id="",
         point=point,

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from engine.administration.users import user_of
+from engine.api.administration import no_reason
 from engine.api.answers import ActivatedPolicy, PolicyProblem
 from engine.api.bodies import Reason
 from engine.api.messages import Response
 from engine.api.oplog import Level
 from engine.api.problems import problem
 from engine.documents.files import printable
-from engine.errors import EngineError, GatherError, PolicyError
+from engine.errors import EngineError, PolicyError
 from engine.flow import Context
 from engine.model import Caller, Via
 from engine.secrets.redaction import redact_text
@@ -51,9 +52,7 @@ def _reason(body: bytes) -> str | None:
     try:
         return Reason.model_validate_json(body).reason
     except ValidationError as error:
-        raise GatherError(
-            "the body is not an object with a reason", remedy='send {"reason": "…"}', code="engine.request_invalid"
-        ) from error
+        raise no_reason() from error
 
 
 async def reload(api: App, reason: str) -> None:

@@ -40,7 +40,7 @@ FILTERS = frozenset(RecordReadRequest.model_fields) - {"id"}
 
 async def page(api: App, exchange: Exchange) -> Response:
     """Decisions that the query selects."""
-    found = await _read(api, exchange, _asked(exchange.query))
+    found = await _read(api, exchange, _request(exchange.query))
     if isinstance(found, Response):
         return found
     return Response.of(
@@ -51,7 +51,7 @@ async def page(api: App, exchange: Exchange) -> Response:
 async def one(api: App, exchange: Exchange) -> Response:
     """The decision of the path."""
     id_ = exchange.head.path.rpartition("/")[2]
-    found = await _read(api, exchange, {**_asked(exchange.query), "id": id_, "limit": 1})
+    found = await _read(api, exchange, {**_request(exchange.query), "id": id_, "limit": 1})
     if isinstance(found, Response):
         return found
     if not found.entries:
@@ -59,7 +59,7 @@ async def one(api: App, exchange: Exchange) -> Response:
     return Response.of(_stated(found.entries[0], RecordedDecision))
 
 
-def _asked(query: Mapping[str, str]) -> dict[str, Any]:
+def _request(query: Mapping[str, str]) -> dict[str, Any]:
     """The request of the point; a number is one only where it is written as one."""
     asked: dict[str, Any] = {"whose": "own", "limit": _LIMIT, **query}
     if _NUMBER.fullmatch(query.get("limit", "")):
@@ -105,8 +105,8 @@ def _moment(text: str | None) -> str | None:
 
 
 def _unknown(cursor: str | None) -> EngineError:
-    rest = f"ask again with `cursor={cursor}`: the record goes on" if cursor else "check the id, and `whose`"
-    return EngineError("there is no such decision to read", remedy=rest, code="engine.decision_unknown")
+    rest = f"ask again with `cursor={cursor}` to search further" if cursor else "check the id, and `whose`"
+    return EngineError("no decision with this id can be read", remedy=rest, code="engine.decision_unknown")
 
 
 def _stated(entry: Entry, model: type[ModelT]) -> ModelT:

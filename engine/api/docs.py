@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache, cached_property
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.api.messages import Response
@@ -14,57 +15,10 @@ if TYPE_CHECKING:
     from engine.api.messages import Exchange, Routes
 
 
-SCRIPT = b"""for (const form of document.querySelectorAll("form")) {
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const output = form.querySelector("output");
-    const headers = {};
-    const token = document.getElementById("token").value.trim();
-    if (token) headers["Authorization"] = `Bearer ${token}`;
-    const body = form.querySelector("textarea");
-    if (body) headers["Content-Type"] = "application/json";
-    output.textContent = "\\u2026";
-    try {
-      const answer = await fetch(form.dataset.path, {
-        method: form.dataset.method,
-        headers,
-        body: body ? body.value : undefined,
-      });
-      const text = await answer.text();
-      let shown = text;
-      try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch (_) { /* not JSON: as it is */ }
-      output.textContent = `${answer.status} ${answer.statusText}\\n${shown}`;
-    } catch (error) {
-      output.textContent = `no answer: ${error.message}`;
-    }
-  });
-}
-"""
+_FOLDER = Path(__file__).parent
 
-STYLE = b"""body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; }
-body { margin: 0 auto; max-width: 60rem; padding: 1rem 1rem 4rem; }
-h1 { font-size: 1.6rem; }
-h2 { font-size: 1.2rem; margin-top: 2rem; border-bottom: 1px solid #ccc; }
-details { border: 1px solid #ccc; border-radius: 4px; margin: .5rem 0; padding: .4rem .8rem; }
-summary { cursor: pointer; overflow-wrap: anywhere; }
-.method { display: inline-block; min-width: 3.2rem; font-weight: 700; }
-.post { color: #0b5d1e; } .get { color: #0b3d91; }
-pre, output, textarea, input { font: 13px/1.4 ui-monospace, monospace; }
-pre, output { background: #f4f4f4; display: block; overflow: auto; padding: .5rem; }
-pre, output { white-space: pre; max-height: 24rem; }
-textarea { width: 100%; min-height: 10rem; box-sizing: border-box; } input { width: 100%; box-sizing: border-box; }
-button { font: inherit; padding: .3rem 1rem; margin: .4rem 0; }
-table { border-collapse: collapse; }
-td { border-top: 1px solid #ddd; padding: .2rem .8rem .2rem 0; vertical-align: top; }
-label { display: block; margin: .5rem 0; }
-"""
-
-
-ASSETS: dict[str, tuple[bytes, bytes]] = {
-    "page.css": (b"text/css; charset=utf-8", STYLE),
-    "page.js": (b"text/javascript; charset=utf-8", SCRIPT),
-}
-"""What the page loads, all from here: media type and content."""
+ASSETS = {"page.css": b"text/css; charset=utf-8", "page.js": b"text/javascript; charset=utf-8"}
+"""What the page loads, all from this folder, and its media types."""
 
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; "
@@ -106,8 +60,13 @@ class Description:
 
 async def asset(_api: App, exchange: Exchange) -> Response:
     """A file of that page."""
-    media_type, content = ASSETS[exchange.head.path.rpartition("/")[2]]
-    return Response(200, content, media_type, _HEADERS)
+    name = exchange.head.path.rpartition("/")[2]
+    return Response(200, _content(name), ASSETS[name], _HEADERS)
+
+
+@cache
+def _content(name: str) -> bytes:
+    return (_FOLDER / name).read_bytes()
 
 
 async def schema(_api: App, exchange: Exchange) -> Response:
@@ -156,7 +115,7 @@ def _operation(path: str, method: str, operation: dict[str, Any], document: dict
         example = json.dumps(example_of(schema, document), indent=2)
         body = (
             f'<label>Body <textarea spellcheck="false">{escape(example)}</textarea></label>'
-            f"<details><summary>Schema of the body</summary><pre>{_shown(schema, document)}</pre></details>"
+            f"<details><summary>Schema of the body</summary><pre>{_schema_html(schema, document)}</pre></details>"
         )
     answers = "".join(
         f"<tr><td>{escape(status)}</td><td>{escape(answer['description'])}</td></tr>"
@@ -171,7 +130,7 @@ def _operation(path: str, method: str, operation: dict[str, Any], document: dict
     )
 
 
-def _shown(schema: dict[str, Any], document: dict[str, Any]) -> str:
+def _schema_html(schema: dict[str, Any], document: dict[str, Any]) -> str:
     return escape(json.dumps(_resolved(schema, document), indent=2))
 
 

@@ -36,7 +36,7 @@ async def check(api: App, exchange: Exchange) -> Response:
     async with api.load.turn(exchange.account):
         answer = await api.engine.decide(row["point"], filled(row["request"], sent), context=exchange.context)
     decision = answer.decision
-    headers = _told(decision)
+    headers = _outcome_headers(decision)
     if answer.fault is not None:
         return problem(answer.fault, exchange, decision, headers=headers)
     if decision.outcome is not Outcome.ALLOW:
@@ -68,7 +68,7 @@ def _covers(row: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
     return same and (path == own or below)
 
 
-def _told(decision: Decision) -> tuple[tuple[bytes, bytes], ...]:
+def _outcome_headers(decision: Decision) -> tuple[tuple[bytes, bytes], ...]:
     id_ = (b"x-admission-decision", decision.decision_id.encode("ascii"))
     return (id_, *_reasons(decision.outcome, sorted({finding.code for finding in decision.findings})))
 
@@ -93,7 +93,7 @@ def _ambiguous(template: Mapping[str, Any], head: Head) -> EngineError | None:
 
 def _unmapped() -> EngineError:
     return EngineError(
-        "the policy says of no such request what it asks",
+        "the policy has no row for this request",
         remedy="add a row under `envoy` in policy/operations.yaml",
         code="engine.request_unmapped",
     )

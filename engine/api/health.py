@@ -73,9 +73,9 @@ async def metrics(api: App, _exchange: Exchange) -> Response:
     gauges = {
         "engine_http_connections": ("Open connections.", api.connections.used),
         "engine_http_body_bytes": ("Bytes of bodies in memory.", api.bodies.used),
-        "engine_decisions_in_flight": ("Decisions under way.", api.load.running.used + api.batches.running.used),
+        "engine_decisions_in_flight": ("Decisions in progress.", api.load.running.used + api.batches.running.used),
         "engine_decisions_waiting": (
-            "Decisions waiting for their turn.",
+            "Decisions waiting for a slot.",
             api.load.waiting.used + api.batches.waiting.used,
         ),
         "engine_opa_up": ("Whether OPA answers.", status.opa),
@@ -84,8 +84,8 @@ async def metrics(api: App, _exchange: Exchange) -> Response:
     }
     refused = api.load.waiting.refused + api.batches.waiting.refused + api.bodies.refused
     counts = {
-        "engine_overloaded": ("Requests refused because too much was under way.", refused),
-        "engine_log_lines_dropped": ("Lines of the operational log that were not read in time.", api.log.dropped),
+        "engine_overloaded": ("Requests refused under overload.", refused),
+        "engine_log_lines_dropped": ("Lines of the operational log that were dropped.", api.log.dropped),
         "engine_opa_restarts": ("Restarts of OPA.", status.opa_restarts),
     }
     if api.tracing is not None:

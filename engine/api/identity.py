@@ -11,6 +11,7 @@ import hmac
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from engine.administration.users import caller_of, unauthorized
 from engine.api.limits import ApiLimits
@@ -109,7 +110,7 @@ class Identity:
 
 
 def _presented(head: Head) -> str | None:
-    """The token in a request; None where it shows none, and empty where it cannot be used."""
+    """The token in a request; None if it has none, empty if it is malformed."""
     bearer = head.headers.get(b"authorization")
     named = head.headers.get(TOKEN_HEADER)
     if bearer is None and named is None:
@@ -135,12 +136,10 @@ _PEERS = 10_000
 """Maximum number of remembered peers; the oldest is dropped first, and the common bucket still applies."""
 
 
+@dataclass(slots=True)
 class _Bucket:
-    __slots__ = ("at", "left")
-
-    def __init__(self, left: float, at: float) -> None:
-        self.left = left
-        self.at = at
+    left: float
+    at: float
 
     def refill(self, burst: float, rate: float, now: float) -> float:
         self.left = min(burst, self.left + (now - self.at) * rate)

@@ -15,7 +15,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def rows_of(api: App, name: str) -> Rows:
-    """The rows of this name in the policy being served; none where none is served."""
+    """The rows of this name in the policy being served; empty if no policy is served."""
     policy = api.engine.policy
     found = () if policy is None else policy.lookups.mapped.get(name, ())
     return [row for row in found if row["point"] in POINTS]

@@ -243,7 +243,7 @@ class Operation:
     body: Body = Body.NONE
     point: str | None = None
     query: frozenset[str] | None = frozenset()
-    """Names of parameters; None where the query is another's, and any text."""
+    """Names of query parameters; None if the query belongs to another service and may be any text."""
 
 
 Routes = Mapping[str, Mapping[str, Operation]]

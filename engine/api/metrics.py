@@ -8,10 +8,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -30,14 +31,12 @@ MEDIA_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 
 
+@dataclass(slots=True)
 class _Times:
     """A histogram of seconds."""
 
-    __slots__ = ("counts", "total")
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(_SECONDS) + 1)
-        self.total = 0.0
+    counts: list[int] = field(default_factory=lambda: [0] * (len(_SECONDS) + 1))
+    total: float = 0.0
 
     def add(self, seconds: float) -> None:
         self.counts[bisect_left(_SECONDS, seconds)] += 1
@@ -71,18 +70,14 @@ class Metrics:
 
     def text(self, gauges: Mapping[str, tuple[str, float]], counts: Mapping[str, tuple[str, float]]) -> bytes:
         """Everything; with gauges and further counts of this moment, each as name to help text and value."""
-        registry = CollectorRegistry()
-        registry.register(_Everything(self, gauges, counts))
-        return generate_latest(registry)
+        return generate_latest(_Everything(self, gauges, counts))
 
 
+@dataclass(frozen=True, slots=True)
 class _Everything(Collector):
-    def __init__(
-        self, counted: Metrics, gauges: Mapping[str, tuple[str, float]], counts: Mapping[str, tuple[str, float]]
-    ) -> None:
-        self._counted = counted
-        self._gauges = gauges
-        self._counts = counts
+    _counted: Metrics
+    _gauges: Mapping[str, tuple[str, float]]
+    _counts: Mapping[str, tuple[str, float]]
 
     def collect(self) -> Iterator[Metric]:
         counted = self._counted
@@ -97,8 +92,8 @@ class _Everything(Collector):
             for values, number in counts.items():
                 family.add_metric(values, float(number))
             yield family
-        yield _histogram("engine_verb_seconds", "Time of a verb.", ("point", "verb"), counted.verbs)
-        yield _histogram("engine_http_seconds", "From headers to answer.", ("operation",), counted.seconds)
+        yield _histogram("engine_verb_seconds", "Duration of each verb.", ("point", "verb"), counted.verbs)
+        yield _histogram("engine_http_seconds", "Time from headers to answer.", ("operation",), counted.seconds)
         for name, (words, value) in self._gauges.items():
             yield GaugeMetricFamily(name, words, float(value))
         for name, (words, count) in self._counts.items():

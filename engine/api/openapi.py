@@ -42,7 +42,7 @@ class _Text(NamedTuple):
 _MORE = {
     "decide_batch": {
         "207": "Some items were not decided; each has its own status",
-        "500": "The engine could decide none",
+        "500": "No item could be decided",
     },
     "ready": {"503": _PROBLEMS["503"]},
     "run": {code: _PROBLEMS[code] for code in ("500", "503")}
@@ -51,8 +51,8 @@ _MORE = {
 """Further statuses with which the answer comes."""
 
 _MANY = f"Decide up to {ApiLimits().batch_items} requests at point {{}}"
-_FORWARD = "Decide a run and, on an allow, take it to its runner; the answer is the runner's"
-_PROGRAM = "Decide on generated code, run it in a sandbox, check its output; a run that stopped is an answer"
+_FORWARD = "Decide a run; if allowed, forward it to its runner and return the runner's answer"
+_PROGRAM = "Decide on generated code, run it in a sandbox, check its output; a stopped run returns 200"
 _ACT = answers.AdministrationAnswer
 _CODE = (answers.FinishedRun, answers.StoppedRun)
 _EVALUATIONS = (answers.EvaluationsAnswer, answers.EvaluationAnswer)
@@ -63,26 +63,28 @@ _OPERATIONS = {
     "schema": _Text("points", "JSON Schema of the requests of point {}", media_type="application/schema+json"),
     "run": _Text("runner", _FORWARD, (answers.RunAnswer,)),
     "code_run": _Text("code", _PROGRAM, _CODE, CodeRunRequest),
-    "code_run_phase": _Text("code", "The phase of a run of one's own that is under way", (answers.CodePhase,)),
-    "code_run_cancel": _Text("code", "Cancel it: its sandbox is killed", (answers.CodePhase,)),
+    "code_run_phase": _Text("code", "Phase of one of the caller's runs in progress", (answers.CodePhase,)),
+    "code_run_cancel": _Text("code", "Cancel one of the caller's runs: its sandbox is killed", (answers.CodePhase,)),
     "authzen_evaluation": _Text("AuthZEN 1.0", "One access evaluation", _EVALUATIONS[1:], bodies.Evaluation),
     "authzen_evaluations": _Text("AuthZEN 1.0", "Many access evaluations", _EVALUATIONS, bodies.Evaluations),
-    "authzen_metadata": _Text("AuthZEN 1.0", "Where the endpoints are"),
-    "decisions": _Text("record", "Decisions of the record, the newest first", (answers.DecisionPage,)),
-    "decision": _Text("record", "A decision of the record with its input", (answers.RecordedDecision,)),
+    "authzen_metadata": _Text("AuthZEN 1.0", "URLs of the endpoints"),
+    "decisions": _Text("record", "List recorded decisions, newest first", (answers.DecisionPage,)),
+    "decision": _Text("record", "One recorded decision with its input", (answers.RecordedDecision,)),
     **{
-        f"envoy_{method}": _Text("Envoy", f"Whether a {method.upper()} request of Envoy may pass; 403: no", (Decision,))
+        f"envoy_{method}": _Text(
+            "Envoy", f"Decide a {method.upper()} request held by Envoy (200: it may pass)", (Decision,)
+        )
         for method in ("get", "post", "put", "patch", "delete", "options")
     },
-    "administer": _Text("administration", "Take an administrative act", (_ACT,)),
+    "administer": _Text("administration", "Perform an administrative act", (_ACT,)),
     "approval_grant": _Text("administration", "Grant a request for approval", (_ACT,), bodies.Reason),
     "approval_refuse": _Text("administration", "Refuse a request for approval", (_ACT,), bodies.Reason),
     "openapi": _Text("operations", "This document"),
-    "docs": _Text("operations", "This document for people", media_type="text/html"),
-    "health": _Text("operations", "Whether the process is alive", (answers.Health, answers.HealthDetails)),
-    "ready": _Text("operations", "Whether it can allow anything", (answers.Ready,)),
+    "docs": _Text("operations", "This API as an HTML page", media_type="text/html"),
+    "health": _Text("operations", "Liveness", (answers.Health, answers.HealthDetails)),
+    "ready": _Text("operations", "Readiness: OPA, record and state", (answers.Ready,)),
     "metrics": _Text("operations", "Prometheus metrics", media_type="text/plain"),
-    "activate": _Text("operations", "Switch to the changed policy; control socket only", (answers.ActivatedPolicy,)),
+    "activate": _Text("operations", "Reload the policy; control socket only", (answers.ActivatedPolicy,)),
 }
 
 _PATH_PARAMETERS = {
@@ -189,7 +191,7 @@ def _schemas() -> dict[str, Any]:
     schemas["Limits"]["additionalProperties"] = True  # those of every point
     for point in points:
         choice = [names[(point.limits, "serialization")], {"type": "null"}]
-        own = {"anyOf": choice, "description": "There exactly when it is allowed"}
+        own = {"anyOf": choice, "description": "Present only if the outcome is allow"}
         properties = {**generic["properties"], "point": {"const": point.name}, "limits": own}
         schemas[_decision(point.name)] = {**generic, "title": _decision(point.name), "properties": properties}
     return schemas
@@ -200,8 +202,8 @@ def _parameters() -> dict[str, Any]:
     key = {"type": "string", "pattern": "^[!-~]{1,255}$"}
     modes = {"enum": ["enforce", "check"], "default": "enforce"}
     approval = "The id of a granted approval for exactly this request"
-    same = "The same key with the same body gives the first decision again"
-    check = "`check` is a dry run: recorded as such, and no enforcement"
+    same = "A repeated key with the same body returns the first decision"
+    check = "`check` is a dry run: recorded, not enforced"
     return {
         **_filters(),
         "mode": {"name": "mode", "in": "query", "description": check, "schema": modes},
@@ -219,10 +221,10 @@ def _filters() -> dict[str, Any]:
         "whose": "`own` (default): the caller's own; `all`: everyone's, as policy/callers.yaml permits",
         "point": "The decision point",
         "outcome": "The outcome",
-        "since": "The first moment, in UTC",
-        "until": "The moment before which they were taken, in UTC",
-        "limit": "The most decisions of a page (default: 100); policy/callers.yaml may permit fewer",
-        "cursor": "`next` of the page before",
+        "since": "Start time in UTC, included",
+        "until": "End time in UTC, not included",
+        "limit": "Maximum number of decisions in a page (default: 100; policy/callers.yaml may permit fewer)",
+        "cursor": "`next` of the previous page",
     }
     return {
         name: {"name": name, "in": "query", "description": text, "schema": _stated(fields[name])}

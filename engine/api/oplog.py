@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 import threading
 import time
 from collections import deque
 from contextlib import suppress
-from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from engine.api.messages import outline
+from engine.api.uploads import write_all
+from engine.record.model import timestamp, utc_now
 from engine.secrets.redaction import redact, redact_text
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ class OperationalLog:
         self._wake = threading.Event()
         self._closing = False
         self._idle = True
-        self._second = (0, "")
         self._clean = lru_cache(_REMEMBERED)(redact_text)
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
@@ -91,9 +90,9 @@ class OperationalLog:
             fields["payload"] = _payload(exchange.body)
         self._put("warning" if wrong else "info", "request", fields)
 
-    def crash(self, request_id: str, stack: str) -> None:
-        """The stack of a fault of ours; it goes to this log only."""
-        self._put("error", "crash", _redacted({"request_id": request_id, "stack": stack}))
+    def crash(self, **fields: Any) -> None:
+        """The stack of a fault of ours, with the id of its request or decision; it goes to this log only."""
+        self._put("error", "crash", _redacted(fields))
 
     def close(self) -> None:
         """Write what is left and end."""
@@ -105,17 +104,10 @@ class OperationalLog:
         if len(self._lines) >= _LINES:
             self.dropped += 1
             return
-        self._lines.append(_to_json({"time": self._time(), "level": level, "event": event, **fields}))
+        self._lines.append(_to_json({"time": timestamp(utc_now()), "level": level, "event": event, **fields}))
         if self._idle:
             self._idle = False
             self._wake.set()
-
-    def _time(self) -> str:
-        now = time.time_ns()
-        second = now // 1_000_000_000
-        if second != self._second[0]:
-            self._second = second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        return f"{self._second[1]}.{now // 1000 % 1_000_000:06d}Z"
 
     def _write(self) -> None:
         while not (self._closing and not self._lines):
@@ -132,10 +124,8 @@ class OperationalLog:
                 return
 
     def _written(self, data: bytes) -> bool:
-        view = memoryview(data)
         try:
-            while view:
-                view = view[os.write(self._descriptor, view) :]
+            write_all(self._descriptor, [data])
         except OSError:  # the reader has closed it: the engine continues without
             return False
         return True

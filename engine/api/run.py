@@ -11,10 +11,8 @@ Stack traces go to standard error only (D44).
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import time
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -27,13 +25,14 @@ from engine.api.body import parse_json, within
 from engine.api.load import Load
 from engine.api.messages import Response
 from engine.api.problems import describe, respond, status_of
+from engine.api.uploads import write_all
 from engine.documents.canonical import RawJson, canonical, digest
 from engine.drive import own_thread
 from engine.drive import run as drive
 from engine.enforce import permit
-from engine.errors import EngineError, Exit, GatherError, WorkError
+from engine.errors import EngineError, Exit, WorkError, fault_inside, stack_of
 from engine.flow import Answer, Context, Services
-from engine.idempotency import answer_once
+from engine.idempotency import answer_once, conflict
 from engine.model import Decision, Mode, Outcome, Permit, Result
 from engine.points.registry import find
 from engine.points.runner_request import RunnerLimits
@@ -78,10 +77,7 @@ class Runs:
         except EngineError as error:
             fault = error
         except Exception as crash:  # noqa: BLE001  (a fault of ours is an answer without details)
-            fault = EngineError(
-                f"an unexpected {type(crash).__name__} stopped the run",
-                remedy="this is an engine fault: report it with the request id",
-            )
+            fault = fault_inside("run", "report the request id; standard error of the engine shows where it failed")
             fault.__cause__ = crash
         return await _undecided(fault, exchange, None)
 
@@ -168,18 +164,12 @@ async def _bind_key(api: App, context: Context, asked: _Asked) -> None:
     scope = f"run/{caller.via}/{caller.principal or ''}"
     begun = await asyncio.to_thread(lambda: api.engine.store().begin(scope, key, body, int(time.time())))
     if begun.kind == "conflict":
-        raise GatherError(
-            "this idempotency key was used for another request",
-            remedy="use a new idempotency key for a new request",
-            code="engine.idempotency_conflict",
-        )
+        raise conflict()
 
 
 def _for_threads(api: App) -> Services:
     """The engine's services for a path that runs in its own thread; metrics are counted on the event loop."""
-    parts, loop = api.engine.services, asyncio.get_running_loop()
-    if parts is None:
-        raise EngineError("the engine is not open", remedy="this is an engine fault")
+    parts, loop = api.engine.opened, asyncio.get_running_loop()
     observe = parts.observe
 
     def later(decision: Decision, durations: Any) -> None:
@@ -191,11 +181,11 @@ def _for_threads(api: App) -> Services:
 
 _OUR_FAULT = 500
 _NO_FAULT = frozenset({"engine.overloaded", "engine.stopping"})
-_REPLAYED = "this run was taken on before under this idempotency key, and its output is not kept"
+_REPLAYED = "a run with this idempotency key was already forwarded, and its output is not kept"
 
 
 def _allowed(kept: RunAnswer, decision: Decision) -> Response:
-    """What came of a run that was allowed: the runner's own answer as it came, or its error."""
+    """The result of an allowed run: the runner's own answer, unchanged, or its error."""
     if kept.error is not None:
         return _failed(kept.error, decision)
     return Response(200, kept.data, outcome=decision.outcome.value, decision_id=decision.decision_id)
@@ -221,24 +211,9 @@ def _not_forwarded(decision: Decision, *, replayed: bool) -> Response:
 
 def _print_stack(error: BaseException) -> None:
     """Write the stack of an error to standard error; blocks until it is read."""
-    view = memoryview(redact_text(f"[sandbox-agent] run error: {_stack(error)}\n").encode("utf-8", "replace"))
+    text = redact_text(f"[sandbox-agent] run error: {stack_of(error)}\n").encode("utf-8", "replace")
     with suppress(OSError, ValueError):
-        descriptor = sys.stderr.fileno()
-        while view:
-            view = view[os.write(descriptor, view) :]
-
-
-def _stack(error: BaseException) -> str:
-    """Where an error and its causes arose. Messages of errors that are not ours may hold content: types only."""
-    parts: list[str] = []
-    seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        said = f" {at.code}: {at.message}" if isinstance(at, EngineError) else ""
-        parts.append(f"{type(at).__name__}{said}\n{''.join(traceback.format_tb(at.__traceback__))}".rstrip())
-        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
-    return "\ncaused by ".join(parts)
+        write_all(sys.stderr.fileno(), [text])
 
 
 def _reason(decision: Decision) -> str:

@@ -103,7 +103,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
         settings,
         values=values,
         gate=gate,
-        on_event=lambda event, fields: log.event(event, **fields),
+        on_event=lambda event, fields: log.crash(**fields) if event == "crash" else log.event(event, **fields),
         observe=metrics.decided,
         control=False,
     )

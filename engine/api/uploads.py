@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from engine.api.load import Shares
@@ -64,7 +65,7 @@ class Upload:
             if not chunks or self._closed.is_set():
                 return
             try:
-                await asyncio.to_thread(_store, self._descriptor, chunks)
+                await asyncio.to_thread(write_all, self._descriptor, chunks)
             except OSError as error:
                 raise _unavailable(error) from error
             finally:
@@ -89,11 +90,10 @@ def remove_left_over(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _store(descriptor: int, chunks: list[bytes]) -> None:
-    for chunk in chunks:
-        view = memoryview(chunk)
-        while view:
-            view = view[os.write(descriptor, view) :]
+def write_all(descriptor: int, chunks: Iterable[bytes]) -> None:
+    """Write all of this; a descriptor may take less at once. May raise OSError."""
+    with os.fdopen(descriptor, "wb", closefd=False) as file:
+        file.writelines(chunks)
 
 
 def _unavailable(error: OSError) -> EngineError:

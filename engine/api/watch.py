@@ -49,7 +49,7 @@ class Changes:
 
 
 async def watch(api: App, settings: Settings) -> None:
-    """Look at the content of the folders for ever."""
+    """Look at the content of the folders until cancelled."""
     signal.signal(signal.SIGIO, signal.SIG_IGN)  # the signal of a lease, which is released at once
     folders = (settings.rego, settings.policy, settings.recipe)
     changes = Changes(await asyncio.to_thread(content_digest, folders))

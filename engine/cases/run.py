@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
@@ -160,11 +160,12 @@ def case_paths(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-class Runner:
+class Runner(ExitStack):
     """Runs cases; one engine for each overlay of values, started on first use."""
 
     def __init__(self, settings: Settings, scratch: Path, values: tuple[str, ...] = ()) -> None:
         """`scratch` is a folder for states and changed bundles; each case's own values override `values`."""
+        super().__init__()
         self._settings = settings
         self._values = values
         self._scratch = scratch
@@ -173,13 +174,6 @@ class Runner:
         self._own: dict[int, tuple[GatherContext, Callable[[], Store]]] = {}
         self._states: dict[Path, Store] = {}
         self._roots: dict[Path, Path] = {}
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def overlay(self, values: dict[str, Any]) -> tuple[str, ...]:
         """These values as `key=value`, over those of every case."""
@@ -199,7 +193,7 @@ class Runner:
         if overlay not in self._engines:
             state = self._scratch / f"state-{len(self._engines)}"
             engine = Engine(replace(self._settings, state=state), values=overlay, now=lambda: self._now)
-            self._engines[overlay] = self._stack.enter_context(engine)
+            self._engines[overlay] = self.enter_context(engine)
         return self._engines[overlay]
 
     def request(self, file: CaseFile) -> Any:
@@ -240,7 +234,7 @@ class Runner:
         """The store with the state of a case; reused when the case runs again."""
         if file.path not in self._states:
             store = open_store(self._scratch / f"state-of-case-{len(self._states)}")
-            self._stack.callback(store.close)
+            self.callback(store.close)
             try:
                 file.case.state.write(store)
             except ValueError as error:

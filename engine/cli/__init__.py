@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import traceback
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,6 +56,12 @@ class _Commands(Group):
         """The command to run, with its options."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, loaded(name) if name else None, rest
+
+
+def _place(error: Exception) -> str:
+    """What to report about an exception that nothing expects: where it arose, never what it holds."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"report the command, `engine --version` and this place: {Path(frame.filename).name}:{frame.lineno}"
 
 
 def loaded(name: str) -> Any:
@@ -127,5 +134,7 @@ def main() -> None:
         drop_standard_output()
         sys.exit(Exit.UNREADABLE)
     except Exception as error:  # noqa: BLE001  (users never see a traceback)
-        typer.echo(f"engine: an unexpected {type(error).__name__} stopped the command; nothing was allowed", err=True)
+        typer.echo(
+            f"engine: a fault inside the engine stopped the command; nothing was allowed\n  {_place(error)}", err=True
+        )
         sys.exit(Exit.FAILED_CLOSED)

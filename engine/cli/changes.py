@@ -102,7 +102,7 @@ def _git(folder: Path, *arguments: str) -> str:
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").strip() or f"it ended with {done.returncode}"
         raise GatherError(
-            f"git cannot tell what changed: {printable(said)}",
+            f"git cannot list what changed: {printable(said)}",
             remedy="run the command in a git repository, or leave out --changed",
         )
     return done.stdout.decode("utf-8", "surrogateescape")

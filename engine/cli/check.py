@@ -55,7 +55,6 @@ def check(
     docs: Annotated[
         str | None,
         typer.Option(
-            "--docs",
             metavar="URL",
             envvar="ENGINE_DOCS",
             help="Address of docs/requirements.md, for links in SARIF.",
@@ -64,7 +63,7 @@ def check(
     ] = None,
     changed: Annotated[
         str | None,
-        typer.Option("--changed", metavar="REVISION", help="Check only what changed since this git revision."),
+        typer.Option(metavar="REVISION", help="Check only what changed since this git revision."),
     ] = None,
 ) -> None:
     """Check source bundles without enforcing anything; exits with the worst exit code of all."""
@@ -97,17 +96,15 @@ def _output(given: str) -> tuple[ReportFormat, Path]:
 def _decide(found: list[Path], digest: str | None, sources: options.Sources) -> list[Report]:
     from engine.reports.explain import report
 
-    progress = _Progress(len(found))
     reports: list[Report] = []
     if not found:
         return reports
-    with sources.engine("source", progress=progress.part) as engine:
+    with _Progress(len(found)) as progress, sources.engine("source", progress=progress.part) as engine:
         options.tell_lowered(engine, "source")
         for path in found:
             progress.bundle(str(path))
             answer = engine.check("source", _request(path, digest))
             reports.append(report(str(path), answer, engine.policy))
-    progress.end()
     return reports
 
 
@@ -120,7 +117,7 @@ def _request(path: Path, digest: str | None) -> dict[str, Any] | GatherError:
 
 
 class _Progress(Waiting):
-    """Tells which source bundle is checked, and what of it."""
+    """Reports which source bundle is checked, and which part of it."""
 
     def __init__(self, total: int) -> None:
         super().__init__()

@@ -25,9 +25,7 @@ _MOST_FACTS = 60
 def decide(
     point: options.Point,
     sources: options.Sources,
-    request: Annotated[
-        Path | None, typer.Option("-i", "--input", metavar="FILE", help="Request as JSON (default: standard input).")
-    ] = None,
+    request: Annotated[Path | None, options.read(help="Request as JSON (default: standard input).")] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of the point's requests and exit.")
     ] = False,
@@ -51,7 +49,7 @@ def decide(
         typer.echo(json_text(find(point).request.model_json_schema()))
         return
     if explain and how == "json":
-        raise typer.BadParameter("it explains to people: give --format text too", param_hint="--explain")
+        raise typer.BadParameter("it needs --format text", param_hint="--explain")
     stated = content_or_error(request or Path("-"))
     with sources.engine(point) as engine:
         options.tell_lowered(engine, point)

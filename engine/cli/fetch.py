@@ -53,8 +53,8 @@ def fetch(
     with sources.engine("network", "network_response", progress=progress, ca_file=ca_file) as engine:
         options.tell_lowered(engine, "network")
         options.tell_lowered(engine, "network_response")
-        done = engine.fetch(order, options.context(principal, run))
-        progress.end()
+        with progress:
+            done = engine.fetch(order, options.context(principal, run))
         told = _people(engine, done, order.urls) if how == "text" else json_text(_document(done)) + "\n"
     write([(told, None)])
     raise typer.Exit(done.exit)

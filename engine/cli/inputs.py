@@ -10,17 +10,28 @@ from engine.cli.terminal import remark
 from engine.errors import GatherError
 
 
+def all_bytes(file: Path, limit: int) -> bytes:
+    """All bytes, at most `limit`, of a file or of standard input (`-`). Raises GatherError."""
+    from engine.documents.files import read_bytes
+
+    if str(file) != "-":
+        return read_bytes(file, limit)
+    if sys.stdin.isatty():
+        remark("engine: reading standard input; Ctrl-D ends it")
+    found = sys.stdin.buffer.read(limit + 1)
+    if len(found) > limit:
+        raise GatherError(f"standard input is larger than {limit} bytes", remedy="reduce the input")
+    return found
+
+
 def content(file: Path) -> Any:
     """The plain JSON of a file or of standard input (`-`). Raises GatherError."""
-    from engine.documents.files import load, read_bytes
+    from engine.documents.files import load
     from engine.settings import ReadLimits
 
     limits = ReadLimits()
-    if str(file) == "-":
-        if sys.stdin.isatty():
-            remark("engine: reading standard input; Ctrl-D ends it")
-        return load(sys.stdin.buffer.read(limits.document_bytes + 1), "standard input", limits).value
-    return load(read_bytes(file, limits.document_bytes), str(file), limits).value
+    name = "standard input" if str(file) == "-" else str(file)
+    return load(all_bytes(file, limits.document_bytes), name, limits).value
 
 
 def content_or_error(file: Path) -> Any:

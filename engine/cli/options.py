@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
@@ -42,35 +42,38 @@ def moment(given: str) -> datetime:
         raise typer.BadParameter("write the time as 2026-11-21T00:00:00Z") from error
 
 
-def name(given: str) -> str:
-    """A name that a list can show on one line."""
-    if not (given.strip() and given.isprintable() and len(given) <= _LONGEST_NAME):
-        raise typer.BadParameter(f"a name has 1 to {_LONGEST_NAME} printable characters")
+def name(given: Any) -> Any:
+    """A name that a list can show on one line, or several, or none."""
+    for one in _each(given):
+        if not (one.strip() and one.isprintable() and len(one) <= _LONGEST_NAME):
+            raise typer.BadParameter(f"a name has 1 to {_LONGEST_NAME} printable characters")
     return given
+
+
+def _each(given: str | list[str] | None) -> list[str]:
+    return [given] if isinstance(given, str) else given or []
 
 
 _LONGEST_NAME = 256
 
-Principal = Annotated[
-    str | None,
-    typer.Option(
-        "--principal", metavar="NAME", help="Principal to decide for (default: the current user).", callback=text
-    ),
-]
-Run = Annotated[
-    str | None, typer.Option("--run", metavar="ID", help="Id of the pipeline run to record.", callback=text)
-]
-Approval = Annotated[
-    str | None,
-    typer.Option("--approval", metavar="ID", help="Granted approval for this request.", callback=text),
-]
+words = partial(typer.Option, callback=text)
+"""An option for text that is recorded."""
+folder = partial(typer.Option, metavar="DIR", exists=True, file_okay=False)
+file = partial(typer.Option, metavar="FILE", exists=True, dir_okay=False)
+"""Options for a folder and for a file that exist."""
+read = partial(typer.Option, "-i", "--input", metavar="FILE")
+"""An option for the file that a command reads in place of standard input."""
+
+Principal = Annotated[str | None, words(metavar="NAME", help="Principal to decide for (default: the current user).")]
+Run = Annotated[str | None, words(metavar="ID", help="Id of the pipeline run to record.")]
+Approval = Annotated[str | None, words(metavar="ID", help="Granted approval for this request.")]
 
 
 def known_point(given: Any) -> Any:
     """A decision point, or several, or none."""
     from engine.points.registry import POINTS
 
-    for one in [given] if isinstance(given, str) else given or ():
+    for one in _each(given):
         if one not in POINTS:
             raise typer.BadParameter(not_one_of(one, POINTS))
     return given
@@ -83,15 +86,9 @@ def points(incomplete: str) -> list[str]:
     return [one for one in POINTS if one.startswith(incomplete)]
 
 
-Point = Annotated[
-    str,
-    typer.Argument(
-        metavar="POINT",
-        help="Decision point, such as source or license.",
-        callback=known_point,
-        autocompletion=points,
-    ),
-]
+POINT: dict[str, Any] = {"metavar": "POINT", "callback": known_point, "autocompletion": points}
+"""What options and arguments for decision points share."""
+Point = Annotated[str, typer.Argument(help="Decision point, such as source or license.", **POINT)]
 _STATE_VARIABLE = "ENGINE_STATE_DIR"
 
 
@@ -103,7 +100,6 @@ def _not_from_variable(given: Path | None) -> Path | None:
 State = Annotated[
     Path | None,
     typer.Option(
-        "--state",
         metavar="DIR",
         file_okay=False,
         envvar=_STATE_VARIABLE,
@@ -113,70 +109,31 @@ State = Annotated[
 ]
 Policy = Annotated[
     Path | None,
-    typer.Option(
-        "--policy",
-        metavar="DIR",
-        exists=True,
-        file_okay=False,
-        envvar="ENGINE_POLICY",
-        help="Your policy folder, or a folder of all values (default: policy/).",
-    ),
+    folder(envvar="ENGINE_POLICY", help="Your policy folder, or a folder of all values (default: policy/)."),
 ]
-Rego = Annotated[
-    Path | None,
-    typer.Option(
-        "--rego",
-        metavar="DIR",
-        exists=True,
-        file_okay=False,
-        envvar="ENGINE_REGO",
-        help="Folder of Rego rules (default: rego/).",
-    ),
-]
+Rego = Annotated[Path | None, folder(envvar="ENGINE_REGO", help="Folder of Rego rules (default: rego/).")]
 Recipe = Annotated[
     Path | None,
-    typer.Option(
-        "--recipe",
-        metavar="DIR",
-        exists=True,
-        file_okay=False,
+    folder(
         envvar="ENGINE_RECIPE",
         help="Folder of a recipe, which selects rules and values (default: bundles/default).",
     ),
 ]
 Values = Annotated[
     list[str] | None,
-    typer.Option(
-        "--values", metavar="KEY=VALUE", help="Override a policy value, such as licenses.licenses.MIT.decision=refuse."
-    ),
+    typer.Option(metavar="KEY=VALUE", help="Override a policy value, such as licenses.licenses.MIT.decision=refuse."),
 ]
 Release = Annotated[
     Path | None,
-    typer.Option(
-        "--release",
-        metavar="DIR",
-        exists=True,
-        file_okay=False,
-        envvar="ENGINE_RELEASE",
-        help="Signed release to use in place of the folders of rules and values.",
-    ),
+    folder(envvar="ENGINE_RELEASE", help="Signed release to use in place of the folders of rules and values."),
 ]
 ReleaseKey = Annotated[
     Path | None,
-    typer.Option(
-        "--release-key",
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        envvar="ENGINE_RELEASE_KEY",
-        help="Public key (PEM) that verifies the release.",
-    ),
+    file("--release-key", envvar="ENGINE_RELEASE_KEY", help="Public key (PEM) that verifies the release."),
 ]
 Now = Annotated[
     datetime | None,
-    typer.Option(
-        "--now", metavar="TIME", help="Time to decide at (default: now), such as 2026-11-21T00:00:00Z.", parser=moment
-    ),
+    typer.Option(metavar="TIME", help="Time to decide at (default: now), such as 2026-11-21T00:00:00Z.", parser=moment),
 ]
 
 
@@ -242,7 +199,7 @@ class Sources:
         progress: Callable[[str, int, int], None] = lambda *_: None,
         ca_file: Path | None = None,
     ) -> Iterator[Engine]:
-        """An engine for these decision points, or for all. Says on standard error what a crash had left unfinished."""
+        """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished."""
         from engine.engine import Engine
 
         opening = Engine(
@@ -319,7 +276,7 @@ def context(principal: str | None, run: str | None = None, approval: str | None 
 
 
 def tell_lowered(engine: Engine, point: str) -> None:
-    """Say on standard error which refusals of a point the policy being served has lowered."""
+    """Report on standard error which refusals of a point the served policy has lowered."""
     for one in () if engine.policy is None else engine.policy.lowered:
         if one.point == point:
             typer.echo(f"engine: {printable(str(one), 1_500)}", err=True)

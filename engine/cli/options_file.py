@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from engine.cli import options
 from engine.errors import Problem
 
 if TYPE_CHECKING:
@@ -47,11 +48,8 @@ def model(parameters: Any) -> type[BaseModel]:
 _NAME = "_config"
 Config = Annotated[
     Path | None,
-    typer.Option(
+    options.file(
         "--config",
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
         envvar="ENGINE_CONFIG",
         help="YAML file with options, such as `port: 8642`; options and variables outrank it.",
         is_eager=True,

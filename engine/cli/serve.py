@@ -29,41 +29,23 @@ def serve(
     server_name: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", envvar="ENGINE_SERVER_NAME", help="Additional host name that clients use; repeatable."
+            metavar="NAME",
+            envvar="ENGINE_SERVER_NAME",
+            help="Additional host name that clients use; repeatable.",
+            callback=options.name,
         ),
     ] = None,
     root: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            envvar="ENGINE_ROOT",
-            help="Folder in which requests may name source bundles.",
-        ),
+        options.folder(envvar="ENGINE_ROOT", help="Folder in which requests may name source bundles."),
     ] = None,
     tls_cert: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            envvar="ENGINE_TLS_CERT",
-            help="TLS certificate chain (PEM).",
-        ),
+        Path | None, options.file(envvar="ENGINE_TLS_CERT", help="TLS certificate chain (PEM).")
     ] = None,
-    tls_key: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, envvar="ENGINE_TLS_KEY", help="TLS private key (PEM)."
-        ),
-    ] = None,
+    tls_key: Annotated[Path | None, options.file(envvar="ENGINE_TLS_KEY", help="TLS private key (PEM).")] = None,
     tls_client_ca: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
+        options.file(
             envvar="ENGINE_TLS_CLIENT_CA",
             help="Certificate authority (PEM) that client certificates must be issued by.",
         ),
@@ -114,7 +96,6 @@ def serve(
     warm_sandboxes: Annotated[
         int,
         typer.Option(
-            metavar="N",
             envvar="ENGINE_WARM_SANDBOXES",
             min=0,
             max=64,

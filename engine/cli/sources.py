@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 import typer
 
 from engine.cli import options
+from engine.cli.terminal import remark
 from engine.cli.waiting import Waiting
-from engine.documents.files import printable, read_bytes
-from engine.errors import GatherError, PolicyError, Problem
+from engine.documents.files import printable
+from engine.errors import GatherError
 from engine.settings import ReadLimits
 
 app = typer.Typer()
@@ -38,23 +39,19 @@ def init(
     license_: Annotated[
         str | None, typer.Option("--license", help="License (SPDX) of files whose metadata names none.")
     ] = None,
-    purpose: Annotated[str | None, typer.Option("--purpose", help="train, eval, tool or environment.")] = None,
-    environment: Annotated[str | None, typer.Option("--environment", help="Environment to build from it.")] = None,
+    purpose: Annotated[str | None, typer.Option(help="train, eval, tool or environment.")] = None,
+    environment: Annotated[str | None, typer.Option(help="Environment to build from it.")] = None,
     export_license: Annotated[
-        str | None, typer.Option("--export-license", help="License under which the result is shared with others.")
+        str | None, typer.Option(help="License under which the result is shared with others.")
     ] = None,
     retention_until: Annotated[
-        str | None, typer.Option("--retention-until", metavar="DAY", help="Last day on which it may be kept.")
+        str | None, typer.Option(metavar="DAY", help="Last day on which it may be kept.")
     ] = None,
-    retention_basis: Annotated[
-        str | None, typer.Option("--retention-basis", metavar="WORD", help="Legal basis for keeping it.")
-    ] = None,
-    retrieved_at: Annotated[
-        str | None, typer.Option("--retrieved-at", metavar="TIME", help="When it was downloaded (UTC).")
-    ] = None,
+    retention_basis: Annotated[str | None, typer.Option(metavar="WORD", help="Legal basis for keeping it.")] = None,
+    retrieved_at: Annotated[str | None, typer.Option(metavar="TIME", help="When it was downloaded (UTC).")] = None,
     decided_by: Annotated[
         str | None,
-        typer.Option("--decided-by", metavar="NAME", help="Person who accepts the licenses of exactly this content."),
+        typer.Option(metavar="NAME", help="Person who accepts the licenses of exactly this content."),
     ] = None,
 ) -> None:
     """Write bundle.yaml for the files of a folder; asks on a terminal for what only a person can state."""
@@ -67,48 +64,38 @@ def init(
     if target.exists():
         raise GatherError(f"`{printable(str(target))}` exists", remedy="edit it, or remove it first")
     limits = ReadLimits()
-    files = {
-        "hf": metadata.CARD,
-        "croissant": metadata.CROISSANT,
-        "datapackage": metadata.DATA_PACKAGE,
-    }
+    files = {"hf": metadata.CARD, "croissant": metadata.CROISSANT, "datapackage": metadata.DATA_PACKAGE}
     described = metadata.found(folder, limits) if origin == "auto" else None
     if origin in files:
         described = metadata.read(folder / files[origin], limits)
     remote = described is not None and any(one.url for one in described.resources.values())
     stated = Statements(
         now=utc(datetime.now(UTC)),
-        license=license_ or (None if described and described.license else _asked("License of the content (SPDX)")),
-        purpose=purpose or _asked("Purpose (train, eval, tool, environment)"),
+        license=license_ or (None if described and described.license else _prompt("License of the content (SPDX)")),
+        purpose=purpose or _prompt("Purpose (train, eval, tool, environment)"),
         environment=environment,
-        export_license=export_license or _asked("License of the result, if it will be shared with others"),
-        retention_until=retention_until or _asked("Keep until (last day, as 2030-12-31)"),
-        retention_basis=retention_basis or _asked("Legal basis for keeping it (contract, license, consent, …)"),
-        retrieved_at=retrieved_at or (_asked("Downloaded at (UTC, as 2026-11-02T09:30:00Z)") if remote else None),
-        decided_by=decided_by or _asked("Your name, if you reviewed this content and accept its licenses"),
+        export_license=export_license or _prompt("License of the result, if it will be shared with others"),
+        retention_until=retention_until or _prompt("Keep until (last day, as 2030-12-31)"),
+        retention_basis=retention_basis or _prompt("Legal basis for keeping it (contract, license, consent, …)"),
+        retrieved_at=retrieved_at or (_prompt("Downloaded at (UTC, as 2026-11-02T09:30:00Z)") if remote else None),
+        decided_by=decided_by or _prompt("Your name, if you reviewed this content and accept its licenses"),
     )
-    progress = _Hashing()
-    started = start(folder, described, stated, _beside(sources), progress)
-    progress.end()
+    with _Hashing() as progress:
+        started = start(folder, described, stated, _beside(sources), progress)
     _write(target, started.text)
-    for remark in started.remarks:
-        typer.echo(f"engine: {remark}", err=True)
+    for one in started.remarks:
+        remark(f"engine: {one}")
     source = f" and {described.file}" if described else ""
-    typer.echo(f"{printable(str(target))}: {started.records} records, from the files{source}")
+    records = f"{started.records:,} record{'' if started.records == 1 else 's'}"
+    typer.echo(f"{printable(str(target))}: {records}, from the files{source}")
     typer.echo(f"next: complete the lines that begin with `#`, then run `engine check {printable(str(folder))}`")
 
 
 def _beside(sources: options.Sources) -> tuple[str, ...]:
-    """What a source bundle may have beside its content, by policy/sources.yaml. Raises PolicyError, GatherError."""
-    from engine.policy_bundle.explain import read, validated
-    from engine.values.sources import Sources
+    """What a source bundle may have beside its content, by the values of the policy. Raises PolicyError."""
+    from engine.cli.policy.commands import built_policy
 
-    path = sources.settings().policy / "sources.yaml"
-    found: list[Problem] = []
-    values = validated(Sources, read(read_bytes(path, ReadLimits().document_bytes), str(path), found), found)
-    if values is None:
-        raise PolicyError(tuple(found))
-    return tuple(values.extra_files)
+    return tuple(built_policy(sources).data["sources"]["extra_files"])
 
 
 @app.command("hash")
@@ -117,9 +104,8 @@ def update_hashes(folder: Folder) -> None:
     from engine.facts.archives.source_bundle import DOCUMENT
     from engine.sources.hashes import updated
 
-    progress = _Hashing()
-    found = updated(folder, ReadLimits(), progress)
-    progress.end()
+    with _Hashing() as progress:
+        found = updated(folder, ReadLimits(), progress)
     if found.changed:
         _write(folder / DOCUMENT, found.text, again=True)
     for identity in found.changed:
@@ -153,7 +139,7 @@ def _write(target: Path, text: str, *, again: bool = False) -> None:
         ) from error
 
 
-def _asked(question: str) -> str | None:
+def _prompt(question: str) -> str | None:
     """The answer of a person at a terminal; None without a terminal or an answer."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
@@ -162,7 +148,7 @@ def _asked(question: str) -> str | None:
 
 
 class _Hashing(Waiting):
-    """Tells how many files are hashed."""
+    """Reports how many files are hashed."""
 
     def __call__(self, done: int, of: int) -> None:
         self.tell(f"hashing {done + 1}/{of}")

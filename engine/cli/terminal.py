@@ -57,6 +57,6 @@ def quiet() -> bool:
 
 
 def remark(text: str) -> None:
-    """Say on standard error what a person may like to know and a program does not need."""
+    """Print a remark for people on standard error."""
     if not quiet():
         typer.echo(text, err=True)

@@ -1,15 +1,15 @@
-"""How commands are described and how a wrong call is told: full sentences, and no types of Python."""
+"""Help and usage errors of commands: full sentences, no Python types."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from engine.documents.files import printable
+from engine.facts.text.nearest import did_you_mean, nearest
 
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
@@ -81,10 +81,6 @@ def _plain(error: typer.BadParameter) -> str:
 def not_one_of(given: str, known: Iterable[str]) -> str:
     """The message of a word that is none of those which are known."""
     names = list(known)
-    return f"`{printable(given, 80)}` is not one of {', '.join(names)}{meant(given, names)}"
-
-
-def meant(given: str, known: Iterable[str]) -> str:
-    """A question for the name that is nearest; empty where none is near."""
-    near = get_close_matches(given, list(known), n=1)
-    return f"; did you mean `{near[0]}`?" if near else ""
+    near = nearest(given, names, {})
+    question = f"; {did_you_mean(near)}" if near else ""
+    return f"`{printable(given, 80)}` is not one of {', '.join(names)}{question}"

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Self
 
 from engine.cli.terminal import quiet
 
@@ -20,45 +21,47 @@ def sandbox_tried(what: str, _done: int, _of: int) -> None:
 
 
 class Waiting:
-    """Tells on standard error how far the work is; on a terminal in one line that `end` removes."""
+    """Reports progress on standard error; on a terminal in one line that `end` removes."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
         self._next = time.monotonic() + (_FIRST if self._terminal else _FIRST_ELSEWHERE)
-        self._told = False
+        self._printed = False
 
     def tell(self, line: str) -> None:
         """Write the line, when it is time."""
         if not quiet() and (now := time.monotonic()) >= self._next:
-            self._next, self._told = now + _EVERY, True
+            self._next, self._printed = now + _EVERY, True
             _write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
 
-    def end(self) -> None:
-        """End the progress line."""
-        if self._told and self._terminal:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._printed and self._terminal:
             _write("\r\x1b[K")
 
 
 @contextmanager
 def during(what: str) -> Iterator[None]:
-    """Say on a terminal, second by second, that work which counts nothing goes on."""
+    """Report on a terminal, every second, that work without a count continues."""
     if quiet() or not sys.stderr.isatty():
         yield
         return
-    waiting, over, began = Waiting(), threading.Event(), time.monotonic()
+    over, began = threading.Event(), time.monotonic()
 
-    def tell() -> None:
+    def tell(waiting: Waiting) -> None:
         while not over.wait(_EVERY / 4):
             waiting.tell(f"engine: {what} ({time.monotonic() - began:.0f} s)")
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        over.set()
-        teller.join()
-        waiting.end()
+    with Waiting() as waiting:
+        teller = threading.Thread(target=tell, args=(waiting,), daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            over.set()
+            teller.join()
 
 
 def _write(text: str) -> None:

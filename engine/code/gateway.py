@@ -26,7 +26,7 @@ from engine.code.result import CodeRun, StoppedError, Story, approval, findings,
 from engine.code.running import Ticket
 from engine.documents.canonical import canonical
 from engine.drive import Call, Steps
-from engine.errors import EngineError, Exit
+from engine.errors import EngineError, Exit, fault_inside, stack_of
 from engine.facts.code.answers import echoed_of, metrics_of, result_of, sentence
 from engine.flow import Context, Services
 from engine.points.code_output import CodeOutputLimits
@@ -100,7 +100,7 @@ class Run:
         """Have a second program verify the validated output; it shares nothing with the first."""
         output = solution.output
         if not isinstance(output, CodeOutputLimits):
-            raise internal(None)
+            raise _unfinished()
         payload = {"input_payload": self._request.action["input_payload"], "output": result_of(output.result)}
         verified_action = {**action, "input_payload": payload} if isinstance(action, dict) else action
         execution = {"seed": self._request.seed} if self._request.seed is not None else {}
@@ -137,7 +137,7 @@ class Run:
         """The answer of a successful run, made from the limits of the last decision alone (C43)."""
         output, planned, executed = solution.output, solution.planned, solution.executed
         if not isinstance(output, CodeOutputLimits) or planned is None or executed is None:
-            raise internal(None)
+            raise _unfinished()
         echoed, metrics = echoed_of(output.echoed), metrics_of(output.result)
         world = self._asking.services.gather_context
         enforcers = enforced(executed.grant.backend, world.sandbox_facts(executed.grant.backend, None).boundaries)
@@ -210,7 +210,7 @@ class Run:
 
     def _of(self, error: Exception) -> StoppedError:
         """The stop of a run by a fault of the engine."""
-        fault = error if isinstance(error, EngineError) else internal(error)
+        fault = error if isinstance(error, EngineError) else crashed(error, self._asking.services)
         return StoppedError(why.of_fault(fault), self._ticket.phase, Exit.FAILED_CLOSED, None, fault)
 
 
@@ -220,16 +220,14 @@ def _contract(services: Services, role: str) -> str:
         return policy.lookups.contracts.get(role, "")
 
 
-def internal(error: BaseException | None) -> EngineError:
-    """An internal fault of the engine."""
-    what = (
-        "the run ended in an unexpected state"
-        if error is None
-        else f"an unexpected {type(error).__name__} stopped the run"
-    )
-    fault = EngineError(what, remedy="this is an engine fault: report it with the run id")
-    fault.__cause__ = error
-    return fault
+def crashed(error: Exception, services: Services) -> EngineError:
+    """The fault for an exception that nothing expects; the stack goes to the log alone."""
+    services.on_event("crash", {"stack": stack_of(error)})
+    return fault_inside("run", "report the run id; the log of `engine serve` shows where it failed (`crash`)")
+
+
+def _unfinished() -> EngineError:
+    return fault_inside("run", "report the run id: it ended in an unexpected state")
 
 
 def begin_attempt(services: Services, context: Context, task: str | None, action: Any) -> Steps[str | None]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.code.asking import Machine
-from engine.code.gateway import Run, internal, refused
+from engine.code.gateway import Run, crashed, refused
 from engine.code.request import CodeRunRequest, read
 from engine.code.result import CodeRun
 from engine.code.running import Phase, Ticket
@@ -57,7 +57,7 @@ def run_code(
     except EngineError as error:
         fault = error
     except Exception as error:  # noqa: BLE001  (a fault of ours is on_phase, and nothing runs)
-        fault = internal(error)
+        fault = crashed(error, services)
     return (yield from refused(fault, services, machine, context))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from admission_adapters.sandbox.executor import Code, milliseconds, run_code
+from admission_adapters.sandbox.executor import Code, run_code
 from admission_adapters.sandbox.model import Status
 from engine.code import stop_reasons as why
 from engine.code.asking import Asking
@@ -61,12 +61,7 @@ class Program:
         """Milliseconds and bytes of the run."""
         if self.executed is None:
             return {}
-        run_result = self.executed.run_result
-        return {
-            "exec_ms": milliseconds(run_result),
-            "stdout_bytes": run_result.stdout_bytes,
-            "stderr_bytes": run_result.stderr_bytes,
-        }
+        return {name: self.executed.facts[name] for name in ("exec_ms", "stdout_bytes", "stderr_bytes")}
 
     @property
     def admitted(self) -> frozenset[str]:
@@ -156,18 +151,12 @@ def _validate(program: Program, executed: Executed, asking: Asking) -> Steps[Non
         raise StoppedError(why.of_fault(fault), "execute", Exit.FAILED_CLOSED, None, fault)
     with asking.services.policy() as policy:
         forms = policy.lookups.forms
-    run = {
-        "status": run_result.status.value,
-        "exit_code": run_result.exit_code,
-        "signal": run_result.signal,
-        "stdout_bytes": run_result.stdout_bytes,
-        "stderr_bytes": run_result.stderr_bytes,
-        "limit": run_result.limit,
-    }
+    measured = ("exit_code", "signal", "stdout_bytes", "stderr_bytes", "limit")
+    run = {name: value for name in measured if (value := getattr(run_result, name)) is not None}
     body = {
         "contract": program.contract,
         "request": program.request,
-        "run": {name: value for name, value in run.items() if value is not None},
+        "run": {"status": run_result.status.value, **run},
         "stdout": executed.stdout,
         "artifacts": (yield Call(lambda: files_of(executed, forms), Pace.SLOW)),
     }

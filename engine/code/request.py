@@ -16,9 +16,8 @@ from engine.documents.canonical import RawJson, canonical
 from engine.documents.validation import validate
 from engine.errors import EngineError, GatherError
 from engine.facts.code.boundaries import ProfileName, Tighten
-from engine.model import Model
+from engine.model import Model, Word
 from engine.points.code_execution import Seed, Task
-from engine.points.code_output import Word
 from engine.settings import ReadLimits
 
 LEVELS = 64

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.coverage.tool_values import ANY, Gap, Kind, ToolValues
+from engine.coverage.value_gaps import quoted
 from engine.documents.files import printable
 from engine.errors import Location
 from engine.record.model import DecisionRecord
@@ -85,7 +86,6 @@ def _texts(values: list[Any]) -> Iterator[str]:
     yield from (value for value in values if isinstance(value, str))
 
 
-_MOST_TOOLS = 4
 _CALLS = "tool_call"
 
 
@@ -108,16 +108,13 @@ def _hosts(values: ToolValues, used: Usage) -> Iterator[Gap]:
     anywhere = covered.get(ANY, set())
     for origin, use in sorted(used.origins.items()):
         if open_ := use.tools - anywhere - covered.get(origin, set()):
-            names = sorted(open_)
-            more = f" and {len(names) - _MOST_TOOLS} more" if len(names) > _MOST_TOOLS else ""
-            listed = ", ".join(f"`{printable(name, 80)}`" for name in names[:_MOST_TOOLS]) + more
             yield Gap(
                 Kind.HOST_WITHOUT_RULE,
                 origin,
                 f"no rule covers `{printable(origin, 300)}`",
                 f"{use.calls} recorded call{'' if use.calls == 1 else 's'} asked for it, the last at {use.last}; "
-                f"for {listed} no rule has it under `hosts`",
-                "write it under `hosts` of an allow rule if it is to be reached, of a deny rule if it is not",
+                f"no rule for {quoted(sorted(open_))} lists it under `hosts`",
+                "add it to `hosts` of an allow rule to permit it, or of a deny rule to refuse it",
                 values.where("tools", "rulesets"),
             )
 
@@ -139,8 +136,8 @@ def _unstated(values: ToolValues, used: Usage) -> Iterator[Gap]:
                     kind,
                     name,
                     f"no recorded decision used {with_name} `{name}`",
-                    f"no agent states it, so {effect}",
-                    "state it where agents are set up, or remove it",
+                    f"no agent names it, so {effect}",
+                    "name it where agents are configured, or remove it",
                     values.where("tools", section, name),
                 )
 
@@ -160,7 +157,7 @@ def _rules(values: ToolValues, used: Usage) -> Iterator[Gap]:
                 "no call was permitted by it"
                 if rule.section == "allow"
                 else f"no {rule.section} rule of any policy stopped a call",
-                "check whether it is still needed, else remove it",
+                "remove it if it is no longer needed",
                 values.where(*rule.path),
             )
 
@@ -184,7 +181,7 @@ def _requirements(values: ToolValues, used: Usage) -> Iterator[Gap]:
                     Kind.REQUIREMENT_NEVER_FOUND,
                     f"{point}/{code}",
                     f"no recorded decision at `{point}` has the finding `{code}`",
-                    f"it has always held there: {count.title[:1].lower()}{count.title[1:]}",
-                    "nothing, if a case shows that it can fail: `engine policy test --cases`",
+                    f"it held in all of them: {count.title[:1].lower()}{count.title[1:]}",
+                    "nothing, if a case shows that it can fail (`engine policy test --cases`)",
                     policy.where(count.file, count.line),
                 )

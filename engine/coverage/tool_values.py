@@ -10,28 +10,36 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from engine.errors import Location
 from engine.policy_bundle.build import PolicyBundle
 
 
 class Kind(StrEnum):
-    """The kinds of gaps, in the order of the report."""
+    """The kinds of gaps, in the order of the report, each with its `head` there."""
 
-    TOOL_WITHOUT_RULE = "tool_without_rule"
-    DEFINITION_WITHOUT_ENTRY = "definition_without_entry"
-    HOST_WITHOUT_RULE = "host_without_rule"
-    RULESET_UNUSED = "ruleset_unused"
-    RULE_SHADOWED = "rule_shadowed"
-    RULE_WITHOUT_TOOL = "rule_without_tool"
-    PROFILE_WITHOUT_TOOL = "profile_without_tool"
-    GROUP_UNUSED = "group_unused"
-    POLICY_NEVER_ASKED = "policy_never_asked"
-    PROFILE_NEVER_ASKED = "profile_never_asked"
-    RULE_NEVER_USED = "rule_never_used"
-    POINT_NEVER_ASKED = "point_never_asked"
-    REQUIREMENT_NEVER_FOUND = "requirement_never_found"
+    head: str
+
+    def __new__(cls, code: str, head: str) -> Self:
+        """A kind whose value is its code."""
+        kind = str.__new__(cls, code)
+        kind._value_, kind.head = code, head
+        return kind
+
+    TOOL_WITHOUT_RULE = ("tool_without_rule", "tools without a rule")
+    DEFINITION_WITHOUT_ENTRY = ("definition_without_entry", "definitions of tools without an entry")
+    HOST_WITHOUT_RULE = ("host_without_rule", "requested hosts that no rule covers")
+    RULESET_UNUSED = ("ruleset_unused", "rulesets that no policy uses")
+    RULE_SHADOWED = ("rule_shadowed", "unreachable rules")
+    RULE_WITHOUT_TOOL = ("rule_without_tool", "rules that match no tool")
+    PROFILE_WITHOUT_TOOL = ("profile_without_tool", "profiles that show no tool")
+    GROUP_UNUSED = ("group_unused", "groups that nothing names")
+    POLICY_NEVER_ASKED = ("policy_never_asked", "policies that no recorded decision used")
+    PROFILE_NEVER_ASKED = ("profile_never_asked", "profiles that no recorded decision used")
+    RULE_NEVER_USED = ("rule_never_used", "rules that no recorded decision used")
+    POINT_NEVER_ASKED = ("point_never_asked", "points at which no recorded decision was taken")
+    REQUIREMENT_NEVER_FOUND = ("requirement_never_found", "requirements that held in every recorded decision")
 
 
 @dataclass(frozen=True, slots=True)

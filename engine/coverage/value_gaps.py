@@ -49,7 +49,7 @@ def _tools(values: ToolValues) -> Iterator[Gap]:
                 Kind.TOOL_WITHOUT_RULE,
                 tool,
                 f"no rule covers the tool `{tool}`",
-                f"no ruleset of a policy names it{apart}, so each call gets what the base of its policy gives: "
+                f"no ruleset of a policy names it{apart}, so the base of the policy decides each call: "
                 "a refusal, or a confirmation every time",
                 "name it, or a group it is in, in a rule; or remove its entry if it must not be called",
                 values.where("tools", "tools", tool),
@@ -96,7 +96,7 @@ def _rules(values: ToolValues) -> Iterator[Gap]:
                     Kind.RULE_WITHOUT_TOOL,
                     rule.name,
                     f"the {rule.section} rule `{rule.name}` matches no tool",
-                    f"{_selectors(rule.selectors)} selects none of the tools that have an entry",
+                    f"{quoted(rule.selectors)} selects none of the tools that have an entry",
                     "correct `tools` of the rule, or remove the rule",
                     values.where(*rule.path),
                 )
@@ -109,7 +109,7 @@ def _profiles(values: ToolValues) -> Iterator[Gap]:
                 Kind.PROFILE_WITHOUT_TOOL,
                 name,
                 f"the profile `{name}` shows no tool",
-                f"{_selectors(selectors)} selects none of the tools that have an entry"
+                f"{quoted(selectors)} selects none of the tools that have an entry"
                 if selectors
                 else "it is empty, so an agent with it sees nothing and may call nothing",
                 "name tools or groups in it, or remove it",
@@ -128,13 +128,14 @@ def _groups(values: ToolValues) -> Iterator[Gap]:
                 name,
                 f"nothing names the group `{name}`",
                 "no rule, profile or other group has it in its list, so it changes nothing",
-                f"write `group:{name}` where it is meant, or remove it",
+                f"write `group:{name}` where it should apply, or remove it",
                 values.where("tools", "groups", name),
             )
 
 
-def _selectors(selectors: Iterable[str]) -> str:
-    return _listed([f"`{printable(selector, 80)}`" for selector in selectors])
+def quoted(names: Iterable[str]) -> str:
+    """The first names, in backticks, and how many more there are."""
+    return _listed([f"`{printable(name, 80)}`" for name in names])
 
 
 def _listed(names: list[str], most: int = 4) -> str:

@@ -38,7 +38,7 @@ _LONGEST = len(str(-MAX_SAFE_INTEGER))
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A value of a document and its position; None where it is missing. `note` says what is wrong with it."""
+    """A value of a document and its position; None if it is missing. `note` says what is wrong with it."""
 
     where: Location
     value: Any
@@ -213,7 +213,7 @@ class _Reader:
             value = self._value(next(events), events, (), 0)
             next(events)  # document end
             if type(after := next(events)).__name__ != "StreamEndEvent":
-                raise self._refuse(after, "holds more than one document", "keep one document a file")
+                raise self._refuse(after, "holds more than one document", "keep one document per file")
         except YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             line = None if mark is None else mark.line + 1
@@ -276,7 +276,7 @@ class _Reader:
             return number
         if _ODD_NUMBER.match(text):
             raise self._refuse(
-                event, f"has `{printable(text, 40)}`, which readers take for different values", "quote it"
+                event, f"has `{printable(text, 40)}`, which YAML readers interpret differently", "quote it"
             )
         return self._string(event, text)
 

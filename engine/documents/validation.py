@@ -37,12 +37,12 @@ _TYPES = {
 }
 _PROBLEMS = {
     "missing": "is missing",
-    "extra_forbidden": "is not known here",
-    "literal_error": "is none of the values that are known",
-    "string_pattern_mismatch": "has another form than it must have",
+    "extra_forbidden": "is not a known field",
+    "literal_error": "is not one of the known values",
+    "string_pattern_mismatch": "has the wrong form",
     **{f"{name}_type": f"must be {what}" for name, what in _TYPES.items()},
 }
-"""What pydantic's errors mean; any other one is told by its name."""
+"""Messages for pydantic's errors; any other error is reported by its name."""
 
 _SEQUENCES = frozenset({"list", "tuple", "set", "frozenset"})
 

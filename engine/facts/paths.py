@@ -120,18 +120,7 @@ def _plain(text: str) -> bool:
     """Whether every reader of this text opens the same file."""
     if not text or text != text.strip() or text.startswith("~") or "\\" in text or _ESCAPED.search(text):
         return False
-    if text.isascii():
-        return text.isprintable()
-    return text.isprintable() and _encodes(text) and unicodedata.is_normalized("NFC", text) and not _hidden(text)
-
-
-def _encodes(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _hidden(text: str) -> bool:
-    """Whether a character is invisible or looks like a separator: format characters, unusual spaces, full width."""
-    return any(
-        unicodedata.category(character) in {"Cf", "Co", "Cn", "Zs", "Zl", "Zp"} and character != " "
-        for character in text
-    ) or unicodedata.normalize("NFKC", text).count("/") != text.count("/")
+    # Not printable are also half surrogates, format characters and every space but the usual one.
+    if not text.isprintable() or not unicodedata.is_normalized("NFC", text):
+        return False
+    return unicodedata.normalize("NFKC", text).count("/") == text.count("/")  # no character only looks like a slash

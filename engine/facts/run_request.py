@@ -14,10 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from engine.documents.canonical import canonical, digest
 from engine.facts.net.urls import LONGEST
-from engine.model import Model, Object
-
-Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-"""A word whose meaning is decided by rules and values, not by the format."""
+from engine.model import Model, Object, Word
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 """The name of a tool or MCP server, safe in messages and records."""

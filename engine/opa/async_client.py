@@ -188,7 +188,7 @@ class _Connection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)  # a unix socket is a stream
 
     def connection_lost(self, _: Exception | None) -> None:
-        self._refuse(unavailable("OPA hung up"))
+        self._refuse(unavailable("OPA closed the connection"))
 
     def data_received(self, data: bytes) -> None:
         if self.call is None:
@@ -203,7 +203,7 @@ class _Connection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._begun = 0
         if self._begun != 1:  # or it sends more than one answer
-            self._refuse(unavailable("OPA does not talk HTTP"))
+            self._refuse(unavailable("OPA did not answer with HTTP"))
         elif self._complete:
             self._answer(self.call)
 

@@ -399,12 +399,10 @@ def _notices(pin: Pin, linked: Sequence[Linked]) -> str:
         legal = sorted(path for path in Path(one.folder).iterdir() if _LEGAL.match(path.name) and path.is_file())
         if not legal and one.name != "std":
             raise BuildError(f"{pin.title}: the module {one.name} has no license file, so it may not be passed on")
-        found += [f"{'=' * 80}\n{one.name} {one.version}: {path.name}\n\n{_text(path)}\n" for path in legal]
+        for path in legal:
+            text = path.read_text(encoding="utf-8", errors="replace").strip()
+            found.append(f"{'=' * 80}\n{one.name} {one.version}: {path.name}\n\n{text}\n")
     return "\n".join(found)
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace").strip()
 
 
 def _compile(go: Go, pin: Pin, binary: Path, env: Mapping[str, str]) -> list[Linked]:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from typing import Any
@@ -111,7 +112,7 @@ def _failure(budget: _Budget, error: Exception) -> DecideError:
         return malformed("is not JSON")
     if isinstance(error, (requests.exceptions.InvalidJSONError, TypeError)):
         return unwritable()
-    return unavailable("OPA cannot be reached or does not talk HTTP")
+    return unavailable("OPA cannot be reached, or did not answer with HTTP")
 
 
 class _Budget:
@@ -191,9 +192,10 @@ class _UnixAdapter(HTTPAdapter):
     def __init__(self, path: str) -> None:
         super().__init__()
         self.budget = _Budget(0, 0)
-        self._path = path
-        self._socket: _Socket | None = None
-        self._pool = _Pool("localhost", maxsize=1, connect=self._connect)
+        self.path = path
+        self.socket: _Socket | None = None
+        self._pool = HTTPConnectionPool("localhost", maxsize=1)
+        self._pool.ConnectionCls = partial(_Connection, self)  # type: ignore[assignment]  # it is only called
 
     def get_connection_with_tls_context(self, *_: Any, **__: Any) -> HTTPConnectionPool:
         return self._pool
@@ -203,28 +205,21 @@ class _UnixAdapter(HTTPAdapter):
 
     def cut(self) -> None:
         """Close the connection, so that OPA stops; uses no lock, because an interrupt may have left it locked."""
-        if self._socket is not None and (number := self._socket.detach()) >= 0:
+        if self.socket is not None and (number := self.socket.detach()) >= 0:
             os.close(number)  # an unfinished answer, referenced by the interrupt, would keep it open
-
-    def _connect(self) -> _Socket:
-        made = _Socket(self)
-        try:
-            made.connect(self._path)
-        except BaseException:
-            made.close()
-            raise
-        self._socket = made
-        return made
 
 
 class _Connection(HTTPConnection):
-    def __init__(self, *args: Any, connect: Callable[[], _Socket], **more: Any) -> None:
+    def __init__(self, adapter: _UnixAdapter, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._connect = connect
+        self._adapter = adapter
 
     def _new_conn(self) -> socket.socket:
-        return self._connect()
-
-
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
+        made = _Socket(self._adapter)
+        try:
+            made.connect(self._adapter.path)
+        except BaseException:
+            made.close()
+            raise
+        self._adapter.socket = made
+        return made

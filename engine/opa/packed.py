@@ -29,8 +29,7 @@ _AGAIN = "get it again from its builder: only archives of `engine policy build` 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
     """The archive of these files: sorted names, no times, no owners."""
-    gzip = zlib.compressobj(9, zlib.DEFLATED, 31)
-    return gzip.compress(_tar(files)) + gzip.flush()
+    return zlib.compress(_tar(files), 9, 31)
 
 
 def unpacked(data: bytes, name: str) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ RULES, VALUES = "rules.tar.gz", "values.tar.gz"
 
 _ERROR = re.compile(r"[a-z_]{1,60}")
 _FILE = re.compile(r"[a-z0-9_]{1,100}(/[a-z0-9_]{1,100}){0,8}\.rego")
-_RETRY = "ask again; if it stays, run `engine doctor`"
+_RETRY = "retry; if the error persists, run `engine doctor`"
 DOCTOR = "run `engine doctor` to see what this machine lacks"
 
 
@@ -40,7 +40,7 @@ class Reply:
         provenance = self.body.get("provenance")
         if not isinstance(provenance, dict) or provenance.get("bundles") != bundles:
             raise DecideError(
-                "OPA answered from another policy than the expected one", remedy=DOCTOR, code="policy_stale"
+                "OPA answered with another policy than the expected one", remedy=DOCTOR, code="policy_stale"
             )
         return self
 

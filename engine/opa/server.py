@@ -19,8 +19,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -192,7 +192,7 @@ class Server:
                 raise unavailable("OPA was not ready in time", DOCTOR)
             time.sleep(0.005)
         if served != self.served.revisions:
-            message = "what OPA was given is not the policy that was built: the digest of its content is another"
+            message = "the archive that OPA would load is not the one that was built: its digest differs"
             remedy = "find out who can write to the policy cache, then build the policy again"
             raise DecideError(message, remedy=remedy, code="policy_stale")
         self._client = Client(self.path, self.limits)
@@ -304,8 +304,8 @@ class Server:
         with suppress(OSError):
             text = " ".join((self.folder / _LOG).read_bytes()[-400:].decode("utf-8", "replace").split())
         if self.served.verification_key is not None and any(word in text for word in _SIGNATURE):
-            return f"the signature of the policy does not hold: {text}"
-        return f"OPA did not start: {text or 'it ended without a word'}"
+            return f"the signature of the policy is not valid: {text}"
+        return f"OPA did not start: {text or 'it ended without output'}"
 
 
 def base_folder() -> Path:
@@ -327,7 +327,8 @@ def _fresh_folder() -> tuple[Path, int]:
         raise OSError(1, f"`{base}` is not a private folder of this user")
     if len(os.fsencode(base)) > LONGEST_BASE:
         raise OSError(1, f"`{base}` is too long for a socket path, set TMPDIR to a shorter folder")
-    with _locked(base / "lock"):
+    with (base / "lock").open("ab") as shared:
+        fcntl.flock(shared, fcntl.LOCK_EX)
         for folder in base.iterdir():
             if folder.is_dir() and not _alive(folder):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -337,25 +338,14 @@ def _fresh_folder() -> tuple[Path, int]:
     return folder, lock
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
 def _alive(folder: Path) -> bool:
     try:
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+        lock = (folder / "lock").open("r+b")
     except OSError:
         return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(lock)
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
     return False

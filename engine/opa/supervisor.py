@@ -307,4 +307,4 @@ def _code(error: BaseException) -> str:
 
 
 def _closed() -> DecideError:
-    return unavailable("OPA was closed, or has ended, while its policy was changed", DOCTOR)
+    return unavailable("OPA was closed or ended while its policy was being changed", DOCTOR)

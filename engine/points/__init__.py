@@ -39,7 +39,7 @@ class GatherContext:
     boundaries: Callable[[], tuple[Boundary, ...]]
     read: ReadLimits = field(default_factory=ReadLimits)
     progress: Callable[[str, int, int], None] = lambda *_: None
-    """Told what is being read, how many parts are done, and of how many; for people who wait."""
+    """Called with what is being read, how many parts are done, and how many there are; for progress."""
     gate: Gate = field(default_factory=Gate)
     """What guards the listener of this engine."""
     capabilities: Callable[[str], Probed | None] = lambda _: None
@@ -57,9 +57,9 @@ class GatherContext:
     policy_in_force: Callable[[], bool] = lambda: True
     """Whether the policy being served is the one under which the record's last enforced decision was taken."""
     last_policy: Callable[[], Revisions | None] = lambda: None
-    """The policy of that decision; None where nothing was ever enforced."""
+    """The policy of that decision; None if nothing was ever enforced."""
     root: Path | None = None
-    """The only folder below which requests may name paths; None where the caller is this process."""
+    """The only folder below which requests may name paths; None if the caller is this process."""
 
     def sandbox(self, profile: str | None, language: str | None = None) -> SandboxFacts:
         """The probe result of this profile's sandbox. The first probe takes seconds."""

@@ -33,7 +33,7 @@ Reason = Annotated[str, StringConstraints(min_length=1, max_length=1_000), After
 
 
 class Scope(Model):
-    """A token that is wanted: its principal, the points it may ask about and approve at, and for how many seconds."""
+    """The requested token: its principal, the points at which it may ask and approve, and its lifetime in seconds."""
 
     principal: Name
     points: Names
@@ -42,7 +42,7 @@ class Scope(Model):
 
 
 class Prefix(Model):
-    """A command prefix that is wanted: who may run it, in which folder, by which tool, for how many seconds."""
+    """The requested command prefix: who may run it, in which folder, with which tool, and its lifetime in seconds."""
 
     principal: Name
     cwd: Text
@@ -62,7 +62,7 @@ class AdministrationRequest(Model):
 
 
 class Requested(Model):
-    """A request for approval as the state has it."""
+    """A request for approval, from the state."""
 
     point: str
     state: str
@@ -73,13 +73,13 @@ class Requested(Model):
 
 
 class UnknownPoint(Model):
-    """A name in the scope of a token that no decision point has."""
+    """A name in the scope of a token that is not a decision point."""
 
     id: str
 
 
 class AdministrationInput(Model):
-    """What OPA sees. `approval` is absent where the state has none of this id."""
+    """What OPA sees. `approval` is absent if the state has none with this id."""
 
     act: str
     id: str
@@ -112,15 +112,8 @@ def gather(request: AdministrationRequest, context: GatherContext) -> Gathered:
             requester_via=row.requester_via,
         )
     named = () if request.scope is None else (*request.scope.points, *request.scope.approves)
-    facts = AdministrationInput(
-        act=request.act,
-        id=request.id,
-        reason=request.reason,
-        approval=approval,
-        scope=request.scope,
-        unknown_points=tuple(UnknownPoint(id=name) for name in sorted({*named} - POINTS.keys())),
-        prefix=request.prefix,
-    )
+    unknown = tuple(UnknownPoint(id=name) for name in sorted({*named} - POINTS.keys()))
+    facts = AdministrationInput(**dict(request), approval=approval, unknown_points=unknown)
     return Gathered(facts, f"{request.act} {request.id}")
 
 

@@ -47,7 +47,7 @@ class ArtifactLimits(Limits, ArtifactRequest):
 def gather(request: ArtifactRequest, _: GatherContext) -> Gathered:
     """The digest; the flow looks up its checks."""
     return Gathered(
-        ArtifactInput(sha256=request.sha256, kind=request.kind),
+        ArtifactInput(**dict(request)),
         f"artifact {request.sha256[:16]}: {request.kind}",
         state=partial(_checks, request.sha256),
     )

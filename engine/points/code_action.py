@@ -1,4 +1,4 @@
-"""Point `code_action`: whether a proposed code action is one at all, and within what it would be tried.
+"""Point `code_action`: whether a proposed code action is valid, and within what limits it would run.
 
 The first of the checks of a code run: nothing is scanned and nothing runs here. Rows C02 to C16, C44, C72,
 C77, C78, H19.
@@ -18,7 +18,7 @@ Milliseconds = Annotated[int, Field(ge=0)]
 
 
 class CodeActionRequest(Model):
-    """A proposed action and the hints beside it, both as they came, and the milliseconds since the run began."""
+    """A proposed action and its hints, both unchanged, and the milliseconds since the run began."""
 
     action: Any = None
     policy_hints: Any = None
@@ -34,7 +34,7 @@ class CodeActionInput(Model):
 
 
 class CodeActionLimits(Limits):
-    """The action as it will be tried: names trimmed, the language in lower case, code as its digest.
+    """The action as it would run: names trimmed, the language in lower case, code as its digest.
 
     `chars` are the characters of the code; times are in seconds.
     """

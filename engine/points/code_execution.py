@@ -52,7 +52,7 @@ class CodeExecutionRequest(CodeActionRequest):
 
 
 class CodeExecutionInput(CodeActionInput):
-    """What OPA sees; `attempts` come from the engine's state. Code in no language that is text has no scan."""
+    """What OPA sees; `attempts` come from the engine's state. `scan` is absent if the language is not text."""
 
     scan: ScanFacts | None = None
     role: Role
@@ -81,12 +81,12 @@ class CodeExecutionLimits(SandboxedLimits):
     @model_validator(mode="after")
     def _one_seed(self) -> Self:
         if self.environment.get("PYTHONHASHSEED") != str(self.seed):
-            raise ValueError("the environment has another seed")
+            raise ValueError("PYTHONHASHSEED in the environment is not the seed")
         return self
 
 
 def gather(request: CodeExecutionRequest, context: GatherContext) -> Gathered:
-    """Scan the code, and try the sandboxes that the policy names unless that was done before."""
+    """Scan the code, and probe the sandboxes that the policy names unless that was done before."""
     facts = action_facts(request.action)
     found = context.sandbox(request.profile, facts.language.value)
     return Gathered(

@@ -1,4 +1,4 @@
-"""Point `code_output`: whether what a program gave may be used, and exactly what of it.
+"""Point `code_output`: whether the output of a program may be used, and exactly which part.
 
 The last of the checks of a code run. An answer is made from these limits and from nothing else. Rows C34 to
 C43, C56, C57, C73, C74, C85, H02, H18, H20.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from engine.facts.code.answers import EchoedLimit, ResultLimit
 from engine.facts.code.outputs import EchoedFacts, OutputFacts, echoed_facts, output_facts
-from engine.model import Limits, Model, Sha256, Text
+from engine.model import Limits, Model, Sha256, Text, Word
 from engine.points import GatherContext, Gathered, Point
 
-Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Size = Annotated[int, Field(ge=0)]
 Signal = Annotated[int, Field(ge=1, le=128)]
 ExitCode = Annotated[int, Field(ge=0, le=255)]
@@ -61,7 +60,7 @@ class ExitFacts(Model):
 
 
 class RunFacts(Model):
-    """The run. `exits` has one entry where the program ended, and none where nothing is known of that."""
+    """The run. `exits` has one entry if the program ended, and is empty if that is unknown."""
 
     status: str
     stdout_bytes: int
@@ -108,13 +107,7 @@ def gather(request: CodeOutputRequest, context: GatherContext) -> Gathered:
     return Gathered(
         CodeOutputInput(
             contract=request.contract,
-            run=RunFacts(
-                status=run.status,
-                stdout_bytes=run.stdout_bytes,
-                stderr_bytes=run.stderr_bytes,
-                limit=run.limit,
-                exits=_exits(run),
-            ),
+            run=RunFacts(**run.model_dump(exclude={"exit_code", "signal"}), exits=_exits(run)),
             output=output,
             echoed=echoed_facts(request.request, context.lookups.echoed_fields.get(request.contract, ())),
             artifacts=_files(request.artifacts),

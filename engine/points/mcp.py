@@ -53,7 +53,7 @@ class ServerFacts(Model):
     """A server. `starts_process`: it names a command. `deliverable`: there is a command or an address to deliver.
 
     `unambiguous`: no local name with its id can be read as one of another server. `confusable`: another server
-    of the request has the same id, or one that looks like it. `listing`: what came of its definitions.
+    of the request has the same id, or one that looks like it. `listing`: whether its definitions could be read.
     """
 
     id: str

@@ -51,7 +51,7 @@ class MediaRequest(Model):
 
 
 class SizeFacts(Model):
-    """How large the media is: measured, or declared. Not stated where an address came without a size."""
+    """How large the media is: measured, or declared. Not stated for a URL without a size."""
 
     stated: bool
     bytes: int | None = None
@@ -87,7 +87,7 @@ class MediaFacts(Model):
 
 
 class MediaInput(Model):
-    """What OPA sees; `addresses` are all of the host's, and none where it was not looked up, or not found in time."""
+    """What OPA sees. `addresses` has all addresses of the host; empty if it was not looked up or not found in time."""
 
     media: MediaFacts
     addresses: tuple[HostAddress, ...]

@@ -28,8 +28,8 @@ class ObservationRequest(Model):
 class ObservationInput(ObservationRequest):
     """What OPA sees; which profile is in force is a value of the policy, not of the request.
 
-    `policy_in_force`: of the engine's own record only; no enforced decision in it was taken last under
-    another policy than the one that decides now.
+    `policy_in_force`, only for the engine's own record: its last enforced decision was taken under the
+    policy that decides now.
     """
 
     policy_in_force: bool | None = None

@@ -1,4 +1,4 @@
-"""Point `record_read`: reading decisions of the record, one's own or everyone's."""
+"""Point `record_read`: whether decisions of the record may be read: the caller's own or everyone's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Whose = Literal["own", "all"]
 
 
 class RecordReadRequest(Model):
-    """Ask for decisions, the newest first. What is left out selects all; `cursor` is `next` of the page before."""
+    """Request decisions, newest first. An absent filter selects all; `cursor` is `next` of the previous page."""
 
     whose: Whose
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None

@@ -27,7 +27,7 @@ class BindRequest(Model):
 
 
 class Listener(BindRequest):
-    """The listener as it would be."""
+    """The requested listener."""
 
     reach: Reach
 

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from engine.facts.run_request import MOST_TOOLS, Name, Word
-from engine.model import Limits, Model
+from engine.facts.run_request import MOST_TOOLS, Name
+from engine.model import Limits, Model, Word
 from engine.points import GatherContext, Gathered, Point
 
 FLAGS = ("mcpTools", "toolCalls")

@@ -24,7 +24,7 @@ class UriFacts(Model):
 
 
 class AgentFacts(Model):
-    """The agent and where it runs, with legacy keys moved here; `…_stated` tells whether an optional key was stated."""
+    """The agent and where it runs, with legacy keys moved here; `…_stated` is true if an optional key was stated."""
 
     harness: str | None = None
     sandbox_stated: bool
@@ -35,7 +35,7 @@ class AgentFacts(Model):
 
 
 class PermissionFacts(Model):
-    """The boundaries that were declared; `enforcement` is `undeclared` when there were none at all."""
+    """The declared boundaries; `enforcement` is `undeclared` if there are none."""
 
     network: Literal["restricted", "unrestricted"]
     filesystem_stated: bool

@@ -105,7 +105,7 @@ def digest_of(command: tuple[str, ...]) -> str:
 
 
 def gather(request: SandboxRequest, context: GatherContext) -> Gathered:
-    """Try the sandboxes that the policy names, unless that was done before."""
+    """Probe the sandboxes that the policy names, unless that was done before."""
     found, command = context.sandbox(request.profile), request.command
     facts = CommandFacts(stated=False)
     if command is not None:

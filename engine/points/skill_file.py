@@ -79,7 +79,7 @@ class FileFacts(Model):
 
 
 class SkillFileInput(Model):
-    """What OPA sees; `file` is absent when the path has no one reading, because then nothing was looked for."""
+    """What OPA sees; `file` is absent if the path is ambiguous; then nothing was looked up."""
 
     skill: SkillFacts
     path: PathFacts
@@ -125,16 +125,7 @@ def path_facts(text: str) -> PathFacts:
     )
     if absolute or not plain:
         return PathFacts(canonical=False, absolute=absolute, dotdot=dotdot)
-    folder = parts[0] if len(parts) > 1 else None
-    return PathFacts(
-        canonical=True,
-        absolute=False,
-        dotdot=False,
-        text=text,
-        segments=len(parts),
-        folder=folder,
-        name=parts[-1],
-    )
+    return PathFacts(canonical=True, absolute=False, dotdot=False, text=text, **_real(text).model_dump())
 
 
 def _file(found: Target) -> FileFacts:
@@ -146,12 +137,12 @@ def _file(found: Target) -> FileFacts:
         kind=found.kind,
         bytes=found.bytes,
         names=found.names,
-        real=None if found.real is None else _real(found.real),
+        real=None if found.real is None else _real(_text(found.real)),
     )
 
 
 def _real(path: str) -> RealFacts:
-    parts = _text(path).split("/")
+    parts = path.split("/")
     return RealFacts(segments=len(parts), folder=parts[0] if len(parts) > 1 else None, name=parts[-1])
 
 

@@ -71,14 +71,14 @@ class ExportLicense(Model):
 
 
 class Content(Model):
-    """A content file as it is: its SHA-256, recomputed, and its size in bytes."""
+    """A content file: its SHA-256, computed from its bytes, and its size in bytes."""
 
     sha256: Sha256
     bytes: int
 
 
 class Retention(Model):
-    """`until` is the last second of the day stated, in seconds since 1970 UTC."""
+    """`until` is the last second of the stated day, in seconds since 1970 UTC."""
 
     until: int | None = None
     basis: str | None = None
@@ -132,7 +132,7 @@ class Sandbox(Model):
 
 
 class BundleFacts(Model):
-    """The source bundle as it is. `unchanged`: no digest was expected, or this is the one."""
+    """The source bundle. `unchanged`: it has the expected digest, or none was expected."""
 
     id: str | None = None
     purpose: str | None = None

@@ -47,7 +47,7 @@ Folder = Annotated[Line, AfterValidator(canonical_folder)]
 
 
 class EnvironmentFacts(Model):
-    """What can undo the effects of a call: a reset of its environment, a checkpoint to go back to."""
+    """What can undo the effects of a call: a reset of its environment, or a checkpoint to restore."""
 
     reset: bool
     checkpoint: bool
@@ -93,7 +93,7 @@ class CallFacts(Model):
 
 
 class DefinitionFacts(Model):
-    """The definition that was brought along; `fits`: the arguments satisfy its schema."""
+    """The definition in the request; `fits`: the arguments satisfy its schema."""
 
     digest: Digest
     schema_valid: bool

@@ -17,13 +17,12 @@ from engine.facts.text.proposal_text import What
 from engine.facts.tools.definitions import Definition, UnreadableDefinitionError, definition_of
 from engine.facts.tools.proposals import CHARACTERS, WHATS, Hit, proposal_facts
 from engine.facts.tools.schemas import schema_valid
-from engine.model import Digest, Limits, Model, Object
+from engine.model import Digest, Limits, Model, Object, Word
 from engine.points import GatherContext, Gathered, Point
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
-Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Effects = Annotated[tuple[Word, ...], Field(max_length=16)]
 
 

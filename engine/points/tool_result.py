@@ -13,13 +13,12 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from engine.facts.text.disguises import names_a_path
-from engine.model import Digest, Limits, Model
+from engine.model import Digest, Limits, Model, Word
 from engine.points import GatherContext, Gathered, Point
 from engine.secrets.patterns import find_secrets
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Class = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,127}$")]
-Code = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Effect = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z_]{0,31}$")]
 DecisionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Size = Annotated[int, Field(ge=0)]
@@ -32,7 +31,7 @@ MESSAGE_CHARACTERS = 4_000
 
 
 class ResultText(Model):
-    """What a tool gave: its size as text for the model, in bytes, and its digest."""
+    """The result of a tool: its size as text for the model, in bytes, and its digest."""
 
     bytes: Size
     digest: Digest
@@ -44,7 +43,7 @@ class ToolError(Model):
 
     kind: Literal["validation", "other"]
     class_: Class = Field(alias="class")
-    code: Code | None = None
+    code: Word | None = None
     message: Annotated[str, Field(max_length=MESSAGE_CHARACTERS)] | None = None
     details: Annotated[
         Mapping[

@@ -15,6 +15,8 @@ from typing import Any
 from engine.errors import Location, Problem
 from engine.policy_bundle.checks import Signature
 from engine.policy_bundle.syntax import (
+    EQUAL,
+    MEMBER,
     Module,
     Node,
     Rule,
@@ -32,8 +34,6 @@ _COMPREHENSIONS = {"arraycomprehension", "setcomprehension", "objectcomprehensio
 _COLLECTIONS = {"array", "set", "object"}
 _CLOSURES = {*_COMPREHENSIONS, "not"}
 _ORDER = {"lt", "lte", "gt", "gte", "neq"}
-_EQUAL = {"equal", "eq"}
-_MEMBER = {"internal.member_2", "internal.member_3"}
 _TYPE_CHECKS = {"is_number", "is_string", "is_boolean", "is_array", "is_object", "is_set"}
 _CERTAIN = {"number", "string", "array", "object", "set"}
 _SCALARS = {"number", "string", "boolean", "templatestring"}
@@ -55,16 +55,16 @@ _RISKY = {
     "regex.find_n": "is empty when nothing matches",
     "regex.find_all_string_submatch_n": "is empty when nothing matches",
     "is_null": "holds for a fact that was set to null",
-    "type_name": "gives a name for null too",
-    "to_number": "makes 0 of null",
+    "type_name": "returns a name for null as well",
+    "to_number": "turns null into 0",
     "sum": "is 0 for an empty list",
     "product": "is 1 for an empty list",
     "object.subset": "holds for an empty subset",
 }
 _FIXED = "begin the pattern with `^` and end it with `$`, around all alternatives"
-_EACH = "ask it of each item, with `each` in METADATA or with `every`"
+_EACH = "check each item, with `each` in METADATA or with `every`"
 _NONE = key_of({"type": "number", "value": 0})
-_DEFINED = "ask for the fact itself, so that the rule is undefined without it"
+_DEFINED = "use the fact itself, so that the rule is undefined without it"
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ class _Definition:
             for symbol in terms["symbols"]:
                 yield from self._term(symbol, known)
                 chosen = call(symbol)
-                if chosen is not None and chosen[0] in _MEMBER and self._of_input(chosen[1][-1], known):
+                if chosen is not None and chosen[0] in MEMBER and self._of_input(chosen[1][-1], known):
                     yield self._one_for_all(expression, chosen[1][-1])
         elif isinstance(terms, dict) and "domain" in terms:
             yield from self._every(expression, terms, known)
@@ -205,7 +205,7 @@ class _Definition:
         if not known.has(domain, "filled") and not (written.get("type") in _COLLECTIONS and written.get("value")):
             text = text_of(domain)
             yield self._risk(
-                expression, f"`every` holds for an empty `{text}`", f"demand `count({text}) > 0` in the same body"
+                expression, f"`every` holds for an empty `{text}`", f"require `count({text}) > 0` in the same body"
             )
         yield from self._body(terms["body"], known)
 
@@ -254,7 +254,7 @@ class _Definition:
     def _one_for_all(self, node: Node, collection: Node) -> Problem:
         text = text_of(collection)
         return self._risk(
-            node, f"`{text_of(node)}` holds when one item of `{text}` does: the others are not asked", _EACH
+            node, f"`{text_of(node)}` holds when one item of `{text}` does; the others are not checked", _EACH
         )
 
     def _call(self, node: Node, operands: list[Node], known: _Known) -> Iterator[Problem]:
@@ -268,7 +268,7 @@ class _Definition:
             yield self._risk(node, f"`{text_of(node)}` may match a part of the text", _FIXED)
         elif name in _ORDER:
             yield from (self._untyped(node, operand) for operand in operands if not self._typed(operand, known))
-        elif name in _EQUAL:
+        elif name in EQUAL:
             yield from self._equal(node, operands, known)
         elif called and (name == "walk" or name is None):
             asked = {0} if name == "walk" else self._lint.some_of.get(self._rule_name(called[0]), set())
@@ -281,12 +281,12 @@ class _Definition:
             counted = call(known.behind(operand))
             if operand.get("type") == "null":
                 yield self._risk(
-                    node, f"`{text_of(node)}` holds for null", "facts are left out, never null: ask for the fact"
+                    node, f"`{text_of(node)}` holds for null", "facts are left out, never null: use the fact"
                 )
             elif (operand.get("type") in _COLLECTIONS and not operand.get("value")) or (
                 counted and counted[0] == "count" and key_of(other) == _NONE and self._of_facts(counted[1][0], known)
             ):
-                yield self._risk(node, f"`{text_of(node)}` holds for what was emptied", _DEFINED)
+                yield self._risk(node, f"`{text_of(node)}` holds for a list or text that was emptied", _DEFINED)
 
     def _untyped(self, node: Node, operand: Node) -> Problem:
         counted = call(operand)
@@ -365,9 +365,9 @@ class _Definition:
         operands = called[1]
         if name in _TYPE_CHECKS:
             known.learn(operands[0], "checked")
-        elif name in _MEMBER:
+        elif name in MEMBER:
             known.learn(operands[-1], "walked", "filled")
-        elif name in {*_ORDER, *_EQUAL}:
+        elif name in {*_ORDER, *EQUAL}:
             _learn_comparison(name, operands, known)
         else:
             for operand, kind in zip(operands, self._lint.signatures[name].arguments, strict=False):
@@ -375,7 +375,7 @@ class _Definition:
                     known.learn(operand, "checked")
 
     def _builtin(self, name: str) -> str | None:
-        """The name as a built-in, or None where an import or a rule of the file has that name."""
+        """The name as a built-in, or None if an import or a rule of the file has that name."""
         return name if self._rule_name(name) == name and name in self._lint.signatures else None
 
     def _resolve(self, name: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -448,12 +448,12 @@ def _learn_comparison(name: str, operands: list[Node], known: _Known) -> None:
     """What equals a constant has its type; what counts above zero has an element."""
     first, second = operands
     for one, other, sign in ((first, second, name), (second, first, _MIRRORED.get(name, name))):
-        if name in _EQUAL and other.get("type") in {"number", "string", "boolean"}:
+        if name in EQUAL and other.get("type") in {"number", "string", "boolean"}:
             known.learn(one, "checked")
         counted, limit = call(known.behind(one)), constant(other)
         if counted is None or counted[0] != "count" or isinstance(limit, bool) or not isinstance(limit, int | float):
             continue
-        if name in _EQUAL and limit == 1:
+        if name in EQUAL and limit == 1:
             known.learn(counted[1][0], "single")
         enough = {"gt": limit >= 0, "gte": limit > 0, "neq": limit == 0, "equal": limit > 0, "eq": limit > 0}
         if enough.get(sign, False):

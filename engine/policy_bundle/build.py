@@ -25,7 +25,7 @@ from engine.policy_bundle import archives
 from engine.policy_bundle.catalogue import Catalogue, PolicyRow
 from engine.policy_bundle.levels import Lowered, level_problems, lowered_in, mapping_problems
 from engine.policy_bundle.lookups import Lookups
-from engine.policy_bundle.sources import PolicySources, Snapshot, snapshot
+from engine.policy_bundle.sources import PolicySources, Snapshot, files_digest, snapshot
 from engine.policy_bundle.store import keep, kept
 from engine.policy_bundle.values import parameters, schema_of
 from engine.version import __version__
@@ -180,8 +180,8 @@ def build(
     )
     own = parameters(taken.values, found)
     shape = canonical({} if own is None else schema_of(own.value)).decode()
-    rules = _Part(cache / "policy" / "rules", _digest(base, taken.recipe_name, taken.rules_digest(), shape))
-    values = _Part(cache / "policy" / "values", _digest(base, taken.values_digest(), *sources.values))
+    rules = _Part(cache / "policy" / "rules", _digest(base, taken.recipe_name, files_digest(taken.rules), shape))
+    values = _Part(cache / "policy" / "values", _digest(base, files_digest(taken.values), *sources.values))
     rules.find(lambda: _made_rules(taken, points, OpaCommand(binary.path), documents, own, found))
     values.find(lambda: _made_values(taken, sources.values, documents, found))
     if found:

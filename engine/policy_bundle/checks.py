@@ -209,7 +209,7 @@ def _dialect(module: Module) -> Iterator[Problem]:
 
 def _node_problem(module: Module, node: Node) -> tuple[str, str] | None:
     if node.get("type") == "var" and str(node.get("value")).startswith("__"):
-        return f"`{node['value']}`: names that begin with `__` belong to what is generated", "choose another name"
+        return f"`{node['value']}`: names that begin with `__` are reserved for generated code", "choose another name"
     called = call(node)
     name = called[0] if called else ""
     if name in FORBIDDEN and ".".join(map(str, module.resolve(tuple(name.split("."))))) == name:
@@ -242,7 +242,7 @@ def _read_problem(
             return None
     own = ", and helpers of rules/lib/ as `data.admission.added.lib.<topic>`" if place.added else ""
     return (
-        f"`{shown}` is not for rules to read",
+        f"`{shown}` may not be read by rules",
         f"read `input`, `data.policy.<document>` and `data.admission.lib.<topic>`{own}",
     )
 

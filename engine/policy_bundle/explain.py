@@ -15,7 +15,7 @@ from engine.settings import ReadLimits
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 _MESSAGES = {
-    "extra_forbidden": "`{field}` is not known here",
+    "extra_forbidden": "`{field}` is not a known field",
     "missing": "`{field}` is missing",
     "literal_error": "`{field}` must be {expected}",
     "string_too_short": "`{field}` is empty",

@@ -185,7 +185,7 @@ def point_module(point: PointRules) -> str:
 def with_findings(text: str, point: PointRules, module: Module, called: Collection[str] = ()) -> str:
     """One file of requirements with its findings; `called` names rules to be called, not written out."""
     held = [one for one in point.held if one.module is module]
-    written = "\n".join(_set(one) if one.collects else _held(one, called) for one in held)
+    written = "\n".join(_set(one) if one.collects else _finding(one, called) for one in held)
     return f"{text.rstrip()}\n\n{GENERATED}\n{written}"
 
 
@@ -238,7 +238,7 @@ def _form(body: list[Node]) -> str:
     )
 
 
-def _held(held: Held, called: Collection[str]) -> str:
+def _finding(held: Held, called: Collection[str]) -> str:
     one = held.requirement
     compiled = f"data.admission.compiled.{one.point}"
     about = "null"

@@ -22,7 +22,7 @@ from engine.model import Digest, Model
 
 _FILE = "last_release.json"
 _BYTES = 64 << 10
-_REMEDY = "restore it from a backup; to take any release once more, on purpose, remove the file"
+_REMEDY = "restore it from a backup; to accept any release once, on purpose, remove the file"
 
 
 class LastRelease(Model):
@@ -71,7 +71,8 @@ def write_last(state: Path, new: LastRelease) -> None:
     folder = state / "policy"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _locked(folder) as handle:
+        with _opened(folder) as handle:  # locked, so that two engines never write a lower sequence over a higher one
+            fcntl.flock(handle, fcntl.LOCK_EX)
             last = read_last(state)
             if last == new:
                 return
@@ -97,14 +98,6 @@ def _write(folder: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     partial.replace(folder / _FILE)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[int]:
-    """Hold the folder for ourselves, so that two engines never write a lower sequence over a higher one."""
-    with _opened(folder) as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield handle
 
 
 @contextmanager

@@ -42,9 +42,9 @@ REMEDIES = {
     "custom.field": "write the dotted path of a fact, such as `sha256`",
     "custom.facts": "write dotted paths of facts by their names, such as `{stated: sha256, computed: content.sha256}`",
     "custom.proof": "write in a sentence why no missing fact can make it hold",
-    "custom.standing": "write confirm or warn, or leave it out: what policy/levels.yaml may say without an end date",
+    "custom.standing": "write confirm or warn, which policy/levels.yaml may then set without end date, or leave it out",
     "custom.fixed": "write `fixed: true`, or leave it out",
-    "custom.level": "remove it: levels are values and live in policy/levels.yaml",
+    "custom.level": "remove it: levels are values and are in policy/levels.yaml",
 }
 
 
@@ -117,8 +117,7 @@ def read(note: Note, kind: type[NoteT], file: str, found: list[Problem]) -> Note
         document = load(note.text.encode("utf-8"), file, ReadLimits())
     except GatherError as error:
         line = note.line if error.where is None or error.where.line is None else error.where.line + note.line - 1
-        message = re.sub(r"^`[^`]*` ", "", error.message)
-        found.append(Problem(Location(file, line), f"METADATA {message}", error.remedy))
+        found.append(Problem(Location(file, line), f"METADATA {error.message}", error.remedy))
         return None
     if not isinstance(document.value, dict):
         found.append(Problem(Location(file, note.line), "METADATA is not a mapping", "write `# title: …` and so on"))

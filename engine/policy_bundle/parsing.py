@@ -25,12 +25,12 @@ _TREE_SIZE = 40
 _REMEDIES = {
     "rego_parse_error": "correct the syntax",
     "rego_unsafe_var_error": "bind the variable, such as by `some x in …`",
-    "rego_recursion_error": "let no rule read what is computed from it",
+    "rego_recursion_error": "remove the cycle: a rule must not depend on itself",
 }
 _HINTS = (
     ("yaml:", "correct the METADATA: `# title: …` and so on, each text on its line"),
-    ("undefined function", "correct the name; only built-ins that follow from their arguments may be called"),
-    ("unused", "remove it, or use `_` where nothing is needed"),
+    ("undefined function", "correct the name; only deterministic built-ins may be called"),
+    ("unused", "remove it, or write `_` in its place"),
     ("conflicting rules", "give each rule its own name, or the same number of arguments"),
 )
 

@@ -48,8 +48,8 @@ class PointRules:
         generated.append(
             Words(
                 code=LIMITS_MISSING,
-                title="The policy says within what limits this may happen",
-                remedy=f"Tell the policy owner: the limits of `{self.name}` are not complete",
+                title="The policy states the limits of the permit",
+                remedy=f"Report to the policy owner that the limits of `{self.name}` are incomplete",
             )
         )
         return Entries(
@@ -132,12 +132,7 @@ def _after_problems(point: PointRules, own: set[str]) -> Iterator[Problem]:
 
 
 def _list_words(path: str, empty_allowed: bool) -> Words:  # noqa: FBT001 - one of two words
-    if empty_allowed:
-        return Words(
-            code=list_code(path), title=f"The list `{path}` is there", remedy=f"Give the list `{path}`; it may be empty"
-        )
-    return Words(
-        code=list_code(path),
-        title=f"The list `{path}` is there and has at least one entry",
-        remedy=f"Give at least one entry in `{path}`",
-    )
+    title, remedy = f"The list `{path}` exists", f"Give the list `{path}`; it may be empty"
+    if not empty_allowed:
+        title, remedy = f"The list `{path}` has at least one entry", f"Give at least one entry in `{path}`"
+    return Words(code=list_code(path), title=title, remedy=remedy)

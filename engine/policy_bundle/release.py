@@ -82,7 +82,7 @@ def write_release(built: PolicyBundle, folder: Path, sequence: int, created_at: 
                 (made / name).write_bytes(data)
             made.rename(target)
     except OSError as error:
-        raise _unwritable(folder, error, "name a folder that is not there yet, where you may write") from error
+        raise _unwritable(folder, error, "name a new folder, in a folder that you may write to") from error
     return statement
 
 
@@ -101,7 +101,7 @@ def sign_release(folder: Path, key: Path, binary: Binary) -> Statement:
         for name in (RULES, VALUES, SIGNATURES):
             _replace(folder, name, files[name])
     except OSError as error:
-        raise _unwritable(folder, error, "copy the release to where you may write") from error
+        raise _unwritable(folder, error, "copy the release to a folder that you may write to") from error
     return contents.statement
 
 

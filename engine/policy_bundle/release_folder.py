@@ -189,7 +189,7 @@ def _values_differences(files: Mapping[str, bytes], statement: Statement) -> Ite
 
 
 def _metadata(manifest: bytes) -> dict[str, str]:
-    """The metadata of a manifest; none where it cannot be read, and then the manifest is refused."""
+    """The metadata of a manifest; empty if it cannot be read, and then the manifest is refused."""
     try:
         metadata: Any = json.loads(manifest)["metadata"]
         return {str(name): str(text) for name, text in metadata.items()}

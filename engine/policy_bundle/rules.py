@@ -279,7 +279,7 @@ class _Build:
                 point.limits = module.name
 
     def _reached(self, module: Module, held: list[requirements.Held]) -> None:
-        """Refuse what could never apply in an added file; where nothing could be read, that is told already."""
+        """Refuse what could never apply in an added file; unreadable files were reported before."""
         where = self._places[module.name]
         if held:
             names = [one.requirement.rule for one in held]
@@ -338,7 +338,7 @@ def _order_problems(document: Document, listed: dict[str, list[str]]) -> Iterato
             yield Problem(_listed_at(document, point), f"`{point}` lists no code", "remove the line")
         for index, (before, entry) in enumerate(pairwise(entries), 1):
             if before >= entry:
-                message = f"`{entry}` stands after `{before}`"
+                message = f"`{entry}` is listed after `{before}`"
                 yield Problem(_listed_at(document, point, index), message, "sort the codes and list each once")
 
 

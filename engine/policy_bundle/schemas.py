@@ -73,7 +73,7 @@ def at(schema: Schema, path: Iterable[str | None]) -> Schema | None:
 
 
 def values_at(schema: Schema, path: Iterable[str | None]) -> list[str]:
-    """The only texts that may stand at a path; none where others may."""
+    """The only texts that are valid at a path; empty if others are valid too."""
     found = at(schema, path)
     forms = [] if found is None else _forms(found, schema)
     if not forms or not all("enum" in one or "const" in one for one in forms):
@@ -98,9 +98,13 @@ def mistaken(schema: Schema, path: Sequence[str | None], what: str) -> tuple[str
 def meant(wrong: str, known: Iterable[str], what: str) -> str:
     """What to do about a name that is not known."""
     listed = list(known)
-    close = get_close_matches(wrong, listed, 1)
-    did_you_mean = f"did you mean `{close[0]}`? " if close else ""
-    return f"{did_you_mean}{what} here: {', '.join(f'`{one}`' for one in listed[:40]) or 'none'}"
+    return f"{did_you_mean(wrong, listed)}{what} here: {', '.join(f'`{one}`' for one in listed[:40]) or 'none'}"
+
+
+def did_you_mean(wrong: str, known: Sequence[str], cutoff: float = 0.6) -> str:
+    """The question before a remedy, and a space; empty if no known name is spelled like the wrong one."""
+    close = get_close_matches(wrong, known, 1, cutoff)
+    return f"did you mean `{close[0]}`? " if close else ""
 
 
 def problem(error: Mapping[str, Any], file: str, line: int | None) -> Problem | None:

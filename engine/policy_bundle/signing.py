@@ -82,4 +82,4 @@ def _scratch() -> Iterator[Path]:
 def _first_line(output: bytes) -> str:
     text = output.decode("utf-8", "replace").strip().removeprefix("error: ")
     said = text.removeprefix("load error: ").removeprefix("bundle archive.tar.gz: ").splitlines()
-    return printable(said[0] if said else "OPA does not say why")
+    return printable(said[0] if said else "OPA gives no reason")

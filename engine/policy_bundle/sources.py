@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -107,19 +107,16 @@ class Snapshot:
             name.startswith("bundles/") for name in self.values
         )
 
-    def rules_digest(self) -> str:
-        """Changes when anything the rules archive is built from changes; tests are checked too."""
-        return digest(canonical({name: digest(data) for name, data in self.rules.items()}))
-
-    def values_digest(self) -> str:
-        """Changes when any value file changes."""
-        return digest(canonical({name: digest(data) for name, data in self.values.items()}))
-
     def recipe(self, found: list[Problem]) -> Recipe | None:
         """The recipe as a model, or None with the reasons added to `found`."""
         name = f"bundles/{self.recipe_name}/{RECIPE}"
-        remedies = {"description": "say what it is for", "owner": "name who answers for it"}
+        remedies = {"description": "state its purpose", "owner": "name the owner"}
         return explain.validated(Recipe, explain.read(self.rules[name], name, found), found, remedies=remedies)
+
+
+def files_digest(files: Mapping[str, bytes]) -> str:
+    """Changes when any of these files changes; tests of rules are checked too."""
+    return digest(canonical({name: digest(data) for name, data in files.items()}))
 
 
 class _Stray(Problem):
@@ -236,7 +233,7 @@ def _not_read(name: str, remedy: str) -> Problem:
         return _Stray(
             Location(name), "this is a temporary file of an editor", "save and close it in the editor, or remove it"
         )
-    return _Stray(Location(name), "this file would be ignored", f"{remedy}; only {_README} may stand beside")
+    return _Stray(Location(name), "this file would be ignored", f"{remedy}; besides rules, only {_README} is allowed")
 
 
 def _unlisted(name: str, error: OSError) -> Problem:

@@ -29,7 +29,7 @@ def start(folder: Path, schemas: Mapping[str, Any]) -> tuple[Path, ...]:
         exists = (folder / RECIPE).exists()
         if not exists:
             if folder.exists() and any(not one.name.startswith(".") for one in folder.iterdir()):
-                message = f"`{printable(str(folder))}` is not empty and no policy folder"
+                message = f"`{printable(str(folder))}` is neither empty nor a policy folder"
                 raise GatherError(message, remedy="name a new folder")
             shutil.copytree(_STARTER, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         for path, schema in schemas.items():

@@ -18,6 +18,10 @@ from engine.errors import Location, Problem
 Node = dict[str, Any]
 """A term or expression of OPA's syntax tree."""
 
+EQUAL = {"equal", "eq"}
+MEMBER = {"internal.member_2", "internal.member_3"}
+"""Names of `==` and `in` as calls."""
+
 _PACKAGE = re.compile(r"^\s*package\s+(\S+)", re.MULTILINE)
 
 

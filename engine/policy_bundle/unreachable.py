@@ -6,7 +6,6 @@ Rules that nothing reads, comparisons with a value that a fact never has, parame
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from engine.documents.files import Document
@@ -16,10 +15,7 @@ from engine.policy_bundle.added import IGNORED
 from engine.policy_bundle.catalogue import quoted
 from engine.policy_bundle.checks import COMMON, PARAMETERS, RuleFile
 from engine.policy_bundle.schemas import Schema
-from engine.policy_bundle.syntax import Module, Node, Rule, call, constant, line_of, names_in, reference
-
-_EQUAL = {"equal", "eq"}
-_MEMBER = {"internal.member_2", "internal.member_3"}
+from engine.policy_bundle.syntax import EQUAL, MEMBER, Module, Node, Rule, call, constant, line_of, names_in, reference
 
 Path = tuple[Any, ...]
 
@@ -34,7 +30,7 @@ def rule_problems(
         variables = dict(_variables(module, rule))
         for node in rule.nodes():
             called = call(node)
-            if called is None or called[0] not in _EQUAL:
+            if called is None or called[0] not in EQUAL:
                 continue
             for fact, value in (called[1], reversed(called[1])):
                 problem = _never(_path(module, fact, variables), constant(value), facts, allowed)
@@ -64,8 +60,7 @@ def _unread(module: Module, held: Collection[str]) -> Iterator[Problem]:
         if name in held or IGNORED.match(name) or any(reader != name for reader, read_ in read if read_ == name):
             continue
         message = f"`{name}` is read by nothing, so it can never refuse anything"
-        close = get_close_matches(name, ("deny", "violation"), 1, cutoff=0.5)
-        meant = f"did you mean `{close[0]}`? " if close else ""
+        meant = schemas.did_you_mean(name, ("deny", "violation"), cutoff=0.5)
         yield module.problem(definitions[0].line, message, f"{meant}read it in a rule that refuses, or remove it")
 
 
@@ -75,7 +70,7 @@ def _variables(module: Module, rule: Rule) -> Iterator[tuple[str, Path]]:
         called = call(node)
         if called is not None and called[0] == "assign" and len(called[1]) > 1:
             target, value, item = called[1][0], called[1][1], False
-        elif called is not None and called[0] in _MEMBER and len(called[1]) > 1:
+        elif called is not None and called[0] in MEMBER and len(called[1]) > 1:
             target, value, item = called[1][-2], called[1][-1], True
         else:
             continue
@@ -96,20 +91,18 @@ def _path(module: Module, term: Node, variables: dict[str, Path]) -> Path | None
 
 
 def _never(path: Path | None, value: Any, facts: Schema, points: list[str]) -> tuple[str, str] | None:
-    """Why the fact at this path never has this value; None where it may."""
+    """Why the fact at this path never has this value; None if it may."""
     if not path or not isinstance(value, str):
         return None
     known = points if path == ("point",) else schemas.values_at(facts, path)
     if not known or value in known:
         return None
     fact = ".".join(["input", *("[_]" if part is None else str(part) for part in path)]).replace(".[", "[")
-    close = get_close_matches(value, known, 1)
-    meant = f"did you mean `{close[0]}`? " if close else ""
-    return f"`{fact}` is never `{value}` here", f"{meant}it is one of {quoted(known)}"
+    return f"`{fact}` is never `{value}` here", f"{schemas.did_you_mean(value, known)}it is one of {quoted(known)}"
 
 
 def _parameters(module: Module) -> Iterator[Any]:
-    """The parameters that a file reads by name; None where it reads any."""
+    """The parameters that a file reads by name; None if it may read any."""
     for rule in module.rules:
         for node in rule.nodes():
             name = reference(node)

@@ -119,7 +119,7 @@ def _merged(below: Any, over: Any, path: Row, lines: dict[Row, int]) -> Any:
 
 
 def parameters(files: Mapping[str, bytes], found: list[Problem]) -> Document | None:
-    """The parameters of the recipe's rules; None where it has none, or with the reason added to `found`."""
+    """The parameters of the recipe's rules; None if it has none, or if they are invalid (added to `found`)."""
     name = next((name for name in files if PurePosixPath(name).stem == PARAMETERS), None)
     return None if name is None or name.startswith("policy/") else explain.read(files[name], name, found)
 
@@ -160,8 +160,7 @@ def _override(text: str, documents: Mapping[str, Document], found: list[Problem]
     try:
         value = load(written.encode("utf-8", "surrogateescape"), OVERRIDES, ReadLimits()).value
     except GatherError as error:
-        message = re.sub("^`[^`]*` ", "", error.message)
-        found.append(Problem(where, f"the value cannot be read: {message}", error.remedy))
+        found.append(Problem(where, f"the value cannot be read: {error.message}", error.remedy))
         return
     if segments[0] not in documents:
         message = f"there are no values `{printable(segments[0])}`"
@@ -169,7 +168,7 @@ def _override(text: str, documents: Mapping[str, Document], found: list[Problem]
         return
     path = _set(documents[segments[0]].value, segments[1:], value)
     if path is None:
-        remedy = 'name a value that is there, or one new key below it; quote a key with dots: licenses."GPL-9.0"'
+        remedy = 'name an existing value, or one new key below it; quote a key with dots: licenses."GPL-9.0"'
         found.append(Problem(where, f"`{printable(key)}` has a parent that does not exist", remedy))
         return
     yield text, (segments[0], *path)

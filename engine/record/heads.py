@@ -12,10 +12,10 @@ from engine.record.retention import Retained, RetentionOrder
 class Heads(Protocol):
     """The interface of the state for the record. Every method may raise EngineError."""
 
-    def known(self) -> Mapping[int, Mapping[str, Position]]:
+    def record_heads(self) -> Mapping[int, Mapping[str, Position]]:
         """The last ends by the number of their chain, then by installation."""
 
-    def remember(self, chain: int, installation: str, end: Position) -> None:
+    def remember_head(self, chain: int, installation: str, end: Position) -> None:
         """Keep the end of a chain; an earlier one than is known changes nothing."""
 
     def leave_order(self, chain: int, order: RetentionOrder) -> None:

@@ -45,12 +45,14 @@ class Lines:
             yield from block
 
 
-def backwards(file: BinaryIO, end: int | None = None) -> Iterator[bytes]:
-    """The lines of a file up to `end` from the last to the first, without newlines.
+def backwards(file: BinaryIO, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file up to `end` from the last to the first, without newlines, and where each begins.
 
     Text after the last newline is no line. Raises LineError at a line that is too long.
     """
-    end, terminated = file.seek(0, os.SEEK_END) if end is None else end, False
+    size = file.seek(0, os.SEEK_END)
+    at = end = size if end is None else min(size, end)
+    terminated = False
     pieces: list[bytes] = []
     length = 0
     while end:
@@ -63,12 +65,15 @@ def backwards(file: BinaryIO, end: int | None = None) -> Iterator[bytes]:
         if length > LINE_BYTES:
             raise LineError(BreakKind.BAD_JSON, f"more than {LINE_BYTES} bytes without a newline")
         if lines:
-            if terminated:
-                yield b"".join(reversed(pieces))
-            yield from reversed(lines[1:])
+            found = [b"".join(reversed(pieces)), *reversed(lines[1:])]
+            if not terminated:
+                at -= len(found.pop(0))
+            for line in found:
+                at -= len(line) + 1
+                yield at, line
             pieces, length, terminated = [lines[0]], len(lines[0]), True
     if terminated:
-        yield b"".join(reversed(pieces))
+        yield 0, b"".join(reversed(pieces))
 
 
 def last_line(file: BinaryIO, size: int, genesis: str) -> tuple[int, str]:
@@ -76,11 +81,11 @@ def last_line(file: BinaryIO, size: int, genesis: str) -> tuple[int, str]:
     if size == 0:
         return 0, genesis
     file.seek(size - 1)
-    line = None
+    begin, line = size, b""
     if file.read(1) == b"\n":
         with suppress(LineError):
-            line = next(backwards(file, size), None)
-    return size if line is None else size - len(line) - 1, sha256(line or b"").hexdigest()
+            begin, line = next(backwards(file, size), (size, b""))
+    return begin, sha256(line).hexdigest()
 
 
 def measured(file: BinaryIO, size: int | None = None) -> tuple[int, int, str]:

@@ -231,7 +231,7 @@ def unavailable(error: OSError, place: str) -> RecordError:
     reason = (error.strerror or "input or output failed").lower()
     remedy = "free disk space, repair the disk or the permissions of the state folder, or use another folder"
     if isinstance(error, ChangedError):
-        remedy = "put back the file as it was, and end what removes or changes files of the state folder"
+        remedy = "restore the file, and stop whatever changes files of the state folder"
     return RecordError(
         f"the record cannot be written: {reason}",
         remedy=f"{remedy}; a running engine then continues by itself",

@@ -19,7 +19,7 @@ from engine.record.chain import Entry, LineError, parse
 from engine.record.chains import chain_folders, chain_path
 from engine.record.layout import RECORDS, segment_file, segment_numbers
 from engine.record.lines import Lines, backwards
-from engine.record.storage import readable
+from engine.record.storage import Storage, readable
 
 T = TypeVar("T")
 
@@ -99,14 +99,19 @@ class Selection:
     unreadable: tuple[Location, ...]
 
 
+End = tuple[int, int]
+"""A segment, and the size of its part that is not yet read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a segment, its position and the number of its chain."""
+    """One line of a segment, its position and the number of its chain; read from the end it has `start`, no number."""
 
     data: bytes
     file: str
     number: int
     chain: int
+    start: End = (0, 0)
 
     @property
     def where(self) -> Location:
@@ -152,7 +157,7 @@ def newest(state: Path, filter_: Filter) -> Iterator[Entry]:
     """Every matching entry, newest first, as far as lines can be read. Raises RecordError."""
     hints = filter_.hints()
     chains = chain_folders(state).items()
-    for line in _merged((_backwards(*chain) for chain in chains), newest_first=True):
+    for _, line in newest_lines(backwards_in(*chain) for chain in chains):
         found = _read(line) if filter_.may_fit(line.data, hints) else None
         if isinstance(found, Entry) and filter_.admits(found):
             yield found
@@ -165,7 +170,7 @@ def lines(state: Path) -> Iterator[Line | Location]:
 
 def _lines(chain: int, folder: Path) -> Iterator[Line | Location]:
     with readable(folder):
-        for file in _segments(folder):
+        for file in map(segment_file, segments(folder)):
             number, name = 0, chain_path(chain) + file
             with (folder / file).open("rb") as opened:
                 try:
@@ -175,28 +180,35 @@ def _lines(chain: int, folder: Path) -> Iterator[Line | Location]:
                     yield Location(name, number + 1)
 
 
-def _backwards(chain: int, folder: Path) -> Iterator[Line]:
+def backwards_in(chain: int, folder: Path, end: End | None = None) -> Iterator[Line]:
+    """The lines of a chain before `end`, the last first. Raises RecordError."""
     with readable(folder):
-        for file in reversed(_segments(folder)):
-            name = chain_path(chain) + file
+        for segment in reversed(segments(folder)):
+            if end is not None and segment > end[0]:
+                continue
+            file = segment_file(segment)
+            name, size = chain_path(chain) + file, end[1] if end is not None and segment == end[0] else None
             with (folder / file).open("rb") as opened:
                 try:
-                    for data in backwards(opened):
-                        yield Line(data, name, 0, chain)
+                    for start, data in backwards(opened, size):
+                        yield Line(data, name, 0, chain, (segment, start))
                 except LineError as error:
                     raise RecordError(
                         f"the record cannot be read: {error}", remedy="run `engine record verify`", where=Location(name)
                     ) from error
 
 
-def _merged(chains: Iterable[Iterator[T]], *, newest_first: bool = False) -> Iterator[T]:
+def newest_lines(chains: Iterable[Iterator[Line]]) -> Iterator[tuple[str, Line]]:
+    """Lines that each chain has from its end, the newest first, with a time that never grows."""
+    return merge(*(_timed(chain, min, "~") for chain in chains), key=itemgetter(0), reverse=True)
+
+
+def _merged(chains: Iterable[Iterator[T]]) -> Iterator[T]:
     """What the chains have, in order of time; what has no time comes with its neighbor in the chain."""
     first, *others = chains
     if not others:
         return first
-    further, start = (min, "~") if newest_first else (max, "")
-    timed = [_timed(chain, further, start) for chain in (first, *others)]
-    return map(itemgetter(1), merge(*timed, key=itemgetter(0), reverse=newest_first))
+    return map(itemgetter(1), merge(*(_timed(chain, max, "") for chain in (first, *others)), key=itemgetter(0)))
 
 
 def _timed(chain: Iterator[T], further: Callable[[str, str], str], time: str) -> Iterator[tuple[str, T]]:
@@ -209,10 +221,9 @@ def _timed(chain: Iterator[T], further: Callable[[str, str], str], time: str) ->
         yield time, item
 
 
-def _segments(state: Path) -> list[str]:
-    folder = state / RECORDS
-    names = [path.name for path in folder.iterdir()] if folder.exists() else []
-    return [segment_file(segment) for segment in segment_numbers(names)]
+def segments(folder: Path) -> list[int]:
+    """The segments of a chain, sorted. May raise OSError."""
+    return segment_numbers(Storage(folder).names(RECORDS))
 
 
 def _read(line: Line) -> Entry | Location:

@@ -61,9 +61,9 @@ def _carry_out(state: Path, chain: int, order: RetentionOrder, heads: Heads) -> 
             storage.lock(LOCK, 0.0)
         except OSError as error:
             raise unavailable(error, storage.place) from error
-        with RecordLog.open(storage, lock_seconds=0.0, heads=lambda: heads.known().get(chain, {})) as log:
+        with RecordLog.open(storage, lock_seconds=0.0, heads=lambda: heads.record_heads().get(chain, {})) as log:
             removed = order.carry_out(log)
         with suppress(EngineError):
-            heads.remember(chain, log.opened.identity.installation, log.opened.vouched)
+            heads.remember_head(chain, log.opened.identity.installation, log.opened.vouched)
         heads.carried_out(chain, order.decision_id, removed)
         return removed

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engine.errors import EngineError, RecordError
+from engine.errors import EngineError, RecordError, stack_of
 from engine.record.chain import Position
 from engine.record.chains import claim
 from engine.record.heads import Heads
@@ -44,12 +44,15 @@ class StandingLog:
     def __init__(
         self,
         state: Path,
-        heads: Heads,
+        heads: Callable[[], Heads],
         *,
         clock: Callable[[], datetime],
         on_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None,
     ) -> None:
-        """`clock` returns aware times, for checkpoints and recoveries; `on_event` receives faults and their end."""
+        """`heads` opens the state; `clock` returns aware times, for checkpoints and recoveries.
+
+        `on_event` receives faults and their end.
+        """
         self._heads = heads
         self._clock = clock
         self._on_event = on_event
@@ -106,7 +109,7 @@ class StandingLog:
     def retain(self, order: RetentionOrder) -> dict[int, Retained | None]:
         """Carry out an order on this chain, then `retain_chains`. Raises EngineError."""
         own = order.carry_out(self.usable_log())
-        return {self.chain: own, **retain_chains(self._state, self.chain, order, self._heads)}
+        return {self.chain: own, **retain_chains(self._state, self.chain, order, self._heads())}
 
     def close(self) -> None:
         """Write a last checkpoint, store it in the state, release the lock; no effect in a forked process.
@@ -130,7 +133,7 @@ class StandingLog:
         """The open log. Raises RecordError if there is none."""
         log = self._log
         if log is None:
-            raise self._fault or RecordError("the record is closed", remedy="open another engine")
+            raise self._fault or RecordError("the record is closed", remedy="open a new engine")
         return log
 
     def _keep(self) -> None:
@@ -138,7 +141,7 @@ class StandingLog:
             try:
                 self._tick()
             except Exception as error:  # noqa: BLE001  (a record without its keeper would never recover)
-                self._failed(_unexpected(error))
+                self._failed(self._crashed(error))
 
     def _tick(self) -> None:
         log = self._log
@@ -158,7 +161,8 @@ class StandingLog:
     def _carry_out_orders(self, log: RecordLog) -> None:
         """Perform removal orders from the state; one that fails on a usable record is left to the next engine."""
         with suppress(EngineError):
-            for order in self._heads.orders(self.chain):
+            heads = self._heads()
+            for order in heads.orders(self.chain):
                 if order.decision_id in self._failed_orders:
                     continue
                 try:
@@ -168,7 +172,7 @@ class StandingLog:
                         self._failed_orders.add(order.decision_id)
                     self._say("retention_failed", decision_id=order.decision_id, detail=str(error))
                 else:
-                    self._heads.carried_out(self.chain, order.decision_id, removed)
+                    heads.carried_out(self.chain, order.decision_id, removed)
 
     def _remember(self, log: RecordLog) -> None:
         """Store the last checkpoint in the state; retried a second later if that fails."""
@@ -176,9 +180,10 @@ class StandingLog:
         if self._compared and end.seq == self._remembered:
             return
         try:
+            heads = self._heads()
             if not self._compared:
-                self._compare(log, self._heads.known().get(self.chain, {}))
-            self._heads.remember(self.chain, log.opened.identity.installation, end)
+                self._compare(log, heads.record_heads().get(self.chain, {}))
+            heads.remember_head(self.chain, log.opened.identity.installation, end)
         except RecordError:
             raise
         except (EngineError, OSError):
@@ -221,7 +226,7 @@ class StandingLog:
         except RecordError as error:
             self._failed(error)
         except Exception as error:  # noqa: BLE001  (nothing is allowed meanwhile, and it is tried again)
-            self._failed(_unexpected(error))
+            self._failed(self._crashed(error))
         else:
             if self._fault is not None:
                 self._say("record_recovered", lines=self._log.seq)
@@ -238,7 +243,7 @@ class StandingLog:
 
     def _known(self) -> Mapping[str, Position]:
         try:
-            known = self._heads.known().get(self.chain, {})
+            known = self._heads().record_heads().get(self.chain, {})
         except EngineError:
             self._compared = False
             return {}
@@ -255,13 +260,16 @@ class StandingLog:
             self._say("record_failed", code=error.code, detail=error.one_line())
         self._fault = error
 
+    def _crashed(self, error: Exception) -> RecordError:
+        """The fault for an exception that nothing expects; the stack goes to the log alone, once for many tries."""
+        fault = RecordError(
+            "the record cannot be used: a fault inside the engine",
+            remedy="report it; the log of `engine serve` shows where it failed (`crash`)",
+        )
+        if self._fault is None or self._fault.message != fault.message:
+            self._say("crash", stack=stack_of(error))
+        return fault
+
     def _say(self, event: str, **fields: Any) -> None:
         with suppress(Exception):
             self._on_event(event, fields)
-
-
-def _unexpected(error: Exception) -> RecordError:
-    return RecordError(
-        f"the record cannot be used: an unexpected {type(error).__name__}",
-        remedy="this is an engine fault: report it",
-    )

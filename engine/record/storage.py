@@ -125,13 +125,7 @@ class Storage:
 
     def make_folder(self, path: str) -> None:
         """Create a folder (0700) and missing parents."""
-        folder = self._root / path
-        missing = [folder, *folder.parents]
-        while missing and missing[-1].is_dir():
-            missing.pop()
-        for parent in reversed(missing):  # from the outermost: each name durable before anything is put below it
-            parent.mkdir(mode=0o700, exist_ok=True)
-            sync_folder(parent.parent)
+        make_folder(self._root / path)
 
     def create(self, path: str) -> None:
         """Create an empty file (0600); raises FileExistsError if the name exists."""
@@ -268,6 +262,16 @@ def _signature(found: os.stat_result) -> _Signature:
 def _close(handle: int) -> None:
     with suppress(OSError):  # everything acknowledged was synced; the kernel frees the descriptor all the same
         os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder (0700) and missing parents."""
+    missing = [folder, *folder.parents]
+    while missing and missing[-1].is_dir():
+        missing.pop()
+    for parent in reversed(missing):  # from the outermost: each name durable before anything is put below it
+        parent.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(parent.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -82,7 +82,7 @@ class _Asked:
         self._alike: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
 
     def fact(self, subject: str | None, path: str) -> Any:
-        """The fact at a dotted path below the subject, else below the input; None where it is absent."""
+        """The fact at a dotted path below the subject, else below the input; None if it is absent."""
         asked = (self._items.get(subject, self._document), self._document)
         return next((value for item in asked if (value := _field(item, path)) is not None), None)
 

@@ -140,7 +140,7 @@ def _words(error: EngineError | OSError) -> str:
     facts_text = (
         f"{error.message}; {error.remedy}" if isinstance(error, EngineError) else os.strerror(error.errno or 0).lower()
     )
-    return f"it cannot be tried: {facts_text}"
+    return f"it cannot be probed: {facts_text}"
 
 
 def subject_of(entry: Registered) -> str:

@@ -15,14 +15,14 @@ def folder(settings: Settings) -> Path:
     return settings.cache / "sandbox"
 
 
-def install_gvisor(settings: Settings, module: Path = gvisor_binary.MODULE) -> gvisor_binary.Runsc:
-    """Build the runsc that `module` pins, or take it from the cache, and verify it. Prints its progress on stderr.
+def install_gvisor(settings: Settings) -> gvisor_binary.Runsc:
+    """Build the pinned runsc, or take it from the cache, and verify it. Prints its progress on stderr.
 
     The first time, it downloads Go modules, and a Go toolchain if none of the right series exists: about
     300 MB and a minute. Raises WorkError.
     """
     try:
-        build.build(module, folder(settings), fetch_go=True)
+        build.build(gvisor_binary.MODULE, folder(settings), fetch_go=True)
         return gvisor_binary.find(folder(settings))
     except (build.BuildError, gvisor_binary.MissingError) as error:
         remedy = "see the output above; until it is installed, profiles that name gVisor are refused"

@@ -26,7 +26,7 @@ _UNSTATED = frozenset({"other", "unknown"})
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One file of a dataset as its metadata describes it; None where the metadata has nothing."""
+    """One file of a dataset as its metadata describes it; None for what the metadata does not state."""
 
     path: str
     url: str | None = None

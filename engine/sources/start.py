@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from engine.documents.files import open_beneath, printable
+from engine.documents.files import open_beneath, printable, unreadable
 from engine.errors import GatherError
 from engine.facts.archives.source_bundle import DOCUMENT, MOST_RECORDS
 from engine.facts.net.urls import url_facts
@@ -135,9 +135,7 @@ def file_hash(folder: Path, path: str) -> str:
                 found.update(chunk)
             return found.hexdigest()
     except OSError as error:
-        raise GatherError(
-            f"cannot read `{printable(path)}`: {(error.strerror or 'it failed').lower()}", remedy="check the file"
-        ) from error
+        raise unreadable(path, error) from error
     finally:
         os.close(root)
 

@@ -36,13 +36,13 @@ _FINAL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """Errors after which nothing more is tried: a sync that failed once may succeed with the data lost (fsync(2))."""
 
 _REASONS = {
-    sqlite3.SQLITE_BUSY: ("another process holds it", "end the process that writes to the state and does not go on"),
+    sqlite3.SQLITE_BUSY: ("another process holds it", "end the process that holds the state"),
     sqlite3.SQLITE_FULL: ("the disk is full", "make room"),
     sqlite3.SQLITE_READONLY: ("it may not be written", "repair the permissions of the state folder"),
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "repair the permissions of the state folder"),
     sqlite3.SQLITE_IOERR: ("the disk failed or is full", "make room or repair the disk"),
-    sqlite3.SQLITE_CORRUPT: ("it is damaged", "restore it from a backup, or move it aside and lose what it counted"),
-    sqlite3.SQLITE_NOTADB: ("it is no state file", "restore it from a backup, or move it aside"),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", "restore it from a backup, or move it aside and start empty"),
+    sqlite3.SQLITE_NOTADB: ("it is not a state file", "restore it from a backup, or move it aside"),
 }
 
 
@@ -100,7 +100,7 @@ class Database:
             if isinstance(error, sqlite3.Error):
                 raise self._wrapped(error) from error
             if isinstance(error, RuntimeError):
-                raise self._unusable("no thread can be started", "let the engine have more threads") from error
+                raise self._unusable("no thread can be started", "raise the limit of threads") from error
             raise
 
     def read(self, operation: Operation[T]) -> T:

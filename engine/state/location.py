@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.errors import Location, StateError
-from engine.record.storage import sync_folder
+from engine.record.storage import make_folder, sync_folder
 
 NAME = "state.sqlite3"
 _BESIDE = ("-wal", "-shm", "-journal")
@@ -56,11 +56,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def _make_folder(folder: Path) -> None:
-    missing = [folder, *folder.parents]
-    while missing and missing[-1].is_dir():
-        missing.pop()
-    for parent in reversed(missing):
-        parent.mkdir(mode=0o700, exist_ok=True)
+    make_folder(folder)
     found = folder.stat()
     if found.st_uid not in {os.geteuid(), 0} or found.st_mode & _WRITE_OF_OTHERS:
         raise _refused(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Annotated, Self, TypeVar
 
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, StringConstraints, ValidationError, model_v
 from pydantic.types import Strict
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from engine.documents.files import printable
 from engine.model import Model
 
 T = TypeVar("T")
@@ -41,6 +42,13 @@ def value_error(message: str, path: tuple[str | int, ...], value: object) -> Ini
     # Braces would be read as placeholders by pydantic.
     error = PydanticCustomError("policy_value", "{message}", {"message": message})
     return InitErrorDetails(type=error, loc=path, input=value)
+
+
+def unknown(what: str, name: str, known: Iterable[str], path: tuple[str | int, ...]) -> Iterator[InitErrorDetails]:
+    """The error of a name that is not known, if it is not."""
+    if name not in known:
+        names = ", ".join(f"`{one}`" for one in known) or "none are defined"
+        yield value_error(f"no {what} `{printable(name)}`: use one of {names}", path, name)
 
 
 class Checked(Model):

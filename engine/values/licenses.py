@@ -10,7 +10,7 @@ from pydantic_core import InitErrorDetails
 
 from engine.facts.licenses import alias_key, canonical_key
 from engine.model import Model
-from engine.values.fields import Checked, Items, Text, Word, value_error
+from engine.values.fields import Checked, Items, Text, Word, unknown, value_error
 
 Verdict = Literal["admit", "review", "refuse"]
 
@@ -68,10 +68,7 @@ class Licenses(Checked):
             yield from _id_errors(name, ("licenses", key, "export_under", index))
         category = self.categories.get(row.category)
         if category is None:
-            known = ", ".join(f"`{name}`" for name in self.categories)
-            yield value_error(
-                f"no category `{row.category}`: use one of {known}", ("licenses", key, "category"), row.category
-            )
+            yield from unknown("category", row.category, self.categories, ("licenses", key, "category"))
         elif category.export == "listed" and not row.export_under:
             yield value_error(
                 f"`export_under` is missing: category `{row.category}` exports only under the licenses listed there",

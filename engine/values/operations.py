@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, StrictInt, Tag
 from pydantic_core import InitErrorDetails
 
 from engine.model import Model
-from engine.values.fields import Checked, Day, Items, Text, Word, value_error
+from engine.values.fields import Checked, Day, Items, Text, Word, unknown
 
 
 class Lowered(Model):
@@ -45,7 +45,7 @@ class AllReaders(Model):
     via: Items[Literal["process", "loopback", "shared_token", "control"]] = Field(
         description="Ways to connect that may read everyone's decisions."
     )
-    principals: Items[Text] = Field(description="Principals of tokens, certificates or users that may.")
+    principals: Items[Text] = Field(description="Names of tokens, certificates or users that may read them.")
 
 
 class RecordPage(Model):
@@ -184,9 +184,7 @@ class Operations(Checked):
     )
 
     def _mistakes(self) -> Iterator[InitErrorDetails]:
-        if self.profile not in self.profiles:
-            known = ", ".join(f"`{name}`" for name in self.profiles)
-            yield value_error(f"no profile `{self.profile}`: use one of {known}", ("profile",), self.profile)
+        yield from unknown("profile", self.profile, self.profiles, ("profile",))
 
 
 Act = Literal["grant_approval", "refuse_approval", "issue_token", "revoke_token", "approve_prefix", "revoke_prefix"]

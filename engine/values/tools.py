@@ -6,7 +6,7 @@ Rules read them through an index by tool: `engine.values.tool_lookup`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictInt, StringConstraints
@@ -17,7 +17,7 @@ from engine.facts.net.urls import origin_facts
 from engine.facts.tools.argument_facts import ArgumentType
 from engine.facts.tools.commands import MOST_WORDS, argv_facts
 from engine.model import Digest, Model
-from engine.values.fields import Checked, Items, Text, Word, value_error
+from engine.values.fields import Checked, Items, Text, Word, unknown, value_error
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 
@@ -182,7 +182,7 @@ class Tools(Checked):
         yield from _cycles(self)
         for name, policy in self.policies.items():
             for index, ruleset in enumerate(policy.rulesets):
-                yield from _known("ruleset", ruleset, self.rulesets, ("policies", name, "rulesets", index))
+                yield from unknown("ruleset", ruleset, self.rulesets, ("policies", name, "rulesets", index))
         yield from _doubled(self)
         for path, rule in rules(self):
             yield from _conditions(path, rule)
@@ -203,15 +203,9 @@ def rules(tools: Tools) -> Iterator[tuple[Row, Rule]]:
 def _unknown_tools(tools: Tools, path: Row, selectors: Sequence[str]) -> Iterator[InitErrorDetails]:
     for index, selector in enumerate(selectors):
         if selector.startswith(GROUP):
-            yield from _known("group", selector.removeprefix(GROUP), tools.groups, (*path, index))
+            yield from unknown("group", selector.removeprefix(GROUP), tools.groups, (*path, index))
         elif not selector.endswith("*"):
-            yield from _known("tool", selector, tools.tools, (*path, index))
-
-
-def _known(what: str, name: str, known: Iterable[str], path: Row) -> Iterator[InitErrorDetails]:
-    if name not in known:
-        names = ", ".join(f"`{one}`" for one in known) or "none are defined"
-        yield value_error(f"no {what} `{printable(name)}`: use one of {names}", path, name)
+            yield from unknown("tool", selector, tools.tools, (*path, index))
 
 
 def _cycles(tools: Tools) -> Iterator[InitErrorDetails]:

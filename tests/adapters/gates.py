@@ -71,6 +71,14 @@ def last(settings: Settings, point: str = "tool_call") -> dict[str, Any]:
     return [line for line in lines(settings.state) if line["kind"] == "decision" and line["point"] == point][-1]
 
 
+def deep(levels: int) -> Any:
+    """Lists in each other."""
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 def raising(error: BaseException) -> Callable[[], NoReturn]:
     """A tool that does nothing else."""
 

@@ -17,6 +17,7 @@ import pytest
 from admission_adapters.files.artifacts import HELD, ArtifactDirectory, probe
 from engine.errors import GatherError, WorkError
 from engine.model import Digest, Limits, Model, Permit, Result, Sha256
+from tests.adapters.permits import misused, sealed
 from tests.expect import refused
 from tests.processes import descriptors_left
 from tests.threads import at_once
@@ -50,15 +51,15 @@ def limits(contents: dict[str, bytes]) -> StagingLimits:
     return StagingLimits(bundle_digest=f"sha256:{FOLDER}", records=records)
 
 
-def permit(granted: Limits, point: str = "source") -> Permit:
-    return Permit.seal(decision_id="d-1", point=point, input_digest=INPUT, limits=granted)
+def permit(granted: Limits) -> Permit:
+    return sealed("source", granted, INPUT)
 
 
 def opener(contents: dict[str, bytes]) -> Callable[[str], AbstractContextManager[BinaryIO]]:
     @contextmanager
     def opened(record: str) -> Iterator[BinaryIO]:
         if record not in contents:
-            raise GatherError(f"the source bundle holds no `{record}`", remedy="add it")
+            raise GatherError(f"the source bundle has no `{record}`", remedy="add it")
         yield io.BytesIO(contents[record])
 
     return opened
@@ -230,17 +231,12 @@ def test_staging_again_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_permit_is_demanded_for_this_point_input_and_type(tmp_path: Path) -> None:
-    granted = limits(CONTENTS)
-    unsealed = Permit("d-1", "source", INPUT, granted, object())
-    for each, wanted, digest in (
-        (permit(granted, point="license"), StagingLimits, INPUT),
-        (permit(granted), StagingLimits, "sha256:" + "00" * 32),
-        (permit(granted), OtherLimits, INPUT),
-        (permit(OtherLimits(seconds=1)), StagingLimits, INPUT),
-        (unsealed, StagingLimits, INPUT),
-    ):
+    own = permit(limits(CONTENTS))
+    cases: list[tuple[Permit, type[Limits]]] = [(wrong, StagingLimits) for wrong in misused(own).values()]
+    cases += [(own, OtherLimits), (permit(OtherLimits(seconds=1)), StagingLimits)]
+    for each, wanted in cases:
         with refused(WorkError, "engine.permit_missing"):
-            ArtifactDirectory(tmp_path / "root").stage_source(each, digest, wanted, opener(CONTENTS))
+            ArtifactDirectory(tmp_path / "root").stage_source(each, INPUT, wanted, opener(CONTENTS))
     assert not (tmp_path / "root").exists()
 
 

@@ -17,6 +17,7 @@ from engine.flow import Answer
 from engine.model import Outcome, Permit, Result
 from engine.points.mcp import McpLimits, McpRequest
 from engine.work import Job
+from tests.adapters.permits import DIGEST, misused, sealed
 from tests.conftest import CASES
 from tests.expect import refused, there
 
@@ -92,7 +93,7 @@ def test_what_there_is_nothing_to_deliver_of_is_skipped_and_logged(nothing: dict
     answer, harness, _ = asked(runner, nothing)
     assert answer.decision.outcome is Outcome.ALLOW
     assert harness.wire() == []
-    assert harness.lines == [f"MCP server `{nothing['name']}` is left out: there is nothing to deliver of it"]
+    assert harness.lines == [f"MCP server `{nothing['name']}` is left out: it has nothing to deliver"]
 
 
 # covers: D35.3
@@ -168,12 +169,9 @@ def test_a_name_that_no_header_can_have_is_refused(name: str, runner: Runner) ->
     granted = asked(runner, HTTP)[0].decision.limits
     assert isinstance(granted, McpLimits)
     one = granted.servers[0].model_copy(update={"secrets": (name,)})
-    digest = "sha256:" + "0" * 64
-    sealed = Permit.seal(
-        decision_id="d", point="mcp", input_digest=digest, limits=granted.model_copy(update={"servers": (one,)})
-    )
+    own = sealed("mcp", granted.model_copy(update={"servers": (one,)}))
     with refused(WorkError, "engine.mcp_secret_unusable"):
-        deliver(sealed, digest, McpLimits, servers, list[str]().append)
+        deliver(own, DIGEST, McpLimits, servers, list[str]().append)
 
 
 def test_a_permit_for_another_moment_delivers_nothing(runner: Runner) -> None:
@@ -181,9 +179,9 @@ def test_a_permit_for_another_moment_delivers_nothing(runner: Runner) -> None:
     answer = runner.engine(VALUES).decide("mcp", {"phase": "plan", "servers": [HTTP]}, harness.take)
     assert answer.decision.outcome is Outcome.ALLOW
     assert there(answer.fault).code == "engine.permit_missing"
-    forged = Permit("d", "mcp", "sha256:" + "0" * 64, answer.decision.limits, b"")  # type: ignore[arg-type]
-    with pytest.raises(WorkError, match="no permit"):
-        deliver(forged, forged.input_digest, McpLimits, harness.servers, harness.lines.append)
+    for wrong in misused(sealed("mcp", there(answer.decision.limits))).values():
+        with pytest.raises(WorkError, match="no permit"):
+            deliver(wrong, DIGEST, McpLimits, harness.servers, harness.lines.append)
 
 
 # covers: D13.3

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import json
 import socket
 import ssl
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from admission_adapters.runner.answer import ERROR_CHARACTERS, RunAnswer, clean, run_result, secrets_of
 from admission_adapters.runner.run import ForwardLimits, Grant, Runner
 from engine.errors import WorkError
-from engine.model import Limits, Permit, Result
+from engine.model import Limits, Result
+from tests.adapters.permits import misused, sealed
+from tests.api.test_access import Authority
 from tests.expect import refused
 from tests.runners import OUTPUT, Behavior, LoopbackRunner, answering, dripping, flooding, holding, raw, running
 
@@ -51,17 +49,13 @@ def runner() -> Iterator[LoopbackRunner]:
         yield found
 
 
-def sealed(point: str, digest: str, limits: Limits) -> Permit:
-    return Permit.seal(decision_id="d-1", point=point, input_digest=digest, limits=limits)
-
-
 def run_grant() -> Grant:
-    return Grant(sealed("runner_request", RUN, RunLimits(harness="pi_core")), RUN, RunLimits)
+    return Grant(sealed("runner_request", RunLimits(harness="pi_core"), RUN), RUN, RunLimits)
 
 
 def address_grant(uri: str) -> Grant:
     limits = AddressLimits(uri=uri, encrypted=not uri.startswith("http://127.0.0.1:"))
-    return Grant(sealed("runner_uri", ADDRESS, limits), ADDRESS, AddressLimits)
+    return Grant(sealed("runner_uri", limits, ADDRESS), ADDRESS, AddressLimits)
 
 
 def forward(uri: str, limits: ForwardLimits = EVER, body: bytes = BODY) -> tuple[Result, RunAnswer]:
@@ -100,20 +94,10 @@ def test_a_run_is_posted_below_the_address(runner: LoopbackRunner, below: str, p
 
 
 def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(runner: LoopbackRunner) -> None:
-    uri, own = AddressLimits(uri=runner.address, encrypted=False), RunLimits(harness="pi_core")
     good, to = run_grant(), address_grant(runner.address)
-    wrong_runs = (
-        Grant(sealed("runner_uri", RUN, own), RUN, RunLimits),
-        Grant(sealed("runner_request", ADDRESS, own), RUN, RunLimits),
-        Grant(sealed("runner_request", RUN, OtherLimits(seconds=1)), RUN, RunLimits),
-        Grant(Permit("d-1", "runner_request", RUN, own, object()), RUN, RunLimits),
-    )
-    wrong_addresses = (
-        Grant(sealed("runner_request", ADDRESS, uri), ADDRESS, AddressLimits),
-        Grant(sealed("runner_uri", RUN, uri), ADDRESS, AddressLimits),
-        Grant(Permit("d-1", "runner_uri", ADDRESS, uri, object()), ADDRESS, AddressLimits),
-    )
-    pairs = [(run, to) for run in wrong_runs] + [(good, address) for address in wrong_addresses]
+    wrong_runs = [*misused(good.permit).values(), sealed("runner_request", OtherLimits(seconds=1), RUN)]
+    pairs = [(replace(good, permit=wrong), to) for wrong in wrong_runs]
+    pairs += [(good, replace(to, permit=wrong)) for wrong in misused(to.permit).values()]
     for run, address in pairs:
         with refused(WorkError, "engine.permit_missing"):
             Runner().forward(run, address, BODY)
@@ -123,7 +107,7 @@ def test_nothing_is_sent_without_the_permits_of_exactly_this_run_and_address(run
 
 
 def test_limits_without_an_address_are_not_enforced_somehow() -> None:
-    other = Grant(sealed("runner_uri", ADDRESS, OtherLimits(seconds=1)), ADDRESS, OtherLimits)
+    other = Grant(sealed("runner_uri", OtherLimits(seconds=1), ADDRESS), ADDRESS, OtherLimits)
     with refused(WorkError, "engine.limit_unenforceable"):
         Runner().forward(run_grant(), other, BODY)
 
@@ -141,37 +125,13 @@ def test_an_address_is_of_the_scheme_that_the_permit_says_and_nothing_odd(uri: s
     assert refusal(uri).code == "engine.limit_unenforceable"
 
 
-def certificate(folder: Path) -> ssl.SSLContext:
-    """The context of a server whose certificate nobody knows."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), dt.datetime.now(dt.UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "runner")])
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(address, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / "runner.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
-    return context
-
-
 def test_a_runner_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path: Path) -> None:
-    with running(context=certificate(tmp_path)) as found:
+    authority, context = Authority(tmp_path), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.issue("runner", (NameOID.COMMON_NAME, "runner")))
+    with running(context=context) as found:
         assert refusal(found.address).code == "engine.runner_unreachable"
         assert found.received == []
-        trusting = ssl.create_default_context(cafile=str(tmp_path / "runner.pem"))
+        trusting = ssl.create_default_context(cafile=str(authority.path))
         assert httpx.post(found.address, verify=trusting, trust_env=False).json() == OUTPUT  # the control
         assert len(found.received) == 1
 

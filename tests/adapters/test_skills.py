@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,8 +16,10 @@ import pytest
 from admission_adapters.files import skills
 from admission_adapters.files.skills import SkillFile, read_skill_file, read_skill_file_async
 from engine.engine import AsyncEngine, Engine
-from engine.model import Limits, Permit
+from engine.model import Job, Limits, Permit
 from engine.settings import Settings
+from tests.adapters.permits import DIGEST, misused, sealed
+from tests.command import lines
 from tests.conftest import lowered
 from tests.processes import leaks
 
@@ -62,15 +63,10 @@ class Meddling:
 def test_a_file_is_read_and_the_record_has_its_digest_and_no_content(engine: Engine, skill: Path) -> None:
     got = read(engine, skill)
     assert (got.error, got.text, got.codes) == (False, TEXT, ())
-    records = [
-        line
-        for path in (engine.settings.state / "records").glob("decisions.*.jsonl")
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
-    facts = [json.loads(line).get("facts") for line in records if got.decision_id and got.decision_id in line]
-    data = TEXT.encode()
+    records, data = lines(engine.settings.state), TEXT.encode()
+    facts = [line.get("facts") for line in records if line.get("decision_id") == got.decision_id]
     assert facts == [None, {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}]
-    assert not any("canary" in line for line in records)
+    assert "canary" not in str(records)
 
 
 def put_pipe(file: Path) -> None:
@@ -238,24 +234,12 @@ def test_the_permit_is_demanded_for_this_point_and_input(skill: Path) -> None:
             self._permit = permit
 
         def decide(self, _point: str, _request: Any, executor: Any) -> Any:
-            class Job:
-                input_digest = "sha256:" + "0" * 64
-                opened = None
+            return executor(self._permit, Job(DIGEST, None))
 
-            return executor(self._permit, Job())
-
-    same = "sha256:" + "0" * 64
-    for permit, code in (
-        (sealed("source", same), "engine.permit_missing"),
-        (sealed("skill_file", "sha256:" + "1" * 64), "engine.permit_missing"),
-        (Permit("d", "skill_file", same, OtherLimits(seconds=1), b""), "engine.permit_missing"),
-        (sealed("skill_file", same), "engine.limit_unenforceable"),
-    ):
-        assert read(Answering(permit), skill).codes == (code,)
-
-
-def sealed(point: str, digest: str) -> Permit:
-    return Permit.seal(decision_id="d", point=point, input_digest=digest, limits=OtherLimits(seconds=1))
+    own = sealed("skill_file", OtherLimits(seconds=1))
+    for wrong in misused(own).values():
+        assert read(Answering(wrong), skill).codes == ("engine.permit_missing",)
+    assert read(Answering(own), skill).codes == ("engine.limit_unenforceable",)
 
 
 def test_no_descriptor_stays_open(engine: Engine, skill: Path) -> None:

@@ -25,11 +25,12 @@ from admission_adapters.subagents.process import HistoryLimits, Program, Subagen
 from engine.engine import Engine
 from engine.errors import EngineError, StateError
 from engine.flow import Context
-from engine.model import Caller, Outcome, Permit, Via
+from engine.model import Caller, Outcome, Via
 from engine.points.subagent import SubagentLimits
 from engine.settings import Settings
 from engine.state.rows import ChildState
 from engine.subagents import subagents
+from tests.adapters.permits import MISUSED, misused
 from tests.command import lines
 from tests.expect import there
 from tests.processes import alive, gone
@@ -123,6 +124,12 @@ def said(home: Home, child: str, key: str) -> Any:
     raise AssertionError(f"it never said `{key}`")
 
 
+def came_to(reply: Reply) -> tuple[str, str]:
+    """The status of an operation, and the state of its subagent then."""
+    result = there(reply.result)
+    return result.status, result.facts["state"]
+
+
 def codes(reply: Reply) -> list[str]:
     return sorted({finding.code for finding in reply.decision.findings})
 
@@ -131,8 +138,7 @@ def codes(reply: Reply) -> list[str]:
 def test_a_subagent_is_started_watched_and_ends(home: Home) -> None:
     reply = home.own.spawn(ASK, "say=2 wait")
     child = child_of(reply)
-    assert reply.result is not None
-    assert (reply.result.status, reply.result.facts["state"]) == ("done", "running")
+    assert came_to(reply) == ("done", "running")
     assert home.row(child) == ("chat-7", "running")
     assert said(home, child, "heard") == "say=2 wait"
     assert said(home, child, "conversation") == child
@@ -158,8 +164,7 @@ def test_a_subagent_has_the_environment_that_was_given_and_no_other(
 def test_running_blocks_until_the_subagent_has_ended(home: Home) -> None:
     reply = home.own.run(ASK, "say=3")
     child = child_of(reply)
-    assert reply.result is not None
-    assert (reply.result.status, reply.result.facts["state"]) == ("done", "ended")
+    assert came_to(reply) == ("done", "ended")
     assert [json.loads(line).get("turn") for line in reply.turns] == [None, 0, 1, 2]
     assert home.row(child) == ("chat-7", "ended")
     again = home.own.poll(ASK, child, limit_turns=1)
@@ -172,8 +177,7 @@ def test_running_blocks_until_the_timeout_passes(home: Home) -> None:
     reply = home.own.run(ASK, "wait", timeout_seconds=1)
     assert 1 <= time.monotonic() - started < SOON
     child = child_of(reply)
-    assert reply.result is not None
-    assert (reply.result.status, reply.result.facts["state"]) == ("late", "running")
+    assert came_to(reply) == ("late", "running")
     pid = said(home, child, "pid")
     assert alive(pid)  # it goes on alone
     assert home.own.kill(ASK, child).result is not None
@@ -186,8 +190,7 @@ def test_cancelling_asks_with_a_line_and_a_signal(home: Home, how: str, left: li
     child = child_of(home.own.spawn(ASK, f"say=1 {how}"))
     said(home, child, "turn")
     reply = home.own.cancel(ASK, child)
-    assert reply.result is not None
-    assert (reply.result.status, reply.result.facts["state"]) == ("done", "cancelled")
+    assert came_to(reply) == ("done", "cancelled")
     assert home.row(child) == ("chat-7", "cancelled")
     told = [json.loads(line)["told"] for line in home.own.poll(ASK, child).turns if "told" in line]
     assert told in ([], left)  # the signal may have been first
@@ -200,13 +203,11 @@ def test_cancelling_says_when_it_had_no_effect_and_killing_always_has_one(home: 
     pid = said(home, child, "pid")
     said(home, child, "stubborn")
     reply = home.own.cancel(ASK, child, timeout_seconds=1)
-    assert reply.result is not None
-    assert (reply.result.status, reply.result.facts["state"]) == ("late", "running")
+    assert came_to(reply) == ("late", "running")
     assert alive(pid)
     assert home.row(child) == ("chat-7", "running")
     reply = home.own.kill(ASK, child)
-    assert reply.result is not None
-    assert (reply.result.status, reply.result.facts["state"]) == ("done", "killed")
+    assert came_to(reply) == ("done", "killed")
     assert not alive(pid)
     assert home.row(child) == ("chat-7", "killed")
 
@@ -234,8 +235,7 @@ def test_nobody_of_its_group_outlives_a_subagent(home: Home, how: str) -> None:
 def test_a_subagent_is_ended_when_its_lifetime_is_over(settings: Settings) -> None:
     with at_home(settings, "subagents.lifetime_seconds=1") as home:
         reply = home.own.run(ASK, "brood stubborn wait")
-        assert reply.result is not None
-        assert (reply.result.status, reply.result.facts["state"]) == ("done", "killed")
+        assert came_to(reply) == ("done", "killed")
         first = json.loads(reply.turns[0])
         assert not alive(first["pid"])
         assert gone(json.loads(reply.turns[1])["other"])
@@ -247,8 +247,7 @@ def test_a_subagent_that_does_not_take_its_task_in_time_is_killed(settings: Sett
     with at_home(settings, text="import time; print('here', flush=True); time.sleep(600)") as home:
         reply = home.own.spawn(ASK, "x" * 1_000_000, timeout_seconds=1)
         child = child_of(reply)
-        assert reply.result is not None
-        assert (reply.result.status, reply.result.facts["state"]) == ("late", "killed")
+        assert came_to(reply) == ("late", "killed")
         assert home.row(child) == ("chat-7", "killed")
         assert child_of(home.own.spawn(ASK, "short", timeout_seconds=1))  # the control: a pipe holds it
 
@@ -324,9 +323,7 @@ def test_of_calls_with_one_key_at_once_one_has_an_effect(home: Home) -> None:
 def test_what_a_key_gave_is_known_by_the_process_that_gave_it(home: Home, settings: Settings) -> None:
     keyed = replace(ASK, key="k-1")
     child_of(home.own.run(keyed, "say=1"))
-    with subagents(
-        home.engine, program(), Context(caller=Caller(via=Via.PROCESS, principal="pipeline"), run="r-1")
-    ) as other:
+    with subagents(home.engine, program(), CONTEXT) as other:
         again = other.run(keyed, "say=1")
     assert again.decision.outcome is Outcome.ALLOW
     assert there(again.fault).code == "engine.subagent_forgotten"
@@ -493,7 +490,7 @@ def test_only_so_many_that_a_key_gave_are_known(home: Home) -> None:
 
 
 def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
-    """Whoever stands between the adapter and the engine cannot swap one operation or subagent for another."""
+    """An intermediary between adapter and engine cannot swap one operation or subagent for another."""
     one, two = (child_of(home.own.spawn(ASK, "wait")) for _ in range(2))
 
     def swapped(changes: dict[str, Any]) -> Subagents:
@@ -511,20 +508,12 @@ def test_a_permit_for_something_else_does_nothing(home: Home) -> None:
         assert home.row(child)[1] == "running"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda own: replace(own, _seal=b"x" * 32),
-        lambda own: Permit.seal(decision_id="d", point="source", input_digest=own.input_digest, limits=own.limits),
-        lambda own: Permit.seal(decision_id="d", point=own.point, input_digest=f"sha256:{'0' * 64}", limits=own.limits),
-    ],
-    ids=["forged", "another point", "another input"],
-)
-def test_nothing_is_done_without_the_permit_of_exactly_this(home: Home, change: Callable[[Permit], Permit]) -> None:
+@pytest.mark.parametrize("wrong", MISUSED)
+def test_nothing_is_done_without_the_permit_of_exactly_this(home: Home, wrong: str) -> None:
     child = child_of(home.own.spawn(ASK, "wait"))
 
     def decide(request: Any, executor: Any, key: Any, approval: Any) -> Any:
-        return home.own._decide(request, lambda own, job: executor(change(own), job), key, approval)
+        return home.own._decide(request, lambda own, job: executor(misused(own)[wrong], job), key, approval)
 
     other = Subagents(decide, home.own._family, program(), SubagentLimits)
     other._running = home.own._running

@@ -1,4 +1,4 @@
-"""The registry of active tools: nothing is shared with whoever stored or reads, and nothing is replaced."""
+"""The registry of active tools: nothing is shared with writers or readers, and nothing is replaced."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from admission_adapters.digests import json_digest
 from admission_adapters.tools import implementations
-from admission_adapters.tools import registry as tool_registry
 from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.registry import ToolRegistry, UncuratedToolRegistry
 from engine.cases.run import Runner
@@ -19,6 +19,7 @@ from engine.model import Outcome, Permit
 from engine.points.tool_contract import ToolContractLimits
 from engine.work import Executor
 from tests.adapters.implementations import Contacts, contacts_list
+from tests.adapters.permits import DIGEST, misused, sealed
 from tests.expect import refused, there
 
 
@@ -201,25 +202,19 @@ def test_a_source_file_is_as_large_as_it_may_be_and_no_larger(monkeypatch: pytes
 # covers: A75
 @pytest.mark.parametrize("changes", [{"registers": False}, {"name": None}])
 def test_a_permit_that_registers_nothing_registers_nothing(changes: dict[str, Any]) -> None:
-    digest = "sha256:" + "0" * 64
     every: dict[str, Any] = {
         "registers": True,
         "name": "contacts_list",
-        "definition": tool_registry._digest("contacts_list", DEFINITION),
+        "definition": json_digest(DEFINITION),
         "implementation": CURATED,
     }
     good, none = (ToolContractLimits.model_construct(**stated) for stated in (every, every | changes))
-
-    def sealed(limits: ToolContractLimits, point: str = "tool_contract", of: str = digest) -> Permit:
-        return Permit.seal(decision_id="d", point=point, input_digest=of, limits=limits)
-
-    registry = ToolRegistry()
-    forged = Permit("d", "tool_contract", digest, good, b"")
-    for permit in (sealed(none), sealed(good, "mcp"), sealed(good, of="sha256:" + "1" * 64), forged):
-        with pytest.raises(WorkError) as caught:
-            registry.admit(permit, digest, ToolContractLimits, contacts_list, DEFINITION)
-        assert (caught.value.code, registry.names()) == ("engine.permit_missing", ())
-    admitted = registry.admit(sealed(good), digest, ToolContractLimits, contacts_list, DEFINITION)
+    registry, own = ToolRegistry(), sealed("tool_contract", good)
+    for permit in (sealed("tool_contract", none), *misused(own).values()):
+        with refused(WorkError, "engine.permit_missing"):
+            registry.admit(permit, DIGEST, ToolContractLimits, contacts_list, DEFINITION)
+        assert registry.names() == ()
+    admitted = registry.admit(own, DIGEST, ToolContractLimits, contacts_list, DEFINITION)
     assert admitted.status == "registered"  # the control
 
 
@@ -227,7 +222,7 @@ def test_a_permit_that_registers_nothing_registers_nothing(changes: dict[str, An
 def test_a_registry_takes_no_tool_without_a_permit_unless_its_name_says_so() -> None:
     registry = ToolRegistry()
     assert not hasattr(registry, "add")
-    forged = Permit("d", "tool_contract", "sha256:" + "0" * 64, ToolContractLimits(registers=False), b"")
+    forged = Permit("d", "tool_contract", DIGEST, ToolContractLimits(registers=False), b"")
     for one in (registry, UncuratedToolRegistry()):
         with refused(WorkError, "engine.permit_missing"):
             one.admit(forged, forged.input_digest, ToolContractLimits, contacts_list, DEFINITION)

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from admission_adapters.tools.effects import digest_of
 from admission_adapters.tools.gate import ToolGate, ToolResult, ToolValidationError, record_side_effect
+from engine.documents.canonical import digest
 from engine.engine import Engine
 from engine.record.verify import verify
 from engine.settings import Settings
@@ -120,7 +120,7 @@ def test_every_side_effect_is_recorded_also_of_a_call_that_failed(engine: Engine
         "declared_side_effects": ["read"],
         "error": {"kind": "other", "class": "OSError"},
         "side_effects": [
-            {"id": "first", "class": "read", "target_digest": digest_of("contacts of jane")},
+            {"id": "first", "class": "read", "target_digest": digest(b"contacts of jane")},
             {"id": "second", "class": "read"},
         ],
     }
@@ -210,19 +210,18 @@ def test_no_error_shows_a_stack(engine: Engine, controlled: Engine) -> None:
 
 
 @pytest.fixture(scope="module")
-def trusting(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[tuple[Engine, Settings]]:
+def trusting(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Engine]:
     """An engine under which a tool may be given secrets."""
     settings = Settings(state=tmp_path_factory.mktemp("trusting"), cache=cache)
     with Engine(settings, values=("tools.tools.contacts_list.secrets=true",)) as running:
-        yield running, settings
+        yield running
 
 
 # covers: B26.1-2 B27 B41.2
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, trusting: tuple[Engine, Settings]) -> None:
-    engine, settings = trusting
-    planted = SHAPES[shape]
-    before = len(lines(settings.state))
+def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, trusting: Engine) -> None:
+    planted, state = SHAPES[shape], trusting.settings.state
+    before = len(lines(state))
 
     def tool(search: str) -> dict[str, Any]:
         record_side_effect("read", id=planted, target=planted)
@@ -234,16 +233,16 @@ def test_a_secret_in_arguments_or_result_reaches_no_record(shape: str, trusting:
         raise ToolValidationError("wrong", planted, {"seen": planted, "argument": search})
 
     for one in (tool, invalid):
-        own = ToolGate(engine, registry(**{READ: one}), AGENT, **OPTIONS)
+        own = ToolGate(trusting, registry(**{READ: one}), AGENT, **OPTIONS)
         for search in (planted, f"raise {planted}", f"{'x ' * 10_000}{planted}"):
             own.call({"name": READ, "arguments": {"search": search}})
         own.call({"name": planted, "arguments": {planted: planted}})
         own.call({"type": "function", "function": {"name": READ, "arguments": planted}})
-    files = [path for path in settings.state.rglob("*") if path.is_file() and path.name != "record.key"]
+    files = [path for path in state.rglob("*") if path.is_file() and path.name != "record.key"]
     written = b"\n".join(path.read_bytes() for path in files).lower()
     for piece in planted.lower().splitlines():
         assert piece.encode() not in written
-    added = lines(settings.state)[before:]
+    added = lines(state)[before:]
     assert READ in json.dumps(added)  # the control: the tool is named
     assert any(line["kind"] == "result" for line in added)
 

@@ -1,4 +1,4 @@
-"""The gate on a real OPA: what is shown, what runs and what does not, whoever asks in whatever shape."""
+"""The gate on a real OPA: what is shown and what runs, for every caller and every format of calls."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ from engine.settings import Settings
 from engine.state import open_store
 from engine.work import Job
 from tests.adapters import isolated_tools
-from tests.adapters.gates import AGENT, ASK, OPTIONS, READ, adding, last, reading, registry, results, shapes
+from tests.adapters.gates import AGENT, ASK, OPTIONS, READ, adding, deep, last, reading, registry, results, shapes
+from tests.adapters.permits import DIGEST, MISUSED, misused, sealed
 from tests.command import lines
+from tests.expect import refused
 
 
 @pytest.fixture(scope="module")
@@ -99,13 +101,7 @@ def test_a_definition_under_another_name_is_not_shown(engine: Engine) -> None:
 def test_a_call_is_decided_on_with_the_definition_of_its_tool(engine: Engine, tools: Tools) -> None:
     asked: list[Any] = []
 
-    class Seeing:
-        def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Any:
-            if point == "tool_call":
-                asked.append(request)
-            return engine.decide(point, request, executor, context)
-
-    own = ToolGate(Seeing(), tools.registry, AGENT, **OPTIONS)
+    own = ToolGate(Between(engine, "tool_call", before=asked.append), tools.registry, AGENT, **OPTIONS)
     calls: list[dict[str, Any]] = [{"name": name, "arguments": {"search": "x"}} for name in (READ, "unknown", None)]
     assert [own.call(call).status for call in calls] == ["ok", "refused", "refused"]
     assert [one["definition"] for one in asked] == [tools.registry.definition(READ), None, None]
@@ -128,8 +124,7 @@ class Shown(Limits):
 
 def test_nothing_is_shown_that_was_not_asked_about(engine: Engine, tools: Tools) -> None:
     def wider(own: Permit) -> Permit:
-        limits = Shown(visible=("never_registered", READ))
-        return Permit.seal(decision_id="d", point=own.point, input_digest=own.input_digest, limits=limits)
+        return sealed(own.point, Shown(visible=("never_registered", READ)), own.input_digest)
 
     own = ToolGate(Between(engine, "tool_visibility", wider), tools.registry, AGENT, **OPTIONS)
     assert names(own.visible()) == [READ]
@@ -194,13 +189,6 @@ def test_a_call_that_no_rule_matches_waits_and_runs_once_approved(engine: Engine
     assert tools.calls == [{"name": "zoe", "email": "nobody"}]
     again = own.call(adding("zoe"), first.approval)
     assert (again.status, "approval_used" in again.metadata["codes"], len(tools.calls)) == ("refused", True, 1)
-
-
-def deep(levels: int) -> Any:
-    value: Any = "x"
-    for _ in range(levels):
-        value = [value]
-    return value
 
 
 WITHIN: list[Any] = []
@@ -291,17 +279,14 @@ def test_nothing_that_changes_after_the_call_gets_into_it(engine: Engine, tools:
     """The caller changes its own request while the engine decides; the tool changes what it was given."""
     call = reading("decided")
 
-    class Meanwhile:
-        def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Any:
-            call["arguments"]["search"] = "changed"
-            return engine.decide(point, request, executor, context)
+    meanwhile = Between(engine, "tool_call", before=lambda _: call["arguments"].update(search="changed"))
 
     def tool(search: list[str]) -> list[str]:
         tools.calls.append({"search": list(search)})
         search.append("more")
         return search
 
-    result = ToolGate(Meanwhile(), tools.registry, AGENT, **OPTIONS).call(call)
+    result = ToolGate(meanwhile, tools.registry, AGENT, **OPTIONS).call(call)
     assert (result.content, tools.calls) == ("found decided", [{"search": "decided"}])
     own = {"name": READ, "arguments": {"search": ["a"]}}
     twice = ToolGate(engine, registry(**{READ: tool}), AGENT, **OPTIONS)
@@ -328,16 +313,8 @@ class Wide(Limits):
     record_side_effect: bool = False
 
 
-DIGEST = "sha256:" + "0" * 64
-SEALED = Permit.seal(decision_id="d", point="tool_call", input_digest=DIGEST, limits=Wide())
-FORGED = {
-    "seal": replace(SEALED, _seal=b"x" * 32),
-    "no seal": replace(SEALED, _seal=None),
-    "wider limits": replace(SEALED, limits=Wide(seconds=99)),
-    "another decision": replace(SEALED, decision_id="e"),
-    "another point": Permit.seal(decision_id="d", point="tool_result", input_digest=DIGEST, limits=Wide()),
-    "another input": Permit.seal(decision_id="d", point="tool_call", input_digest="sha256:" + "1" * 64, limits=Wide()),
-}
+SEALED = sealed("tool_call", Wide())
+FORGED = {**misused(SEALED), "wider limits": replace(SEALED, limits=Wide(seconds=99))}
 
 
 class Opened:
@@ -352,9 +329,9 @@ class Opened:
 @pytest.mark.parametrize("what", FORGED)
 def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: str, tools: Tools) -> None:
     executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
-    with pytest.raises(WorkError) as caught:
+    with refused(WorkError, "engine.permit_missing"):
         executor(FORGED[what], Job(DIGEST, Opened()))
-    assert (caught.value.code, tools.calls, executor.outcome) == ("engine.permit_missing", [], None)
+    assert (tools.calls, executor.outcome) == ([], None)
     assert executor(SEALED, Job(DIGEST, Opened())).status == "done"  # the control
     assert tools.calls == [{"search": "x"}]
 
@@ -362,10 +339,9 @@ def test_the_hand_calls_nothing_without_the_permit_for_exactly_this_call(what: s
 @pytest.mark.parametrize("limits", [Other(), None])
 def test_the_hand_calls_nothing_under_limits_it_does_not_know(limits: Any, tools: Tools) -> None:
     executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
-    sealed = Permit.seal(decision_id="d", point="tool_call", input_digest=DIGEST, limits=limits)
-    with pytest.raises(WorkError) as caught:
-        executor(sealed, Job(DIGEST, Opened()))
-    assert (caught.value.code, tools.calls) == ("engine.limit_unenforceable", [])
+    with refused(WorkError, "engine.limit_unenforceable"):
+        executor(sealed("tool_call", limits), Job(DIGEST, Opened()))
+    assert tools.calls == []
 
 
 @pytest.mark.parametrize(("granted", "looked_up"), [(ASK, READ), (READ, ASK), (READ, None), (ASK, ASK)])
@@ -373,18 +349,17 @@ def test_the_hand_calls_no_tool_but_the_one_decided_on_and_looked_up(
     granted: str, looked_up: str | None, tools: Tools
 ) -> None:
     executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), looked_up)
-    sealed = Permit.seal(decision_id="d", point="tool_call", input_digest=DIGEST, limits=Wide(tool=granted))
-    with pytest.raises(WorkError) as caught:
-        executor(sealed, Job(DIGEST, Opened()))
-    assert (caught.value.code, tools.calls) == ("engine.permit_missing", [])
+    with refused(WorkError, "engine.permit_missing"):
+        executor(sealed("tool_call", Wide(tool=granted)), Job(DIGEST, Opened()))
+    assert tools.calls == []
 
 
 def test_a_permit_is_for_one_call(tools: Tools) -> None:
     executor = CallExecutor(tools.registry, IsolatedTools(frozenset(), {}), READ)
     executor(SEALED, Job(DIGEST, Opened()))
-    with pytest.raises(WorkError) as caught:
+    with refused(WorkError, "engine.permit_missing"):
         executor(SEALED, Job(DIGEST, Opened()))
-    assert (caught.value.code, len(tools.calls)) == ("engine.permit_missing", 1)
+    assert len(tools.calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -440,7 +415,7 @@ def test_a_message_that_nobody_would_be_shown_is_not_asked_about(
 
 
 class Between:
-    """An engine whose executor at one point gets another permit, or whose answer there gets a fault."""
+    """An engine at one point of which something happens before, the executor's permit changes, or a fault comes."""
 
     def __init__(
         self,
@@ -448,29 +423,21 @@ class Between:
         at: str,
         permit: Callable[[Permit], Permit] = lambda own: own,
         fault: EngineError | None = None,
+        before: Callable[[Any], object] = lambda _: None,
     ) -> None:
-        self._engine, self._at, self._permit, self._fault = engine, at, permit, fault
+        self._engine, self._at, self._permit, self._fault, self._before = engine, at, permit, fault, before
 
     def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Any:
         if point != self._at:
             return self._engine.decide(point, request, executor, context)
+        self._before(request)
         answer = self._engine.decide(point, request, lambda own, job: executor(self._permit(own), job), context)
         return answer if self._fault is None else replace(answer, fault=self._fault)
 
 
-@pytest.mark.parametrize(
-    "permit",
-    [
-        lambda own: replace(own, _seal=b"x" * 32),
-        lambda own: Permit.seal(decision_id="d", point="license", input_digest=own.input_digest, limits=own.limits),
-        lambda own: Permit.seal(decision_id="d", point=own.point, input_digest=DIGEST, limits=own.limits),
-    ],
-    ids=["forged", "another point", "another input"],
-)
-def test_each_hand_of_the_gate_demands_its_own_permit(
-    permit: Callable[[Permit], Permit], engine: Engine, tools: Tools
-) -> None:
-    def meddled(at: str, permit: Callable[[Permit], Permit] = permit) -> ToolGate:
+@pytest.mark.parametrize("wrong", MISUSED)
+def test_each_hand_of_the_gate_demands_its_own_permit(wrong: str, engine: Engine, tools: Tools) -> None:
+    def meddled(at: str, permit: Callable[[Permit], Permit] = lambda own: misused(own)[wrong]) -> ToolGate:
         return ToolGate(Between(engine, at, permit), tools.registry, AGENT, **OPTIONS)
 
     assert meddled("tool_visibility").visible() == []

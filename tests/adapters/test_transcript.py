@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission_adapters.subagents.process import HistoryLimits, Transcript, cut
+from admission_adapters.subagents.process import HistoryLimits, Transcript
+from admission_adapters.tools.outcome import cut
 
 
 def kept(data: bytes, limits: HistoryLimits = HistoryLimits(), piece: int = 7) -> Transcript:  # noqa: B008  (frozen)
@@ -34,13 +35,13 @@ def kept(data: bytes, limits: HistoryLimits = HistoryLimits(), piece: int = 7) -
     ],
 )
 def test_a_line_is_cut_between_two_characters(text: str, limit: int, wanted: str) -> None:
-    assert cut(text, limit) == wanted
+    assert cut(text.encode(), limit) == wanted
 
 
 # covers: B20.1
 @given(text=st.text(), limit=st.integers(1, 30))
 def test_a_cut_line_is_the_longest_beginning_that_fits(text: str, limit: int) -> None:
-    got = cut(text, limit)
+    got = cut(text.encode(), limit)
     assert text.startswith(got)
     assert len(got.encode()) <= limit
     assert got == text or len(text[: len(got) + 1].encode()) > limit

@@ -12,12 +12,13 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.state import open_store
 from tests.command import lines, measured
 from tests.conftest import ROOT
 
@@ -100,6 +101,12 @@ class Serving:
             connection.sendall(data)
             return read_all(connection)
 
+    def metric(self, name: str) -> float:
+        """The value of a metric without labels."""
+        lines = self.ask("GET", "/metrics").body.decode().splitlines()
+        (line,) = [line for line in lines if line.startswith(f"{name} ")]
+        return float(line.split()[1])
+
     def records(self) -> list[dict[str, Any]]:
         """What the record has, once this engine has ended."""
         return lines(self.state)
@@ -148,14 +155,30 @@ def environment(cache: Path, changes: Mapping[str, str] | None = None) -> dict[s
     return own | {"XDG_CACHE_HOME": str(cache.parent)} | measured() | dict(changes or {})
 
 
+def issue(
+    state: Path,
+    principal: str = "pipeline",
+    points: Sequence[str] = ("license",),
+    seconds: int = 600,
+    approves: Sequence[str] = (),
+) -> str:
+    """A new token of this principal for these points."""
+    now = int(time.time())
+    with closing(open_store(state)) as store:
+        return store.issue(principal, points, now + seconds, now, approves).text
+
+
 _WITH_LIMITS = """
 import json, sys
 from pathlib import Path
+from admission_adapters.runner.run import ForwardLimits
 from engine.api.limits import ApiLimits
 from engine.api.server import Listen, run
 from engine.settings import Settings
-limits = ApiLimits(**json.loads(sys.argv[2]))
-sys.exit(run(Settings(state=Path(sys.argv[1]), root=Path("/dev/null")), Listen(port=0, limits=limits), lambda _: None))
+state, given = Path(sys.argv[1]), json.loads(sys.argv[2])
+policy = {"policy": Path(given["policy"])} if given["policy"] else {}
+listen = Listen(port=0, limits=ApiLimits(**given["limits"]), forward=ForwardLimits(**given["forward"]))
+sys.exit(run(Settings(state=state, root=Path("/dev/null"), **policy), listen, lambda _: None))
 """
 
 
@@ -166,16 +189,20 @@ def serving(
     *arguments: str | Path,
     env: Mapping[str, str] | None = None,
     limits: Mapping[str, float] | None = None,
+    forward: Mapping[str, float] | None = None,
+    policy: Path | None = None,
 ) -> Iterator[Serving]:
     """Start `engine serve` on any free port of this machine, and end it afterwards.
 
-    With `limits` the same server is started with smaller limits than the command line can set.
+    With `limits` the same server is started with smaller limits than the command line can set, and with those of
+    a runner in `forward`; then `policy` is its policy.
     """
     state = folder / "state"
     log = folder / "log"
     command = [sys.executable, "-m", "engine", "serve", "--port", "0", "--state", str(state), *map(str, arguments)]
     if limits is not None:
-        command = [sys.executable, "-c", _WITH_LIMITS, str(state), json.dumps(limits)]
+        given = {"limits": limits, "forward": forward or {}, "policy": None if policy is None else str(policy)}
+        command = [sys.executable, "-c", _WITH_LIMITS, str(state), json.dumps(given)]
     with log.open("wb") as file:
         process = subprocess.Popen(command, stderr=file, env=environment(cache, env))
     try:

@@ -9,6 +9,7 @@ import shutil
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from engine.state import open_store
-from tests.api.serving import ALLOWED, Serving, refused, serving, until
+from tests.api.serving import ALLOWED, Serving, issue, refused, serving, until
 from tests.conftest import BUNDLES, ROOT
 
 SHARED = "correct-horse-battery-staple"
@@ -29,15 +30,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[S
     """An engine with a shared token and scoped ones."""
     with serving(tmp_path_factory.mktemp("guarded"), cache, env={"AGENTA_AGENT_RUNNER_TOKEN": SHARED}) as running:
         yield running
-
-
-def issue(state: Path, principal: str = "pipeline", points: tuple[str, ...] = ("license",), seconds: int = 600) -> str:
-    now = int(time.time())
-    store = open_store(state)
-    try:
-        return store.issue(principal, points, now + seconds, now).text
-    finally:
-        store.close()
 
 
 # covers: D03 D04 D05
@@ -88,9 +80,8 @@ def test_a_scoped_token_is_taken_until_it_expires_or_is_revoked(tmp_path: Path, 
             "principal": "pipeline",
         }
         until(lambda: running.decide("license", ALLOWED, Authorization=f"Bearer {late}").status == 401)
-        store = open_store(running.state)
-        store.revoke(store.tokens()[-1].id, int(time.time()))
-        store.close()
+        with closing(open_store(running.state)) as store:
+            store.revoke(store.tokens()[-1].id, int(time.time()))
         assert running.decide("license", ALLOWED, Authorization=f"Bearer {good}").status == 401
 
 

@@ -7,6 +7,7 @@ import pwd
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ import pytest
 
 from engine.state import open_store
 from engine.state.rows import ApprovalRow
-from tests.api.serving import ALLOWED, Serving, serving
+from tests.api.serving import ALLOWED, Serving, issue, serving
 from tests.command import Command, Run, lines
 from tests.conftest import CASES, ROOT
+from tests.expect import there
 
 ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
 REVIEWED = next(file.case.request for file in CASES if file.path.stem == "review_required")
@@ -30,24 +32,14 @@ def own(tmp_path: Path, cache: Path) -> Iterator[Serving]:
         yield running
 
 
-@pytest.fixture
-def command(tmp_path: Path, cache: Path) -> Command:
-    return Command.of(tmp_path, cache)
-
-
 def run(command: Command, serving_: Serving, *arguments: str, **how: Any) -> Run:
     """A command on the state folder of the server."""
     return command(*arguments, "--state", serving_.state, **how)
 
 
-def issue(state: Path, principal: str, points: tuple[str, ...] = (), approves: tuple[str, ...] = ()) -> dict[str, str]:
+def bearer(state: Path, principal: str, points: tuple[str, ...] = (), approves: tuple[str, ...] = ()) -> dict[str, str]:
     """The header of a new token."""
-    now = int(time.time())
-    store = open_store(state)
-    try:
-        return {"Authorization": f"Bearer {store.issue(principal, points, now + 600, now, approves).text}"}
-    finally:
-        store.close()
+    return {"Authorization": f"Bearer {issue(state, principal, points, approves=approves)}"}
 
 
 def waiting(state: Path, **changes: Any) -> str:
@@ -55,23 +47,15 @@ def waiting(state: Path, **changes: Any) -> str:
     now = int(time.time())
     wanted = {"point": "license", "requester": "pipeline", "requester_via": "token", "codes": ("one",)}
     digests = dict.fromkeys(("input_digest", "rules", "values"), "sha256:" + "1" * 64)
-    store = open_store(state)
-    try:
-        return store.request_approval(
-            ApprovalRow(**{**wanted, **digests, "created_at": now, "expires_at": now + 600, **changes})
-        ).id
-    finally:
-        store.close()
+    new = ApprovalRow(**{**wanted, **digests, "created_at": now, "expires_at": now + 600, **changes})
+    with closing(open_store(state)) as store:
+        return store.request_approval(new).id
 
 
 def state_of(state: Path, id_: str) -> tuple[str, str | None]:
-    store = open_store(state)
-    try:
-        row = store.approval(id_)
-        assert row is not None
-        return row.state, row.approver
-    finally:
-        store.close()
+    with closing(open_store(state)) as store:
+        row = there(store.approval(id_))
+    return row.state, row.approver
 
 
 def codes(decision: dict[str, Any]) -> list[str]:
@@ -128,11 +112,11 @@ def test_acts_of_the_command_line_are_lines_of_the_running_server(own: Serving, 
 
 
 def test_a_token_approves_over_http_at_the_points_of_its_scope_only(own: Serving) -> None:
-    officer = issue(own.state, "officer", approves=("license",))
+    officer = bearer(own.state, "officer", approves=("license",))
     others = {
-        "asks": issue(own.state, "asks", points=("license", "administration")),
-        "elsewhere": issue(own.state, "elsewhere", approves=("source",)),
-        "requester": issue(own.state, "pipeline", approves=("license",)),
+        "asks": bearer(own.state, "asks", points=("license", "administration")),
+        "elsewhere": bearer(own.state, "elsewhere", approves=("source",)),
+        "requester": bearer(own.state, "pipeline", approves=("license",)),
     }
     id_ = waiting(own.state)
     for name, headers in others.items():
@@ -159,7 +143,7 @@ def test_a_token_approves_over_http_at_the_points_of_its_scope_only(own: Serving
 
 
 def test_of_many_grants_at_once_one_takes_effect_and_the_others_are_refused(own: Serving) -> None:
-    officer = issue(own.state, "officer", approves=("license",))
+    officer = bearer(own.state, "officer", approves=("license",))
     for number in range(5):
         path = f"/v1/approvals/{waiting(own.state, requester=f'pipeline {number}')}/grant"
         grant = partial(own.ask, "POST", path, {"reason": "seen"}, officer)

@@ -183,9 +183,9 @@ def test_a_body_in_small_chunks_costs_no_more_than_it_counts(api: Serving) -> No
             connection.sendall(CHUNKED)
             for _ in range(40):
                 connection.sendall(b"8\r\n        \r\n" * 5_000)
-        until(lambda: _metric(api, "engine_http_body_bytes") == 4 * 40 * 5_000 * 8)
+        until(lambda: api.metric("engine_http_body_bytes") == 4 * 40 * 5_000 * 8)
         assert _resident(api) - before < 24 << 20
-    until(lambda: _metric(api, "engine_http_body_bytes") == 0)
+    until(lambda: api.metric("engine_http_body_bytes") == 0)
 
 
 def test_expect_100_is_answered_for_a_body_that_is_taken_and_only_then(api: Serving) -> None:
@@ -260,15 +260,10 @@ def test_a_client_that_hangs_up_leaves_nothing_behind(api: Serving, name: str, r
             if reset:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     alive(api)
-    until(lambda: _metric(api, "engine_http_connections") <= 1)
-    assert _metric(api, "engine_http_body_bytes") == 0
-    assert _metric(api, "engine_decisions_in_flight") == 0
+    until(lambda: api.metric("engine_http_connections") <= 1)
+    assert api.metric("engine_http_body_bytes") == 0
+    assert api.metric("engine_decisions_in_flight") == 0
     until(lambda: not (api.state / "uploads").exists() or not list((api.state / "uploads").iterdir()))
-
-
-def _metric(api: Serving, name: str) -> float:
-    lines = api.ask("GET", "/metrics").body.decode().splitlines()
-    return float(next(line for line in lines if line.startswith(f"{name} ")).split()[1])
 
 
 def test_half_closed_clients_get_their_answer(api: Serving) -> None:
@@ -293,9 +288,9 @@ def test_a_thousand_connections_are_held_and_others_served(api: Serving) -> None
         for connection in held[500:]:
             assert status(connection.recv(10_000)) == 200
         alive(api)
-        assert _metric(api, "engine_http_connections") >= 1_000
+        assert api.metric("engine_http_connections") >= 1_000
         assert _resident(api) - before < 64 << 20
-    until(lambda: _metric(api, "engine_http_connections") <= 1)
+    until(lambda: api.metric("engine_http_connections") <= 1)
     alive(api)
 
 

@@ -114,7 +114,7 @@ def test_problems_name_the_fields(api: Serving) -> None:
     fields = {error["field"] for error in reply.json["errors"]}
     assert {"decisions.0.sha256", "decisions.0.decision", "nobody"} <= fields
     reply = api.decide("license", b'{"purpose":"a","purpose":"b"}')
-    assert reply.json["errors"] == [{"field": "purpose", "problem": "is there twice"}]
+    assert reply.json["errors"] == [{"field": "purpose", "problem": "occurs twice"}]
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.state import open_store
-from tests.api.serving import ALLOWED, LICENSE, Reply, Serving, serving
+from tests.api.serving import ALLOWED, LICENSE, Reply, Serving, issue, serving
 from tests.conftest import ROOT
 
 
@@ -37,12 +35,7 @@ def token(running: Serving, principal: str, points: tuple[str, ...] = ("license"
     """The header of a token, the same for the same principal."""
     key = (running.state, principal)
     if key not in _TOKENS:
-        now = int(time.time())
-        store = open_store(running.state)
-        try:
-            _TOKENS[key] = {"Authorization": f"Bearer {store.issue(principal, points, now + 600, now).text}"}
-        finally:
-            store.close()
+        _TOKENS[key] = {"Authorization": f"Bearer {issue(running.state, principal, points)}"}
     return _TOKENS[key]
 
 

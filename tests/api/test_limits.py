@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.serving import ALLOWED, Serving, read_all, serving, until
-from tests.api.test_access import issue
+from tests.api.serving import ALLOWED, Serving, issue, read_all, serving, until
 from tests.api.test_connection import CHUNKED, HEAD, WHOLE, status
 
 SMALL = {
@@ -105,8 +104,7 @@ def test_a_client_that_reads_no_answer_is_cut_off(small: Serving) -> None:
 
 
 def _connections(api: Serving) -> float:
-    lines = api.ask("GET", "/metrics").body.decode().splitlines()
-    return float(next(line for line in lines if line.startswith("engine_http_connections ")).split()[1])
+    return api.metric("engine_http_connections")
 
 
 def test_more_connections_than_are_taken_are_told_so(small: Serving) -> None:
@@ -126,14 +124,14 @@ def test_more_connections_than_are_taken_are_told_so(small: Serving) -> None:
 def test_bodies_share_one_budget_of_memory(small: Serving) -> None:
     with connect(small) as first, connect(small) as second:
         first.sendall(HEAD + b"Content-Length: 2000\r\n\r\n" + b" " * 1500)
-        until(lambda: _bytes(small) == 1500)
+        until(lambda: small.metric("engine_http_body_bytes") == 1500)
         second.sendall(HEAD + b"Content-Length: 4000\r\n\r\n" + b" " * 3600)
         answer = second.recv(65536)
         assert status(answer) == 503
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["decision"] is None
         first.sendall(b" " * 500)
         assert status(first.recv(65536)) in {400, 408}
-    until(lambda: _bytes(small) == 0)
+    until(lambda: small.metric("engine_http_body_bytes") == 0)
 
 
 SHARED = {"body_bytes": 100_000, "all_bodies_bytes": 400_000, "uploads": 4, "body_seconds": 60}
@@ -166,11 +164,6 @@ def test_slow_bodies_and_archives_of_one_caller_leave_room_for_others(tmp_path: 
 
 def _answered(connections: Sequence[socket.socket]) -> list[socket.socket]:
     return select.select(connections, [], [], 0)[0]
-
-
-def _bytes(api: Serving) -> float:
-    lines = api.ask("GET", "/metrics").body.decode().splitlines()
-    return float(next(line for line in lines if line.startswith("engine_http_body_bytes ")).split()[1])
 
 
 def test_an_archive_over_its_limit_is_refused_and_removed(small: Serving) -> None:

@@ -9,12 +9,10 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +36,7 @@ from engine.model import Decision
 from engine.model import Gate as ListenerGate
 from engine.settings import Settings
 from engine.state import open_store
-from tests.api.serving import Reply, Serving, _listening, environment, serving, until
+from tests.api.serving import Reply, Serving, issue, serving, until
 from tests.command import lines
 from tests.conftest import ROOT, lowered
 from tests.runners import (
@@ -54,6 +52,7 @@ from tests.runners import (
 )
 
 SHARED = "correct-horse-battery-staple"
+BOTH = ("runner_uri", "runner_request")
 GATEWAY = "https://gateway.example.com"
 MESSAGES = [{"role": "user", "content": "hello"}]
 RUN: dict[str, Any] = {"agent": {"harness": "pi_core"}, "messages": MESSAGES}
@@ -374,36 +373,14 @@ def test_a_run_has_no_dry_run(front: Gate) -> None:
 
 # What goes wrong there
 
-_SMALL = """
-import json, sys
-from pathlib import Path
-from admission_adapters.runner.run import ForwardLimits
-from engine.api.limits import ApiLimits
-from engine.api.server import Listen, run
-from engine.settings import Settings
-from engine.state import open_store
-given = json.loads(sys.argv[3])
-listen = Listen(port=0, limits=ApiLimits(**given["api"]), forward=ForwardLimits(**given["forward"]))
-sys.exit(run(Settings(state=Path(sys.argv[1]), policy=Path(sys.argv[2])), listen, lambda _: None))
-"""
-
 
 @contextmanager
 def small(folder: Path, cache: Path, forward: Mapping[str, float], api: Mapping[str, float]) -> Iterator[Gate]:
     """The same server with smaller limits than the command line can set."""
     with running() as runner, running() as other:
-        policy, state, log = policy_for(folder, runner, other), folder / "state", folder / "log"
-        given = json.dumps({"forward": forward, "api": api})
-        command = [sys.executable, "-c", _SMALL, str(state), str(policy), given]
-        with log.open("wb") as file:
-            process = subprocess.Popen(command, stderr=file, env=environment(cache))
-        try:
-            line = _listening(process, log)
-            yield Gate(Serving(process, state, log, line["host"], line["port"]), runner, other)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+        policy = policy_for(folder, runner, other)
+        with serving(folder, cache, limits=api, forward=forward, policy=policy) as engine:
+            yield Gate(engine, runner, other)
 
 
 @pytest.fixture(scope="module")
@@ -572,7 +549,10 @@ def test_a_run_that_a_person_must_approve_is_forwarded_once_it_is(tmp_path: Path
         )
         levels.write_text(text, encoding="utf-8")
         assert found.engine.ask("POST", "/v1/policy/activate", control=True).status == 200
-        run, token = {**RUN, "agent": {"harness": "nobody"}}, issued(found, "runner_uri", "runner_request")
+        run, token = (
+            {**RUN, "agent": {"harness": "nobody"}},
+            issue(found.engine.state, points=("runner_uri", "runner_request")),
+        )
 
         def ask(body: dict[str, Any], **headers: str) -> Any:
             return found.run(body, Authorization=f"Bearer {token}", **headers).json
@@ -581,9 +561,8 @@ def test_a_run_that_a_person_must_approve_is_forwarded_once_it_is(tmp_path: Path
         assert (asked["ok"], asked["decision"]["outcome"]) == (False, "confirm")
         approval = asked["decision"]["approval"]["id"]
         assert ask(run, X_Approval=approval)["decision"]["outcome"] != "allow"
-        store = open_store(found.engine.state)
-        store.resolve(approval, "granted", "officer@example.org", None, int(time.time()))
-        store.close()
+        with closing(open_store(found.engine.state)) as store:
+            store.resolve(approval, "granted", "officer@example.org", None, int(time.time()))
         assert ask({**run, "messages": []}, X_Approval=approval)["ok"] is False
         assert found.runner.received == []
         assert ask(run, X_Approval=approval) == OUTPUT
@@ -591,22 +570,13 @@ def test_a_run_that_a_person_must_approve_is_forwarded_once_it_is(tmp_path: Path
         assert len(found.runner.received) == 1
 
 
-def issued(found: Gate, *points: str) -> str:
-    """A scoped token for these points."""
-    now, store = int(time.time()), open_store(found.engine.state)
-    try:
-        return store.issue("pipeline", points, now + 600, now).text
-    finally:
-        store.close()
-
-
 @pytest.mark.parametrize("points", [("runner_request",), ("runner_uri",), ("license",)])
 def test_a_scoped_token_needs_both_points(guarded: Gate, points: tuple[str, ...]) -> None:
-    reply = guarded.run(Authorization=f"Bearer {issued(guarded, *points)}")
+    reply = guarded.run(Authorization=f"Bearer {issue(guarded.engine.state, points=points)}")
     assert (reply.status, reply.json["ok"]) == (200, False)
     assert [finding["code"] for finding in reply.json["decision"]["findings"]] == ["caller_out_of_scope"]
     assert guarded.runner.received == []
-    both = issued(guarded, "runner_uri", "runner_request")
+    both = issue(guarded.engine.state, points=BOTH)
     assert guarded.run(Authorization=f"Bearer {both}").json == OUTPUT
 
 

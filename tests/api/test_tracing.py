@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,8 @@ from engine.api.messages import Exchange, Head, Operation, Peer, Response, Trace
 from engine.api.oplog import OperationalLog
 from engine.api.tracing import Tracing
 from engine.errors import GatherError
-from engine.state import open_store
 from tests.api.collector import Collector, Span, collecting
-from tests.api.serving import ALLOWED, LICENSE, Reply, Serving, environment, refused, serving, until
+from tests.api.serving import ALLOWED, LICENSE, Reply, Serving, environment, issue, refused, serving, until
 from tests.conftest import ROOT
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -149,8 +148,7 @@ def test_nothing_of_what_was_asked_reaches_the_collector(tmp_path: Path, cache: 
     with collecting() as collector:
         with serving(tmp_path, cache, "--otlp", collector.url, env=env) as running:
             running.headers["X-Agenta-Runner-Token"] = SHARED
-            with closing(open_store(running.state)) as store:
-                token = store.issue(CANARY, ("license",), int(time.time()) + 600, int(time.time())).text
+            token = issue(running.state, CANARY)
             known = {"X-Agenta-Runner-Token": "", "Authorization": f"Bearer {token}"}
             replies = [
                 running.ask("POST", "/v1/decide/license", ALLOWED, known),
@@ -215,12 +213,6 @@ def plain(api: Serving) -> list[tuple[int, Any]]:
     return found
 
 
-def spans_lost(running: Serving) -> float:
-    text = running.ask("GET", "/metrics").body.decode()
-    (line,) = [line for line in text.splitlines() if line.startswith("engine_spans_lost_total ")]
-    return float(line.split()[1])
-
-
 def told(running: Serving) -> list[dict[str, Any]]:
     """What the log says of spans; a line that is not JSON fails."""
     lines = [json.loads(line) for line in running.log.read_text().splitlines() if not line.startswith("engine: ")]
@@ -236,7 +228,7 @@ def test_a_collector_that_is_not_there_changes_no_answer(
     with serving(tmp_path, cache, "--otlp", nowhere) as running:
         assert answers(running) == plain
         until(lambda: told(running))
-        assert spans_lost(running) >= 4
+        assert running.metric("engine_spans_lost_total") >= 4
         assert answers(running) == plain
         assert running.stop() == 0
     assert [line["event"] for line in told(running)] == ["spans_not_sent", "spans_lost"]
@@ -271,11 +263,16 @@ def test_a_collector_that_refuses_and_then_takes_is_told_once_each(tmp_path: Pat
     assert [line["event"] for line in told(running)] == ["spans_not_sent", "spans_sent_again", "spans_lost"]
 
 
+@contextmanager
+def logging(path: Path) -> Iterator[OperationalLog]:
+    """An operational log in this file."""
+    with path.open("wb") as file, closing(OperationalLog(descriptor=file.fileno())) as log:
+        yield log
+
+
 def test_what_waits_is_bounded_and_the_end_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracing, "_STOP_SECONDS", 0.1)
-    descriptor = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
-    log = OperationalLog(descriptor=descriptor)
-    with collecting(slow=True) as collector:
+    with logging(tmp_path / "log") as log, collecting(slow=True) as collector:
         spans = Tracing(collector.url, log)
         exchange, response = an_exchange(), Response(200)
         spans.answered(exchange, response, 1_000)
@@ -286,18 +283,15 @@ def test_what_waits_is_bounded_and_the_end_too(tmp_path: Path, monkeypatch: pyte
         began = time.monotonic()
         spans.close()
         assert time.monotonic() - began < 4
-    spans._thread.join(30)
-    assert not spans._thread.is_alive()
-    log.close()
-    os.close(descriptor)
+        collector.open.set()
+        spans._thread.join(30)
+        assert not spans._thread.is_alive()
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert (lines[0]["event"], lines[0]["spans"]) == ("spans_lost", 10_000)
 
 
 def test_a_span_that_cannot_be_made_is_lost_alone(tmp_path: Path) -> None:
-    descriptor = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
-    log = OperationalLog(descriptor=descriptor)
-    with collecting() as collector:
+    with logging(tmp_path / "log") as log, collecting() as collector:
         spans = Tracing(collector.url, log)
         spans.answered(an_exchange(Trace("no hexadecimal digits", PARENT)), Response(200), 1_000)
         until(lambda: spans.lost == 1)
@@ -305,8 +299,6 @@ def test_a_span_that_cannot_be_made_is_lost_alone(tmp_path: Path) -> None:
         spans.close()
         (span,) = collector.spans()
     assert (span.name, span.error, span.end - span.start) == ("nothing", True, 1_000)
-    log.close()
-    os.close(descriptor)
 
 
 def an_exchange(trace: Trace = Trace(TRACE, PARENT)) -> Exchange:  # noqa: B008  (frozen)
@@ -342,12 +334,8 @@ def an_exchange(trace: Trace = Trace(TRACE, PARENT)) -> Exchange:  # noqa: B008 
     ],
 )
 def test_what_is_no_address_is_refused_and_not_repeated(tmp_path: Path, url: str) -> None:
-    descriptor = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
-    log = OperationalLog(descriptor=descriptor)
-    with pytest.raises(GatherError) as caught:
+    with logging(tmp_path / "log") as log, pytest.raises(GatherError) as caught:
         Tracing(url, log)
-    log.close()
-    os.close(descriptor)
     assert caught.value.code == "engine.otlp_invalid"
     assert CANARY not in caught.value.message + caught.value.remedy
 

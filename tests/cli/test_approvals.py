@@ -6,6 +6,7 @@ import os
 import pwd
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,8 @@ ME = f"user:{pwd.getpwuid(os.getuid()).pw_name}"
 @pytest.fixture
 def store(command: Command) -> Iterator[Store]:
     """The state as a running server has it open."""
-    store = open_store(command.state)
-    yield store
-    store.close()
+    with closing(open_store(command.state)) as opened:
+        yield opened
 
 
 def ask(store: Store, **changes: Any) -> ApprovalRow:
@@ -113,8 +113,7 @@ def test_an_approval_is_granted_by_the_user_of_the_system(command: Command, stor
 
 def test_an_approval_is_refused_with_a_reason(command: Command, store: Store) -> None:
     row = ask(store)
-    unexplained = command("approvals", "refuse", row.id)
-    assert (unexplained.code, "reason_missing: required" in unexplained.stderr) == (1, True)
+    command("approvals", "refuse", row.id).refused("reason_missing: required", code=1)
     for reason in ("", " ", "x" * 1001, "two\nlines", "\udcff"):  # of the request, and not of the policy
         assert command("approvals", "refuse", row.id, "--reason", reason).code == 2
     assert store.approval(row.id) == row
@@ -145,8 +144,7 @@ def test_a_token_approves_at_the_points_of_its_scope_only(
     row = ask(store)
     for arguments in (["grant", row.id], ["refuse", row.id, "--reason", "no"]):
         run = command("approvals", *arguments, env={"ENGINE_TOKEN": token.text})
-        assert (run.code, run.stdout) == (1, "")
-        assert "act_out_of_scope: required: " in run.stderr
+        run.refused("act_out_of_scope: required: ", code=1)
     assert store.approval(row.id) == row
 
 
@@ -172,17 +170,13 @@ def test_a_token_that_does_not_hold_approves_nothing(command: Command, store: St
 def test_the_requester_is_refused_at_once_and_may_withdraw(command: Command, store: Store) -> None:
     row = ask(store, requester=ME)
     run = command("approvals", "grant", row.id)
-    assert (run.code, run.stdout) == (1, "")
-    assert "approver_is_requester: required: The approver is not the requester" in run.stderr
+    run.refused("approver_is_requester: required: The approver is not the requester", code=1)
     assert store.approval(row.id) == row
     assert command("approvals", "refuse", row.id, "--reason", "not needed").code == 0
     assert command("approvals", "grant", ask(store, requester=f"{ME}2").id).code == 0  # the control: an exact name
     first, second, third = decisions(command.state)
-    assert [(one["principal"], one["outcome"]) for one in (first, second, third)] == [
-        (ME, "deny"),
-        (ME, "allow"),
-        (ME, "allow"),
-    ]
+    assert {one["principal"] for one in (first, second, third)} == {ME}
+    assert [one["outcome"] for one in (first, second, third)] == ["deny", "allow", "allow"]
     assert [one["code"] for one in first["findings"]] == ["approver_is_requester"]
 
 
@@ -191,8 +185,7 @@ def test_a_requester_without_a_name_is_approved_as_the_values_say(command: Comma
     loopback = ask(store, requester=None, requester_via="loopback")
     assert command("approvals", "grant", loopback.id).code == 0
     shared = ask(store, requester=None, requester_via="shared_token", point="license")
-    run = command("approvals", "grant", shared.id)
-    assert (run.code, "callers without a name need a token" in run.stderr) == (1, True)
+    command("approvals", "grant", shared.id).refused("callers without a name need a token", code=1)
     assert command("approvals", "refuse", shared.id, "--reason", "no").code == 0
 
 
@@ -201,10 +194,8 @@ def test_a_grant_is_a_line_of_the_record_with_who_and_why(command: Command, stor
     row = ask(store)
     assert command("approvals", "grant", row.id, "--reason", "seen the contract").code == 0
     made, done = lines(command.state)
-    assert (made["kind"], made["point"], made["outcome"], made["principal"]) == (
-        *("decision", "administration", "allow"),
-        ME,
-    )
+    assert made["kind"] == "decision"
+    assert (made["point"], made["outcome"], made["principal"]) == ("administration", "allow", ME)
     assert {made["input"][name] for name in ("act", "id", "reason")} == {"grant_approval", row.id, "seen the contract"}
     assert made["input"]["approval"]["requester"] == "pipeline-7"
     assert (done["kind"], done["status"], done["decision_id"]) == ("result", "done", made["decision_id"])
@@ -227,11 +218,10 @@ def test_a_program_with_the_engine_inside_takes_the_acts_of_the_command_line(com
         assert (granted.code, granted.stdout) == (0, f"granted by {ME}: {asked.id}\n")
         assert ask_again(agent, asked.id).outcome == "allow"
         refused = command("approvals", "grant", own.id)
-        assert (refused.code, "approver_is_requester: required" in refused.stderr) == (1, True)
+        refused.refused("approver_is_requester: required", code=1)
         issue = ("tokens", "issue", "--principal", "lee", "--days", "1", "--approve", "source")
         lee = {"ENGINE_TOKEN": command(*issue).stdout.strip()}
-        elsewhere = command("approvals", "grant", own.id, env=lee)
-        assert (elsewhere.code, "act_out_of_scope: required" in elsewhere.stderr) == (1, True)
+        command("approvals", "grant", own.id, env=lee).refused("act_out_of_scope: required", code=1)
         assert command("approvals", "grant", own.id, env={"ENGINE_TOKEN": "aet_none"}).code == 1
         socket = command.state / CONTROL
         assert (socket.stat().st_mode & 0o777, socket.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -254,24 +244,12 @@ def test_without_a_record_nothing_is_granted(command: Command, store: Store) -> 
 
 
 @pytest.mark.full
-def test_a_server_is_not_started_below_a_root_that_is_no_folder(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    for root in (tmp_path / "nowhere", tmp_path / "file"):
-        run = command("serve", "--root", root, "--port", "0")
-        assert (run.code, run.stdout) == (2, "")
-        assert "does not exist" in run.stderr or "is a file" in run.stderr
-    assert not command.state.exists()
-
-
-@pytest.mark.full
 def test_what_is_closed_is_not_decided_again(command: Command, store: Store) -> None:
     row, late = ask(store), expired(store)
     assert command("approvals", "grant", row.id).code == 0
     for id_, word in ((row.id, "approval_resolved: required"), (late.id, "approval_overdue: required")):
         for arguments in (["grant", id_], ["refuse", id_, "--reason", "no"]):
-            run = command("approvals", *arguments)
-            assert (run.code, run.stdout) == (1, "")
-            assert word in run.stderr
+            command("approvals", *arguments).refused(word, code=1)
     assert store.approval(late.id) == late
     assert command("approvals", "show", late.id).stdout.startswith("EXPIRED")
 
@@ -281,22 +259,24 @@ def test_what_is_closed_is_not_decided_again(command: Command, store: Store) -> 
 def test_an_unknown_approval_ends_with_2(command: Command, store: Store, id_: str) -> None:
     ask(store)
     for arguments in (["show", id_], ["grant", id_], ["refuse", id_, "--reason", "no"]):
-        run = command("approvals", *arguments)
-        assert (run.code, run.stdout) == (2, "")
-        assert "there is no approval" in run.stderr
+        command("approvals", *arguments).refused("there is no approval")
 
 
-@pytest.mark.full
-def test_a_state_that_is_missing_or_spoiled_is_told(command: Command) -> None:
-    commands = (["list"], ["show", "f" * 32], ["grant", "f" * 32], ["refuse", "f" * 32, "--reason", "no"])
-    for arguments in commands:
-        run = command("approvals", *arguments)
-        assert (run.code, run.stdout) == (2, "")
-        assert "has no state" in run.stderr
+LOOKING = [
+    *("approvals list", f"approvals show {'f' * 32}", f"approvals grant {'f' * 32}"),
+    f"approvals refuse {'f' * 32} --reason no",
+    *("tokens list", "tokens revoke 00000000"),
+    *("tools prefixes list", f"tools prefixes revoke {'0' * 32}"),
+]
+
+
+@pytest.mark.full(after=1)
+@pytest.mark.parametrize("line", LOOKING)
+def test_a_state_that_is_missing_or_spoiled_is_told(line: str, command: Command) -> None:
+    command(*line.split()).refused("has no state", "--state")
     assert not command.state.exists()
     command.state.mkdir(mode=0o700)
-    (command.state / "state.sqlite3").touch(mode=0o600)
-    for arguments in commands:
-        run = command("approvals", *arguments)
-        assert (run.code, run.stdout) == (4, "")
-        assert "the state cannot be used" in run.stderr
+    for data in (b"", b"no database"):
+        (command.state / "state.sqlite3").write_bytes(data)
+        (command.state / "state.sqlite3").chmod(0o600)
+        command(*line.split()).refused("the state cannot be used", code=4)

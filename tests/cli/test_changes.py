@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,12 +43,19 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def changed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, revision: str = "HEAD", policy: Path | None = None
-) -> list[str]:
-    monkeypatch.chdir(folder)
-    found = [Path("data") / name for name in sorted([*NAMES, "packed.zip"]) if (folder / "data" / name).exists()]
-    return [path.name for path in changed_since(revision, found, [Path("data")], Sources(policy=policy))]
+Changed = Callable[..., list[str]]
+
+
+@pytest.fixture
+def changed(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Changed:
+    """The names of what changed since a revision, asked in the repository."""
+
+    def names(revision: str = "HEAD", policy: Path | None = None) -> list[str]:
+        found = [Path("data", name) for name in sorted([*NAMES, "packed.zip"]) if Path("data", name).exists()]
+        return [path.name for path in changed_since(revision, found, [Path("data")], Sources(policy=policy))]
+
+    monkeypatch.chdir(repository)
+    return names
 
 
 def edit(folder: Path, name: str, text: str = "more") -> None:
@@ -68,25 +76,27 @@ def edit(folder: Path, name: str, text: str = "more") -> None:
     ],
 )
 def test_a_source_bundle_with_a_changed_file_is_chosen(
-    name: str, wanted: list[str], repository: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, wanted: list[str], repository: Path, changed: Changed
 ) -> None:
-    assert changed(repository, monkeypatch) == []
+    assert changed() == []
     edit(repository, name)
-    assert changed(repository, monkeypatch) == wanted
+    assert changed() == wanted
     git(repository, "add", "-f", ".")
-    assert changed(repository, monkeypatch) == wanted
+    assert changed() == wanted
     git(repository, "commit", "-q", "-m", "second")
-    assert (changed(repository, monkeypatch), changed(repository, monkeypatch, "HEAD~1")) == ([], wanted)
+    assert (changed(), changed("HEAD~1")) == ([], wanted)
 
 
-def test_a_removed_file_and_a_changed_policy_count_too(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removed_file_and_a_changed_policy_count_too(repository: Path, changed: Changed) -> None:
     (repository / "data" / "hash_mismatch" / "content" / "contacts.json").unlink()
-    assert changed(repository, monkeypatch) == ["hash_mismatch"]
+    assert changed() == ["hash_mismatch"]
     edit(repository, "../policy/sources.yaml", "purposes: [train]\n")
-    assert changed(repository, monkeypatch, policy=repository / "policy") == sorted([*NAMES, "packed.zip"])
+    assert changed(policy=repository / "policy") == sorted([*NAMES, "packed.zip"])
 
 
-def test_git_runs_no_program_of_the_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_runs_no_program_of_the_repository(
+    repository: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Hooks, monitors and external diffs that a repository names stay unused."""
     ran = repository.parent / "ran"
     program = repository.parent / "program"
@@ -100,29 +110,29 @@ def test_git_runs_no_program_of_the_repository(repository: Path, monkeypatch: py
     shutil.copy(program, hook)
     edit(repository, "hash_mismatch/content/contacts.json")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
-    assert changed(repository, monkeypatch) == ["hash_mismatch"]
+    assert changed() == ["hash_mismatch"]
     assert not ran.exists(), ran.read_text(encoding="utf-8")
     git(repository, "status")
     assert ran.exists(), "the programs do run when git is asked without care"
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--help", "-h", "", "HEAD:data", "HEAD^{tree}"])
-def test_an_unknown_revision_is_named(revision: str, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_revision_is_named(revision: str, changed: Changed) -> None:
     with pytest.raises(GatherError, match="git knows no commit"):
-        changed(repository, monkeypatch, revision)
+        changed(revision)
 
 
 def test_without_git_or_outside_of_a_repository_it_says_so(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    changed: Changed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(repository)
     with pytest.raises(GatherError, match="is not in the git repository"):
         changed_since("HEAD", [], [tmp_path], Sources())
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(GatherError, match="not a git repository"):
-        changed(tmp_path, monkeypatch)
+        changed()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GatherError, match="git is not installed"):
-        changed(repository, monkeypatch)
+        changed()
 
 
 @pytest.mark.full

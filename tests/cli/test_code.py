@@ -133,23 +133,17 @@ def test_a_repair_program_that_gives_no_action_says_so(
     command: Command, tmp_path: Path, program: str, said: str
 ) -> None:
     path = write(tmp_path, golden("import os"))
-    done = command("code", "run", path, "--repair", program, "--repair-seconds", "0.5")
-    assert done.code == 2
-    assert said in done.stderr
+    command("code", "run", path, "--repair", program, "--repair-seconds", "0.5").refused(said)
 
 
 def test_a_key_for_one_run_is_not_taken_for_a_loop_of_several(command: Command) -> None:
-    done = command("code", "run", GOLDEN, "--repair", "true", "--idempotency-key", "once")
-    assert done.code == 2
-    assert "is for one run" in done.stderr
+    command("code", "run", GOLDEN, "--repair", "true", "--idempotency-key", "once").refused("is for one run")
 
 
 @pytest.mark.full
 def test_a_repair_program_that_prints_without_end_is_ended(command: Command, tmp_path: Path) -> None:
     path = write(tmp_path, golden("import os"))
-    done = command("code", "run", path, "--repair", "yes", "--repair-seconds", "60")
-    assert done.code == 2
-    assert "it printed more than" in done.stderr
+    command("code", "run", path, "--repair", "yes", "--repair-seconds", "60").refused("it printed more than")
 
 
 @pytest.mark.full
@@ -159,9 +153,9 @@ def test_a_repair_program_that_says_nothing_ends_the_loop(command: Command, tmp_
 
 
 @pytest.mark.full
-def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(command: Command, tmp_path: Path) -> None:
-    policy = tmp_path / "policy"
-    shutil.copytree(ROOT / "policy", policy)
+def test_a_confirm_says_how_to_approve_and_the_approval_is_brought_along(
+    command: Command, policy: Path, tmp_path: Path
+) -> None:
     levels = policy / "levels.yaml"
     added = f"  code_scan: {{import_not_allowed: {lowered('warn')}}}\n"
     added += f"  code_execution: {{static_policy_violation: {lowered('confirm')}}}\n"
@@ -213,6 +207,4 @@ def test_ctrl_c_kills_the_sandbox_and_the_run_is_recorded_as_cancelled(command: 
 
 def test_what_is_not_kept_is_told(command: Command) -> None:
     for unknown in ("sha256:" + "0" * 64, "x", "../../etc/passwd"):
-        done = command("code", "show", unknown)
-        assert (done.code, done.stdout) == (2, "")
-        assert "nothing is stored under" in done.stderr
+        command("code", "show", unknown).refused("nothing is stored under")

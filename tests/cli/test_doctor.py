@@ -105,7 +105,7 @@ def test_text_of_a_machine_without_anything(
     [
         ("exit 1", "ends with 1"),
         ("echo Version: 1.22.20", "does not report version 1.22.2"),
-        ("sleep 60 & sleep 60", "says nothing for 0.3 seconds"),
+        ("sleep 60 & sleep 60", "gives no answer within 0.3 seconds"),
         ("head -c 9000000 /dev/zero", "does not report"),
         ("kill -9 $$", "ends with -9"),
     ],

@@ -27,11 +27,11 @@ WRONG: dict[str, tuple[str, str, dict[str, tuple[str | None, str]]]] = {
         {
             "errors/purpose": (
                 "purpose: training",
-                "it is no known word; it should be train, eval, tool or environment",
+                "it is not a known word; it should be train, eval, tool or environment",
             ),
             "purpose_not_admitted": (
                 "purpose: training",
-                "purpose: it is no known word; it should be train, eval, tool or environment",
+                "purpose: it is not a known word; it should be train, eval, tool or environment",
             ),
         },
     ),

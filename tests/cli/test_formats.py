@@ -106,27 +106,21 @@ def denied() -> Report:
     )
 
 
+def fault(code: str, says: str, remedy: str, where: Location | None = None) -> Explained:
+    """What kept the engine from deciding."""
+    return Explained(Finding(code=code, level=Level.DENY, requirement=says, subject=None, remedy=remedy), where)
+
+
 def faulted() -> Report:
-    fault = Finding(
-        code="policy_unavailable",
-        level=Level.DENY,
-        requirement="OPA gave no answer in 60 seconds",
-        subject=None,
-        remedy="run `engine doctor` to see what this machine lacks",
-    )
-    return reported(Explained(fault, None, None, (), ()), path="bundles/slow", policy=None, exit=Exit.FAILED_CLOSED)
+    remedy = "run `engine doctor` to see what this machine lacks"
+    item = fault("policy_unavailable", "OPA gave no answer in 60 seconds", remedy)
+    return reported(item, path="bundles/slow", policy=None, exit=Exit.FAILED_CLOSED)
 
 
 def unreadable() -> Report:
-    fault = Finding(
-        code="engine.input_unreadable",
-        level=Level.DENY,
-        requirement="bundle.yaml:4: `bundle.yaml` has the key `id` twice",
-        subject=None,
-        remedy="keep one of them",
-    )
-    explained = Explained(fault, Location("bundles/twice/bundle.yaml", 4), None, (), ())
-    return reported(explained, path="bundles/twice", title="could not be read", subjects=(), exit=Exit.UNREADABLE)
+    says, where = "bundle.yaml:4: `bundle.yaml` has the key `id` twice", Location("bundles/twice/bundle.yaml", 4)
+    item = fault("engine.input_unreadable", says, "keep one of them", where)
+    return reported(item, path="bundles/twice", title="could not be read", subjects=(), exit=Exit.UNREADABLE)
 
 
 def hostile() -> Report:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from engine.facts.tools.definitions import definition_of
-from engine.settings import Settings
 from tests.command import Command, Run, decisions
 
 SEARCH = {
@@ -35,13 +33,6 @@ ENTRY = """\
     curated: []
     definition: none
 """
-
-
-@pytest.fixture
-def policy(tmp_path: Path) -> Path:
-    made = tmp_path / "values" / "policy"
-    shutil.copytree(Settings().policy, made)
-    return made
 
 
 Audit = Callable[..., Run]
@@ -160,9 +151,7 @@ def test_bad_lists(audit: Audit, given: Any, code: int, said: str) -> None:
 
 
 def test_a_file_that_is_not_there(command: Command) -> None:
-    run = command("tools", "audit", "nowhere.json", "--server", "docs")
-    assert (run.code, run.stdout) == (2, "")
-    assert "cannot read" in run.stderr
+    command("tools", "audit", "nowhere.json", "--server", "docs").refused("cannot read")
 
 
 def test_coverage_names_tools_of_a_server_as_agents_do(command: Command, policy: Path) -> None:

@@ -28,12 +28,10 @@ AGENT = ("--tool-policy", "assistant", "--profile", "coding", "--principal", "ag
 
 
 @pytest.fixture
-def policy(tmp_path: Path) -> Path:
+def policy(policy: Path) -> Path:
     """policy/ as shipped, with the tools of tools.yaml."""
-    made = tmp_path / "values" / "policy"
-    shutil.copytree(Settings().policy, made)
-    shutil.copyfile(VALUES, made / "tools.yaml")
-    return made
+    shutil.copyfile(VALUES, policy / "tools.yaml")
+    return policy
 
 
 Tools = Callable[..., Run]
@@ -144,63 +142,54 @@ def test_explain_for_people(tools: Tools, call: dict[str, Any], snapshot: Snapsh
 
 READER = ("--tool-policy", "assistant", "--profile", "reading")
 LEE = ("--tool-policy", "strict", "--profile", "coding", "--principal", "lee")
-NEEDED: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str, str]] = {
-    "tool": (own("git_push"), AGENT, "tool_unknown", "write an entry", "tools:"),
-    "policy_stated": (own("shell"), (), "tool_not_in_profile", "ask under a policy that is there", "policies:"),
-    "policy": (
-        own("shell"),
-        ("--tool-policy", "x"),
-        "tool_policy_unknown",
-        "ask under a policy that is there: `assistant`",
-        "policies:",
-    ),
-    "principal": (own("shell"), LEE, "tool_policy_principal", "add `lee` to `principals` of the policy", "strict:"),
-    "profile": (own("shell"), READER, "tool_not_in_profile", "add `shell` to the profile `reading`", "reading:"),
-    "other_profile": (own("shell"), READER, "tool_not_in_profile", "a profile that has it: `coding`", "profiles:"),
+NEEDED: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "tool": (own("git_push"), "tool_unknown", "write an entry", "tools:"),
+    "policy_stated": (own("shell"), "tool_not_in_profile", "ask under one of these policies", "policies:"),
+    "policy": (own("shell"), "tool_policy_unknown", "ask under one of these policies: `assistant`", "policies:"),
+    "principal": (own("shell"), "tool_policy_principal", "add `lee` to `principals` of the policy", "strict:"),
+    "profile": (own("shell"), "tool_not_in_profile", "add `shell` to the profile `reading`", "reading:"),
+    "other_profile": (own("shell"), "tool_not_in_profile", "a profile that includes it: `coding`", "profiles:"),
     "no_deny_rule": (
         own("shell", command=["rm", "x"]),
-        AGENT,
         "denied_by_rule",
         "narrow the deny rule `workspace/no_removing` (commands [rm])",
         "- {id: no_removing,",
     ),
     "no_confirm_rule": (
         own("table_drop", table="t"),
-        AGENT,
         "confirmation_by_rule",
         "narrow the confirm rule `workspace/ask_before_drop` (every call by name)",
         "- {id: ask_before_drop,",
     ),
     "host": (
         own("http_get", url=OTHER),
-        AGENT,
         "confirmation_by_default",
         'add "https://other.example.net" to `hosts` of the allow rule `workspace/docs`',
         "- {id: docs,",
     ),
     "path": (
         own("files_read", path="/srv/notes.txt"),
-        AGENT,
         "confirmation_by_default",
         "add /srv/notes.txt to `paths` of the allow rule `workspace/own_folder`",
         "- {id: own_folder,",
     ),
     "type": (
         own("http_get", url=DOCS, pin="x"),
-        AGENT,
         "argument_untyped",
         "state the type of the argument `pin`",
         "arguments: {url: url, note: text}",
     ),
     "secret": (
         own("http_get", url=DOCS, note="ghp_" + "a1B2" * 9),
-        AGENT,
         "secret_in_arguments",
         "write `secrets: true`",
         "secrets: false",
     ),
 }
-"""What keeps a call from being allowed: the call, who asks, a code, the change that is told, and the line it names."""
+"""What keeps a call from being allowed: the call, a code, the change that is told, and the line it names."""
+ASKERS = {"policy_stated": (), "policy": ("--tool-policy", "x"), "principal": LEE}
+ASKERS |= {"profile": READER, "other_profile": READER}
+"""Who asks, where it is not the agent."""
 
 
 def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> CallExplanation:
@@ -214,8 +203,8 @@ def told_of(engine: Engine, call: dict[str, Any], options: tuple[str, ...]) -> C
 
 @pytest.mark.parametrize("need", NEEDED)
 def test_explain_says_what_to_change_and_where(engine: Engine, need: str) -> None:
-    call, options, code, change, line = NEEDED[need]
-    told = told_of(engine, call, options)
+    call, code, change, line = NEEDED[need]
+    told = told_of(engine, call, ASKERS.get(need, AGENT))
     assert code in {finding.code for finding in told.report.decision.findings}
     fitting = [one.where for one in told.changes if change in one.text]
     assert fitting, told.changes
@@ -318,9 +307,7 @@ def test_without_a_call_it_is_one_without_arguments(tools: Tools, command: Comma
     ids=str,
 )
 def test_contradictions_are_refused(tools: Tools, call: Any, options: tuple[str, ...], said: str) -> None:
-    run = tools("explain", "http_get", *options, call=call)
-    assert (run.code, run.stdout) == (2, "")
-    assert said in run.stderr
+    tools("explain", "http_get", *options, call=call).refused(said)
 
 
 @pytest.mark.full(after=1)
@@ -336,7 +323,7 @@ def test_what_is_no_call_is_a_recorded_refusal(tools: Tools, command: Command, v
 def test_a_call_is_decided_for_real_and_runs_nothing(tools: Tools, command: Command) -> None:
     run = tools("call", *AGENT, call=own("http_get", url=DOCS))
     assert (run.code, run.stderr) == (0, "")
-    assert run.stdout.splitlines()[-1].startswith("no tool was run: this only decides; within tool http_get")
+    assert run.stdout.splitlines()[-1].startswith("no tool was run: this command only decides; limits: tool http_get")
     assert "dry run" not in run.stdout
     (line,) = decisions(command.state)
     assert (line["mode"], line["outcome"], line["principal"]) == ("enforce", "allow", "agent-7")
@@ -363,7 +350,7 @@ def test_a_person_approves_exactly_this_call(tools: Tools, command: Command) -> 
 def test_a_refused_call_ends_with_1(tools: Tools) -> None:
     run = tools("call", "--profile", "coding", call=own("http_get", url=DOCS))
     assert run.code == 1
-    assert run.stdout.endswith("no tool was run, and none may be\n")
+    assert run.stdout.endswith("no tool was run: this call is not allowed\n")
     assert tools("call", "--profile", "coding", "--format", "json", call=own("http_get", url=DOCS)).json["exit"] == 1
 
 

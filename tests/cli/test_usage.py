@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 from engine.cli import _COMMANDS, loaded
 from tests.command import Command
+from tests.conftest import ROOT
 
 PYTHON = re.compile(r"Value error|Input should|unable to parse|<list|<str>|<int|\bNone\b|Error\(|engine fault|\{'|\['")
 """Words of Python or of its libraries that must not reach a person."""
@@ -30,7 +34,7 @@ WRONG = {
     "point": ("decide licence", "did you mean `license`?"),
     "point-of-a-filter": ("record show --point licence", "did you mean `license`?"),
     "point-of-a-token": ("tokens issue --principal a --days 1 --point licence", "did you mean `license`?"),
-    "nothing-granted": ("tokens issue --principal a --days 1", "say what it may do"),
+    "nothing-granted": ("tokens issue --principal a --days 1", "state what the token may do"),
     "folder-missing": ("policy lint --policy nowhere", "folder 'nowhere' does not exist"),
     "file-for-a-folder": ("policy lint --rego README.md", "'README.md' is a file"),
     "folder-for-a-file": ("policy sign docs --key docs", "'docs' is a directory"),
@@ -39,17 +43,27 @@ WRONG = {
     "file-for-the-state": ("approvals list --state README.md", "'README.md' is a file"),
     "cases-missing": ("policy test --cases nowhere", "'nowhere' does not exist"),
     "output": ("check . --output report.json", "write it as FORMAT=FILE"),
-    "explained-json": ("decide license --explain", "give --format text too"),
-    "input-of-an-action": ("code run x.json -i y.json", "the document states them itself"),
+    "output-of-no-format": ("check . --output saif=report.json", "did you mean `sarif`"),
+    "format": ("check . --format yaml", "sarif"),
+    "misspelt-format": ("check . --format jsn", "`jsn` is not one of text, json"),
+    "time": ("check . --now yesterday", "2026-11-21T00:00:00Z"),
+    "digest": ("check . --digest sha256:123", "digest"),
+    "no-path": ("check", "PATH"),
+    "unknown-option": ("check . --no-such-option", "--no-such-option"),
+    "no-source-bundle": ("check policy", "bundle.yaml"),
+    "root-missing": ("serve --port 0 --root nowhere", "does not exist"),
+    "file-for-the-root": ("serve --port 0 --root README.md", "is a file"),
+    "empty-server-name": ("serve --port 0 --server-name a --server-name ''", "1 to 256 printable characters"),
+    "explained-json": ("decide license --explain", "it needs --format text"),
+    "input-of-an-action": ("code run x.json -i y.json", "the document already states them"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_call_is_told_in_plain_words(name: str, command: Command) -> None:
     line, said = WRONG[name]
-    run = command(*line.split())
-    assert (run.code, run.stdout) == (2, ""), run.stdout
-    assert said in run.stderr
+    run = command(*shlex.split(line))
+    run.refused(said)
     assert not PYTHON.search(run.stderr), run.stderr
     assert not command.state.exists()
 
@@ -111,3 +125,19 @@ def test_the_script_of_a_shell_is_printed(command: Command) -> None:
     run = command("completion", "bash")
     assert (run.code, "complete -o default" in run.stdout) == (0, True)
     assert os.linesep in run.stdout
+
+
+def test_a_fault_of_ours_is_told_with_its_place_and_without_its_type(command: Command) -> None:
+    program = "from engine import cli; cli.loaded = {}.__getitem__; cli.main()"
+    run = subprocess.run(
+        [sys.executable, "-c", program, "doctor"],
+        env=command.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert (run.returncode, run.stdout) == (4, "")
+    place = r"report the command, `engine --version` and this place: [a-z_]+\.py:[0-9]+"
+    said = "engine: a fault inside the engine stopped the command; nothing was allowed"
+    assert re.fullmatch(f"{re.escape(said)}\n  {place}\n", run.stderr), run.stderr

@@ -20,11 +20,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_it_tells_from_the_second_second_on_once_a_second(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = Waiting()
-    for moment, count in ((0.5, 10), (1.9, 20), (2.0, 1_000), (2.5, 1_500), (3.0, 2_000)):
-        clock[0] = 100.0 + moment
-        told.tell(f"{count:,} read")
-    told.end()
+    with Waiting() as told:
+        for moment, count in ((0.5, 10), (1.9, 20), (2.0, 1_000), (2.5, 1_500), (3.0, 2_000)):
+            clock[0] = 100.0 + moment
+            told.tell(f"{count:,} read")
     assert capsys.readouterr() == ("", "1,000 read\n2,000 read\n")
 
 
@@ -32,12 +31,12 @@ def test_on_a_terminal_it_leaves_no_line_behind(
     clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    told = Waiting()
-    told.end()
+    with Waiting() as told:
+        pass
     assert capsys.readouterr().err == ""
-    clock[0] += 2
-    told.tell("5 read")
-    told.end()
+    with told:
+        clock[0] += 2
+        told.tell("5 read")
     assert capsys.readouterr().err == "\r\x1b[K5 read\r\x1b[K"
 
 
@@ -45,8 +44,7 @@ def test_nobody_who_listens_is_no_reason_to_stop(clock: list[float], monkeypatch
     def closed(_: str) -> int:
         raise OSError(5, "closed")
 
-    told = Waiting()
-    clock[0] += 2
-    monkeypatch.setattr(sys.stderr, "write", closed)
-    told.tell("5 read")
-    told.end()
+    with Waiting() as told:
+        clock[0] += 2
+        monkeypatch.setattr(sys.stderr, "write", closed)
+        told.tell("5 read")

@@ -132,15 +132,13 @@ def test_a_failed_run_is_told_again_too(bench: Bench) -> None:
     assert (again.document, again.exit, again.replayed) == (first.document, 1, True)
 
 
-def test_a_result_that_was_lost_is_a_fault_and_never_a_second_run(bench: Bench) -> None:
+def test_a_result_that_was_lost_is_a_fault_and_never_a_second_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As an engine that died leaves it: the key is taken, and nobody knows whether anything ran."""
-    key = str(uuid.uuid4())
-    context = replace(PIPELINE, idempotency_key=key)
-    first = bench.run(golden(), context)
-    assert first.ok
+    assert bench.run(golden(), replace(PIPELINE, idempotency_key=str(uuid.uuid4()))).ok  # the control
     lost = replace(PIPELINE, idempotency_key=str(uuid.uuid4()))
-    assert bench.engine.services is not None
-    real = bench.engine.services
+    real = there(bench.engine.services)
 
     class Dies(BaseException):
         pass
@@ -148,12 +146,11 @@ def test_a_result_that_was_lost_is_a_fault_and_never_a_second_run(bench: Bench) 
     def died(*_: Any) -> Any:
         raise Dies
 
-    bench.engine.services = replace(real, gather_context=replace(real.gather_context, sandbox_facts=died))
-    try:
+    with monkeypatch.context() as patch:
+        dying = replace(real, gather_context=replace(real.gather_context, sandbox_facts=died))
+        patch.setattr(bench.engine, "services", dying)
         with pytest.raises(Dies):
             bench.run(golden(), lost)
-    finally:
-        bench.engine.services = real
     again = bench.run(golden(), lost)
     assert again.stop_reason == "invalid_request:idempotency_pending"
     assert ran(bench, again) == []
@@ -260,15 +257,14 @@ class FullAfter:
         (5, "execute", 1),
     ],
 )
-def test_without_its_record_no_run_has_a_result(bench: Bench, lines: int, phase: str, started: int) -> None:
+def test_without_its_record_no_run_has_a_result(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, lines: int, phase: str, started: int
+) -> None:
     real = there(bench.engine.services)
     begun: list[str] = []
     code = f"{CODE}\n# recorded up to line {lines}"
-    bench.engine.services = replace(real, log=cast("Any", FullAfter(real.log, [lines])))
-    try:
-        done = bench.run(golden(code), watch=RunWatcher(on_phase=begun.append))
-    finally:
-        bench.engine.services = real
+    monkeypatch.setattr(bench.engine, "services", replace(real, log=cast("Any", FullAfter(real.log, [lines]))))
+    done = bench.run(golden(code), watch=RunWatcher(on_phase=begun.append))
     checks = bench.engine.store().artifact_checks(hashlib.sha256(code.encode()).hexdigest(), 9)
     assert not [check for check in checks if check.name == "validation" and check.passed]
     assert done.stop_reason == "engine_fault:engine.record_unavailable"
@@ -288,17 +284,7 @@ class Broken:
         assert program.folder
         assert bounds.wall_seconds > 0
         assert cancel is not None
-        return RunResult(
-            status=Status.SANDBOX_ERROR,
-            exit_code=None,
-            signal=None,
-            wall_seconds=0.1,
-            cpu_seconds=None,
-            stdout=b"",
-            stderr=b"bwrap: no",
-            stdout_bytes=0,
-            stderr_bytes=9,
-        )
+        return RunResult(Status.SANDBOX_ERROR, wall_seconds=0.1, stderr=b"bwrap: no", stderr_bytes=9)
 
     def available(self) -> str | None:
         return None
@@ -307,13 +293,15 @@ class Broken:
         return str(self.real.machine())
 
 
-def test_a_sandbox_that_fails_is_never_a_verdict_on_the_program(bench: Bench) -> None:
+@pytest.fixture
+def broken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     real = bench.engine.code_machine()
-    bench.engine._machine = replace(real, backend=lambda name: Broken(real.backend(name)))
-    try:
-        done = bench.run(golden(task=f"t-{uuid.uuid4()}"))
-    finally:
-        bench.engine._machine = real
+    monkeypatch.setattr(bench.engine, "_machine", replace(real, backend=lambda name: Broken(real.backend(name))))
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_sandbox_that_fails_is_never_a_verdict_on_the_program(bench: Bench) -> None:
+    done = bench.run(golden(task=f"t-{uuid.uuid4()}"))
     assert (done.stop_reason, done.exit) == ("engine_fault:engine.sandbox_error", 4)
     assert done.document["trace"][2]["ok"] is False
     assert ran(bench, done) == ["sandbox_error"]
@@ -323,14 +311,10 @@ def test_a_sandbox_that_fails_is_never_a_verdict_on_the_program(bench: Bench) ->
     assert GOLDEN["action"]["code"] == CODE
 
 
+@pytest.mark.usefixtures("broken")
 def test_a_fault_that_is_told_again_is_a_fault(bench: Bench) -> None:
-    context, real = replace(PIPELINE, idempotency_key=str(uuid.uuid4())), bench.engine.code_machine()
-    bench.engine._machine = replace(real, backend=lambda name: Broken(real.backend(name)))
-    try:
-        first = bench.run(golden(), context)
-    finally:
-        bench.engine._machine = real
-    again = bench.run(golden(), context)
+    context = replace(PIPELINE, idempotency_key=str(uuid.uuid4()))
+    first, again = (bench.run(golden(), context) for _ in range(2))
     assert (again.replayed, again.document, again.exit) == (True, first.document, first.exit)
     assert there(again.fault).code == there(first.fault).code == "engine.sandbox_error"
 

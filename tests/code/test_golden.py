@@ -11,8 +11,9 @@ import pytest
 
 from engine import CodeRun
 from tests.code.conftest import CODE, GOLDEN, Bench, golden, printing
-from tests.conftest import ROOT
 from tests.facilities import needs
+
+pytestmark = needs("bubblewrap")
 
 ANSWER = (
     "Code execution brief (US, 2026-03-07): incident inc_payments_20260307 is P1 with failed payments at 3.33% and"
@@ -41,23 +42,7 @@ def done(bench: Bench) -> CodeRun:
     return run
 
 
-# covers: C52.1-3
-def test_the_fixture_is_the_one_of_the_seed() -> None:
-    assert (ROOT / "fixtures/code/incident_metrics.py").read_text(encoding="utf-8") == CODE
-    assert len(CODE) == 1229
-    full = hashlib.sha256(CODE.encode()).hexdigest()
-    assert full == "47a5c01dd74664c73c1ace4922a5c4382c78824bdb9e5f91d76b7e454a95e3f0"
-    rows = GOLDEN["action"]["input_payload"]["transactions"]
-    assert [row["transaction_id"] for row in rows] == [f"txn_{number:03d}" for number in range(1, 61)]
-    assert [index for index, row in enumerate(rows) if row["status"] == "failed"] == [7, 34]
-    assert [index for index, row in enumerate(rows) if row["chargeback"]] == [34]
-    assert all(
-        row["latency_ms"] == 150 + index % 40 + (25 if index in {7, 34} else 0) for index, row in enumerate(rows)
-    )
-
-
 # covers: C46.1 C46.3-5 C52.3-12 C82.2
-@needs("bubblewrap")
 def test_the_figures_are_those_of_the_seed(done: CodeRun) -> None:
     assert done.document["aggregate"] == {
         "report_date": "2026-03-07",
@@ -91,7 +76,6 @@ def test_the_figures_are_those_of_the_seed(done: CodeRun) -> None:
 
 
 # covers: C46.2 C79.1-2
-@needs("bubblewrap")
 def test_the_answer_is_the_sentence_of_the_seed_but_for_the_milliseconds(done: CodeRun, bench: Bench) -> None:
     assert re.sub(r"\(\d+ ms,", "(25 ms,", done.document["answer"]) == ANSWER
     document = golden(
@@ -103,7 +87,6 @@ def test_the_answer_is_the_sentence_of_the_seed_but_for_the_milliseconds(done: C
 
 
 # covers: C45.1-6
-@needs("bubblewrap")
 def test_a_result_has_one_of_two_shapes(done: CodeRun, bench: Bench) -> None:
     stopped = bench.run(golden("import os")).document
     for document in (done.document, stopped):
@@ -117,7 +100,6 @@ def test_a_result_has_one_of_two_shapes(done: CodeRun, bench: Bench) -> None:
 
 
 # covers: C01.1 C19.2 C47.1-7 C48.1-5 C49.1-6 C50.1
-@needs("bubblewrap")
 def test_the_trace_has_the_four_phases_in_order(done: CodeRun) -> None:
     measured = {name: done.document["execution"][name] for name in ("exec_ms", "stdout_bytes", "stderr_bytes")}
     common = {"language": "python", "code_hash": "47a5c01dd74664c7"}
@@ -138,7 +120,6 @@ def test_the_trace_has_the_four_phases_in_order(done: CodeRun) -> None:
 
 
 # covers: C50.2-5
-@needs("bubblewrap")
 def test_the_history_has_what_was_proposed_and_what_came_of_it(done: CodeRun) -> None:
     assert done.document["history"] == [
         {"step": 1, "action": "propose_code_execution_plan", "proposed_action": done.document["proposed_action"]},
@@ -149,7 +130,6 @@ def test_the_history_has_what_was_proposed_and_what_came_of_it(done: CodeRun) ->
 
 
 # covers: C15.1-2 C83.1-2
-@needs("bubblewrap")
 def test_neither_code_nor_payload_gets_into_trace_history_or_record(bench: Bench) -> None:
     code = CODE.replace("total = len(rows)", "total = len(rows)  # canary-code-5591")
     document = golden(code, action={"id": " c1 ", "language": " PyThon ", "entrypoint": " main.py "})
@@ -165,7 +145,6 @@ def test_neither_code_nor_payload_gets_into_trace_history_or_record(bench: Bench
 
 
 # covers: C01.1
-@needs("bubblewrap")
 def test_each_decision_is_recorded_before_what_follows_and_one_line_ties_the_run(bench: Bench) -> None:
     done = bench.run(golden())
     found = bench.recorded(done)
@@ -189,7 +168,6 @@ def test_each_decision_is_recorded_before_what_follows_and_one_line_ties_the_run
 
 
 # covers: A86.1
-@needs("bubblewrap")
 def test_two_runs_with_a_seed_give_the_same_and_the_seed_is_recorded(bench: Bench) -> None:
     code = "import json\n" + "print({str(number) for number in range(20)})\n"  # the order of a set follows the seed
     outputs = set()
@@ -208,7 +186,6 @@ def test_two_runs_with_a_seed_give_the_same_and_the_seed_is_recorded(bench: Benc
 
 
 # covers: C81.2
-@needs("bubblewrap")
 def test_a_backend_that_holds_the_network_says_that_its_denial_is_enforced(done: CodeRun, bench: Bench) -> None:
     assert done.document["execution"]["network_denied"] == "enforced"
     assert done.document["execution"]["boundaries"]["network"] == "kernel"
@@ -218,7 +195,6 @@ def test_a_backend_that_holds_the_network_says_that_its_denial_is_enforced(done:
 
 
 # covers: C82.1
-@needs("bubblewrap")
 def test_the_output_changes_nothing_that_the_request_says(bench: Bench) -> None:
     done = bench.run(golden(printing(report_date="1999-01-01", region="us")))
     assert done.ok, done.document
@@ -233,7 +209,6 @@ def test_the_output_changes_nothing_that_the_request_says(bench: Bench) -> None:
 
 
 # covers: C74.1
-@needs("bubblewrap")
 def test_a_further_key_of_the_output_is_told_and_recorded_nowhere(bench: Bench) -> None:
     done = bench.run(golden(printing(quokka="canary-key-2207")))
     assert done.ok, done.document

@@ -10,14 +10,11 @@ import pytest
 from engine import CodeRun
 from engine.code.idempotency import RunWatcher
 from engine.code.stop_reasons import is_registered
+from tests.adapters.gates import deep
 from tests.code.conftest import GOLDEN, Bench, golden, printing
 from tests.facilities import needs
 
 pytestmark = needs("bubblewrap")
-
-DEEP: Any = "x"
-for _ in range(5_000):
-    DEEP = [DEEP]
 
 MISSING = "invalid_code_output:missing_required"
 HALF = "\ud800"
@@ -41,7 +38,7 @@ NOT_JSON: list[tuple[str, Any]] = [
     ("half a character as a key", {**golden(), "request": {HALF: 1}}),
     ("not a number in the payload", golden(action={"input_payload": {"x": float("nan")}})),
     ("infinity in the request", {**golden(), "request": {"x": float("inf")}}),
-    ("deep", {**golden(), "action": DEEP}),
+    ("deep", {**golden(), "action": deep(5_000)}),
     ("a payload that cannot be written again", golden(action={"input_payload": nested(900)})),
     ("a payload one level too deep", golden(action={"input_payload": nested(63)})),
     ("a huge number", golden(action={"input_payload": {"x": 10**6_000}})),

@@ -1,4 +1,4 @@
-"""Whoever admits JavaScript to execution gets a language that works: policy is all that has to change."""
+"""JavaScript runs once the policy admits it to execution; nothing else has to change."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,8 @@ from engine.code.program import snippet
 from tests.code.conftest import CODE, GOLDEN, Bench, golden, printing
 from tests.facilities import needs
 
-PLANNED = ["plan_code"]
+pytestmark = needs("bubblewrap")
+
 JUDGED = ["plan_code", "policy_check"]
 RAN = ["plan_code", "policy_check", "execute_code"]
 
@@ -53,7 +53,6 @@ def failed(done: CodeRun, reason: str) -> dict[str, Any]:
 
 
 # covers: C03.4 C76.1 C77
-@needs("bubblewrap")
 @pytest.mark.parametrize("word", ["allowed", False, " ", None, "on"])
 def test_a_request_that_wants_a_network_stops_in_plan(bench: Bench, word: Any) -> None:
     done = bench.run(golden(policy_hints={"network_access": word}, action={"id": ""}))
@@ -61,7 +60,6 @@ def test_a_request_that_wants_a_network_stops_in_plan(bench: Bench, word: Any) -
 
 
 # covers: C10.1 C11 C76.2
-@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("action", "reason"),
     [
@@ -85,7 +83,6 @@ def test_an_action_that_breaks_its_contract_stops_in_plan(bench: Bench, action: 
 
 
 # covers: C17.1 C18.1 C48.1-2 C48.5 C53.1 C75 C76.3
-@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -115,7 +112,6 @@ def test_what_policy_blocks_stops_in_policy_check(bench: Bench, changes: dict[st
 
 
 # covers: C34.1 C55.1 C73 C76.4
-@needs("bubblewrap")
 def test_an_endless_loop_is_stopped_by_the_clock(bench: Bench) -> None:
     done = bench.run(golden(CODE + "\nwhile True: pass", policy_hints={"exec_timeout_seconds": 0.5}))
     failed(done, "code_timeout")
@@ -124,7 +120,6 @@ def test_an_endless_loop_is_stopped_by_the_clock(bench: Bench) -> None:
 
 
 # covers: C49.3 C56.1 C57.1 C76.5
-@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -141,7 +136,6 @@ def test_output_that_breaks_its_contract_gives_no_answer(bench: Bench, changes: 
 
 
 # covers: C37 C43.1 C73
-@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -157,7 +151,6 @@ def test_output_that_is_no_result_has_its_own_reason(bench: Bench, code: str, re
 
 
 # covers: C35 C61.1 C85
-@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -177,7 +170,6 @@ def test_too_much_output_is_cut_off_while_it_streams(wider: Bench, code: str, re
 
 
 # covers: C36.1-2 C49.7-9 C50.4 C73
-@needs("bubblewrap")
 def test_an_exit_code_is_told_with_one_short_line_of_what_was_printed(wider: Bench) -> None:
     code = "import os\nprint('one\\ntwo ' + 'x' * 300, flush=True)\nos.write(2, b'\\n bad:\\n\\nend ')\nos._exit(3)"
     step = failed(wider.run(golden(code)), "code_runtime_error:3")
@@ -188,7 +180,6 @@ def test_an_exit_code_is_told_with_one_short_line_of_what_was_printed(wider: Ben
 
 
 # covers: C36.3
-@needs("bubblewrap")
 def test_a_secret_is_taken_out_of_a_snippet_before_it_is_cut(wider: Bench) -> None:
     secret = "sk-ant-api03-" + "Zx9Q" * 20
     padded = "x" * 180 + " " + secret
@@ -202,7 +193,6 @@ def test_a_secret_is_taken_out_of_a_snippet_before_it_is_cut(wider: Bench) -> No
 
 
 # covers: C83
-@needs("bubblewrap")
 def test_a_traceback_shows_no_line_of_the_code_and_no_payload(bench: Bench) -> None:
     code = "payload = input()\nraise ValueError('canary' + payload[:0])\n"
     done = bench.run(golden(code))
@@ -215,7 +205,6 @@ def test_a_traceback_shows_no_line_of_the_code_and_no_payload(bench: Bench) -> N
 
 
 # covers: C83
-@needs("bubblewrap")
 def test_a_text_of_the_payload_that_a_program_tells_is_in_no_snippet(bench: Bench) -> None:
     own = 'Kim O\'Hara "K\u00e9k"'
     code = (
@@ -230,14 +219,6 @@ def test_a_text_of_the_payload_that_a_program_tells_is_in_no_snippet(bench: Benc
     assert "Hara" not in json.dumps(done.document, ensure_ascii=False)
 
 
-@pytest.mark.full
-def test_a_large_payload_is_looked_for_in_no_time() -> None:
-    payload = json.dumps({"rows": [f"customer {number}" for number in range(200_000)]})
-    started = time.process_time()
-    assert snippet("no customer 199999 here" + " " * 4_000, "", payload) == "no [payload] here"
-    assert time.process_time() - started < 30  # of this process alone; a look at each in turn takes minutes
-
-
 @pytest.fixture
 def late(opening: Callable[..., Any]) -> Iterator[tuple[Bench, list[float]]]:
     """An engine whose stopwatch shows what a test says, one value after the other, the last one for ever."""
@@ -250,7 +231,6 @@ def late(opening: Callable[..., Any]) -> Iterator[tuple[Bench, list[float]]]:
 
 # covers: C06.1 C44.2
 @pytest.mark.full
-@needs("bubblewrap")
 @pytest.mark.parametrize(
     ("times", "phase", "steps"),
     [([0.0, 25.5], "plan", []), ([0.0, 0.0, 25.5], "execute", JUDGED)],
@@ -269,7 +249,6 @@ def test_a_spent_budget_starts_nothing(late: Any, times: list[float], phase: str
 
 
 # covers: C30.1-2 C31.1-2
-@needs("bubblewrap")
 def test_a_program_has_a_folder_of_its_own_the_payload_and_two_variables(wider: Bench) -> None:
     code = (
         "import json, os\npayload = json.loads(input())\nnames = sorted(os.listdir('.'))\n"
@@ -290,7 +269,6 @@ def test_a_program_has_a_folder_of_its_own_the_payload_and_two_variables(wider: 
 
 
 # covers: C30.3
-@needs("bubblewrap")
 def test_output_that_is_no_utf_8_is_replaced(wider: Bench) -> None:
     done = wider.run(golden("import os\nos.write(1, b'\\xff\\xfe{')\nos.write(2, b'\\xc3')"))
     failed(done, "invalid_code_output:non_json")
@@ -300,7 +278,6 @@ def test_output_that_is_no_utf_8_is_replaced(wider: Bench) -> None:
 
 # covers: C84.1-3
 @pytest.mark.full(after=1)
-@needs("bubblewrap")
 @pytest.mark.parametrize(
     "code", [CODE, "import os\nos._exit(3)", "import time\ntime.sleep(9)"], ids=["ok", "bad", "late"]
 )

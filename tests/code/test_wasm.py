@@ -1,4 +1,4 @@
-"""Whoever admits WebAssembly to execution gets a language that runs: policy is all that has to change."""
+"""WebAssembly runs once the policy admits it to execution; nothing else has to change."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.coverage import ToolValues
+from engine.coverage import Gap, Kind, ToolValues
 from engine.model import Decision, Finding, Level, Limits, Mode, Outcome, Revisions
 from engine.opa.binary import find_binary
 from engine.points.registry import POINTS
@@ -29,13 +29,15 @@ class Permitted(Limits):
     rule: str
 
 
+def subjects(gaps: list[Gap], kind: Kind) -> list[str]:
+    return [gap.subject for gap in gaps if gap.kind is kind]
+
+
 @pytest.fixture
-def folder(tmp_path: Path, settings: Settings) -> Path:
+def folder(policy: Path) -> Path:
     """policy/ as shipped, with the tools of tools.yaml."""
-    made = tmp_path / "values" / "policy"
-    shutil.copytree(settings.policy, made)
-    shutil.copyfile(TOOLS, made / "tools.yaml")
-    return made
+    shutil.copyfile(TOOLS, policy / "tools.yaml")
+    return policy
 
 
 @pytest.fixture

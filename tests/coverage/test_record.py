@@ -7,16 +7,12 @@ import pytest
 from engine.coverage import Gap, Kind, ToolValues, record_gaps, usage
 from engine.record.layout import DECISIONS
 from engine.record.reader import Filter
-from tests.coverage.conftest import Make
+from tests.coverage.conftest import Make, subjects
 
 
 @pytest.fixture
 def gaps(values: ToolValues, recorded: Path) -> list[Gap]:
     return list(record_gaps(values, usage(recorded, Filter(), lambda _: None)))
-
-
-def subjects(gaps: list[Gap], kind: Kind) -> list[str]:
-    return [gap.subject for gap in gaps if gap.kind is kind]
 
 
 def test_one_pass_counts_what_was_used(recorded: Path) -> None:

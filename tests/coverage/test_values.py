@@ -10,7 +10,7 @@ import pytest
 from engine.coverage import Gap, Kind, ToolValues, value_gaps
 from engine.documents.files import load
 from engine.settings import ReadLimits
-from tests.coverage.conftest import TOOLS, Make
+from tests.coverage.conftest import TOOLS, Make, subjects
 
 
 def edited(edit: Any) -> str:
@@ -18,10 +18,6 @@ def edited(edit: Any) -> str:
     document = load(TOOLS.read_bytes(), TOOLS.name, ReadLimits()).value
     edit(document)
     return json.dumps(document)
-
-
-def subjects(gaps: list[Gap], kind: Kind) -> list[str]:
-    return [gap.subject for gap in gaps if gap.kind is kind]
 
 
 @pytest.fixture

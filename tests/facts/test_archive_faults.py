@@ -81,10 +81,10 @@ FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "tar_not_utf8": (lambda path: raw_name(path / "x", b"gr\xf6\xdfe"), "not UTF-8"),
     "tar_empty_part": (lambda path: tar_of(path / "x", {"a//b": b""}), "empty part"),
     "tar_long_name": (lambda path: tar_of(path / "x", {"a/" * 600 + "b": b""}), "more than 1024 characters"),
-    "tar_twice": (lambda path: tar(path / "x", member("a", b"1"), member("a", b"2")), "is there twice"),
-    "tar_twice_with_dot": (lambda path: tar(path / "x", member("a", b"1"), member("./a", b"2")), "is there twice"),
-    "tar_file_and_folder": (lambda path: tar(path / "x", member("a", b"1"), member("a/b", b"2")), "is there twice"),
-    "tar_folder_and_file": (lambda path: tar(path / "x", member("a/b", b"1"), member("a", b"2")), "is there twice"),
+    "tar_twice": (lambda path: tar(path / "x", member("a", b"1"), member("a", b"2")), "occurs twice"),
+    "tar_twice_with_dot": (lambda path: tar(path / "x", member("a", b"1"), member("./a", b"2")), "occurs twice"),
+    "tar_file_and_folder": (lambda path: tar(path / "x", member("a", b"1"), member("a/b", b"2")), "occurs twice"),
+    "tar_folder_and_file": (lambda path: tar(path / "x", member("a/b", b"1"), member("a", b"2")), "occurs twice"),
     "tar_symlink": (lambda path: tar(path / "x", member("a", type=tarfile.SYMTYPE, linkname="/etc")), "is a link"),
     "tar_hard_link": (lambda path: tar(path / "x", member("a", type=tarfile.LNKTYPE, linkname="b")), "is a link"),
     "tar_device": (lambda path: tar(path / "x", member("a", type=tarfile.CHRTYPE)), "is a link, a device"),
@@ -105,7 +105,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
         ),
         "not marked as UTF-8",
     ),
-    "zip_twice": (lambda path: two_names(path / "x"), "is there twice"),
+    "zip_twice": (lambda path: two_names(path / "x"), "occurs twice"),
     "zip_link": (lambda path: zip_link(path / "x"), "is a link"),
     "zip_encrypted": (lambda path: changed(zip_of(path / "x", FILES), lambda data: central(data, 8, b"\1\0")), "encr"),
     "zip_other_method": (lambda path: zip_of(path / "x", FILES, zipfile.ZIP_BZIP2), "not supported"),
@@ -148,7 +148,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda path: changed(
             zip_of(path / "x", FILES), lambda data: with_zip64_end(data).replace(b"PK\6\6\x2c", b"PK\6\6\x2d")
         ),
-        "end record that does not fit",
+        "inconsistent end record",
     ),
     "zip_two_ends_that_disagree": (
         lambda path: changed(
@@ -160,7 +160,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda path: changed(
             zip_of(path / "x", FILES), lambda data: data[:-14] + struct.pack("<2H", 3, 3) + data[-10:]
         ),
-        "another length",
+        "length differs",
     ),
 }
 

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.documents.files import load
 from engine.facts.licenses import Alternatives, canonical_key, license_alternatives
-from engine.settings import ReadLimits
-from tests.conftest import ROOT
 from tests.expect import there
+from tests.values.shipped import SHIPPED
 
 READ: dict[str, Alternatives] = {
     "MIT": (("MIT",),),
@@ -319,7 +317,7 @@ def test_an_alias_counts_as_its_id(label: str, alternatives: object) -> None:
     ["gemma", "pddl", "llama2", "llama3", "odc-by", "https://creativecommons.org/publicdomain/zero/1.0/", "CC BY 4.0"],
 )
 def test_labels_of_data_sets_have_a_row(label: str) -> None:
-    values = load((ROOT / "policy" / "licenses.yaml").read_bytes(), "licenses.yaml", ReadLimits()).value
+    values = SHIPPED["licenses"]
     found = license_alternatives(label, values["aliases"])
     assert found is not None
     assert found[0][0] in values["licenses"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,8 @@ def world(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def skill(world: Path) -> Iterator[Folder]:
-    folder = open_folder(str(world / "skill"), None)
-    yield folder
-    folder.close()
+    with closing(open_folder(str(world / "skill"), None)) as folder:
+        yield folder
 
 
 def look(folder: Folder, path: str) -> Target:
@@ -119,11 +119,8 @@ def test_what_is_no_file_is_told_and_not_opened(
 
 
 def test_a_device_is_told_and_not_opened() -> None:
-    folder = open_folder("/dev", None)
-    try:
+    with closing(open_folder("/dev", None)) as folder:
         found = find(folder, "null")
-    finally:
-        folder.close()
     assert (found.kind, found.file) == ("device", None)
 
 

@@ -1,7 +1,8 @@
-"""Ten kinds of data as people have them: folders with cards, metadata and files of our own making."""
+"""Kinds of data as people have them: folders with cards, metadata and files of our own making."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import sqlite3
@@ -11,6 +12,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.conftest import ROOT
 
@@ -52,7 +54,7 @@ def croissant(license_: str, *files: Mapping[str, str]) -> bytes:
     ).encode()
 
 
-def package(license_: Mapping[str, str], *resources: Mapping[str, str]) -> bytes:
+def package(license_: Mapping[str, str], *resources: Mapping[str, Any]) -> bytes:
     """A Frictionless data package."""
     return json.dumps({"name": "cities", "licenses": [license_], "resources": resources}).encode()
 
@@ -93,7 +95,21 @@ REMOTE = "https://data.example.org/stations.csv"
 PARQUET = b"PAR1" + b"\0" * 16 + b"PAR1"
 
 KINDS: dict[str, Kind] = {
-    "a card with jsonl": Kind({"README.md": card("odc-by"), "data/train.jsonl": ROWS}, PERSON),
+    "a card with jsonl": Kind(
+        {"README.md": card("odc-by"), "data/train.jsonl": ROWS, ".gitattributes": b"*.jsonl lfs\n"}, PERSON
+    ),
+    "a data package": Kind(
+        {
+            "datapackage.json": package(
+                {"name": "ODC-PDDL-1.0"},
+                {"name": "cities", "path": "data/cities.csv", "hash": f"sha256:{hashlib.sha256(TABLE).hexdigest()}"},
+                {"name": "database", "path": ["data/cities.sqlite"], "licenses": [{"name": "CC0-1.0"}]},
+            ),
+            "data/cities.csv": TABLE,
+            "data/cities.sqlite": database(),
+        },
+        (*PERSON, "--export-license", "CC-BY-4.0"),
+    ),
     "a card with parquet, licensed for non-commercial use": Kind(
         {"README.md": card("cc-by-nc-4.0"), "data/train-00000-of-00001.parquet": PARQUET},
         PERSON,
@@ -124,15 +140,14 @@ KINDS: dict[str, Kind] = {
         },
         (*PERSON, "--retrieved-at", "2026-11-02T09:30:00Z"),
     ),
-    "a data package": Kind(
+    "a card with two licenses": Kind(
         {
-            "datapackage.json": package(
-                {"name": "ODC-PDDL-1.0"}, {"name": "cities", "path": "data/cities.csv", "mediatype": "text/csv"}
-            ),
-            "data/cities.csv": TABLE,
-            "data/cities.sqlite": database(),
+            "README.md": card("[mit, apache-2.0]"),
+            "a/über uns.txt": "naïve".encode(),
+            "b/über uns.txt": b"",
+            "null.md": b"#",
         },
-        (*PERSON, "--export-license", "CC-BY-4.0"),
+        (*PERSON, "--from", "hf"),
     ),
     "plain text of our own": Kind(
         {f"letters/{number}.txt": f"Letter {number}\n".encode() for number in range(3)},
@@ -160,7 +175,12 @@ KINDS: dict[str, Kind] = {
         ends=("confirm", "license_review_required"),
     ),
     "shards and a dump": Kind(
-        {"shards/train-000000.tar": shards(), "dump.sql": b"create table t (a int);\n", "notes.md": b"# Notes\n"},
+        {
+            "shards/train-000000.tar": shards(),
+            "shards/rest.tar.zst": b"\x28\xb5\x2f\xfd",
+            "dump.sql": b"create table t (a int);\n",
+            "notes.md": b"# Notes\n",
+        },
         (*PERSON, "--license", "MIT OR Apache-2.0", "--from", "folder"),
     ),
 }

@@ -88,9 +88,6 @@ def test_the_hook_for_changes_decides_what_was_edited(repository: Path, tmp_path
 
 def test_hooks_name_commands_and_files_that_exist() -> None:
     bundle_yaml = re.compile(HOOKS["engine-check"]["files"])
-    assert [bool(bundle_yaml.search(path)) for path in ("a/bundle.yaml", "bundle.yaml", "my-bundle.yaml")] == [
-        True,
-        True,
-        False,
-    ]
+    names = ("a/bundle.yaml", "bundle.yaml", "my-bundle.yaml")
+    assert [name for name in names if bundle_yaml.search(name)] == ["a/bundle.yaml", "bundle.yaml"]
     assert set(HOOKS) == {"engine-check", "engine-check-changed", "engine-policy-lint"}

@@ -39,7 +39,7 @@ def test_a_reader_reaches_an_admitted_source_bundle_in_two_checks(tmp_path: Path
     assert said == HASH
 
 
-@pytest.mark.full(after=1)
+@pytest.mark.full(after=2)
 @pytest.mark.parametrize("name", KINDS)
 def test_data_of_each_kind_reaches_its_right_end_within_two_checks(name: str, tmp_path: Path, cache: Path) -> None:
     kind, folder = KINDS[name], tmp_path / "my-sources"

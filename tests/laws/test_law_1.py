@@ -113,8 +113,8 @@ UNDECLARED = {
 A boundary that is not declared is none to enforce (D59), a tool that is not carried needs no permission,
 and an address that is cleared is the default (D43). A mode that is not stated is the safe one, and what an
 error does not say is not shown (B30). Media of a size that nobody declared is held to the limit while it is
-fetched (B40). Whoever asks for no number of turns and no time gets those of the policy (B19, B25),
-and to start a subagent is to name none. Whoever states no lower limit of a sandbox gets that of its profile,
+fetched (B40). A request without a number of turns or a time gets those of the policy (B19, B25),
+and a request to start a subagent names none. A request without a lower limit of a sandbox gets that of its profile,
 who names no backend relies on none, and without a command none may run. Code runs in the profile of its language
 unless another one is named, and who names no task has tried nothing before (C63). What the policy sees of each is a
 fact, and the law on facts holds without exception.

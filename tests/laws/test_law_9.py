@@ -58,7 +58,7 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "engine/api/tracing.py": {"https"},  # the scheme of the collector that the operator names
     "engine/cli/machine/doctor.py": {"python"},  # a line of its report
     "engine/cli/formats/sarif.py": {"region"},  # a field of SARIF
-    "engine/cli/formats/problems.py": {"passed", "region"},  # words of its formats
+    "engine/cli/formats/problems.py": {"passed"},  # a word of its formats
     "engine/cli/tools/changes.py": {"off", "{cwd}/"},  # plain English; as tools.py
     "engine/cli/code/commands.py": {"main.py", "python"},  # what a `.py` file stands for
     "engine/cli/outputs.py": {"denied"},  # a word that is printed in red

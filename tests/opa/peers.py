@@ -98,6 +98,20 @@ def says(response: bytes) -> Talk:
     return lambda connection: connection.sendall(response)
 
 
+ONE = says(body(b'{"result": 1}'))
+
+
+class Held:
+    """Says that on demand."""
+
+    def __init__(self) -> None:
+        self.answer = threading.Event()
+
+    def __call__(self, connection: socket.socket) -> None:
+        self.answer.wait(20)
+        ONE(connection)
+
+
 def hangs_up(connection: socket.socket) -> None:
     connection.shutdown(socket.SHUT_RDWR)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.opa.binary import Binary, find_binary
 from engine.opa.generation import Generation
-from engine.opa.server import Served
+from engine.opa.server import Served, Server
 from engine.opa.supervisor import SupervisionLimits, Supervisor
 from engine.points.registry import POINTS
 from engine.policy_bundle.build import PolicyBundle, build
@@ -43,9 +43,20 @@ def leased(supervisor: Supervisor[PolicyBundle]) -> Iterator[Generation[PolicyBu
         supervisor.release(generation)
 
 
-def files(policy: PolicyBundle) -> Served:
+def files(policy: PolicyBundle, key: Path | None = None) -> Served:
     """What OPA is given of it."""
-    return Served(policy.rules.path, policy.values.path, policy.revisions)
+    return Served(policy.rules.path, policy.values.path, policy.revisions, key)
+
+
+@contextmanager
+def serving(served: Served) -> Iterator[Server]:
+    """An OPA that answers with this; nothing of it is left afterwards."""
+    server = Server.start(find_binary(), served, LIMITS)
+    try:
+        server.ready()
+        yield server
+    finally:
+        server.close()
 
 
 class Events:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -22,19 +23,15 @@ from engine.opa.client import Client
 from engine.opa.reply import Reply
 from engine.settings import OpaLimits
 from tests.expect import refused
-from tests.opa.peers import FAULTS, HEAD, LARGE, body, says, serving, silent
+from tests.opa.peers import FAULTS, HEAD, LARGE, ONE, Held, body, says, serving, silent
 from tests.processes import in_child
 
-ONE = says(body(b'{"result": 1}'))
 Ask = Callable[[str, OpaLimits, dict[str, Any]], Reply]
 
 
 def ask_sync(path: str, limits: OpaLimits, document: dict[str, Any]) -> Reply:
-    client = Client(path, limits)
-    try:
+    with closing(Client(path, limits)) as client:
         return client.ask("decision", document)
-    finally:
-        client.close()
 
 
 def ask_async(path: str, limits: OpaLimits, document: dict[str, Any]) -> Reply:
@@ -77,13 +74,11 @@ def test_after_a_fault_the_next_answer_is_the_right_one(name: str) -> None:
         client.close()
         await asyncio.sleep(0)
 
-    with serving(FAULTS[name][0]) as peer:
-        client = Client(peer.path, limits, connections=1)
+    with serving(FAULTS[name][0]) as peer, closing(Client(peer.path, limits, connections=1)) as one:
         with pytest.raises(DecideError):
-            client.ask("decision", {})
+            one.ask("decision", {})
         peer.talk = ONE
-        assert client.ask("decision", {}, 20).result == 1
-        client.close()
+        assert one.ask("decision", {}, 20).result == 1
     with serving(FAULTS[name][0]) as peer:
         asyncio.run(main())
 
@@ -145,27 +140,19 @@ def test_four_threads_ask_at_once_and_others_wait() -> None:
 
     def talk(connection: socket.socket) -> None:
         at_once.wait(20)
-        connection.sendall(body(b'{"result": 1}'))
+        ONE(connection)
 
-    with serving(talk) as peer:
-        client = Client(peer.path, OpaLimits(answer_seconds=20))
+    with serving(talk) as peer, closing(Client(peer.path, OpaLimits(answer_seconds=20))) as client:
         with ThreadPoolExecutor(8) as pool:
             replies = list(pool.map(lambda _: client.ask("decision", {}), range(8)))
         assert full.is_set()
         assert [reply.result for reply in replies] == [1] * 8
         assert (peer.most, peer.connections) == (4, 4)
-        client.close()
 
 
 def test_waiting_for_a_connection_is_part_of_the_deadline() -> None:
-    answer = threading.Event()
-
-    def talk(connection: socket.socket) -> None:
-        answer.wait(20)
-        connection.sendall(body(b'{"result": 1}'))
-
-    with serving(talk) as peer, ThreadPoolExecutor(1) as pool:
-        client = Client(peer.path, OpaLimits(answer_seconds=20), connections=1)
+    talk, limits = Held(), OpaLimits(answer_seconds=20)
+    with serving(talk) as peer, ThreadPoolExecutor(1) as pool, closing(Client(peer.path, limits, 1)) as client:
         first = pool.submit(client.ask, "decision", {})
         while not peer.requests:
             time.sleep(0.001)
@@ -173,11 +160,10 @@ def test_waiting_for_a_connection_is_part_of_the_deadline() -> None:
         with refused(DecideError, "policy_unavailable"):
             client.ask("decision", {}, 0.05)
         assert time.monotonic() - begun < 10  # not when the first was answered
-        answer.set()
+        talk.answer.set()
         assert first.result(20).result == 1
         assert len(peer.requests) == 1  # the one that waited was never sent
         assert client.ask("decision", {}).result == 1
-        client.close()
 
 
 class Interrupted(Exception):  # noqa: N818 - it is no error
@@ -205,15 +191,14 @@ def test_an_interrupt_in_the_middle_of_an_answer_hangs_up_and_mixes_nothing_up()
 
     before = signal.signal(signal.SIGUSR1, handler)
     try:
-        with serving(talk) as peer:
-            client = Client(peer.path, OpaLimits(answer_seconds=20), connections=1)
+        limits = OpaLimits(answer_seconds=20)
+        with serving(talk) as peer, closing(Client(peer.path, limits, connections=1)) as client:
             with pytest.raises(Interrupted):
                 client.ask("decision", {"n": 1})
             assert peer.hung_up.wait(20)
             assert client.ask("decision", {"n": 2}).result == "second"
             assert peer.connections == 2
-            client.close()
-            gc.collect()  # nothing was left open
+        gc.collect()  # nothing was left open
     finally:
         signal.signal(signal.SIGUSR1, before)
 
@@ -228,8 +213,8 @@ def test_an_interrupt_between_head_and_body_hangs_up_at_once() -> None:
         connection.sendall(HEAD + b"Content-Length: 99\r\n\r\n{")
         silent(connection)
 
-    with serving(ONE) as peer:
-        client = Client(peer.path, OpaLimits(answer_seconds=20), connections=1)
+    limits = OpaLimits(answer_seconds=20)
+    with serving(ONE) as peer, closing(Client(peer.path, limits, connections=1)) as client:
         assert client.ask("decision", {}).result == 1
         client._idle[0]._session.hooks["response"].insert(0, interrupt)
         peer.talk = talk
@@ -239,16 +224,13 @@ def test_an_interrupt_between_head_and_body_hangs_up_at_once() -> None:
         peer.talk = ONE
         assert client.ask("decision", {}).result == 1
         assert caught.tb.tb_next is not None
-        client.close()
 
 
 def test_a_fork_may_not_ask() -> None:
-    with serving(ONE) as peer:
-        client = Client(peer.path, OpaLimits(answer_seconds=5))
+    with serving(ONE) as peer, closing(Client(peer.path, OpaLimits(answer_seconds=5))) as client:
         assert client.ask("decision", {}).result == 1  # the control
         assert in_fork(lambda: client.ask("decision", {}))
         assert client.ask("decision", {}).result == 1
-        client.close()
 
 
 def in_fork(call: Callable[[], object]) -> bool:

@@ -10,39 +10,30 @@ from pathlib import Path
 import pytest
 
 from engine.errors import DecideError
-from engine.opa.binary import Binary, find_binary
+from engine.opa.binary import find_binary
 from engine.opa.packed import pack, unpacked
 from engine.opa.server import Server, _rules_of
 from engine.policy_bundle.build import PolicyBundle
-from engine.settings import OpaLimits
 from tests.expect import refused, there
-from tests.opa.served import files
+from tests.opa.served import DENIED, DOCUMENT, LIMITS, files, serving
 from tests.processes import gone
-
-LIMITS = OpaLimits(start_seconds=10, answer_seconds=1)
-
-
-def start(policy: PolicyBundle, binary: Binary | None = None, limits: OpaLimits = LIMITS) -> Server:
-    return Server.start(binary or find_binary(), files(policy), limits)
 
 
 def test_answers_and_ends(policy: PolicyBundle) -> None:
-    server = start(policy)
-    server.ready()
-    pid = there(server.pid)
-    assert server.ask("decision", {"point": "nowhere"}).result == {"outcome": "deny", "findings": []}
-    folder = server.folder
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert (folder / "opa.sock").stat().st_mode & 0o777 == 0o600
-    assert Path(f"/proc/{pid}/environ").read_bytes().strip(b"\0") == b"GOGC=400"
-    server.close()
+    with serving(files(policy)) as server:
+        pid = there(server.pid)
+        assert server.ask("decision", DOCUMENT).result == DENIED
+        folder = server.folder
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert (folder / "opa.sock").stat().st_mode & 0o777 == 0o600
+        assert Path(f"/proc/{pid}/environ").read_bytes().strip(b"\0") == b"GOGC=400"
     assert gone(pid)
     assert not folder.exists()
 
 
 def test_no_binary_to_run(policy: PolicyBundle, tmp_path: Path) -> None:
     with refused(DecideError, "engine.opa_binary"):
-        start(policy, replace(find_binary(), path=tmp_path / "missing"))
+        Server.start(replace(find_binary(), path=tmp_path / "missing"), files(policy), LIMITS)
 
 
 def test_what_runs_is_the_file_that_was_verified(policy: PolicyBundle, tmp_path: Path) -> None:
@@ -56,10 +47,8 @@ def test_what_runs_is_the_file_that_was_verified(policy: PolicyBundle, tmp_path:
         assert os.read(file, 4) == b"" or os.pread(file, 4, 0) == b"\x7fELF"
     with pytest.raises(DecideError), verified():
         pass
-    server = start(policy)
-    server.ready()
-    opened = [str(one.readlink()) for one in Path(f"/proc/{server.pid}/fd").iterdir()]
-    server.close()
+    with serving(files(policy)) as server:
+        opened = [str(one.readlink()) for one in Path(f"/proc/{server.pid}/fd").iterdir()]
     assert str(real.path) not in opened
 
 
@@ -71,25 +60,17 @@ def test_a_base_folder_of_someone_else_is_refused(
     base.chmod(0o777)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with refused(DecideError, "policy_unavailable"):
-        start(policy)
+        Server.start(find_binary(), files(policy), LIMITS)
 
 
 def test_with_points_only_their_rules_are_loaded_and_the_revision_stays(policy: PolicyBundle) -> None:
     served = replace(files(policy), points=frozenset({"license"}))
-    server = Server.start(find_binary(), served, LIMITS)
-    again = None
-    try:
-        server.ready()
+    with serving(served) as server:
         license_ = server.ask("decision", {"point": "license"}).result
         assert {finding["level"] for finding in license_["findings"]} == {"deny"}
         assert server.ask("decision", {"point": "source"}).result == {"outcome": "deny", "findings": []}
-        again = Server.start(find_binary(), server.served, LIMITS)  # as after a death of the first
-        again.ready()
-        assert again.ask("decision", {"point": "license"}).result == license_
-    finally:
-        server.close()
-        if again is not None:
-            again.close()
+        with serving(server.served) as again:  # as after a death of the first
+            assert again.ask("decision", {"point": "license"}).result == license_
 
 
 def test_rules_of_points_bring_those_that_they_refer_to() -> None:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import tarfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from engine.errors import DecideError
-from engine.model import Revisions
 from engine.opa import packed
 from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
@@ -24,22 +20,13 @@ from engine.opa.supervisor import Supervisor
 from engine.policy_bundle.build import Archive, PolicyBundle
 from tests.expect import there
 from tests.opa.served import DENIED, DOCUMENT, LIMITS, Events, files
+from tests.policy_bundle.releases import Keys
 
 Members = dict[str, bytes]
 
 
-def key(folder: Path, name: str) -> tuple[Path, Path]:
-    """A private key and its public one, as PEM files."""
-    private = ec.generate_private_key(ec.SECP256R1())
-    secret, public = folder / f"{name}.key", folder / f"{name}.pem"
-    secret.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    public.write_bytes(private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
-    return secret, public
-
-
 def members(archive: Path) -> Members:
-    with tarfile.open(archive) as tar:
-        return {member.name: file.read() for member in tar if (file := tar.extractfile(member)) is not None}
+    return packed.unpacked(archive.read_bytes(), archive.name)
 
 
 def pack(found: Members, archive: Path) -> Path:
@@ -57,35 +44,23 @@ def signed(archive: Path, secret: Path, into: Path) -> Path:
     return pack({**members(archive), ".signatures.json": (into / ".signatures.json").read_bytes()}, into / "a.tar.gz")
 
 
-@dataclass(frozen=True)
-class Release:
-    """A policy that was signed, and the key that says so."""
-
-    rules: Path
-    values: Path
-    revisions: Revisions
-    public: Path
-
-    def start(self) -> Server:
-        return Server.start(find_binary(), Served(self.rules, self.values, self.revisions, self.public), LIMITS)
-
-
 @pytest.fixture(scope="module")
-def release(policy: PolicyBundle, tmp_path_factory: pytest.TempPathFactory) -> Release:
+def release(policy: PolicyBundle, tmp_path_factory: pytest.TempPathFactory) -> Served:
+    """A policy that was signed, and the key that says so."""
     folder = tmp_path_factory.mktemp("release")
-    secret, public = key(folder, "release")
-    rules = signed(policy.rules.path, secret, folder / "rules")
-    values = signed(policy.values.path, secret, folder / "values")
-    return Release(rules, values, policy.revisions, public)
+    keys = Keys.make(folder / "keys")
+    rules = signed(policy.rules.path, keys.private, folder / "rules")
+    values = signed(policy.values.path, keys.private, folder / "values")
+    return Served(rules, values, policy.revisions, keys.public)
 
 
-def edited(release: Release, folder: Path, edit: Callable[[Members], object]) -> Release:
+def edited(release: Served, folder: Path, edit: Callable[[Members], object]) -> Served:
     found = members(release.values)
     edit(found)
     return replace(release, values=pack(found, folder / "edited.tar.gz"))
 
 
-def tampered(release: Release, folder: Path) -> Release:
+def tampered(release: Served, folder: Path) -> Served:
     def edit(found: Members) -> None:
         before = found["policy/data.json"]
         found["policy/data.json"] = before.replace(b"false", b"true", 1)
@@ -94,15 +69,15 @@ def tampered(release: Release, folder: Path) -> Release:
     return edited(release, folder, edit)
 
 
-def added_to(release: Release, folder: Path) -> Release:
+def added_to(release: Served, folder: Path) -> Served:
     return edited(release, folder, lambda found: found.update({"policy/more/data.json": b'{"more": true}'}))
 
 
-def taken_from(release: Release, folder: Path) -> Release:
+def taken_from(release: Served, folder: Path) -> Served:
     return edited(release, folder, lambda found: found.pop("policy/data.json"))
 
 
-def with_another_revision(release: Release, folder: Path) -> Release:
+def with_another_revision(release: Served, folder: Path) -> Served:
     """The revision stands in the manifest, and that is signed too."""
 
     def edit(found: Members) -> None:
@@ -111,9 +86,9 @@ def with_another_revision(release: Release, folder: Path) -> Release:
     return edited(release, folder, edit)
 
 
-def without_a_key(release: Release, folder: Path) -> Release:
+def without_a_key(release: Served, folder: Path) -> Served:
     (folder / "empty.pem").write_bytes(b"")
-    return replace(release, public=folder / "empty.pem")
+    return replace(release, verification_key=folder / "empty.pem")
 
 
 FAULTS = (tampered, added_to, taken_from, with_another_revision, without_a_key)
@@ -121,30 +96,28 @@ FAULTS = (tampered, added_to, taken_from, with_another_revision, without_a_key)
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_not_signed_as_it_is_is_refused(
-    fault: Callable[[Release, Path], Release], release: Release, tmp_path: Path
+    fault: Callable[[Served, Path], Served], release: Served, tmp_path: Path
 ) -> None:
-    server = fault(release, tmp_path).start()
+    server = Server.start(find_binary(), fault(release, tmp_path), LIMITS)
     try:
         with pytest.raises(DecideError) as caught:
             server.ready()
         assert caught.value.code == "policy_unavailable"
-        assert "the signature of the policy does not hold" in caught.value.message
+        assert "the signature of the policy is not valid" in caught.value.message
         assert not server.alive
     finally:
         server.close()
 
 
-def test_a_supervisor_keeps_to_its_key(policy: PolicyBundle, release: Release, tmp_path: Path) -> None:
+def test_a_supervisor_keeps_to_its_key(policy: PolicyBundle, release: Served, tmp_path: Path) -> None:
     ours = replace(
         policy,
         rules=Archive(release.rules, policy.rules.revision),
         values=Archive(release.values, policy.values.revision),
     )
-    public = Path(shutil.copyfile(release.public, tmp_path / "key.pem"))
+    public = Path(shutil.copyfile(there(release.verification_key), tmp_path / "key.pem"))
     events = Events()
-    supervisor = Supervisor(
-        find_binary(), ours, lambda one: replace(files(one), verification_key=public), LIMITS, events
-    )
+    supervisor = Supervisor(find_binary(), ours, lambda one: files(one, public), LIMITS, events)
     try:
         with pytest.raises(DecideError) as caught:
             supervisor.activate(policy, lambda _: None)

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,12 +25,11 @@ import uvloop
 from engine.errors import DecideError
 from engine.opa.binary import find_binary
 from engine.opa.generation import Generation
-from engine.opa.server import Served, Server
 from engine.opa.supervisor import HealthHistory, SupervisionLimits, Supervisor
 from engine.policy_bundle.build import Archive, PolicyBundle
 from engine.settings import OpaLimits
 from tests.expect import refused, there
-from tests.opa.served import DENIED, DOCUMENT, LIMITS, Events, files, leased, policy_of, revisions, supervised
+from tests.opa.served import DENIED, DOCUMENT, LIMITS, Events, files, leased, policy_of, revisions, serving, supervised
 from tests.opa.test_client import in_fork
 from tests.processes import alive, gone, stop, until
 
@@ -223,14 +222,11 @@ def test_who_looks_on_cannot_stop_the_supervision(policy: PolicyBundle) -> None:
         raise ValueError(name)
 
     event: list[tuple[str, dict[str, Any]]] = []
-    supervisor = Supervisor(find_binary(), policy, files, LIMITS, broken)
-    try:
+    with closing(Supervisor(find_binary(), policy, files, LIMITS, broken)) as supervisor:
         os.kill(pid_of(supervisor), signal.SIGKILL)
         until(lambda: supervisor.restarts == 1)
         assert supervisor.current.ask("decision", DOCUMENT).result == DENIED
         assert "opa_exited" in dict(event)
-    finally:
-        supervisor.close()
 
 
 def test_one_ends_while_another_goes_on_beside_it(policy: PolicyBundle) -> None:
@@ -497,17 +493,12 @@ def test_every_answer_must_come_from_the_revisions_that_are_served(policy: Polic
             await supervisor.leave()
         return ""
 
-    with supervised(policy) as (supervisor, _):
-        foreign = Server.start(find_binary(), Served(other.rules.path, other.values.path, other.revisions), LIMITS)
-        try:
-            foreign.ready()
-            assert asyncio.run(main()) == ""  # the control
-            Path(foreign.path).replace(supervisor.current.server.path)
-            assert asyncio.run(main()) == "policy_stale"
-            with refused(DecideError, "policy_stale"):
-                supervisor.current.ask("decision", DOCUMENT)
-        finally:
-            foreign.close()
+    with supervised(policy) as (supervisor, _), serving(files(other)) as foreign:
+        assert asyncio.run(main()) == ""  # the control
+        Path(foreign.path).replace(supervisor.current.server.path)
+        assert asyncio.run(main()) == "policy_stale"
+        with refused(DecideError, "policy_stale"):
+            supervisor.current.ask("decision", DOCUMENT)
 
 
 # it ends

@@ -1,4 +1,4 @@
-"""An approval stands for exactly one request, under one policy, once, in time, and never by whoever asked."""
+"""An approval is valid for one request, under one policy, once, until it expires, and never from the requester."""
 
 from __future__ import annotations
 

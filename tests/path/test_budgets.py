@@ -1,4 +1,4 @@
-"""Budgets: whoever spends at the same time, no more than the limit is allowed."""
+"""Budgets: the limit also holds for concurrent requests."""
 
 from __future__ import annotations
 

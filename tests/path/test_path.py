@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -131,6 +132,7 @@ class Bench:
     now: int = NOW
     stateless: bool = False
     observed: list[Mapping[str, int]] = field(default_factory=list)
+    events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
 
     def parts(self) -> Services:
         world = GatherContext(clock=lambda: self.now, boundaries=lambda: (), **self.world)
@@ -144,6 +146,7 @@ class Bench:
             new_id=lambda: f"{len(self.record.bodies)}-{next(ids)}",
             versions={"engine": "1", "opa": "1"},
             observe=lambda _, durations: self.observed.append(durations),
+            on_event=lambda name, fields: self.events.append((name, fields)),
         )
 
     def _store(self) -> Store:
@@ -251,7 +254,7 @@ def test_the_digest_covers_the_request_and_the_caller_and_no_clock_or_count(benc
     ("raised", "code", "words"),
     [
         (DecideError("down", remedy="none"), "policy_unavailable", "down"),
-        (ZeroDivisionError("canary"), "engine.internal", "an unexpected ZeroDivisionError stopped"),
+        (ZeroDivisionError("canary"), "engine.internal", "a fault inside the engine stopped the request"),
     ],
 )
 def test_a_fault_while_deciding_is_a_recorded_deny(raised: Exception, code: str, words: str, bench: Bench) -> None:
@@ -260,8 +263,15 @@ def test_a_fault_while_deciding_is_a_recorded_deny(raised: Exception, code: str,
     got = bench.ask(executor=lambda *_: pytest.fail("it ran"))
     assert (codes(got), got.exit, opened.closed, bench.policy.released) == ([code], Exit.FAILED_CLOSED, 1, 1)
     assert words in got.decision.findings[0].requirement
-    assert "canary" not in got.decision.findings[0].requirement
+    finding = got.decision.findings[0]
+    assert not re.search(r"canary|ZeroDivision|\.py", finding.requirement + finding.remedy)
     assert (decided(bench).outcome, got.decision.limits) == ("deny", None)
+    crashes = [(fields["decision_id"], fields["stack"]) for name, fields in bench.events if name == "crash"]
+    assert len(crashes) == (code == "engine.internal")
+    for decision_id, stack in crashes:  # the log alone has the type and the place, and not even it the message
+        assert decision_id == got.decision.decision_id
+        assert stack.startswith("ZeroDivisionError\n")
+        assert ("test_path.py" in stack, "canary" in stack.replace('ZeroDivisionError("canary")', "")) == (True, False)
 
 
 def test_what_was_opened_is_closed_once(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,11 @@ SHA = "ab" * 32
 def checks(folder: Path, *rows: tuple[str, bool, str]) -> list[dict[str, Any]]:
     request = ArtifactRequest(sha256=SHA, kind="code")
     ask = there(gather(request, GatherContext(clock=lambda: 0, boundaries=tuple)).state)
-    store = open_store(folder)
-    try:
+    with closing(open_store(folder)) as store:
         for number, (name, passed, ran_in) in enumerate(rows):
             assert name in {"sandbox", "validation"}
             store.add_artifact_check(ArtifactCheckRow(SHA, name, passed, ran_in, f"d{number}", number))  # type: ignore[arg-type]
         return ask(store, Caller(via=Via.PROCESS))["checks"]
-    finally:
-        store.close()
 
 
 # covers: A01

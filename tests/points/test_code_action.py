@@ -8,6 +8,7 @@ import pytest
 
 from engine.cases.run import Runner
 from engine.points.code_action import CodeActionLimits
+from tests.expect import of
 
 NO_TEXT: tuple[Any, ...] = (None, 7, True, [], {}, "", " ", "\n\t")
 NO_OBJECT: tuple[Any, ...] = (None, 7, True, [], "{}")
@@ -105,8 +106,7 @@ def test_the_network_is_asked_for_first(runner: Runner) -> None:
 
 def limits(runner: Runner, hints: Any) -> CodeActionLimits:
     decision = runner.engine({}).check("code_action", {"action": ACTION, "policy_hints": hints, "elapsed_ms": 0})
-    assert isinstance(decision.decision.limits, CodeActionLimits)
-    return decision.decision.limits
+    return of(CodeActionLimits, decision.decision.limits)
 
 
 # covers: C02.1-3 C04.1 C05 C07 C08.1-5 C78.2 H18 H19

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from engine.points.code_execution import CodeExecutionInput, CodeExecutionLimits
 from engine.state import open_store
 from engine.state.rows import AttemptRow
 from tests.conftest import case
-from tests.expect import there
+from tests.expect import of, there
 
 ID = "00000000-0000-4000-8000-00000000000"
 
@@ -156,9 +157,7 @@ def test_policy_can_admit_another_language(runner: Runner) -> None:
 
 def facts(**changes: Any) -> CodeExecutionInput:
     request = CodeExecutionRequest(**{"elapsed_ms": 0, "role": "solution", **changes})
-    found = gather(request, GatherContext(clock=lambda: 0, boundaries=tuple)).input
-    assert isinstance(found, CodeExecutionInput)
-    return found
+    return of(CodeExecutionInput, gather(request, GatherContext(clock=lambda: 0, boundaries=tuple)).input)
 
 
 # covers: C01.1
@@ -176,8 +175,7 @@ def test_what_cannot_be_scanned_has_no_scan(action: Any) -> None:
 
 # covers: C63
 def test_attempts_are_those_of_who_asks_before_this_one(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    try:
+    with closing(open_store(tmp_path)) as store:
         for number, principal in enumerate(("ana", "ana", "bo", "ana"), 1):
             store.begin_attempt(AttemptRow(f"{ID}{number}", principal, "t", f"{number}" * 64, number))
         store.end_attempt(f"{ID}1", "failed", 5)
@@ -192,7 +190,5 @@ def test_attempts_are_those_of_who_asks_before_this_one(tmp_path: Path) -> None:
         assert earlier("ana", None) == [("4", "begun"), ("2", "begun"), ("1", "failed")]
         assert earlier("bo", None) == [("3", "begun")]
         assert earlier(None, None) == earlier("ana", None, "other") == []
-    finally:
-        store.close()
     request = CodeExecutionRequest(elapsed_ms=0, role="solution")
     assert gather(request, GatherContext(clock=lambda: 0, boundaries=tuple)).state is None

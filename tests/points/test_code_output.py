@@ -10,6 +10,7 @@ import pytest
 from engine.cases.run import Runner
 from engine.facts.code.answers import echoed_of, metrics_of, result_of, sentence
 from engine.points.code_output import CodeOutputLimits
+from tests.expect import of
 
 VALUES: dict[str, Any] = {
     "failed_payment_rate": 2 / 60,
@@ -147,8 +148,7 @@ def test_a_request_that_lacks_what_is_repeated(runner: Runner) -> None:
 
 # covers: C42 C43.1 C46 C74.1 C79 C82
 def test_the_answer_is_made_of_the_limits(runner: Runner) -> None:
-    limits = decision(runner, {**VALUES, "region": "us", "quokka": "x"}).limits
-    assert isinstance(limits, CodeOutputLimits)
+    limits = of(CodeOutputLimits, decision(runner, {**VALUES, "region": "us", "quokka": "x"}).limits)
     assert "quokka" not in limits.model_dump_json()
     result, metrics, echoed = result_of(limits.result), metrics_of(limits.result), echoed_of(limits.echoed)
     assert list(result) == list(ORDER)

@@ -19,7 +19,8 @@ from engine.opa.binary import find_binary
 from engine.points.code_scan import CodeScanInput, CodeScanLimits
 from engine.settings import Settings
 from tests.conftest import CASES, ROOT
-from tests.expect import there
+from tests.expect import of, there
+from tests.values.shipped import SHIPPED
 
 GOLDEN = (ROOT / "fixtures" / "code" / "incident_metrics.py").read_text(encoding="utf-8")
 
@@ -140,8 +141,7 @@ PLAIN = [
 def test_plain_code_is_clean(engine: Engine, code: str) -> None:
     answer = ask(engine, code)
     assert answer.decision.findings == ()
-    assert isinstance(answer.decision.limits, CodeScanLimits)
-    assert answer.decision.limits.complete
+    assert of(CodeScanLimits, answer.decision.limits).complete
 
 
 SCRIPTS = [
@@ -157,7 +157,7 @@ SCRIPTS = [
 # covers: A79.1 C71 H03
 @pytest.mark.full
 def test_one_meaning_wherever_it_is_asked(engine: Engine, tmp_path: Path) -> None:
-    """What the point allows is what `clean` says to whoever runs code, for every program here and in the cases."""
+    """The point and the helper `clean` agree on every program here and in the cases."""
     programs = [("python", code) for code in [*EXACTLY, *DETOURS, *PLAIN]] + [("javascript", code) for code in SCRIPTS]
     programs += [
         (file.case.request["language"], file.case.request["code"])
@@ -249,12 +249,7 @@ def test_members_that_are_allowed_are_no_modules() -> None:
     import importlib
     import types
 
-    from engine.documents.files import load
-    from engine.settings import ReadLimits
-
-    path = ROOT / "policy" / "code.yaml"
-    modules = load(path.read_bytes(), path.name, ReadLimits()).value["scan"]["python"]["modules"]
-    for name, members in modules.items():
+    for name, members in SHIPPED["code"]["scan"]["python"]["modules"].items():
         module = importlib.import_module(name)
         assert not [one for one in members if isinstance(getattr(module, one), types.ModuleType)]
 

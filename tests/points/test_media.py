@@ -21,7 +21,7 @@ from engine.model import Mode, Outcome
 from engine.points import GatherContext
 from engine.points.media import POINT, MediaInput, MediaRequest, gather
 from engine.settings import ReadLimits
-from tests.expect import there
+from tests.expect import of, there
 
 WORLD = GatherContext(clock=lambda: 0, boundaries=lambda: ())
 ON = {
@@ -112,7 +112,7 @@ def test_one_by_one_each_refused_address_refuses_its_host(runner: Runner) -> Non
     ],
 )
 def test_only_a_host_that_a_value_names_is_looked_up(runner: Runner, url: str, looked_up: list[str]) -> None:
-    """The name of a host is told to whoever answers for it: a lookup is a way out for secrets."""
+    """A lookup sends the host name to its name server, so it could leak secrets."""
     assert asked(runner, ("8.8.8.8",), url)[1] == looked_up
 
 
@@ -267,6 +267,4 @@ def _file(path: str) -> dict[str, Any]:
 
 
 def _facts(request: dict[str, Any], context: GatherContext = WORLD) -> MediaInput:
-    gathered = gather(MediaRequest.model_validate(request), context).input
-    assert isinstance(gathered, MediaInput)
-    return gathered
+    return of(MediaInput, gather(MediaRequest.model_validate(request), context).input)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from engine.cases.run import Runner
-from engine.documents.files import load
 from engine.facts.net.addresses import bound_address
 from engine.model import Gate
 from engine.points import GatherContext
 from engine.points.runner_bind import BindInput, BindRequest, gather
-from engine.settings import ReadLimits
 from tests.conftest import ROOT
+from tests.expect import of
+from tests.values.shipped import SHIPPED
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,7 @@ def test_the_guard_is_the_engines_own_and_not_the_requests() -> None:
     request = BindRequest(host="0.0.0.0", port=1, published=False)  # noqa: S104
     for gate in (Gate(), Gate(shared_token=True)):
         world = GatherContext(clock=lambda: 0, boundaries=lambda: (), gate=gate)
-        gathered = gather(request, world).input
-        assert isinstance(gathered, BindInput)
+        gathered = of(BindInput, gather(request, world).input)
         assert gathered.gate == gate
         assert gathered.listener.reach == "unspecified"
 
@@ -119,8 +118,7 @@ def _texts_of_the_project() -> Iterator[str]:
             if path.is_relative_to(_FORMATS):
                 continue
             yield from _constants(ast.parse(path.read_text(encoding="utf-8")))
-    for path in sorted((ROOT / "policy").glob("*.yaml")):
-        yield from _values(load(path.read_bytes(), path.name, ReadLimits()).value)
+    yield from _values(SHIPPED)
 
 
 def _constants(tree: ast.AST) -> Iterator[str]:

@@ -16,6 +16,7 @@ from engine.points import GatherContext
 from engine.points.registry import POINTS
 from engine.points.runner_request import RunnerInput, gather
 from tests.conftest import ROOT
+from tests.expect import of
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 PROOF = Boundary(backend="daytona", boundary="egress", kind="supervised", enforced=True, evidence="sha256:" + "0" * 64)
@@ -29,9 +30,7 @@ CANARY = "canary-"
 
 def facts(request: dict[str, Any], *boundaries: Boundary) -> RunnerInput:
     parsed = RunRequest.model_validate_json(json.dumps(request))
-    gathered = gather(parsed, GatherContext(clock=lambda: 0, boundaries=lambda: boundaries)).input
-    assert isinstance(gathered, RunnerInput)
-    return gathered
+    return of(RunnerInput, gather(parsed, GatherContext(clock=lambda: 0, boundaries=lambda: boundaries)).input)
 
 
 SNAKE = {

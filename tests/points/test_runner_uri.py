@@ -10,6 +10,7 @@ from engine.cases.run import Runner
 from engine.facts.net.urls import origin_facts
 from engine.points import GatherContext
 from engine.points.runner_uri import UriInput, UriRequest, gather
+from tests.expect import of
 
 WORLD = GatherContext(clock=lambda: 0, boundaries=lambda: ())
 
@@ -104,6 +105,4 @@ def test_a_refused_address_leaves_a_caller_without_the_limits_that_it_needs(runn
 
 
 def _facts(request: dict[str, Any]) -> Any:
-    gathered = gather(UriRequest.model_validate(request), WORLD).input
-    assert isinstance(gathered, UriInput)
-    return gathered.uri
+    return of(UriInput, gather(UriRequest.model_validate(request), WORLD).input).uri

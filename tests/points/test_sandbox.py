@@ -16,6 +16,7 @@ from engine.points import GatherContext
 from engine.points.sandbox import SandboxInput, SandboxLimits, SandboxRequest, digest_of, gather
 from engine.policy_bundle.lookups import Lookups
 from tests.conftest import case
+from tests.expect import of
 
 ZERO = "sha256:" + "0" * 64
 HELD = Boundary(backend="bubblewrap", boundary="files", kind="kernel", enforced=True, evidence=ZERO)
@@ -37,8 +38,7 @@ def facts(**request: Any) -> SandboxInput:
         lookups=Lookups(probe_seconds=60),
     )
     text = json.dumps({"profile": "standard", **request})
-    gathered = gather(SandboxRequest.model_validate_json(text), world).input
-    assert isinstance(gathered, SandboxInput)
+    gathered = of(SandboxInput, gather(SandboxRequest.model_validate_json(text), world).input)
     assert asked == [("bubblewrap", 60)]
     return gathered
 
@@ -101,9 +101,8 @@ def test_a_limit_that_is_none_is_refused(tighten: Any) -> None:
 def test_the_permit_names_every_boundary_and_the_record_has_the_proof(runner: Runner) -> None:
     file = case("sandbox", "proven")
     answer = runner.answer(file)
-    limits, document = answer.decision.limits, answer.document
-    assert isinstance(limits, SandboxLimits)
-    assert document is not None
+    assert answer.document is not None
+    limits = of(SandboxLimits, answer.decision.limits)
     assert limits.boundaries() == frozenset(BOUNDARIES)
     assert limits.on_backend() == limits.backend == "bubblewrap"
     assert (limits.network, limits.required["network"], limits.isolation) == ("none", ("kernel",), "restricted_process")

@@ -22,7 +22,7 @@ from engine.settings import Settings
 from engine.state.rows import ChildRow
 from engine.state.store import Store
 from tests.command import decisions
-from tests.expect import there
+from tests.expect import of, there
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 CHILD = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
@@ -233,9 +233,7 @@ def test_an_approval_is_for_one_operation(engine: Engine) -> None:
 
 def _gathered(**changes: Any) -> SubagentInput:
     request = SubagentRequest.model_validate({**SPAWN, **changes})
-    found = gather(request, GatherContext(clock=lambda: 0, boundaries=lambda: ())).input
-    assert isinstance(found, SubagentInput)
-    return found
+    return of(SubagentInput, gather(request, GatherContext(clock=lambda: 0, boundaries=lambda: ())).input)
 
 
 @pytest.mark.parametrize(

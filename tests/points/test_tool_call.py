@@ -14,7 +14,7 @@ from engine.points.tool_call import PREFIXES, ToolCallInput, ToolCallRequest, ga
 from engine.policy_bundle.lookups import Lookups
 from engine.state.rows import PrefixRow
 from tests.conftest import FORMS
-from tests.expect import there
+from tests.expect import of, there
 from tests.facts.test_tool_calls import shapes
 
 TYPES = {"path": "path", "url": "url", "command": "command", "note": "text", "body": "data"}
@@ -39,9 +39,7 @@ TOKEN = "ghp_" + "a1B2" * 9
 
 def facts(call: Any, context: GatherContext = WORLD, **rest: Any) -> ToolCallInput:
     request = ToolCallRequest.model_validate_json(json.dumps({"call": call, **rest}))
-    found = gather(request, context).input
-    assert isinstance(found, ToolCallInput)
-    return found
+    return of(ToolCallInput, gather(request, context).input)
 
 
 # covers: B07 B10 B26 B27

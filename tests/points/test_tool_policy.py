@@ -17,7 +17,7 @@ from engine.points.tool_call import ToolCallLimits
 from engine.settings import Settings
 from engine.state import open_store
 from engine.state.rows import PrefixRow
-from tests.expect import there
+from tests.expect import of, there
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SECONDS = int(NOW.timestamp())
@@ -32,8 +32,8 @@ def call(engine: Engine, name: str, arguments: dict[str, Any], approval: str | N
 def admitted(answer: Answer) -> tuple[str, str]:
     """The rule that admitted a call, and on which basis."""
     assert answer.decision.outcome == "allow", answer.decision.findings
-    assert isinstance(answer.decision.limits, ToolCallLimits)
-    return answer.decision.limits.rule, answer.decision.limits.basis
+    limits = of(ToolCallLimits, answer.decision.limits)
+    return limits.rule, limits.basis
 
 
 # covers: B09.3

@@ -13,17 +13,17 @@ from engine.points import GatherContext
 from engine.points.tool_result import ToolResultInput, ToolResultRequest, gather
 from engine.policy_bundle.lookups import Lookups
 from tests.conftest import FORMS
+from tests.expect import of
 
 TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"  # noqa: S105  (looks like one)
 DIGEST = "sha256:" + "0" * 64
+WORLD = GatherContext(clock=lambda: 0, boundaries=tuple, lookups=Lookups(forms=FORMS))
 
 
 def facts(**error: Any) -> ToolResultInput:
     request = {"tool": "t", "status": "error", "error": {"kind": "validation", "class": "E", **error}}
     parsed = ToolResultRequest.model_validate_json(json.dumps({**request, "side_effects": []}))
-    gathered = gather(parsed, GatherContext(clock=lambda: 0, boundaries=tuple, lookups=Lookups(forms=FORMS))).input
-    assert isinstance(gathered, ToolResultInput)
-    return gathered
+    return of(ToolResultInput, gather(parsed, WORLD).input)
 
 
 def flags(texts: Any) -> dict[str, tuple[bool, bool]]:

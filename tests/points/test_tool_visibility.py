@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.cases.run import Runner
-from engine.documents.files import load
 from engine.engine import Engine
 from engine.errors import DecideError
 from engine.model import Outcome
 from engine.points import GatherContext
 from engine.points.tool_visibility import POINT, VisibilityInput, VisibilityLimits, VisibilityRequest, gather
-from engine.settings import ReadLimits
+from tests.expect import of
 from tests.laws.mutations import single
+from tests.values import shipped as values
 
-POLICY = Path(__file__).parent.parent.parent / "policy" / "tools.yaml"
-SHIPPED: dict[str, Any] = load(POLICY.read_bytes(), "tools.yaml", ReadLimits()).value
+WORLD = GatherContext(clock=lambda: 0, boundaries=tuple)
+SHIPPED = values.SHIPPED["tools"]
 TOOLS = [*SHIPPED["tools"], "unknown_tool"]
 NARROW = {
     "profiles": {
@@ -44,8 +43,7 @@ def visible(engine: Engine, policy: str | None, profile: str | None, tools: Any 
     request = {"policy": policy, "profile": profile, "tools": tools}
     answer = engine.check("tool_visibility", {key: value for key, value in request.items() if value is not None})
     assert answer.decision.outcome is Outcome.ALLOW
-    assert isinstance(answer.decision.limits, VisibilityLimits)
-    return set(answer.decision.limits.visible)
+    return set(of(VisibilityLimits, answer.decision.limits).visible)
 
 
 def profiles() -> Iterator[str | None]:
@@ -73,7 +71,7 @@ def test_profiles_differ(engine: Engine) -> None:
 
 def test_no_fact_missing_or_of_another_type_shows_more(engine: Engine) -> None:
     request = VisibilityRequest(policy="assistant", profile="reading", tools=[*TOOLS[:6], TOOLS[0]])
-    found = POINT.document(gather(request, world()), 100)
+    found = POINT.document(gather(request, WORLD), 100)
     document = found | {"caller": {"via": "process", "principal": "ana", "points": []}, "approvals": [], "budgets": []}
     shown = _shown(engine, document)
     assert shown == {"contacts_list"}
@@ -91,14 +89,9 @@ def _shown(engine: Engine, document: dict[str, Any]) -> set[str]:
     return set(decision["limits"]["visible"]) if decision["outcome"] == "allow" else set()
 
 
-def world() -> GatherContext:
-    return GatherContext(clock=lambda: 0, boundaries=tuple)
-
-
 def listed(tools: Any) -> list[tuple[str, str | None, int]]:
     request = VisibilityRequest.model_validate_json(json.dumps({"tools": tools}))
-    found = gather(request, world()).input
-    assert isinstance(found, VisibilityInput)
+    found = of(VisibilityInput, gather(request, WORLD).input)
     return [(tool.id, tool.name, tool.occurrences) for tool in found.tools]
 
 
@@ -109,7 +102,7 @@ def test_a_list_in_every_shape() -> None:
     openai = [{"type": "function", "function": {"name": "a", "parameters": schema}}]
     shapes = [own, mcp, openai, {"jsonrpc": "2.0", "id": 1, "result": mcp}]
     requests = [VisibilityRequest.model_validate_json(json.dumps({"tools": shape})) for shape in shapes]
-    assert len({gather(one, world()).input.model_dump_json() for one in requests}) == 1
+    assert len({gather(one, WORLD).input.model_dump_json() for one in requests}) == 1
     assert listed(["a"]) == listed(own) == [("a", "a", 1)]
 
 

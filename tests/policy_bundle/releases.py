@@ -21,7 +21,7 @@ from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.release import sign_release, write_release
 from engine.policy_bundle.release_folder import CATALOGUE, RULES, STATEMENT, VALUES, Statement
-from tests.policy_bundle.trees import built, opa, write
+from tests.policy_bundle.trees import opa
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -43,11 +43,6 @@ class Keys:
         keys.encrypted.write_bytes(key.private_bytes(Encoding.PEM, form, BestAvailableEncryption(b"secret")))
         keys.public.write_bytes(key.public_key().public_bytes(Encoding.PEM, Public.SubjectPublicKeyInfo))
         return keys
-
-
-def policy(folder: Path, changes: Mapping[str, str | bytes | None] | None = None) -> PolicyBundle:
-    """The small policy of trees.py, built below a folder."""
-    return built(write(folder / "tree", changes), folder / "cache")
 
 
 def released(bundle: PolicyBundle, folder: Path, keys: Keys | None, sequence: int = 1) -> Path:
@@ -109,5 +104,4 @@ def tar(members: Iterable[tuple[tarfile.TarInfo, bytes]], form: int = tarfile.US
 
 
 def gzipped(data: bytes) -> bytes:
-    stream = zlib.compressobj(9, zlib.DEFLATED, 31)
-    return stream.compress(data) + stream.flush()
+    return zlib.compress(data, 9, 31)

@@ -54,7 +54,7 @@ violation[{"msg": msg, "details": {"missing": missing}}] {
 #   standing: confirm
 deny[msg] { input.bundle.long; msg := concat("", [x | x := "y"; _ := numbers.range(1, 900)[_]]) }
 """
-TREE: dict[str, str | bytes | None] = {
+TREE = {
     "rego/admission/lib/words.rego": "package admission.lib.words\n\nimport future.keywords.not\n\n"
     'old(origin) if startswith(origin, "old")\n',
     f"{RULES}/own.rego": HEAD + requirement("ours(record)", "record.ours == true", more="after: [admitted]") + "\n",

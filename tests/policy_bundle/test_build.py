@@ -20,7 +20,7 @@ from engine.opa.command import OpaCommand
 from engine.policy_bundle import archives
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.sources import PolicySources
-from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, built, requirement, topic, write
+from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, Files, built, requirement, topic, write
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_the_same_content_gives_the_same_bytes(sources: PolicySources, tmp_path:
     assert first.catalogue == second.catalogue
 
 
-def _files(sources: PolicySources) -> dict[str, str | bytes | None]:
+def _files(sources: PolicySources) -> Files:
     root = sources.rego.parent
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 

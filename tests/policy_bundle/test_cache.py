@@ -1,4 +1,4 @@
-"""Whoever changes what is cached, with or without its note: no decision carries a revision of other content."""
+"""After any change of the cache, with or without its note, no decision carries a revision of other content."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import pytest
 from engine.documents.canonical import canonical, digest
 from engine.errors import DecideError
 from engine.opa.packed import MANIFEST, pack, unpacked
-from engine.opa.server import Served, Server
 from engine.policy_bundle import archives
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.sources import PolicySources
-from engine.settings import OpaLimits
-from tests.policy_bundle.trees import built, codes, opa, source, write
+from tests.opa.served import files, serving
+from tests.policy_bundle.trees import built, codes, source, write
 
 GPL = source([{"id": "one", "license": "GPL-2.0-only"}])
 RULE = "admission/requirements/source/license.rego"
@@ -53,14 +52,8 @@ def note_again(folder: Path) -> None:
 
 def serve(policy: PolicyBundle) -> list[tuple[str, str | None]]:
     """What the policy finds in a record under the GPL, asked of a server."""
-    server = Server.start(
-        opa(), Served(policy.rules.path, policy.values.path, policy.revisions), OpaLimits(start_seconds=20)
-    )
-    try:
-        server.ready()
+    with serving(files(policy)) as server:
         return codes(server.ask("decision", GPL).result)
-    finally:
-        server.close()
 
 
 @pytest.fixture
@@ -96,7 +89,7 @@ def test_what_is_changed_after_the_build_is_never_served(
     """Between the build and the start of OPA; its own manifest still states the approved revision."""
     policy = built(sources, tmp_path / "cache")
     tamper(getattr(policy, part).path, change)
-    with pytest.raises(DecideError, match="not the policy that was built") as caught:
+    with pytest.raises(DecideError, match="not the one that was built") as caught:
         serve(policy)
     assert caught.value.code == "policy_stale"
 
@@ -110,7 +103,7 @@ def test_a_revision_is_always_of_the_content(
     tamper(getattr(approved, part).path, change, restated=True)
     again = built(sources, tmp_path / "cache")
     assert getattr(again.revisions, part) != getattr(approved.revisions, part)
-    with pytest.raises(DecideError, match="not the policy that was built"):
+    with pytest.raises(DecideError, match="not the one that was built"):
         serve(approved)
 
 

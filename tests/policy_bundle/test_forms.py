@@ -55,7 +55,7 @@ def _text() -> str:
     return topic(*rules, imports="import data.admission.lib.words\n")
 
 
-TREE: dict[str, str | bytes | None] = {
+TREE = {
     f"{REQUIREMENTS}/license.rego": _text(),
     "rego/admission/lib/words.rego": "package admission.lib.words\n\nimport future.keywords.not\n\n"
     "known(text, _) if startswith(text, `M`)\n",

@@ -17,7 +17,7 @@ from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, Served, codes
 
 ODD: list[Any] = [None, True, False, 0, "", "no", [], {}, {"a": 1}, [[]], 1.5]
 
-TREE: dict[str, str | bytes | None] = {
+TREE = {
     f"{REQUIREMENTS}/license.rego": topic(
         requirement("stated(record)", "is_string(record.license)", code="license_missing"),
         requirement(
@@ -269,7 +269,7 @@ def test_generated_text_is_formatted(policy: Served, tmp_path: Path) -> None:
 
 
 def test_the_import_is_guarded_by_syntax(policy: Served, tmp_path: Path) -> None:
-    """Whoever loses the import gets a parse error, not a `not` that never holds."""
+    """Without the import there is a parse error, not a `not` that never holds."""
     opa = OpaCommand(find_binary().path)
     for name in ("compiled/source.rego", "requirements/source/license.rego", "requirements/source/purpose.rego"):
         text = (policy.folder / "admission" / name).read_text(encoding="utf-8")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import PolicyError, Problem
-from tests.policy_bundle.trees import REQUIREMENTS, RULES, built, requirement, topic, write
+from tests.policy_bundle.trees import REQUIREMENTS, RULES, Files, policy, problems, requirement, topic
 
 INVENTORY = "rego/inventory.yaml"
 ADDED = "bundles/house/inventory.yaml"
@@ -20,26 +19,18 @@ DENY = "package main\n\ndeny contains 1 if input.bundle.closed == true\n"
 TWICE = DENY + "\ndeny contains 2 if input.bundle.records == 1\n"
 
 
-def problems(folder: Path, changes: dict[str, str | bytes | None]) -> list[Problem]:
-    """What the build says of these files, with paths below the folder."""
-    sources = write(folder, changes)
-    with pytest.raises(PolicyError) as caught:
-        built(sources, folder / "cache")
-    return list(caught.value.problems)
-
-
-def told(folder: Path, changes: dict[str, str | bytes | None]) -> tuple[str, str, str]:
+def told(folder: Path, changes: Files) -> tuple[str, str, str]:
     """The one problem: its place below the folder, message, remedy."""
     (one,) = problems(folder, changes)
     return str(one.where).removeprefix(f"{folder}/"), one.message, one.remedy
 
 
 def test_what_is_listed_and_there_is_built(tmp_path: Path) -> None:
-    assert built(write(tmp_path, TWO), tmp_path / "cache").catalogue.codes("source") == {"admitted", "stated"}
+    assert policy(tmp_path, TWO).catalogue.codes("source") == {"admitted", "stated"}
 
 
 def test_a_requirement_that_is_gone_is_named(tmp_path: Path) -> None:
-    built(write(tmp_path, TWO), tmp_path / "cache")
+    policy(tmp_path, TWO)
     where, message, remedy = told(tmp_path, {**TWO, f"{REQUIREMENTS}/purpose.rego": None})
     assert where == f"{INVENTORY}:4"
     assert message == "the code `stated` of `source` must exist, but no requirement has it"
@@ -63,7 +54,7 @@ def test_a_moved_requirement_is_still_there(tmp_path: Path) -> None:
         f"{REQUIREMENTS}/purpose.rego": None,
         f"{REQUIREMENTS}/use.rego": topic(requirement("stated", 'input.bundle.purpose == "train"'), name="use"),
     }
-    assert "stated" in built(write(tmp_path, {**TWO, **moved}), tmp_path / "cache").catalogue.codes("source")
+    assert "stated" in policy(tmp_path, {**TWO, **moved}).catalogue.codes("source")
 
 
 def test_the_inventory_itself_must_be_there(tmp_path: Path) -> None:
@@ -76,8 +67,8 @@ def test_the_inventory_itself_must_be_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("source:\n  - stated\n  - admitted\n", 3, "`admitted` stands after `stated`"),
-        ("source:\n  - admitted\n  - admitted\n  - stated\n", 3, "`admitted` stands after `admitted`"),
+        ("source:\n  - stated\n  - admitted\n", 3, "`admitted` is listed after `stated`"),
+        ("source:\n  - admitted\n  - admitted\n  - stated\n", 3, "`admitted` is listed after `admitted`"),
         ("source: admitted\n", 1, ""),
         ("- admitted\n", 1, ""),
         ("source:\n  - admitted\n  - stated\nlicense: []\n", 4, "lists no code"),
@@ -96,7 +87,7 @@ def test_an_inventory_that_cannot_be_meant(text: str, line: int, words: str, tmp
 
 def test_requirements_of_every_point_are_listed_as_common(tmp_path: Path) -> None:
     common = requirement("asked", 'input.caller.via == "token"').replace("source", "common")
-    files: dict[str, str | bytes | None] = {
+    files = {
         **TWO,
         "rego/admission/requirements/common/caller.rego": topic(common).replace(
             "requirements.source.license", "requirements.common.caller"
@@ -107,12 +98,12 @@ def test_requirements_of_every_point_are_listed_as_common(tmp_path: Path) -> Non
     assert message == "the code `asked` is not in rego/inventory.yaml"
     assert remedy == "add the lines `common:` and `  - asked` to rego/inventory.yaml"
     files[INVENTORY] = "common:\n  - asked\nsource:\n  - admitted\n  - stated\n"
-    assert "asked" in built(write(tmp_path, files), tmp_path / "cache").catalogue.codes("source")
+    assert "asked" in policy(tmp_path, files).catalogue.codes("source")
 
 
 def test_added_rules_have_an_inventory_beside_them(tmp_path: Path) -> None:
-    files: dict[str, str | bytes | None] = {**TWO, f"{RULES}/house.rego": DENY, ADDED: "source:\n  - house_deny\n"}
-    assert "house_deny" in built(write(tmp_path, files), tmp_path / "cache").catalogue.codes("source")
+    files = {**TWO, f"{RULES}/house.rego": DENY, ADDED: "source:\n  - house_deny\n"}
+    assert "house_deny" in policy(tmp_path, files).catalogue.codes("source")
     where, message, _ = told(tmp_path, {**files, f"{RULES}/house.rego": None})
     assert (where, message) == (f"{ADDED}:2", "the code `house_deny` of `source` must exist, but no rule has it")
 
@@ -125,12 +116,12 @@ def test_added_rules_without_an_inventory_are_told(tmp_path: Path) -> None:
 
 def test_one_of_several_denies_of_a_set_that_is_gone_is_told(tmp_path: Path) -> None:
     """All have one code, and each refuses on its own: so their number is listed."""
-    files: dict[str, str | bytes | None] = {
+    files = {
         **TWO,
         f"{RULES}/house.rego": TWICE,
         ADDED: "source:\n  - house_deny (2 rules)\n",
     }
-    built(write(tmp_path, files), tmp_path / "cache")
+    policy(tmp_path, files)
     found = problems(tmp_path, {**files, f"{RULES}/house.rego": DENY})
     assert any("`house_deny (2 rules)` of `source` must exist" in one.message for one in found)
     assert any("`  - house_deny`" in one.remedy for one in found)
@@ -174,7 +165,7 @@ def test_values_that_are_not_read_are_an_error(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("folder", ["rego", REQUIREMENTS, RULES, "policy", "bundles/house"])
 def test_a_readme_may_stand_anywhere(folder: str, tmp_path: Path) -> None:
-    built(write(tmp_path, {**TWO, f"{folder}/README.md": "# Why\n"}), tmp_path / "cache")
+    policy(tmp_path, {**TWO, f"{folder}/README.md": "# Why\n"})
 
 
 @pytest.mark.parametrize("name", [f"{REQUIREMENTS}/deep/stop.rego", "rego/admission/requirements/stop.rego"])
@@ -185,6 +176,6 @@ def test_rules_nested_too_deep_or_not_enough_are_an_error(name: str, tmp_path: P
 
 def test_the_inventory_is_one_of_the_sources(tmp_path: Path) -> None:
     """A change of it is never answered from the cache."""
-    built(write(tmp_path, TWO), tmp_path / "cache")
+    policy(tmp_path, TWO)
     where, _, _ = told(tmp_path, {**TWO, INVENTORY: f"{TWO[INVENTORY]}  - zones\n"})
     assert where == f"{INVENTORY}:5"

@@ -18,6 +18,7 @@ from engine.documents.files import load
 from engine.errors import Exit, GatherError, Location, Problem
 from engine.settings import ReadLimits
 from tests.api.serving import serving
+from tests.command import Command
 from tests.conftest import ROOT
 
 
@@ -60,7 +61,7 @@ def test_init_writes_only_schemas_into_a_policy_folder_and_nothing_into_any_othe
     assert (own / "schemas" / "case.schema.json").exists()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine", encoding="utf-8")
-    for name, message in (("other", "is not empty"), ("My Policy", "is not a valid name")):
+    for name, message in (("other", "neither empty"), ("My Policy", "is not a valid name")):
         refused = run("init", str(tmp_path / name)).exception
         assert isinstance(refused, GatherError)
         assert message in refused.message
@@ -156,3 +157,14 @@ def test_a_request_that_does_not_fit_has_no_facts(tmp_path: Path) -> None:
     refused = run("input", "license", "-i", str(request), "--state", str(tmp_path / "state"))
     assert isinstance(refused.exception, GatherError)
     assert "`purpose` is missing" in refused.exception.message
+
+
+def test_a_source_bundle_starts_under_the_values_of_ones_own(own: Path, command: Command, tmp_path: Path) -> None:
+    (own / "values" / "sources.yaml").write_text("extra_files: [NOTES.md]\n", encoding="utf-8")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("a.csv", "NOTES.md"):
+        (folder / name).write_text("1", encoding="utf-8")
+    assert command("source", "init", folder, "--policy", own).code == 0
+    text = (folder / "bundle.yaml").read_text(encoding="utf-8")
+    assert ("a.csv" in text, "NOTES.md" in text) == (True, False)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from engine.errors import GatherError
 from engine.opa.packed import PACKED_BYTES, UNPACKED_BYTES, pack, unpacked
-from tests.policy_bundle.releases import gzipped, policy, tar
+from tests.policy_bundle.releases import gzipped, tar
+from tests.policy_bundle.trees import policy
 
 FILES = {".manifest": b"{}", "admission/a.rego": b"package a\n", "admission/b/c.rego": b"", "x": bytes(2000)}
 

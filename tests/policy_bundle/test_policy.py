@@ -6,17 +6,11 @@ from pathlib import Path
 
 from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
-from engine.points.registry import POINTS
-from engine.policy_bundle.build import build
-from engine.policy_bundle.sources import PolicySources
 from engine.policy_bundle.testing import run_tests
-from engine.settings import Settings
+from tests.opa.served import policy_of
 
 
 def test_rules_pass_their_own_tests(cache: Path) -> None:
-    settings = Settings(cache=cache)
-    binary = find_binary()
-    bundle = build(PolicySources(settings.rego, settings.policy, settings.recipe), POINTS, binary, cache)
-    run = run_tests(bundle, OpaCommand(binary.path))
+    run = run_tests(policy_of(cache), OpaCommand(find_binary().path))
     assert run.problems == ()
     assert run.passed > 50

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import PolicyError
-from tests.policy_bundle.trees import LIMITS, LOWERED, REQUIREMENTS, RULES, built, requirement, topic, write
+from tests.policy_bundle.trees import LIMITS, LOWERED, REQUIREMENTS, RULES, built, problems, requirement, topic, write
 
 FILE = f"{REQUIREMENTS}/license.rego"
 HOUSE = f"{RULES}/house.rego"
@@ -114,7 +114,7 @@ REFUSED = {
     "reserved_name": rule(f"{GOOD}\n\n_findings contains 1 if input.x == 1\n", 16, "the build defines", "another name"),
     "reserved_variable": body("some __x in record.l\n__x == 1", "`__x`", "another name"),
     # METADATA
-    "unknown_key": metadata(EACH.replace("title:", "titel:"), 6, "`titel` is not known", "spelling"),
+    "unknown_key": metadata(EACH.replace("title:", "titel:"), 6, "`titel` is not a known field", "spelling"),
     "title_missing": metadata(EACH.removeprefix("title: T\n"), 6, "`title` is missing", "write the sentence"),
     "description_missing": metadata(EACH.replace("description: D\n", ""), 6, "`description` is missing", "why it must"),
     "title_empty": metadata(EACH.replace("title: T", 'title: ""'), 6, "`title` is empty", "write the sentence"),
@@ -124,9 +124,9 @@ REFUSED = {
     "code_upper_case": metadata(EACH.replace("code: admitted", "code: Admitted"), 9, "custom.code", "lower case"),
     "code_reserved": metadata(EACH.replace("code: a", "code: engine.a"), 12, "reserved", "another code"),
     "remedy_missing": metadata(EACH.replace("  remedy: R\n", ""), 9, "`custom.remedy` is missing", "should do"),
-    "level": metadata(EACH + "  level: warn\n", 12, "`custom.level` is not known", "policy/levels.yaml"),
-    "unknown_custom_key": metadata(EACH + "  eahc: x\n", 12, "`custom.eahc` is not known", "spelling"),
-    "unknown_label": metadata(EACH + "labels:\n  rows: A1\n", 13, "`labels.rows` is not known", "spelling"),
+    "level": metadata(EACH + "  level: warn\n", 12, "`custom.level` is not a known field", "policy/levels.yaml"),
+    "unknown_custom_key": metadata(EACH + "  eahc: x\n", 12, "`custom.eahc` is not a known field", "spelling"),
+    "unknown_label": metadata(EACH + "labels:\n  rows: A1\n", 13, "`labels.rows` is not a known field", "spelling"),
     "each_no_path": metadata(EACH.replace("bundle.records", "bundle.records[0]"), 11, "custom.each", "plain path"),
     "each_from_input": metadata(EACH.replace("bundle.records", "Bundle"), 11, "custom.each", "plain path"),
     "empty_other_word": metadata(EACH + "  empty: true\n", 12, "custom.empty", "empty: allowed"),
@@ -137,12 +137,14 @@ REFUSED = {
     "facts_no_names": metadata(EACH + "  facts: [b]\n", 12, "custom.facts", "dotted paths"),
     "reads_no_path": metadata(EACH + '  reads: ["a b"]\n', 12, "custom.reads", "dotted paths"),
     "metadata_no_mapping": metadata("just words\n", 6, "unmarshal", "correct the METADATA"),
-    "metadata_odd_number": metadata(EACH.replace("T\n", "017\n", 1), 6, "different values", "quote it"),
-    "package_metadata": one(FILE, "# METADATA\n# titel: x\n" + topic(GOOD), 2, "`titel` is not known", "spelling"),
+    "metadata_odd_number": metadata(EACH.replace("T\n", "017\n", 1), 6, "interpret differently", "quote it"),
+    "package_metadata": one(
+        FILE, "# METADATA\n# titel: x\n" + topic(GOOD), 2, "`titel` is not a known field", "spelling"
+    ),
     "helper_metadata": rule(
         f"{GOOD}\n\n# METADATA\n# custom:\n#   code: x\n_h if input.x == 1\n",
         18,
-        "`custom.code` is not known",
+        "`custom.code` is not a known field",
         "lower case",
     ),
     # between requirements
@@ -206,7 +208,7 @@ REFUSED = {
     "unformatted": rule(GOOD.replace("\trecord", "  record") + "\n", 13, "not formatted", "opa fmt --write"),
     "unused_variable": body('x := 1\nrecord.license == "MIT"', "unused", "remove it"),
     "undefined_function": body("nothing(record)", "undefined function", "correct the name"),
-    "recursion": rule(f"{GOOD}\n\n_loop(r) if _loop(r.x)\n", 16, "recursive", "let no rule"),
+    "recursion": rule(f"{GOOD}\n\n_loop(r) if _loop(r.x)\n", 16, "recursive", "remove the cycle"),
     "misplaced_point": one(
         "rego/admission/requirements/sauce/x.rego", "package a\n", None, "no decision point `sauce`", "`source`"
     ),
@@ -231,7 +233,7 @@ REFUSED = {
     "clock": body("record.x == time.now_ns()", "`time.now_ns`", "`input`"),
     "unknown_values": body("record.x == data.policy.licences.x", "`licences`", "`licenses`"),
     "all_values": body("record.x == data.policy[record.y]", "without naming", "name it"),
-    "compiled_read": body("data.admission.compiled.source.findings == record.x", "not for rules", "read `input`"),
+    "compiled_read": body("data.admission.compiled.source.findings == record.x", "may not be read", "read `input`"),
     "import_of_values": one(
         FILE,
         topic(requirement(body="record.x == l.most"), imports="import data.policy.licences as l\n"),
@@ -270,10 +272,10 @@ REFUSED = {
     ),
     "values_other_ending": one("policy/x.yml", "a: 1\n", None, "would be ignored", "<name>.yaml"),
     "value_wrong_type": one(LICENSES, "licenses: {}\nmost: many\n", 2, "`most`", "correct the value"),
-    "value_unknown_key": one(LICENSES, "licenses: {}\nmost: 1\nleast: 2\n", 3, "not known", "spelling"),
+    "value_unknown_key": one(LICENSES, "licenses: {}\nmost: 1\nleast: 2\n", 3, "not a known field", "spelling"),
     "value_missing": one(LICENSES, "licenses: {}\n", 1, "`most` is missing", "write it"),
     "value_twice": one(LICENSES, "most: 1\nlicenses: {}\nmost: 2\n", 3, "twice", "keep one"),
-    "value_odd_number": one(LICENSES, "most: 017\nlicenses: {}\n", 1, "different values", "quote it"),
+    "value_odd_number": one(LICENSES, "most: 017\nlicenses: {}\n", 1, "interpret differently", "quote it"),
     "values_not_yaml": one(LICENSES, "a: [\n", 2, "not YAML", "syntax"),
     "values_empty": one(LICENSES, "", None, "is empty", "add a document"),
     "level_unknown_code": one(LEVELS, "levels:\n  source:\n    admited: warn\n", 3, "`admited`", "correct"),
@@ -317,8 +319,8 @@ REFUSED = {
     "override_wrong_type": Refused({}, None, "`most`", "correct the value", "--values", ("licenses.most=many",)),
     # recipe
     "recipe_missing": one(RECIPE, None, None, "cannot read", "check the path"),
-    "recipe_unknown_key": one(RECIPE, "description: D\nowner: O\nsigner: S\n", 3, "not known", "spelling"),
-    "recipe_no_owner": one(RECIPE, "description: D\n", 1, "`owner` is missing", "who answers"),
+    "recipe_unknown_key": one(RECIPE, "description: D\nowner: O\nsigner: S\n", 3, "not a known field", "spelling"),
+    "recipe_no_owner": one(RECIPE, "description: D\n", 1, "`owner` is missing", "name the owner"),
     # added rules
     "added_own_package": one(
         HOUSE,
@@ -362,7 +364,7 @@ REFUSED = {
         HOUSE,
         'package main\n\ndeny contains "x" if data.admission.requirements.source.license.x\n',
         3,
-        "not for rules to read",
+        "may not be read by rules",
         "`input`",
     ),
     "conftest_network": one(
@@ -383,13 +385,10 @@ REFUSED = {
 @pytest.mark.full(after=48)
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
 def test_refused_with_place_and_remedy(case: Refused, tmp_path: Path) -> None:
-    sources = write(tmp_path, case.files)
-    sources = type(sources)(sources.rego, sources.policy, sources.recipe, case.values)
-    with pytest.raises(PolicyError) as caught:
-        built(sources, tmp_path / "cache")
+    found = problems(tmp_path, case.files, case.values)
     place = case.file if case.file == "--values" else str(tmp_path / case.file)
-    told = [one for one in caught.value.problems if case.message in one.message and one.where.file == place]
-    assert told, caught.value
+    told = [one for one in found if case.message in one.message and one.where.file == place]
+    assert told, found
     assert told[0].where.line == case.line, told[0]
     assert case.remedy in told[0].remedy, told[0]
     assert not (tmp_path / "cache").exists(), "a build that fails writes nothing"
@@ -407,9 +406,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         "policy/licenses.yaml": "licenses: {}\n",
         "bundles/house/recipe.yaml": "owner: O\n",
     }
-    with pytest.raises(PolicyError) as caught:
-        built(write(tmp_path, broken), tmp_path / "cache")
-    places = [(one.where.file, one.where.line or 0) for one in caught.value.problems]
+    places = [(one.where.file, one.where.line or 0) for one in problems(tmp_path, broken)]
     assert places == sorted(places)
     lines = {("source/license.rego", 5), ("source/license.rego", 7), ("limits/source.rego", 5)}
     lines |= {("policy/licenses.yaml", 1), ("house/recipe.yaml", 1)}

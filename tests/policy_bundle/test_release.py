@@ -17,13 +17,12 @@ from engine import __version__
 from engine.documents.canonical import canonical, digest
 from engine.errors import DecideError, GatherError, PolicyError
 from engine.opa.packed import MANIFEST, PACKED_BYTES, SIGNATURES, pack, unpacked
-from engine.opa.server import Served, Server
 from engine.policy_bundle import archives
 from engine.policy_bundle.archives import VALUES_DATA
 from engine.policy_bundle.build import PolicyBundle
 from engine.policy_bundle.release import Release, load_release, sign_release, verify_release, write_release
 from engine.policy_bundle.release_folder import CATALOGUE, PLACES, RULES, STATEMENT, VALUES
-from engine.settings import OpaLimits
+from tests.opa.served import DENIED, DOCUMENT, files, policy_of, serving
 from tests.policy_bundle.releases import (
     MOMENT,
     Keys,
@@ -31,12 +30,11 @@ from tests.policy_bundle.releases import (
     forge_rules,
     forge_values,
     gzipped,
-    policy,
     released,
     restate,
     rewrite,
 )
-from tests.policy_bundle.trees import opa, source
+from tests.policy_bundle.trees import opa, policy, source
 
 SIGNED = (CATALOGUE, PLACES, RULES, STATEMENT, VALUES, SIGNATURES)
 LAX = {"levels": {"levels": {}}, "licenses": {"licenses": {"MIT": "admit"}, "most": 9, "note": None}}
@@ -94,14 +92,11 @@ def refused(folder: Path, keys: Keys | None, tmp_path: Path) -> str:
 
 def serve(policy: PolicyBundle, key: Path | None) -> str:
     """What an OPA with this key does with these archives: the outcome of a clean request, or why it does not start."""
-    server = Server.start(opa(), Served(policy.rules.path, policy.values.path, policy.revisions, key), OpaLimits())
     try:
-        server.ready()
-        return str(server.ask("decision", source()).result["outcome"])
+        with serving(files(policy, key)) as server:
+            return str(server.ask("decision", source()).result["outcome"])
     except DecideError as error:
         return error.message
-    finally:
-        server.close()
 
 
 def test_a_release_gives_what_was_built(release: Path, bundle: PolicyBundle, keys: Keys, tmp_path: Path) -> None:
@@ -508,20 +503,10 @@ def test_a_cache_that_cannot_be_used_is_told(release: Path, keys: Keys, tmp_path
 
 def test_a_real_policy_fits(keys: Keys, cache: Path, tmp_path: Path) -> None:
     """The repository's own policy, far below every limit."""
-    from engine.points.registry import POINTS
-    from engine.policy_bundle.build import build
-    from engine.policy_bundle.sources import PolicySources
-    from engine.settings import Settings
-
-    settings = Settings(cache=cache)
-    built = build(PolicySources(settings.rego, settings.policy, settings.recipe), POINTS, opa(), cache)
+    built = policy_of(cache)
     folder = released(built, tmp_path / "release", keys)
     got = loaded(folder, keys, tmp_path)
     assert (got.revisions, got.data, got.places) == (built.revisions, built.data, built.places)
     assert max(path.stat().st_size for path in folder.iterdir()) < PACKED_BYTES // 10
-    server = Server.start(opa(), Served(got.rules.path, got.values.path, got.revisions, keys.public), OpaLimits())
-    try:
-        server.ready()
-        assert server.ask("decision", {"point": "nowhere"}).result == {"outcome": "deny", "findings": []}
-    finally:
-        server.close()
+    with serving(files(got, keys.public)) as server:
+        assert server.ask("decision", DOCUMENT).result == DENIED

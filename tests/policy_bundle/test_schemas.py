@@ -49,12 +49,12 @@ USES = topic(
 )
 
 
-def deny(body: str) -> dict[str, str | bytes | None]:
+def deny(body: str) -> dict[str, str]:
     """An added set whose condition stands on its line 4."""
     return {HOUSE: f"package main\n\ndeny contains 1 if {{\n\t{body}\n}}\n"}
 
 
-def lib(body: str) -> dict[str, str | bytes | None]:
+def lib(body: str) -> dict[str, str]:
     """A helper whose condition stands on its line 6."""
     return {
         LIB: f"package admission.lib.words\n\nimport future.keywords.not\n\nfree(record) if {{\n\t{body}\n}}\n",
@@ -62,7 +62,7 @@ def lib(body: str) -> dict[str, str | bytes | None]:
     }
 
 
-UNKNOWN: dict[str, tuple[dict[str, str | bytes | None], str, int, str, str]] = {
+UNKNOWN: dict[str, tuple[dict[str, str], str, int, str, str]] = {
     "added_deny": (deny('input.bundle.purpos == "eval"'), HOUSE, 4, "`input.bundle.purpos`", "did you mean `purpose`?"),
     "added_deny_of_an_item": (
         deny('some record in input.bundle.records; record.licence == "MIT"'), HOUSE, 4, "`record.licence`",
@@ -136,7 +136,7 @@ def test_what_no_schema_knows_is_refused(name: str, tmp_path: Path) -> None:
     assert any(message in one.message and remedy in one.remedy for one in found), caught.value.problems
 
 
-KNOWN: dict[str, dict[str, str | bytes | None]] = {
+KNOWN = {
     "added_deny": deny('some record in input.bundle.records; record.license == "GPL-2.0-only"'),
     "added_deny_of_values": deny('data.policy.licenses.licenses[input.bundle.purpose] == "refuse"'),
     "value_that_a_fact_may_have": deny('some record in input.bundle.records; "external" == record.kind'),

@@ -9,7 +9,7 @@ import pytest
 from engine.opa.binary import find_binary
 from engine.opa.command import OpaCommand
 from engine.policy_bundle.testing import TestRun, run_tests
-from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, built, write
+from tests.policy_bundle.trees import LIMITS, REQUIREMENTS, RULES, Files, policy
 
 HEAD = """package admission.requirements.source.license_test
 
@@ -25,9 +25,8 @@ GOOD = (
 TEST = f"{REQUIREMENTS}/license_test.rego"
 
 
-def run(tmp_path: Path, files: dict[str, str | bytes | None]) -> TestRun:
-    bundle = built(write(tmp_path, files), tmp_path / "cache")
-    return run_tests(bundle, OpaCommand(find_binary().path))
+def run(tmp_path: Path, files: Files) -> TestRun:
+    return run_tests(policy(tmp_path, files), OpaCommand(find_binary().path))
 
 
 def test_passing(tmp_path: Path) -> None:
@@ -75,7 +74,7 @@ test_house if {
 }
 """
     rule = 'package main\n\ndeny contains "x" if input.bundle.x == 1\n'
-    files: dict[str, str | bytes | None] = {TEST: GOOD, f"{RULES}/house.rego": rule, f"{RULES}/house_test.rego": test}
+    files = {TEST: GOOD, f"{RULES}/house.rego": rule, f"{RULES}/house_test.rego": test}
     assert run(tmp_path, files) == TestRun(passed=1, files=1, problems=())
     files[f"{RULES}/house.rego"] = rule + '\ndeny contains "y" if {\n\tinput.bundle.y == 1\n\tinput.bundle.z == 1\n}\n'
     found = run(tmp_path, files).problems

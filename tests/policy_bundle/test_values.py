@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ import pytest
 from engine.errors import PolicyError
 from engine.policy_bundle.build import PolicyBundle
 from tests.expect import there
-from tests.policy_bundle.trees import LOWERED, built, write
+from tests.policy_bundle.trees import LOWERED, policy
 
 
 def bundle(tmp_path: Path, *values: str, **files: str) -> PolicyBundle:
     changes = {f"policy/{name}.yaml": text for name, text in files.items()}
-    return built(replace(write(tmp_path, changes), values=values), tmp_path / "cache")
+    return policy(tmp_path, changes, values)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from engine.errors import PolicyError, Problem
 from engine.model import Model
 from engine.opa.binary import Binary, find_binary
 from engine.opa.command import OpaCommand
@@ -89,7 +92,11 @@ BASE = {
 """One requirement, its limits, two documents of values, a recipe."""
 
 
-def write(folder: Path, changes: Mapping[str, str | bytes | None] | None = None) -> PolicySources:
+Files = Mapping[str, str | bytes | None]
+"""What is laid over the base: each file with its content, or None where it is removed."""
+
+
+def write(folder: Path, changes: Files | None = None) -> PolicySources:
     """The base with files changed, added, or removed where None; its inventories list what is there."""
     for name, content in {**BASE, **(changes or {})}.items():
         path = folder / name
@@ -138,6 +145,19 @@ def built(sources: PolicySources, cache: Path) -> PolicyBundle:
     return build(sources, POINTS, opa(), cache, DOCUMENTS)
 
 
+def policy(folder: Path, changes: Files | None = None, values: tuple[str, ...] = ()) -> PolicyBundle:
+    """The policy of these files with these values laid over it, written and built below a folder."""
+    return built(replace(write(folder, changes), values=values), folder / "cache")
+
+
+def problems(folder: Path, changes: Files | None = None, values: tuple[str, ...] = ()) -> tuple[Problem, ...]:
+    """What the build says of such a policy; each problem has a remedy."""
+    with pytest.raises(PolicyError) as caught:
+        policy(folder, changes, values)
+    assert all(one.remedy for one in caught.value.problems)
+    return caught.value.problems
+
+
 @dataclass(frozen=True)
 class Served:
     """A built policy as the files OPA loads."""
@@ -180,9 +200,9 @@ class Served:
         )
 
 
-def served(folder: Path, changes: Mapping[str, str | bytes | None] | None = None) -> Served:
+def served(folder: Path, changes: Files | None = None) -> Served:
     """Write, build and unpack a policy below `folder`."""
-    bundle = built(write(folder / "tree", changes), folder / "cache")
+    bundle = policy(folder, changes)
     bundle.unpack(folder / "served")
     return Served(bundle, folder / "served")
 

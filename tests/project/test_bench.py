@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -283,12 +284,6 @@ def _names(rows: Iterable[Row]) -> set[str]:
     return {row.name for row in found}
 
 
-@pytest.mark.full
-def test_bulk_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "interleaved", _once)
-    assert _names(bulk.rows(replace(bench, asked=frozenset({"P7", "P8"})), count=3)) == {"P7", "P8", "bulk"}
-
-
 def test_record_check_row(bench: Bench) -> None:
     assert _names(record_check.rows(bench, size=100_000)) == {"P11"}
 
@@ -302,44 +297,32 @@ def test_tool_values_differ_only_in_rules_nobody_asks_for() -> None:
 
 
 @pytest.mark.full
-def test_tool_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tool_rules, tool_arguments):
+@pytest.mark.parametrize(
+    ("measurement", "asked"),
+    [
+        (partial(bulk.rows, count=3), {"P7", "P8", "bulk"}),
+        (tool_rules.rows, {"P17"}),
+        (tool_arguments.rows, {"T1"}),
+        (partial(memory.rows, many=200), {"P18"}),
+        pytest.param(partial(sandbox.rows, actions=20), {"P12", "P13", "actions"}, marks=needs("bubblewrap")),
+        pytest.param(throughput.rows, {"P1", "P2", "P3", "P5", "P6", "P10", "rate"}, marks=needs("wrk")),
+        pytest.param(latency.rows, {"P4"}, marks=needs("wrk")),
+    ],
+)
+def test_rows_that_are_asked_for_are_measured(
+    bench: Bench, measurement: command_line.Measurement, asked: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (bulk, memory, throughput):
+        monkeypatch.setattr(module, "interleaved", _once)
+    for module in (tool_rules, tool_arguments, sandbox):
         monkeypatch.setattr(module, "_TIMES", 3)
-    assert _names(tool_rules.rows(bench)) == {"P17"}
-    assert _names(tool_arguments.rows(bench)) == {"T1"}
-
-
-@pytest.mark.full
-@needs("bubblewrap")
-def test_sandbox_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "_TIMES", 3)
-    asked = frozenset({"P12", "P13", "actions"})
-    assert _names(sandbox.rows(replace(bench, asked=asked), actions=20)) == asked
+    assert _names(measurement(replace(bench, asked=frozenset(asked)))) == asked
 
 
 def test_without_a_sandbox_its_rows_are_not_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bubblewrap, "available", lambda _: "bubblewrap is missing: install it")
     with pytest.raises(NotMeasuredError, match="bubblewrap is missing"):
         list(sandbox.rows(bench))
-
-
-@pytest.mark.full
-def test_memory_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "interleaved", _once)
-    assert _names(memory.rows(bench, many=200)) == {"P18"}
-
-
-@pytest.mark.full
-@needs("wrk")
-@pytest.mark.parametrize(
-    ("measurement", "asked"),
-    [(throughput.rows, {"P1", "P2", "P3", "P5", "P6", "P10"}), (latency.rows, {"P4"})],
-)
-def test_rows_under_the_load_of_wrk(
-    bench: Bench, measurement: command_line.Measurement, asked: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(throughput, "interleaved", _once)
-    assert _names(measurement(replace(bench, asked=frozenset(asked)))) - {"rate"} == asked
 
 
 @pytest.mark.full

@@ -126,35 +126,13 @@ def test_the_engine_serves_with_a_read_only_root_and_without_rights(tmp_path: Pa
         "PATH": os.environ["PATH"],
     }
     own |= {"AGENTA_AGENT_RUNNER_TOKEN": "0123456789abcdef" * 2, "PYTHONPATH": str(ROOT)}
-    box = [
-        "bwrap",
-        "--ro-bind",
-        "/",
-        "/",
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        "--tmpfs",
-        TMP,
-        "--bind",
-        state,
-        state,
-    ]
-    box += [
-        "--unshare-user",
-        "--uid",
-        "10001",
-        "--gid",
-        "10001",
-        "--cap-drop",
-        "ALL",
-        "--die-with-parent",
-        "--clearenv",
-    ]
+    box = shlex.split(
+        f"bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs {TMP} --unshare-user --uid 10001 --gid 10001"
+    )
+    box += ["--cap-drop", "ALL", "--die-with-parent", "--clearenv", "--bind", str(state), str(state)]
     box += [word for name, value in own.items() for word in ("--setenv", name, value)]
     command = [*box, sys.executable, "-m", *COMMANDS["image"][:-1], "0"]
-    with log.open("wb") as file, subprocess.Popen(list(map(str, command)), stderr=file) as process:
+    with log.open("wb") as file, subprocess.Popen(command, stderr=file) as process:
         try:
             until(lambda: '"event": "listening"' in log.read_text() or process.poll() is not None, SECONDS)
             assert process.poll() is None, log.read_text()

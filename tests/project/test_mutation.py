@@ -97,8 +97,8 @@ ENTRY = "### rego/a.rego\n\n- ``rule: x → true``\n  Another line asks the same
 @pytest.mark.parametrize(
     ("verdict", "text", "code", "told"),
     [
-        (Verdict.KILLED, "", 0, "everything that survives is accepted"),
-        (Verdict.SURVIVED, ENTRY, 0, "everything that survives is accepted"),
+        (Verdict.KILLED, "", 0, "all survivors are accepted"),
+        (Verdict.SURVIVED, ENTRY, 0, "all survivors are accepted"),
         (Verdict.SURVIVED, "", 1, "survives and is not in docs/mutation.md: rego/a.rego: rule: x → true"),
         (Verdict.KILLED, ENTRY, 1, "is in docs/mutation.md and does not survive: rego/a.rego: rule: x → true"),
     ],

@@ -14,9 +14,11 @@ from __future__ import annotations
 import errno
 import io
 import os
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 from typing import BinaryIO
 
 from engine.record.storage import ChangedError, Storage
@@ -49,6 +51,29 @@ Tree = dict[str, bytes | None]
 
 Change = tuple[str | None, str | None, Inode | None]
 """A name that goes, a name that comes, what it names; a folder is named by None."""
+
+
+def tree_of(state: Path) -> Tree:
+    """The files of a state folder, but for the lock."""
+    paths = sorted(path for path in state.rglob("*") if path.name != "lock")
+    return {str(path.relative_to(state)): path.read_bytes() if path.is_file() else None for path in paths}
+
+
+def content(tree: Tree, path: str) -> bytes:
+    """What this file has."""
+    data = tree[path]
+    assert data is not None
+    return data
+
+
+def flipped(data: bytes, count: int, seed: int) -> Iterator[tuple[int, bytes]]:
+    """Positions all over the data, every newline among them, with one bit of the byte there changed."""
+    chance = random.Random(seed)  # noqa: S311 (where to change a byte is no secret)
+    newlines = [index for index, byte in enumerate(data) if byte == 10]
+    for index in sorted({*newlines, *chance.sample(range(len(data)), min(count, len(data)))}):
+        changed = bytearray(data)
+        changed[index] ^= 1 << chance.randrange(8)
+        yield index, bytes(changed)
 
 
 class SimulatedDisk(Storage):

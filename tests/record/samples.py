@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.model import Decision, Finding, Level, Mode, Outcome, Revisions
-from engine.record.chain import Position
+from engine.record.chain import Position, parse
+from engine.record.layout import DECISIONS
 from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, ResultRecord
 from engine.record.retention import Retained, RetentionOrder
@@ -75,10 +76,10 @@ def event(number: int = 1, **changes: Any) -> SourceEvent:
 class NoState:
     """A state that remembers nothing and has no orders."""
 
-    def known(self) -> Mapping[int, Mapping[str, Position]]:
+    def record_heads(self) -> Mapping[int, Mapping[str, Position]]:
         return {}
 
-    def remember(self, chain: int, installation: str, end: Position) -> None:
+    def remember_head(self, chain: int, installation: str, end: Position) -> None:
         pass
 
     def leave_order(self, chain: int, order: RetentionOrder) -> None:
@@ -94,8 +95,16 @@ class NoState:
         raise NotImplementedError
 
 
-def open_log(state: Path, lock_seconds: float = 1.0) -> RecordLog:
-    return RecordLog.open(Storage(state), lock_seconds=lock_seconds, clock=clock)
+def open_log(where: Path | Storage, lock_seconds: float = 1.0, **how: Any) -> RecordLog:
+    """The record of a state folder or on a disk; `how` as for `RecordLog.open`."""
+    storage = where if isinstance(where, Storage) else Storage(where)
+    return RecordLog.open(storage, lock_seconds=lock_seconds, clock=clock, **how)
+
+
+def numbers(state: Path) -> list[int]:
+    """The decisions in the first segment, by their numbers."""
+    bodies = [parse(line).body for line in (state / DECISIONS).read_bytes().splitlines()]
+    return [int(body.decision_id, 16) for body in bodies if isinstance(body, DecisionRecord)]
 
 
 def write(state: Path, count: int, first: int = 1) -> None:

@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -26,7 +25,6 @@ from engine.record.checkpoint import read_identity
 from engine.record.export import cloudevents, csv_rows
 from engine.record.heads import Heads
 from engine.record.layout import CHECKPOINT, DECISIONS, INSTALLATION, LOCK, RECORDS
-from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord
 from engine.record.reader import Filter, Line, _merged, entries, lines, newest, select
 from engine.record.retention import last_policy
@@ -34,8 +32,9 @@ from engine.record.standing import StandingLog
 from engine.record.storage import Storage
 from engine.record.verify_chains import verify_chains
 from engine.state import open_store
-from engine.state.heads import StateHeads
-from tests.record.samples import NoState, clock, decision, event
+from tests.expect import refused
+from tests.record.samples import NoState, clock, decision, event, open_log
+from tests.threads import at_once
 
 THREE = (1, 2, 3)
 
@@ -49,14 +48,14 @@ def state(tmp_path: Path) -> Path:
 def three(state: Path) -> Path:
     """Three chains, of which the state remembers the heads; decision n is at n seconds and in chain (n - 1) % 3 + 1."""
     with closing(open_store(state)) as store, ExitStack() as stack:
-        logs = [standing(state, stack, StateHeads(state, lambda: store)) for _ in THREE]
+        logs = [standing(state, stack, store) for _ in THREE]
         for number in range(1, 10):
             logs[(number - 1) % 3].append(at(number), (event(number),) if number == 5 else ())
     return state
 
 
 def standing(state: Path, stack: ExitStack, heads: Heads | None = None) -> StandingLog:
-    return stack.enter_context(closing(StandingLog(state, heads or NoState(), clock=clock)))
+    return stack.enter_context(closing(StandingLog(state, lambda: heads or NoState(), clock=clock)))
 
 
 def at(number: int, mode: Mode = Mode.CHECK) -> DecisionRecord:
@@ -64,7 +63,7 @@ def at(number: int, mode: Mode = Mode.CHECK) -> DecisionRecord:
 
 
 def write_at(folder: Path, *numbers: int) -> None:
-    with RecordLog.open(Storage(folder), lock_seconds=0.0, clock=clock) as log:
+    with open_log(folder) as log:
         for number in numbers:
             log.append(at(number))
 
@@ -105,18 +104,12 @@ def test_each_engine_has_a_chain_and_the_first_free_one_is_taken_again(state: Pa
 
 def test_the_last_chain_is_the_last(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chains, "MOST_CHAINS", 2)
-    with closing(claim(state)[1]), closing(claim(state)[1]), pytest.raises(RecordError) as caught:
+    with closing(claim(state)[1]), closing(claim(state)[1]), refused(RecordError, "engine.record_locked"):
         claim(state)
-    assert caught.value.code == "engine.record_locked"
 
 
 def test_many_that_start_at_once_have_a_chain_each(state: Path) -> None:
-    claimed: list[tuple[int, Storage]] = []
-    threads = [threading.Thread(target=lambda: claimed.append(claim(state))) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    claimed = at_once([lambda: claim(state)] * 16)
     assert sorted(chain for chain, _ in claimed) == list(range(1, 17))
     for _, storage in claimed:
         storage.close()
@@ -174,23 +167,20 @@ def edit(path: Path) -> None:
 def test_a_chain_that_cannot_be_used_is_no_reason_for_another_one(three: Path, name: str, chain: int) -> None:
     spoil, code = FAULTS[name]
     with closing(open_store(three)) as store, ExitStack() as stack:
-        known = StateHeads(three, lambda: store)
         if chain == 2:
-            standing(three, stack, known)
+            standing(three, stack, store)
         spoil(chain_folder(three, chain))
-        log = standing(three, stack, known)
+        log = standing(three, stack, store)
         assert not log.usable
-        with pytest.raises(RecordError) as caught:
+        with refused(RecordError, code):
             log.append(at(20))
-    assert caught.value.code == code
     assert len(chain_folders(three)) == 3
 
 
 def test_a_chain_that_is_gone_is_not_made_anew(three: Path) -> None:
     shutil.rmtree(three / "chains/003")
     with closing(open_store(three)) as store, ExitStack() as stack:
-        known = StateHeads(three, lambda: store)
-        logs = [standing(three, stack, known) for _ in THREE]
+        logs = [standing(three, stack, store) for _ in THREE]
         assert [log.usable for log in logs] == [True, True, False]
         with pytest.raises(RecordError, match="rolled back or replaced"):
             logs[2].append(at(20))
@@ -202,9 +192,8 @@ def test_a_gap_in_the_numbers_is_neither_filled_nor_overlooked(three: Path, *, r
     shutil.rmtree(three / "chains/002")
     if not remembered:
         (three / "state.sqlite3").unlink()
-    with closing(claim(three)[1]), pytest.raises(RecordError) as caught:
+    with closing(claim(three)[1]), refused(RecordError, "engine.record_rolled_back"):
         claim(three)
-    assert caught.value.code == "engine.record_rolled_back"
     assert not (three / "chains/002").exists()
     assert breaks(three) == [("rolled_back", "chains/002/installation.json" if remembered else "chains/002/records")]
 
@@ -214,9 +203,8 @@ def test_the_first_chain_is_not_made_anew_below_others(three: Path) -> None:
         shutil.rmtree(three / name)
     for name in (INSTALLATION, "state.sqlite3"):
         (three / name).unlink()
-    with pytest.raises(RecordError) as caught:
+    with refused(RecordError, "engine.record_rolled_back"):
         claim(three)
-    assert caught.value.code == "engine.record_rolled_back"
     assert breaks(three) == [("rolled_back", "records")]
 
 
@@ -256,7 +244,7 @@ def test_the_heads_of_all_chains_are_remembered_and_compared(three: Path) -> Non
     assert breaks(three) == []
     shutil.copytree(three / "chains/002", three.parent / "old")
     with closing(open_store(three)) as store, ExitStack() as stack:
-        logs = [standing(three, stack, StateHeads(three, lambda: store)) for _ in THREE]
+        logs = [standing(three, stack, store) for _ in THREE]
         logs[1].append(at(20))
     shutil.rmtree(three / "chains/002")
     shutil.copytree(three.parent / "old", three / "chains/002")
@@ -359,7 +347,7 @@ def test_show_and_export_name_the_chain(three: Path) -> None:
 
 def test_the_last_policy_is_looked_up_in_all_chains(three: Path) -> None:
     assert last_policy(three) is None
-    with RecordLog.open(Storage(three / "chains/003"), lock_seconds=0.0, clock=clock) as log:
+    with open_log(three / "chains/003") as log:
         log.append(at(30, Mode.ENFORCE))
     assert last_policy(three) == at(30).policy
 

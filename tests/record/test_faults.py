@@ -8,12 +8,10 @@ import os
 import resource
 import shutil
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -33,32 +31,22 @@ from engine.record.storage import Storage
 from engine.record.verify import verify
 from engine.settings import Settings
 from engine.state import open_store
-from tests.api.serving import ALLOWED, Serving, serving
+from tests.api.serving import ALLOWED, serving
 from tests.command import Command, decisions, lines
 from tests.conftest import BUNDLES, CASES
+from tests.expect import codes
 from tests.path.test_budgets import ceiling
+from tests.processes import limited, python, said, until
 from tests.record.samples import NoState, clock, decision
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
 REQUEST = {"path": str(BUNDLES / "offline_fixture"), "digest": None}
 
 
-def until(what: Callable[[], object]) -> None:
-    """Wait for something that is sure to happen soon; fails when it does not."""
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @contextmanager
 def opened(settings: Settings) -> Iterator[Engine]:
     with Engine(settings, now=lambda: MOMENT) as engine:
         yield engine
-
-
-def codes(answer: Answer) -> list[str]:
-    return [finding.code for finding in answer.decision.findings]
 
 
 def aside(path: Path) -> Callable[[], None]:
@@ -212,15 +200,9 @@ LINE = 600
 """Bytes, fewer than a line of the record has: a file that may grow by these holds a part of the next line."""
 
 
-@contextmanager
-def full(state: Path) -> Iterator[None]:
-    """No room for another line of the record: a limit on the size of files stands for a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, ((state / DECISIONS).stat().st_size + LINE, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+def full(state: Path, file: str = DECISIONS) -> AbstractContextManager[None]:
+    """No room for another line in this file: a limit on the size of files stands for a full disk."""
+    return limited(resource.RLIMIT_FSIZE, (state / file).stat().st_size + LINE)
 
 
 def grown(settings: Settings) -> Settings:
@@ -371,12 +353,8 @@ def test_lines_that_were_written_and_never_answered_are_cut_after_a_failed_sync(
 def test_a_state_that_a_disk_failed_is_opened_again_and_has_counted_on(settings: Settings) -> None:
     with Engine(settings, values=ceiling("all", 3), now=lambda: MOMENT) as engine:
         assert ask(engine).exit == 0
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, ((settings.state / "state.sqlite3-wal").stat().st_size + LINE, hard))
-        try:
+        with full(settings.state, "state.sqlite3-wal"):
             assert codes(ask(engine)) == ["engine.state_unavailable"]
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         until(lambda: ask(engine, mode="check").exit == 0)
         assert [codes(ask(engine)) for _ in range(3)] == [[], [], ["budget_exhausted"]]
 
@@ -406,20 +384,9 @@ sys.stdin.read()
 @contextmanager
 def held(state: Path) -> Iterator[None]:
     """The state file locked by another process."""
-    command = [sys.executable, "-c", HOLD, str(state / "state.sqlite3")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"held\n"
-            yield
-        finally:
-            process.kill()
-
-
-def metric(api: Serving, name: str) -> float:
-    """The value of a gauge."""
-    text = api.ask("GET", "/metrics").body.decode()
-    return float(next(line for line in text.splitlines() if line.startswith(f"{name} ")).rpartition(" ")[2])
+    with python(HOLD, state / "state.sqlite3") as process:
+        assert said(process) == "held"
+        yield
 
 
 @pytest.mark.full
@@ -429,10 +396,10 @@ def test_neither_health_nor_ready_nor_metrics_waits_for_a_locked_state(tmp_path:
         assert api.ask("GET", "/ready").status == 200
         with held(api.state):
             waiting = [pool.submit(api.decide, "license", ALLOWED, Idempotency_Key=f"k-{one}") for one in range(12)]
-            until(lambda: metric(api, "engine_decisions_in_flight") + metric(api, "engine_decisions_waiting") == 12)
+            until(lambda: api.metric("engine_decisions_in_flight") + api.metric("engine_decisions_waiting") == 12)
             until(lambda: api.ask("GET", "/ready").json["state"] is False)
             assert api.ask("GET", "/health", control=True).json["state"] is False
-            assert metric(api, "engine_state_up") == 0
+            assert api.metric("engine_state_up") == 0
             assert not all(one.done() for one in waiting)  # they wait for the state, and nothing waits for them
         until(lambda: api.ask("GET", "/ready").status == 200)
         assert {one.result().status for one in waiting} <= {200, 503}
@@ -548,20 +515,20 @@ class Forgetful(NoState):
     def __init__(self) -> None:
         self.ends: dict[str, Position] | None = None
 
-    def known(self) -> dict[int, dict[str, Position]]:
+    def record_heads(self) -> dict[int, dict[str, Position]]:
         if self.ends is None:
             raise StateError("locked", remedy="wait")
         return {1: self.ends}
 
-    def remember(self, chain: int, installation: str, end: Position) -> None:
-        self.known()[chain][installation] = end
+    def remember_head(self, chain: int, installation: str, end: Position) -> None:
+        self.record_heads()[chain][installation] = end
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seq", [1, 9])
 def test_a_state_that_could_not_be_read_is_compared_with_as_soon_as_it_can(seq: int, tmp_path: Path) -> None:
     heads = Forgetful()
-    log = StandingLog(tmp_path / "state", heads, clock=clock)
+    log = StandingLog(tmp_path / "state", lambda: heads, clock=clock)
     try:
         assert log.append(decision(1)) == 1
         whole = (tmp_path / "state" / DECISIONS).read_bytes()
@@ -570,7 +537,7 @@ def test_a_state_that_could_not_be_read_is_compared_with_as_soon_as_it_can(seq: 
         heads.ends = {installation: end}
         if seq == 1:
             log.append(decision(2))
-            until(lambda: heads.known()[1][installation].seq == 2)
+            until(lambda: heads.record_heads()[1][installation].seq == 2)
             assert log.usable
         else:
             until(lambda: not log.usable)

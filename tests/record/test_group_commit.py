@@ -6,8 +6,7 @@ import asyncio
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ import pytest
 from engine.errors import RecordError
 from engine.record import commit as commit_module
 from engine.record import log as log_module
-from engine.record.chain import parse
 from engine.record.layout import DECISIONS, EVENTS
 from engine.record.log import RecordLog
-from engine.record.model import DecisionRecord
 from engine.record.storage import Storage
 from engine.record.verify import verify
-from tests.record.samples import clock, decision, event, open_log
+from tests.processes import until
+from tests.record.samples import decision, event, numbers, open_log
 
 PATIENCE = 20.0  # seconds until something that never comes is called a failure
 
@@ -63,7 +61,7 @@ class Gated(Storage):
 @contextmanager
 def gated(state: Path) -> Iterator[tuple[RecordLog, Gated]]:
     storage = Gated(state)
-    log = RecordLog.open(storage, lock_seconds=1, clock=clock)
+    log = open_log(storage)
     storage.syncs.clear()
     storage.writes.clear()
     try:
@@ -73,15 +71,9 @@ def gated(state: Path) -> Iterator[tuple[RecordLog, Gated]]:
         log.close()
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        os.sched_yield()
-
-
-def queued(log: RecordLog) -> int:
-    return len(log._commits._queue)
+def queue_of(log: RecordLog, count: int) -> None:
+    """Wait until so many lines are queued."""
+    until(lambda: len(log._commits._queue) == count)
 
 
 class Caller(threading.Thread):
@@ -109,20 +101,35 @@ def held(log: RecordLog, storage: Gated) -> Caller:
     return first
 
 
-def numbers(state: Path) -> list[int]:
-    bodies = [parse(line).body for line in (state / DECISIONS).read_bytes().splitlines()]
-    return [int(body.decision_id, 16) for body in bodies if isinstance(body, DecisionRecord)]
+async def held_by_a_task(log: RecordLog, storage: Gated) -> asyncio.Task[int]:
+    """`held` by a task of an event loop."""
+    storage.gate.clear()
+    first = asyncio.create_task(log.append_async(decision(1)))
+    await asyncio.sleep(0)
+    assert await asyncio.to_thread(storage.waiting.wait, PATIENCE)
+    return first
+
+
+def ended(threads: Iterable[threading.Thread]) -> None:
+    """Wait for the end of them all."""
+    for one in threads:
+        one.join(PATIENCE)
+        assert not one.is_alive()
+
+
+def let_go(storage: Gated, threads: Iterable[threading.Thread]) -> None:
+    """Open the gate, and wait for the end of all."""
+    storage.gate.set()
+    ended(threads)
 
 
 def test_callers_that_wait_share_one_write_and_one_sync(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
         first = held(log, storage)
         others = [Caller(log, number, events=number % 2) for number in range(2, 42)]
-        until(lambda: queued(log) == 40)
+        queue_of(log, 40)
         assert all(one.seq is None for one in (first, *others))
-        storage.gate.set()
-        for one in (first, *others):
-            one.join(PATIENCE)
+        let_go(storage, (first, *others))
     assert sorted(one.seq or 0 for one in (first, *others)) == list(range(1, 42))
     assert storage.syncs[:3] == [DECISIONS, EVENTS, DECISIONS]
     assert storage.writes[:3] == [(DECISIONS, 1), (EVENTS, 20), (DECISIONS, 40)]
@@ -133,18 +140,14 @@ def test_threads_and_tasks_share_one_queue_and_the_loop_goes_on(tmp_path: Path) 
     with gated(tmp_path / "state") as (log, storage):
 
         async def tasks() -> list[int]:
-            storage.gate.clear()
-            waiting = [asyncio.create_task(log.append_async(decision(1)))]
-            await asyncio.sleep(0)
-            assert await asyncio.to_thread(storage.waiting.wait, PATIENCE)
+            waiting = [await held_by_a_task(log, storage)]
             waiting += [asyncio.create_task(log.append_async(decision(number), (event(1),))) for number in range(2, 12)]
             callers = [Caller(log, number) for number in range(20, 30)]
-            await asyncio.to_thread(until, lambda: queued(log) == 20)
+            await asyncio.to_thread(queue_of, log, 20)
             assert not any(task.done() for task in waiting)
             storage.gate.set()  # said by the loop itself, which therefore was not held up
             told = await asyncio.gather(*waiting)
-            for one in callers:
-                await asyncio.to_thread(one.join, PATIENCE)
+            await asyncio.to_thread(ended, callers)
             return told + [one.seq or 0 for one in callers]
 
         assert sorted(asyncio.run(tasks())) == list(range(1, 22))
@@ -167,12 +170,9 @@ def test_a_single_thread_needs_no_other(tmp_path: Path) -> None:
 def test_a_batch_has_an_upper_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_module, "BATCH_RECORDS", 4)
     with gated(tmp_path / "state") as (log, storage):
-        callers = [held(log, storage)]
-        callers += [Caller(log, number) for number in range(2, 12)]
-        until(lambda: queued(log) == 10)
-        storage.gate.set()
-        for one in callers:
-            one.join(PATIENCE)
+        callers = [held(log, storage), *(Caller(log, number) for number in range(2, 12))]
+        queue_of(log, 10)
+        let_go(storage, callers)
     assert [lines for path, lines in storage.writes if path == DECISIONS] == [1, 4, 4, 2]
     assert verify(tmp_path / "state").records == 11
 
@@ -180,12 +180,9 @@ def test_a_batch_has_an_upper_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_batch_has_an_upper_end_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_module, "BATCH_BYTES", 2_000)
     with gated(tmp_path / "state") as (log, storage):
-        callers = [held(log, storage)]
-        callers += [Caller(log, number) for number in range(2, 8)]
-        until(lambda: queued(log) == 6)
-        storage.gate.set()
-        for one in callers:
-            one.join(PATIENCE)
+        callers = [held(log, storage), *(Caller(log, number) for number in range(2, 8))]
+        queue_of(log, 6)
+        let_go(storage, callers)
     sizes = [lines for path, lines in storage.writes if path == DECISIONS]
     assert sum(sizes) == 7
     assert max(sizes) < 4
@@ -196,18 +193,14 @@ def test_a_failed_sync_fails_every_waiter_and_closes_the_log(tmp_path: Path) -> 
     with gated(tmp_path / "state") as (log, storage):
 
         async def tasks() -> list[Any]:
-            storage.gate.clear()
-            first = asyncio.create_task(log.append_async(decision(1)))
-            await asyncio.sleep(0)
-            assert await asyncio.to_thread(storage.waiting.wait, PATIENCE)
+            first = await held_by_a_task(log, storage)
             more = [asyncio.create_task(log.append_async(decision(number))) for number in (2, 3)]
             callers = [Caller(log, number) for number in (4, 5)]
-            await asyncio.to_thread(until, lambda: queued(log) == 4)
+            await asyncio.to_thread(queue_of, log, 4)
             storage.error = OSError(5, "Input/output error")
             storage.gate.set()
             told = await asyncio.gather(first, *more, return_exceptions=True)
-            for one in callers:
-                await asyncio.to_thread(one.join, PATIENCE)
+            await asyncio.to_thread(ended, callers)
             return [*told, *(one.error for one in callers)]
 
         usable = [log.usable]
@@ -231,10 +224,7 @@ def test_a_cancelled_waiter_neither_loses_nor_doubles_its_record(tmp_path: Path)
     with gated(tmp_path / "state") as (log, storage):
 
         async def tasks() -> None:
-            storage.gate.clear()
-            first = asyncio.create_task(log.append_async(decision(1)))
-            await asyncio.sleep(0)
-            assert await asyncio.to_thread(storage.waiting.wait, PATIENCE)
+            first = await held_by_a_task(log, storage)
             second, third = (asyncio.create_task(log.append_async(decision(number))) for number in (2, 3))
             await asyncio.sleep(0)
             first.cancel()
@@ -254,17 +244,12 @@ def test_a_loop_that_is_gone_holds_nobody_up(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
 
         async def leave() -> None:
-            storage.gate.clear()
-            task = asyncio.create_task(log.append_async(decision(1)))
-            await asyncio.sleep(0)
-            assert await asyncio.to_thread(storage.waiting.wait, PATIENCE)
-            task.cancel()
+            (await held_by_a_task(log, storage)).cancel()
 
         asyncio.run(leave())
         caller = Caller(log, 2)
-        until(lambda: queued(log) == 1)
-        storage.gate.set()
-        caller.join(PATIENCE)
+        queue_of(log, 1)
+        let_go(storage, [caller])
         assert caller.seq == 2
     assert numbers(tmp_path / "state") == [1, 2]
 
@@ -288,18 +273,14 @@ def test_a_body_that_cannot_be_written_fails_only_its_own_caller(
 
 def test_closing_waits_for_what_is_queued_and_refuses_the_rest(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        callers = [held(log, storage)]
-        callers.append(Caller(log, 2))
-        until(lambda: queued(log) == 1)
+        callers = [held(log, storage), Caller(log, 2)]
+        queue_of(log, 1)
         closing = threading.Thread(target=log.close)
         closing.start()
         until(lambda: not log.usable)
         with pytest.raises(RecordError):
             log.append(decision(3))
-        storage.gate.set()
-        closing.join(PATIENCE)
-        for one in callers:
-            one.join(PATIENCE)
+        let_go(storage, (closing, *callers))
         assert [one.seq for one in callers] == [1, 2]
     assert numbers(tmp_path / "state") == [1, 2]
 
@@ -321,7 +302,8 @@ def interrupted_append(log: RecordLog, number: int) -> None:
     assert main is not None
 
     def send() -> None:
-        until(lambda: queued(log) == 1 and log._commits._queue[0].held is not None)
+        queue_of(log, 1)
+        until(lambda: log._commits._queue[0].held is not None)
         until(lambda: not log._commits._queue[0].joining)  # interrupted in the middle of joining, it closes the log
         while not interrupted.is_set():  # a signal right before a thread begins to wait does not wake it
             signal.pthread_kill(main, signal.SIGUSR1)
@@ -340,12 +322,9 @@ def interrupted_append(log: RecordLog, number: int) -> None:
 
 def test_a_waiting_thread_that_is_interrupted_leaves_and_the_others_go_on(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        first = Caller(log, 1)
-        assert storage.waiting.wait(PATIENCE)
+        first = held(log, storage)
         interrupted_append(log, 2)
-        storage.gate.set()
-        first.join(PATIENCE)
+        let_go(storage, [first])
         assert log.append(decision(3)) == 3
     assert numbers(tmp_path / "state") == [1, 2, 3]
     assert verify(tmp_path / "state").ok
@@ -389,14 +368,11 @@ def test_a_worker_that_cannot_start_fails_those_who_need_it_and_closing_ends(tmp
 
 def test_a_line_left_behind_that_no_worker_can_take_fails_and_the_durable_one_is_told(tmp_path: Path) -> None:
     storage = Gated(tmp_path / "state")
-    log = RecordLog.open(storage, lock_seconds=1, clock=clock)
-    storage.gate.clear()
-    first = Caller(log, 1)
-    assert storage.waiting.wait(PATIENCE)
+    log = open_log(storage)
+    first = held(log, storage)
     interrupted_append(log, 2)
     with no_more_threads():
-        storage.gate.set()
-        first.join(PATIENCE)
+        let_go(storage, [first])
     assert (first.seq, first.error) == (1, None)
     assert not log.usable
     assert closes(log)
@@ -447,8 +423,7 @@ def test_many_threads_and_tasks_at_once(tmp_path: Path) -> None:
         for worker in threads:
             worker.start()
         asyncio.run(tasks())
-        for worker in threads:
-            worker.join()
+        ended(threads)
     assert sorted(told) == list(range(1, 24 * 50 + 1))
     assert len(set(numbers(tmp_path / "state"))) == 24 * 50
     assert verify(tmp_path / "state").ok
@@ -471,18 +446,14 @@ def test_many_lines_of_one_caller_share_one_sync_and_fail_each_for_itself(tmp_pa
 
 def test_all_who_close_at_once_wait_for_what_is_on_its_way(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        callers = [held(log, storage)]
-        callers.append(Caller(log, 2))
-        until(lambda: queued(log) == 1)
+        callers = [held(log, storage), Caller(log, 2)]
+        queue_of(log, 1)
         closing = [threading.Thread(target=close, daemon=True) for close in (log.close, log.leave, log._commits.close)]
         for one in closing:
             one.start()
             until(lambda: log._commits._idle is not None)
         assert not log.usable
-        storage.gate.set()
-        for waiting in (*closing, *callers):
-            waiting.join(PATIENCE)
-            assert not waiting.is_alive()
+        let_go(storage, (*closing, *callers))
         assert [one.seq for one in callers] == [1, 2]
 
 
@@ -502,13 +473,11 @@ def test_a_batch_takes_exactly_its_bytes_and_a_longer_line_alone(
         callers = [held(log, storage)]
         for number in range(2, 9):
             callers.append(Caller(log, number, events=1))
-            until(lambda: queued(log) == len(callers) - 1)
+            queue_of(log, len(callers) - 1)
         each = {len(one.line) + len(one.events) for one in log._commits._queue}
         assert len(each) == 1
         monkeypatch.setattr(commit_module, "BATCH_BYTES", 3 * each.pop())
-        storage.gate.set()
-        for one in callers:
-            one.join(PATIENCE)
+        let_go(storage, callers)
         assert [lines for path, lines in storage.writes if path == DECISIONS] == [1, 3, 3, 1]
         monkeypatch.setattr(commit_module, "BATCH_BYTES", 1)
         assert log.append_many([(decision(number), ()) for number in (20, 21)]) == [9, 10]
@@ -517,9 +486,7 @@ def test_a_batch_takes_exactly_its_bytes_and_a_longer_line_alone(
 
 def test_an_action_is_a_batch_of_its_own_between_those_of_lines(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        threads: list[threading.Thread] = [Caller(log, 1)]
-        assert storage.waiting.wait(PATIENCE)
+        threads: list[threading.Thread] = [held(log, storage)]
         seen: list[int] = []
 
         def look() -> None:
@@ -537,10 +504,8 @@ def test_an_action_is_a_batch_of_its_own_between_those_of_lines(tmp_path: Path) 
             threads.append(Caller(log, step) if isinstance(step, int) else threading.Thread(target=step))
             if not isinstance(step, int):
                 threads[-1].start()
-            until(lambda: queued(log) == len(threads) - 1)
-        storage.gate.set()
-        for one in threads:
-            one.join(PATIENCE)
+            queue_of(log, len(threads) - 1)
+        let_go(storage, threads)
         assert sorted(seen) == [-1, 3, 3, 5]
         assert [lines for path, lines in storage.writes if path == DECISIONS] == [1, 2, 2]
         assert log.usable
@@ -549,9 +514,8 @@ def test_an_action_is_a_batch_of_its_own_between_those_of_lines(tmp_path: Path) 
 
 def test_closing_comes_back_when_all_that_is_queued_is_durable(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        callers = [held(log, storage)]
-        callers.append(Caller(log, 2))
-        until(lambda: queued(log) == 1)
+        callers = [held(log, storage), Caller(log, 2)]
+        queue_of(log, 1)
         closed = threading.Event()
 
         def open_gate() -> None:
@@ -564,25 +528,20 @@ def test_closing_comes_back_when_all_that_is_queued_is_durable(tmp_path: Path) -
         log.close()
         durable = log.seq
         closed.set()
-        for one in (opener, *callers):
-            one.join(PATIENCE)
+        ended((opener, *callers))
         assert durable == 2
 
 
 def test_threads_lead_for_each_other_and_need_no_worker(tmp_path: Path) -> None:
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        threads: list[threading.Thread] = [Caller(log, 1)]
-        assert storage.waiting.wait(PATIENCE)
+        threads: list[threading.Thread] = [held(log, storage)]
         many: list[Any] = [(decision(number), ()) for number in (2, 3, 4)]
         threads.append(threading.Thread(target=log.append_many, args=(many,)))
         threads[-1].start()
-        until(lambda: queued(log) == 3)
+        queue_of(log, 3)
         threads.append(Caller(log, 5))
-        until(lambda: queued(log) == 4)
-        storage.gate.set()
-        for one in threads:
-            one.join(PATIENCE)
+        queue_of(log, 4)
+        let_go(storage, threads)
         assert log._commits._thread is None
     assert numbers(tmp_path / "state") == [1, 2, 3, 4, 5]
 
@@ -594,15 +553,12 @@ def test_who_is_interrupted_in_joining_lets_no_file_go_that_another_one_writes(
         raise Interrupted
 
     with gated(tmp_path / "state") as (log, storage):
-        storage.gate.clear()
-        first = Caller(log, 1)
-        assert storage.waiting.wait(PATIENCE)
+        first = held(log, storage)
         monkeypatch.setattr(log._commits, "_chain", interrupt)
         with pytest.raises(Interrupted):
             log.append(decision(2))
         assert (log.usable, storage.released) == (False, [])
-        storage.gate.set()
-        first.join(PATIENCE)
+        let_go(storage, [first])
         until(lambda: storage.released)
         assert (first.seq, storage.released) == (1, [True])
     assert numbers(tmp_path / "state") == [1]

@@ -12,19 +12,16 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from engine.record.layout import segment_file, segment_numbers
-from engine.record.log import RecordLog
-from engine.record.storage import Storage
 from engine.record.verify import verify
-from tests.record.samples import clock
+from tests.processes import python, said, tell
+from tests.record.samples import open_log
 
-ROOT = Path(__file__).parent.parent.parent
 ROUNDS = int(os.environ.get("ENGINE_KILL_ROUNDS", "30"))
 FRESH = 50  # rounds on one record
 SEGMENT = 100_000  # bytes; every round or two opens another
@@ -32,15 +29,13 @@ SEGMENT = 100_000  # bytes; every round or two opens another
 WRITERS = """
 import asyncio, itertools, os, sys, threading
 from pathlib import Path
-from engine.record.log import RecordLog
-from engine.record.storage import Storage
-from tests.record.samples import clock, decision, event
+from tests.record.samples import decision, event, open_log
 
 def told(number):
     os.write(1, b"%d\\n" % number)
 
 def write(state, first, early):
-    log = RecordLog.open(Storage(Path(state)), lock_seconds=5.0, clock=clock, segment_bytes=int(sys.argv[1]))
+    log = open_log(Path(state), 5.0, segment_bytes=int(sys.argv[1]))
     numbers = itertools.count(first)
 
     def thread():
@@ -73,32 +68,17 @@ for line in sys.stdin:
 """
 
 
-@contextmanager
-def nursery() -> Iterator[subprocess.Popen[str]]:
+def nursery() -> AbstractContextManager[subprocess.Popen[str]]:
     """A process that has everything imported and forks a writer for each line it is sent."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITERS, str(SEGMENT)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"]},
-    )
-    try:
-        yield process
-    finally:
-        process.communicate()
+    return python(WRITERS, SEGMENT)
 
 
 def killed(process: subprocess.Popen[str], state: Path, first: int, acks: int, *, early: bool = False) -> list[int]:
     """What a writer acknowledged that was killed after so many acknowledgements."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(f"{state} {first} {int(early)}\n")
-    process.stdin.flush()
+    tell(process, f"{state} {first} {int(early)}")
     told: list[int] = []
     pid = 0
-    while (line := process.stdout.readline().strip()) != "dead":
+    while (line := said(process)) != "dead":
         if line.startswith("pid "):
             pid = int(line[4:])
         else:
@@ -126,7 +106,7 @@ def test_kill_while_threads_and_tasks_append_loses_and_doubles_nothing(tmp_path:
             if round_ % FRESH == 0:
                 acknowledged = set()
             acknowledged |= set(killed(process, state, 1 + round_ * 100_000, chance.randrange(1, 150)))
-            with RecordLog.open(Storage(state), lock_seconds=5.0, clock=clock, segment_bytes=SEGMENT) as log:
+            with open_log(state, 5.0, segment_bytes=SEGMENT) as log:
                 cuts += len(log.opened.recovered)
             found = verify(state)
             assert found.ok, found.breaks

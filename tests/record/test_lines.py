@@ -19,7 +19,7 @@ def test_the_longest_line_is_read_from_both_ends_and_one_byte_more_is_refused(mo
         for line in (b"x" * 9, b"x" * 10):
             data = b"a\n" + line + b"\nb\n"
             assert list(lines.Lines(io.BytesIO(data))) == [b"a", line, b"b"]
-            assert list(lines.backwards(io.BytesIO(data))) == [b"b", line, b"a"]
+            assert [found for _, found in lines.backwards(io.BytesIO(data))] == [b"b", line, b"a"]
         torn = lines.Lines(io.BytesIO(b"a\n" + b"x" * 10))
         assert (list(torn), torn.rest) == ([b"a"], b"x" * 10)
     for data in (b"x" * 11 + b"\nb\n", b"x" * 11 + b"\n"):

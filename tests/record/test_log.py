@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,11 +17,11 @@ from engine.model import Mode, Outcome
 from engine.record import log as log_module
 from engine.record import writer as writer_module
 from engine.record.layout import CHECKPOINT, DECISIONS, EVENTS, KEY
-from engine.record.log import RecordLog
 from engine.record.model import DecisionRecord, RecordedFinding, ResultRecord, encode_body, timestamp
 from engine.record.storage import Storage
 from engine.record.verify import verify
 from tests.record.samples import TIME, clock, decision, event, open_log, result, taken, write
+from tests.threads import at_once
 
 
 def lines(state: Path) -> list[bytes]:
@@ -115,7 +115,7 @@ def test_the_record_goes_on_over_many_processes_and_reads_only_the_tail(
 
     storage = Counting(state)
     try:
-        log = RecordLog.open(storage, lock_seconds=1, clock=clock)
+        log = open_log(storage)
     except AttributeError:
         pytest.fail("the counting file does not work")
     log.append(decision(301))
@@ -192,14 +192,12 @@ def test_an_interrupted_write_closes_the_log(tmp_path: Path, monkeypatch: pytest
 
 def test_threads_share_one_log(tmp_path: Path) -> None:
     with open_log(tmp_path / "state") as log:
-        threads = [
-            threading.Thread(target=lambda start=start: [log.append(decision(start + step)) for step in range(10)])
-            for start in range(0, 80, 10)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+
+        def ten(start: int) -> None:
+            for step in range(10):
+                log.append(decision(start + step))
+
+        at_once(partial(ten, start) for start in range(0, 80, 10))
     assert verify(tmp_path / "state").records == 80
 
 

@@ -171,12 +171,11 @@ from pathlib import Path
 from engine.record.model import utc_now
 from engine.record.standing import StandingLog
 from engine.state import open_store
-from engine.state.heads import StateHeads
 from tests.record.samples import decision, event
 
 def write(state, first):
     store = open_store(state)
-    log = StandingLog(state, StateHeads(state, lambda: store), clock=utc_now)
+    log = StandingLog(state, lambda: store, clock=utc_now)
     for number in itertools.count(first):
         log.append(decision(number), (event(number),) * (number % 3 == 0))
         os.write(1, b"%d\\n" % number)

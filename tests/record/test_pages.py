@@ -29,7 +29,7 @@ def state(tmp_path: Path) -> Path:
     """Twelve decisions in three chains, one a second in turn, each with a result behind it."""
     folder = tmp_path / "state"
     with ExitStack() as stack:
-        logs = [stack.enter_context(closing(StandingLog(folder, NoState(), clock=clock))) for _ in range(3)]
+        logs = [stack.enter_context(closing(StandingLog(folder, NoState, clock=clock))) for _ in range(3)]
         for number in range(1, 13):
             logs[number % 3].append(at(number))
             logs[number % 3].append(result(number).model_copy(update={"time": at(number).time}))
@@ -70,7 +70,7 @@ def test_a_filter_of_times_takes_the_first_and_not_the_last(state: Path) -> None
 
 def test_what_is_written_later_is_on_no_page_of_before(state: Path) -> None:
     first = read_page(state, ALL, 4, 1 << 20, None)
-    with closing(StandingLog(state, NoState(), clock=clock)) as log:
+    with closing(StandingLog(state, NoState, clock=clock)) as log:
         log.append(at(13))
     assert read(state, 4, 1 << 20, cursor=first.next) == [[8, 7, 6, 5], [4, 3, 2, 1]]
     assert read(state, 1, 1 << 20)[0] == [13]
@@ -100,5 +100,5 @@ def test_a_cursor_with_any_numbers_shows_whole_decisions_of_the_record_only(stat
     ["x", "AAAA", *map(cursor_of, [[1], [[1, 2]], [[1, -1, 2]], [[True, 1, 1]], [[1, 1.5, 2]], [[[], 1, 1]]])],
 )
 def test_another_cursor_is_refused(state: Path, cursor: str) -> None:
-    with pytest.raises(GatherError, match="the cursor is not one of this engine"):
+    with pytest.raises(GatherError, match="the cursor was not issued by this engine"):
         read_page(state, ALL, 1, 1, cursor)

@@ -9,24 +9,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from engine.errors import RecordError
-from engine.record.chain import parse
 from engine.record.layout import DECISIONS, EVENTS, LOCK
-from engine.record.log import RecordLog
-from engine.record.model import DecisionRecord
 from engine.record.storage import Storage
 from engine.record.verify import verify
+from tests.expect import refused
 from tests.facilities import needs
-from tests.processes import in_child
-from tests.record.samples import clock, decision, open_log, write
-
-ROOT = Path(__file__).parent.parent.parent
+from tests.processes import in_child, injecting, python, said
+from tests.record.samples import decision, numbers, open_log, write
 
 WRITER = """
 import resource, signal, sys
@@ -49,36 +43,10 @@ for number in range(first, first + count):
 """
 
 
-@contextmanager
-def writing(
-    state: Path, *, first: int = 1, count: int = 1_000_000, limit: int = 0, prefix: tuple[str, ...] = ()
-) -> Iterator[subprocess.Popen[str]]:
-    """A process that appends decisions and prints the number of each one acknowledged."""
-    command = [*prefix, sys.executable, "-c", WRITER, str(state), str(first), str(count), str(limit)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={"PATH": os.environ["PATH"]}
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def said(process: subprocess.Popen[str], count: int) -> list[str]:
-    assert process.stdout is not None
-    return [process.stdout.readline().strip() for _ in range(count)]
-
-
-def recorded(state: Path) -> list[str]:
-    bodies = [parse(line).body for line in (state / DECISIONS).read_bytes().splitlines()]
-    return [body.decision_id for body in bodies if isinstance(body, DecisionRecord)]
-
-
 def test_a_second_engine_waits_and_then_refuses(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with writing(state, count=1) as process:
-        assert said(process, 1) == ["open"]
+    with python(WRITER, state, 1, 1, 0) as process:
+        assert said(process) == "open"
         os.kill(process.pid, signal.SIGSTOP)  # holds the lock and does nothing
         with pytest.raises(RecordError) as caught:
             open_log(state, lock_seconds=0.2)
@@ -115,15 +83,15 @@ def test_kill_at_any_moment_loses_nothing_acknowledged(tmp_path: Path) -> None:
     state, acknowledged, cut = tmp_path / "state", [], 0
     chance = random.Random(11)  # noqa: S311 (when to kill is no secret)
     for round_ in range(12):
-        with writing(state, first=round_ * 100_000) as process:
-            told = said(process, 1 + chance.randrange(1, 120))
+        with python(WRITER, state, round_ * 100_000, 1_000_000, 0) as process:
+            told = [said(process) for _ in range(1 + chance.randrange(1, 120))]
             process.kill()
             rest = process.communicate()[0].split()
-        acknowledged += [f"{int(number):032x}" for number in [*told[1:], *rest] if number.isdigit()]
+        acknowledged += [int(number) for number in [*told[1:], *rest] if number.isdigit()]
         with open_log(state) as log:
             cut += len(log.opened.recovered)
         assert verify(state).ok
-        assert set(acknowledged) <= set(recorded(state))
+        assert set(acknowledged) <= set(numbers(state))
     assert len(acknowledged) > 100
 
 
@@ -133,7 +101,7 @@ def test_a_full_disk_denies_and_nothing_acknowledged_is_lost(tmp_path: Path, roo
     state = tmp_path / "state"
     write(state, 6)
     size = (state / DECISIONS).stat().st_size
-    with writing(state, first=100, count=12, limit=size + room) as process:
+    with python(WRITER, state, 100, 12, size + room) as process:
         told = process.communicate()[0].splitlines()[1:]
     done = [line for line in told if line.isdigit()]
     failed = [line for line in told if not line.isdigit()]
@@ -143,7 +111,7 @@ def test_a_full_disk_denies_and_nothing_acknowledged_is_lost(tmp_path: Path, roo
     with open_log(state) as log:
         log.append(decision(999))
     assert verify(state).ok
-    assert {f"{int(number):032x}" for number in done} <= set(recorded(state))
+    assert set(map(int, done)) <= set(numbers(state))
 
 
 @pytest.mark.full(after=1)
@@ -163,9 +131,7 @@ def test_a_full_disk_denies_and_nothing_acknowledged_is_lost(tmp_path: Path, roo
 def test_a_failing_system_call_denies_and_nothing_acknowledged_is_lost(tmp_path: Path, fault: str, file: str) -> None:
     state = tmp_path / "state"
     write(state, 3)
-    call = fault.partition(":")[0]
-    prefix = ("strace", "-f", "-qq", "-o", "/dev/null", "-P", str(state / file), "-e", f"trace={call}")
-    with writing(state, first=100, count=9, prefix=(*prefix, "-e", f"inject={fault}")) as process:
+    with python(WRITER, state, 100, 9, 0, prefix=injecting(state / file, fault)) as process:
         told = process.communicate()[0].splitlines()[1:]
     done = [line for line in told if line.isdigit()]
     failed = [line for line in told if not line.isdigit()]
@@ -177,7 +143,7 @@ def test_a_failing_system_call_denies_and_nothing_acknowledged_is_lost(tmp_path:
     with open_log(state) as log:
         log.append(decision(999))
     assert verify(state).ok
-    assert {f"{int(number):032x}" for number in done} <= set(recorded(state))
+    assert set(map(int, done)) <= set(numbers(state))
 
 
 def test_a_forked_process_that_closes_its_copy_leaves_the_lock_to_its_parent(tmp_path: Path) -> None:
@@ -245,10 +211,9 @@ told("usable" if log.usable else "closed")
 def test_a_failing_system_call_denies_every_thread_and_task(tmp_path: Path, fault: str, file: str) -> None:
     state = tmp_path / "state"
     write(state, 3)
-    call = fault.partition(":")[0]
-    strace = ("strace", "-f", "-qq", "-o", "/dev/null", "-P", str(state / file), "-e", f"trace={call}")
-    command = [*strace, "-e", f"inject={fault}", sys.executable, "-c", MANY_WRITERS, str(state)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    with python(MANY_WRITERS, state, prefix=injecting(state / file, fault)) as process:
+        told = process.communicate()[0].split()
+    assert process.returncode == 0
     done = [line for line in told if line.isdigit()]
     failed = [line for line in told if line.startswith("engine.")]
     assert (len(done) + len(failed), told[-1]) == (48, "closed")
@@ -256,8 +221,8 @@ def test_a_failing_system_call_denies_every_thread_and_task(tmp_path: Path, faul
     with open_log(state) as log:
         log.append(decision(9999))
     assert verify(state).ok
-    there = recorded(state)
-    assert {f"{int(number):032x}" for number in done} <= set(there)
+    there = numbers(state)
+    assert set(map(int, done)) <= set(there)
     assert len(there) == len(set(there))
 
 
@@ -268,12 +233,11 @@ def test_a_read_only_record_denies(tmp_path: Path) -> None:
     subprocess.run(["chattr", "+i", str(state / DECISIONS)], check=True)  # noqa: S607
     try:
         log = open_log(state)
-        with pytest.raises(RecordError) as caught:
+        with refused(RecordError, "engine.record_unavailable"):
             log.append(decision(3))
         log.close()
     finally:
         subprocess.run(["chattr", "-i", str(state / DECISIONS)], check=True)  # noqa: S607
-    assert caught.value.code == "engine.record_unavailable"
     assert json.loads((state / DECISIONS).read_bytes().splitlines()[-1])["seq"] == 2
     assert verify(state).ok
 
@@ -293,7 +257,7 @@ class Overtaken(Storage):
 
 def test_a_lock_on_a_file_that_was_removed_meanwhile_is_taken_again(tmp_path: Path) -> None:
     storage = Overtaken(tmp_path / "state")
-    with RecordLog.open(storage, lock_seconds=1.0, clock=clock) as log:
+    with open_log(storage) as log:
         assert storage.done
         assert storage.holds(LOCK)
         log.append(decision(1))

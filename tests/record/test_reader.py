@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import fields
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -114,15 +115,17 @@ def test_the_time_of_a_line_is_read_from_its_end() -> None:
 def test_lines_from_the_end_are_those_from_the_beginning_turned_round(whole: list[bytes], rest: bytes) -> None:
     rest = rest.replace(b"\n", b"")
     data = b"".join(line + b"\n" for line in whole) + rest
+    starts = accumulate((len(line) + 1 for line in whole), initial=0)
+    placed = [(start, line) for start, line in zip(starts, whole, strict=False)]
     for size in (1, 2, 3, 7, 1 << 20):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(lines, "_BACK", size)
-            assert list(lines.backwards(io.BytesIO(data))) == whole[::-1]
+            assert list(lines.backwards(io.BytesIO(data))) == placed[::-1]
 
 
 def test_a_line_longer_than_any_of_ours_ends_the_reading() -> None:
     found = lines.backwards(io.BytesIO(b"x" * (LINE_BYTES + 2) + b"\nlast\n"))
-    assert next(found) == b"last"
+    assert next(found)[1] == b"last"
     with pytest.raises(LineError, match="without a newline"):
         list(found)
 

@@ -161,7 +161,7 @@ def test_an_order_that_an_engine_does_not_carry_out_in_time_waits_for_the_next_o
         other.lock(LOCK, 0.0)  # an engine that hangs
         patched.setattr("engine.assembly.datetime", Later)
         told = retain(state, policy, 30)
-        assert told.stdout == "chain 1 is still to come: the engine that holds it has an order to remove what is old\n"
+        assert told.stdout == "chain 1 is pending: the engine that writes to it will remove its old segments\n"
     assert verify(state).removed == 0
     with Engine(replace(settings, policy=policy)):
         until(lambda: verify(state).removed > 0)

@@ -6,24 +6,12 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from engine.record.storage import ChangedError, LockHeldError, Storage, read_file
-from tests.processes import open_under
-
-
-@contextmanager
-def most(size: int) -> Iterator[None]:
-    """No file may become larger than this: what is longer is written in part, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+from tests.processes import limited, open_under
 
 
 @pytest.fixture
@@ -37,9 +25,9 @@ def storage(tmp_path: Path) -> Iterator[Storage]:
 def test_what_is_written_in_part_is_an_error(storage: Storage, tmp_path: Path) -> None:
     storage.append("file", b"x" * 100)
     storage.rewrite("file", 90, b"y" * 10)
-    with most(120), pytest.raises(OSError, match="No space left"):
+    with limited(resource.RLIMIT_FSIZE, 120), pytest.raises(OSError, match="No space left"):
         storage.append("file", b"z" * 100)
-    with most(120), pytest.raises(OSError, match="No space left"):
+    with limited(resource.RLIMIT_FSIZE, 120), pytest.raises(OSError, match="No space left"):
         storage.rewrite("file", 110, b"z" * 20)
     assert (tmp_path / "file").read_bytes() == b"x" * 90 + b"y" * 10 + b"z" * 20  # the limit was met half-way
 

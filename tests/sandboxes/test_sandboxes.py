@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,13 +84,8 @@ def test_a_result_is_kept_for_the_next_engine(tmp_path: Path) -> None:
     machine = Machine()
     first = machine.facts(tmp_path)
     (boundary,), (probe,) = first.boundaries, first.probes
-    assert (boundary.backend, boundary.boundary, boundary.kind, boundary.enforced) == (
-        "simulated",
-        "files",
-        "kernel",
-        True,
-    )
-    assert boundary.evidence == HELD.evidence
+    wanted = {"backend": "simulated", "boundary": "files", "kind": "kernel", "enforced": True}
+    assert boundary.model_dump() == {**wanted, "evidence": HELD.evidence}
     assert (probe.id, probe.probed_at, probe.authentic, probe.subject) == ("simulated", NOW, True, probe.machine)
     machine.now += 100
     assert machine.facts(tmp_path) == first
@@ -98,25 +94,13 @@ def test_a_result_is_kept_for_the_next_engine(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["sandbox.key", "simulated.json"]
 
 
-def edited(change: Callable[[dict[str, object]], object]) -> Callable[[Path], None]:
+def edited(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def change_file(state: Path) -> None:
         document = json.loads(kept(state).read_bytes())
         change(document)
         kept(state).write_text(json.dumps(document), encoding="utf-8")
 
     return change_file
-
-
-def set_row(document: dict[str, object], name: str, value: object) -> None:
-    result = document["result"]
-    assert isinstance(result, dict)
-    result["rows"][0][name] = value
-
-
-def set_result(document: dict[str, object], name: str, value: object) -> None:
-    result = document["result"]
-    assert isinstance(result, dict)
-    result[name] = value
 
 
 def made_by_another_installation(state: Path) -> None:
@@ -138,11 +122,11 @@ def renamed(state: Path) -> None:
 
 
 FAULTS: dict[str, Callable[[Path], object]] = {
-    "kind": edited(lambda document: set_row(document, "kind", "supervised")),
-    "enforced": edited(lambda document: set_row(document, "boundary", "network")),
-    "time": edited(lambda document: set_result(document, "probed_at", NOW + 1)),
-    "subject": edited(lambda document: set_result(document, "subject", "sha256:" + "9" * 64)),
-    "field": edited(lambda document: set_result(document, "more", 1)),
+    "kind": edited(lambda document: document["result"]["rows"][0].update(kind="supervised")),
+    "enforced": edited(lambda document: document["result"]["rows"][0].update(boundary="network")),
+    "time": edited(lambda document: document["result"].update(probed_at=NOW + 1)),
+    "subject": edited(lambda document: document["result"].update(subject="sha256:" + "9" * 64)),
+    "field": edited(lambda document: document["result"].update(more=1)),
     "no_mac": edited(lambda document: document.pop("mac")),
     "other_mac": edited(lambda document: document.update(mac="0" * 64)),
     "half": lambda state: kept(state).write_bytes(kept(state).read_bytes()[:-9]),
@@ -251,7 +235,7 @@ def test_a_probe_that_fails_claims_nothing_and_is_made_again_later(tmp_path: Pat
     for _ in range(3):
         assert sandboxes.facts("simulated") == SandboxFacts()
     assert machine.probes == 1
-    assert "it cannot be tried: " in (sandboxes.tried("simulated").problem or "")
+    assert "it cannot be probed: " in (sandboxes.tried("simulated").problem or "")
     machine.now, machine.fault = machine.now + RETRY_SECONDS, None
     assert sandboxes.facts("simulated").boundaries
     assert machine.probes == 2

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +12,6 @@ from typing import Any
 from engine.state import open_store
 from engine.state.rows import ApprovalRow, PrefixRow, StateLimits
 from engine.state.store import Store
-from tests.conftest import ROOT
 
 NOW = 1_800_000_000
 DIGEST = "sha256:" + "c" * 64
@@ -73,34 +69,3 @@ def together(count: int, work: Callable[[int], Any]) -> list[Any]:
     if errors:
         raise errors[0]
     return results
-
-
-@contextmanager
-def process(text: str, *arguments: str | Path | int) -> Iterator[subprocess.Popen[str]]:
-    """A Python process that runs this text; killed in the end, whatever it does."""
-    running = subprocess.Popen(
-        [sys.executable, "-c", text, *map(str, arguments)],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"]},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield running
-    finally:
-        running.kill()
-        running.communicate()
-
-
-def line(running: subprocess.Popen[str]) -> str:
-    """The next line it says."""
-    assert running.stdout is not None
-    return running.stdout.readline().strip()
-
-
-def go(running: subprocess.Popen[str]) -> None:
-    """Let a process go on that waits for a line."""
-    assert running.stdin is not None
-    running.stdin.write("\n")
-    running.stdin.flush()

@@ -11,31 +11,31 @@ import pytest
 
 from engine.errors import Exit, StateError
 from engine.state.rows import ApprovalClosedError, ApprovalUnknownError, StateLimits
-from tests.state.samples import DIGEST, NOW, asked, go, line, opened, process, together
+from engine.state.store import Store
+from tests.processes import python, said, tell
+from tests.state.samples import DIGEST, NOW, asked, opened, together
 
 
-def test_a_request_waits_with_what_is_asked(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        new = asked()
-        row = store.request_approval(new)
-        assert len(row.id) == 32
-        assert int(row.id, 16)
-        assert asdict(row).items() >= asdict(new).items()
-        assert (row.state, row.approver, row.decision_id) == ("requested", None, None)
-        assert store.approval(row.id) == row
-        assert store.approval("0" * 32) is None
-        assert store.approval("\ud800") is None
+def test_a_request_waits_with_what_is_asked(store: Store) -> None:
+    new = asked()
+    row = store.request_approval(new)
+    assert len(row.id) == 32
+    assert int(row.id, 16)
+    assert asdict(row).items() >= asdict(new).items()
+    assert (row.state, row.approver, row.decision_id) == ("requested", None, None)
+    assert store.approval(row.id) == row
+    assert store.approval("0" * 32) is None
+    assert store.approval("\ud800") is None
 
 
 @pytest.mark.parametrize("state", ["requested", "granted"])
-def test_asking_again_gives_the_open_request(tmp_path: Path, state: str) -> None:
-    with opened(tmp_path / "state") as store:
-        row = store.request_approval(asked())
-        if state == "granted":
-            row = store.resolve(row.id, "granted", "user:lee", None, NOW)
-        assert store.request_approval(asked(created_at=NOW + 60, expires_at=NOW + 9000)) == row
-        assert store.request_approval(asked(codes=("other",))) != row
-        assert len(store.approvals(None, 10)) == 2
+def test_asking_again_gives_the_open_request(store: Store, state: str) -> None:
+    row = store.request_approval(asked())
+    if state == "granted":
+        row = store.resolve(row.id, "granted", "user:lee", None, NOW)
+    assert store.request_approval(asked(created_at=NOW + 60, expires_at=NOW + 9000)) == row
+    assert store.request_approval(asked(codes=("other",))) != row
+    assert len(store.approvals(None, 10)) == 2
 
 
 @pytest.mark.parametrize(
@@ -51,70 +51,64 @@ def test_asking_again_gives_the_open_request(tmp_path: Path, state: str) -> None
     ],
     ids=str,
 )
-def test_another_binding_is_another_request(tmp_path: Path, changes: dict[str, Any]) -> None:
-    with opened(tmp_path / "state") as store:
-        row = store.request_approval(asked())
-        other = store.request_approval(asked(**changes))
-        assert other.id != row.id
-        assert store.request_approval(asked(**changes)) == other  # also without a requester
+def test_another_binding_is_another_request(store: Store, changes: dict[str, Any]) -> None:
+    row = store.request_approval(asked())
+    other = store.request_approval(asked(**changes))
+    assert other.id != row.id
+    assert store.request_approval(asked(**changes)) == other  # also without a requester
 
 
 @pytest.mark.parametrize("state", ["granted", "refused"])
-def test_a_request_is_decided_once(tmp_path: Path, state: Literal["granted", "refused"]) -> None:
-    with opened(tmp_path / "state") as store:
-        row = store.request_approval(asked())
-        done = store.resolve(row.id, state, "user:lee", "seen the contract", NOW + 5)
-        assert done == replace(row, state=state, approver="user:lee", reason="seen the contract", resolved_at=NOW + 5)
-        for again in ("granted", "refused"):
-            with pytest.raises(ApprovalClosedError, match=f"is already {state}") as caught:
-                store.resolve(row.id, again, "user:kim", None, NOW + 6)
-        assert (caught.value.code, caught.value.exit) == ("engine.approval_closed", Exit.DENY)
-        assert store.approval(row.id) == done
+def test_a_request_is_decided_once(store: Store, state: Literal["granted", "refused"]) -> None:
+    row = store.request_approval(asked())
+    done = store.resolve(row.id, state, "user:lee", "seen the contract", NOW + 5)
+    assert done == replace(row, state=state, approver="user:lee", reason="seen the contract", resolved_at=NOW + 5)
+    for again in ("granted", "refused"):
+        with pytest.raises(ApprovalClosedError, match=f"is already {state}") as caught:
+            store.resolve(row.id, again, "user:kim", None, NOW + 6)
+    assert (caught.value.code, caught.value.exit) == ("engine.approval_closed", Exit.DENY)
+    assert store.approval(row.id) == done
 
 
-def test_a_reason_is_a_sentence_or_two(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        row = store.request_approval(asked())
-        with pytest.raises(ValueError, match="at most 4000 characters"):
-            store.resolve(row.id, "granted", "user:lee", "x" * 4_001, NOW)
-        assert store.approval(row.id) == row
-        assert store.resolve(row.id, "granted", "user:lee", "x" * 4_000, NOW).reason == "x" * 4_000
+def test_a_reason_is_a_sentence_or_two(store: Store) -> None:
+    row = store.request_approval(asked())
+    with pytest.raises(ValueError, match="at most 4000 characters"):
+        store.resolve(row.id, "granted", "user:lee", "x" * 4_001, NOW)
+    assert store.approval(row.id) == row
+    assert store.resolve(row.id, "granted", "user:lee", "x" * 4_000, NOW).reason == "x" * 4_000
 
 
-def test_an_expired_request_is_not_decided(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        row = store.request_approval(asked())
-        with pytest.raises(ApprovalClosedError, match="has expired"):
-            store.resolve(row.id, "granted", "user:lee", None, row.expires_at)
-        assert store.approval(row.id) == row
-        assert store.resolve(row.id, "granted", "user:lee", None, row.expires_at - 1).state == "granted"
+def test_an_expired_request_is_not_decided(store: Store) -> None:
+    row = store.request_approval(asked())
+    with pytest.raises(ApprovalClosedError, match="has expired"):
+        store.resolve(row.id, "granted", "user:lee", None, row.expires_at)
+    assert store.approval(row.id) == row
+    assert store.resolve(row.id, "granted", "user:lee", None, row.expires_at - 1).state == "granted"
 
 
-def test_an_unknown_request_is_not_decided(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        with pytest.raises(ApprovalUnknownError) as caught:
-            store.resolve("f" * 32, "granted", "user:lee", None, NOW)
-        assert (caught.value.code, caught.value.exit) == ("engine.approval_unknown", Exit.UNREADABLE)
-        assert isinstance(caught.value, StateError)
-        with pytest.raises(ValueError, match="granted or refused"):
-            store.resolve("f" * 32, "used", "user:lee", None, NOW)  # type: ignore[arg-type]
+def test_an_unknown_request_is_not_decided(store: Store) -> None:
+    with pytest.raises(ApprovalUnknownError) as caught:
+        store.resolve("f" * 32, "granted", "user:lee", None, NOW)
+    assert (caught.value.code, caught.value.exit) == ("engine.approval_unknown", Exit.UNREADABLE)
+    assert isinstance(caught.value, StateError)
+    with pytest.raises(ValueError, match="granted or refused"):
+        store.resolve("f" * 32, "used", "user:lee", None, NOW)  # type: ignore[arg-type]
 
 
-def test_a_granted_approval_is_used_once(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        row = store.request_approval(asked())
-        granted = store.resolve(row.id, "granted", "user:lee", None, NOW)
-        assert store.claim(row.id, "d1", asked(), NOW + 1) == (granted, True)
-        used = replace(granted, state="used", decision_id="d1", used_at=NOW + 1)
-        assert store.claim(row.id, "d2", asked(), NOW + 2) == (used, False)
-        assert store.claim(row.id, "d1", asked(), NOW + 2) == (used, False)
-        store.unclaim(row.id, "d2")
-        assert store.approval(row.id) == used
-        assert store.request_approval(asked()).id != row.id  # what is used up is not open
-        store.unclaim(row.id, "d1")
-        store.unclaim("unknown", "d1")
-        assert store.approval(row.id) == granted
-        assert store.claim(row.id, "d3", asked(), NOW + 3) == (granted, True)
+def test_a_granted_approval_is_used_once(store: Store) -> None:
+    row = store.request_approval(asked())
+    granted = store.resolve(row.id, "granted", "user:lee", None, NOW)
+    assert store.claim(row.id, "d1", asked(), NOW + 1) == (granted, True)
+    used = replace(granted, state="used", decision_id="d1", used_at=NOW + 1)
+    assert store.claim(row.id, "d2", asked(), NOW + 2) == (used, False)
+    assert store.claim(row.id, "d1", asked(), NOW + 2) == (used, False)
+    store.unclaim(row.id, "d2")
+    assert store.approval(row.id) == used
+    assert store.request_approval(asked()).id != row.id  # what is used up is not open
+    store.unclaim(row.id, "d1")
+    store.unclaim("unknown", "d1")
+    assert store.approval(row.id) == granted
+    assert store.claim(row.id, "d3", asked(), NOW + 3) == (granted, True)
 
 
 @pytest.mark.parametrize(
@@ -130,34 +124,31 @@ def test_a_granted_approval_is_used_once(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_request_with_another_binding_does_not_use_it_up(tmp_path: Path, changes: dict[str, Any]) -> None:
-    with opened(tmp_path / "state") as store:
-        granted = store.resolve(store.request_approval(asked()).id, "granted", "user:lee", None, NOW)
-        assert store.claim(granted.id, "d1", asked(**changes), NOW) == (granted, False)
-        assert store.approval(granted.id) == granted
-        assert store.claim(granted.id, "d2", asked(), NOW)[1]  # the control
+def test_a_request_with_another_binding_does_not_use_it_up(store: Store, changes: dict[str, Any]) -> None:
+    granted = store.resolve(store.request_approval(asked()).id, "granted", "user:lee", None, NOW)
+    assert store.claim(granted.id, "d1", asked(**changes), NOW) == (granted, False)
+    assert store.approval(granted.id) == granted
+    assert store.claim(granted.id, "d2", asked(), NOW)[1]  # the control
 
 
 @pytest.mark.parametrize("state", ["requested", "refused"])
-def test_what_is_not_granted_is_not_used(tmp_path: Path, state: str) -> None:
-    with opened(tmp_path / "state") as store:
-        row = store.request_approval(asked())
-        if state == "refused":
-            row = store.resolve(row.id, "refused", "user:lee", "no", NOW)
-        assert store.claim(row.id, "d1", asked(), NOW) == (row, False)
-        assert store.approval(row.id) == row
-        assert store.claim("f" * 32, "d1", asked(), NOW) == (None, False)
-        assert store.claim("\ud800", "d1", asked(), NOW) == (None, False)
+def test_what_is_not_granted_is_not_used(store: Store, state: str) -> None:
+    row = store.request_approval(asked())
+    if state == "refused":
+        row = store.resolve(row.id, "refused", "user:lee", "no", NOW)
+    assert store.claim(row.id, "d1", asked(), NOW) == (row, False)
+    assert store.approval(row.id) == row
+    assert store.claim("f" * 32, "d1", asked(), NOW) == (None, False)
+    assert store.claim("\ud800", "d1", asked(), NOW) == (None, False)
 
 
-def test_the_newest_come_first(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        rows = [store.request_approval(asked(requester=str(number))) for number in range(5)]
-        refused = store.resolve(rows[3].id, "refused", "user:lee", "no", NOW)
-        assert store.approvals(None, 10) == (rows[4], refused, rows[2], rows[1], rows[0])
-        assert store.approvals("requested", 2) == (rows[4], rows[2])
-        assert store.approvals("refused", 2) == (refused,)
-        assert store.approvals("used", 2) == ()
+def test_the_newest_come_first(store: Store) -> None:
+    rows = [store.request_approval(asked(requester=str(number))) for number in range(5)]
+    refused = store.resolve(rows[3].id, "refused", "user:lee", "no", NOW)
+    assert store.approvals(None, 10) == (rows[4], refused, rows[2], rows[1], rows[0])
+    assert store.approvals("requested", 2) == (rows[4], rows[2])
+    assert store.approvals("refused", 2) == (refused,)
+    assert store.approvals("used", 2) == ()
 
 
 def test_what_nobody_decided_on_goes_and_what_somebody_did_stays(tmp_path: Path) -> None:
@@ -188,27 +179,24 @@ def test_what_nobody_decided_on_goes_and_what_somebody_did_stays(tmp_path: Path)
     ],
     ids=str,
 )
-def test_no_other_request_is_kept(tmp_path: Path, changes: dict[str, Any]) -> None:
-    with opened(tmp_path / "state") as store:
-        with pytest.raises(ValueError, match=r"text|2\^53|expires"):
-            store.request_approval(asked(**changes))
-        assert store.approvals(None, 10) == ()
+def test_no_other_request_is_kept(store: Store, changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"text|2\^53|expires"):
+        store.request_approval(asked(**changes))
+    assert store.approvals(None, 10) == ()
 
 
-def test_threads_that_ask_at_once_get_one_request(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        assert len({row.id for row in together(32, lambda _: store.request_approval(asked()))}) == 1
+def test_threads_that_ask_at_once_get_one_request(store: Store) -> None:
+    assert len({row.id for row in together(32, lambda _: store.request_approval(asked()))}) == 1
 
 
-def test_of_two_people_one_decides(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        rows = [store.request_approval(asked(requester=str(number))) for number in range(20)]
+def test_of_two_people_one_decides(store: Store) -> None:
+    rows = [store.request_approval(asked(requester=str(number))) for number in range(20)]
 
-        def decide(number: int) -> list[bool]:
-            return [_decided(store, row.id, number) for row in rows]
+    def decide(number: int) -> list[bool]:
+        return [_decided(store, row.id, number) for row in rows]
 
-        tally = [sum(pair) for pair in zip(*together(2, decide), strict=True)]
-        assert tally == [1] * 20
+    tally = [sum(pair) for pair in zip(*together(2, decide), strict=True)]
+    assert tally == [1] * 20
 
 
 def _decided(store: Any, id_: str, number: int) -> bool:
@@ -240,20 +228,19 @@ def test_of_two_processes_one_uses_an_approval(tmp_path: Path) -> None:
         ids = [store.request_approval(asked(requester=str(number))).id for number in range(200)]
         for id_ in ids:
             store.resolve(id_, "granted", "user:lee", None, NOW)
-    with process(CLAIMER, state, "one") as one, process(CLAIMER, state, "two") as two:
-        assert [line(one), line(two)] == ["ready", "ready"]
-        go(one)
-        go(two)
-        won = {"one": line(one).split(), "two": line(two).split()}
+    with python(CLAIMER, state, "one") as one, python(CLAIMER, state, "two") as two:
+        assert [said(one), said(two)] == ["ready", "ready"]
+        tell(one)
+        tell(two)
+        won = {"one": said(one).split(), "two": said(two).split()}
     assert Tally([*won["one"], *won["two"]]) == Tally(ids)  # each once
     with opened(state) as store:
         rows = store.approvals("used", 1000)
         assert {row.id: row.decision_id for row in rows} == {id_: name for name in won for id_ in won[name]}
 
 
-def test_looking_first_and_using_then_would_use_twice(tmp_path: Path) -> None:
+def test_looking_first_and_using_then_would_use_twice(store: Store) -> None:
     """Positive control: with two steps in the place of one, both see `granted`."""
-    with opened(tmp_path / "state") as store:
-        id_ = store.request_approval(asked(input_digest=DIGEST)).id
-        store.resolve(id_, "granted", "user:lee", None, NOW)
-        assert [row.state for row in together(2, lambda _: store.approval(id_))] == ["granted", "granted"]
+    id_ = store.request_approval(asked(input_digest=DIGEST)).id
+    store.resolve(id_, "granted", "user:lee", None, NOW)
+    assert [row.state for row in together(2, lambda _: store.approval(id_))] == ["granted", "granted"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,6 @@ from tests.state.samples import NOW, opened, together
 
 SHA = "c" * 64
 NEW = ArtifactCheckRow(SHA, "sandbox", True, "restricted_process", "decision-1", NOW)  # noqa: FBT003
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(tmp_path / "state") as store:
-        yield store
 
 
 # covers: A01 A02

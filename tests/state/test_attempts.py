@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,6 @@ ID = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
 CODE = "a" * 64
 NEW = AttemptRow(ID, "pipeline", "task-1", CODE, NOW)
 BEGUN = NEW
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(tmp_path / "state") as store:
-        yield store
 
 
 def numbered(number: int) -> AttemptRow:

@@ -11,19 +11,20 @@ from engine.documents.strict_json import MAX_SAFE_INTEGER
 from engine.errors import StateError
 from engine.state.rows import LONGEST_TEXT, Counter, StateLimits
 from engine.state.store import Store
-from tests.state.samples import NOW, go, line, opened, process, together
+from tests.expect import refused
+from tests.processes import python, said, tell
+from tests.state.samples import NOW, opened, together
 
 HOURLY = Counter("source.principal", "pipeline", 3600)
 EVER = Counter("source.all", "", 0, 5)
 
 
-def test_a_reservation_tells_what_was_taken_before(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        assert store.used(HOURLY, NOW) == 0
-        assert store.reserve("first", (HOURLY, EVER), NOW) == (0, 0)
-        assert store.reserve("second", (EVER, HOURLY), NOW + 1) == (5, 1)
-        assert (store.used(HOURLY, NOW), store.used(EVER, NOW)) == (2, 10)
-        assert store.reserve("none", (), NOW) == ()
+def test_a_reservation_tells_what_was_taken_before(store: Store) -> None:
+    assert store.used(HOURLY, NOW) == 0
+    assert store.reserve("first", (HOURLY, EVER), NOW) == (0, 0)
+    assert store.reserve("second", (EVER, HOURLY), NOW + 1) == (5, 1)
+    assert (store.used(HOURLY, NOW), store.used(EVER, NOW)) == (2, 10)
+    assert store.reserve("none", (), NOW) == ()
 
 
 def test_counters_are_told_apart_by_name_key_and_window(tmp_path: Path) -> None:
@@ -35,18 +36,17 @@ def test_counters_are_told_apart_by_name_key_and_window(tmp_path: Path) -> None:
             assert store.reserve(repr(other), (other,), NOW) == (0,)
 
 
-def test_the_same_hold_counts_once(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        store.reserve("other", (HOURLY,), NOW)
-        first = store.reserve("hold", (HOURLY, EVER), NOW)
-        store.reserve("third", (HOURLY,), NOW)
-        assert store.reserve("hold", (HOURLY, EVER), NOW + 7200) == first == (1, 0)
-        assert store.used(HOURLY, NOW) == 3
-        store.settle("hold", {})
-        assert store.reserve("hold", (HOURLY, EVER), NOW) == first
-        assert store.used(HOURLY, NOW) == 3
-        with pytest.raises(ValueError, match="only be settled for its own counters"):
-            store.reserve("hold", (HOURLY,), NOW)
+def test_the_same_hold_counts_once(store: Store) -> None:
+    store.reserve("other", (HOURLY,), NOW)
+    first = store.reserve("hold", (HOURLY, EVER), NOW)
+    store.reserve("third", (HOURLY,), NOW)
+    assert store.reserve("hold", (HOURLY, EVER), NOW + 7200) == first == (1, 0)
+    assert store.used(HOURLY, NOW) == 3
+    store.settle("hold", {})
+    assert store.reserve("hold", (HOURLY, EVER), NOW) == first
+    assert store.used(HOURLY, NOW) == 3
+    with pytest.raises(ValueError, match="only be settled for its own counters"):
+        store.reserve("hold", (HOURLY,), NOW)
 
 
 def test_a_window_begins_at_a_multiple_of_itself(tmp_path: Path) -> None:
@@ -56,31 +56,29 @@ def test_a_window_begins_at_a_multiple_of_itself(tmp_path: Path) -> None:
         assert [store.used(HOURLY, start + at) for at in (-1, 0, 3599, 3600)] == [0, 1, 1, 0]
 
 
-def test_what_is_given_back_is_free_again(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        store.reserve("hold", (HOURLY, EVER), NOW)
-        store.release("hold")
-        store.release("hold")
-        store.release("unknown")
-        assert (store.used(HOURLY, NOW), store.used(EVER, NOW)) == (0, 0)
-        assert store.reserve("hold", (HOURLY, EVER), NOW) == (0, 0)
+def test_what_is_given_back_is_free_again(store: Store) -> None:
+    store.reserve("hold", (HOURLY, EVER), NOW)
+    store.release("hold")
+    store.release("hold")
+    store.release("unknown")
+    assert (store.used(HOURLY, NOW), store.used(EVER, NOW)) == (0, 0)
+    assert store.reserve("hold", (HOURLY, EVER), NOW) == (0, 0)
 
 
-def test_what_was_used_takes_the_place_of_what_was_reserved(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        store.reserve("hold", (HOURLY, EVER), NOW)
-        store.settle("hold", {EVER.name: 2})
-        store.settle("hold", {EVER.name: 900})
-        store.release("hold")
-        store.settle("unknown", {EVER.name: 900})
-        assert (store.used(HOURLY, NOW), store.used(EVER, NOW)) == (1, 2)
-        store.reserve("more", (EVER,), NOW)
-        store.settle("more", {EVER.name: 50})
-        assert store.used(EVER, NOW) == 52
-        store.reserve("wrong", (EVER,), NOW)
-        with pytest.raises(ValueError, match="names of its counters"):
-            store.settle("wrong", {EVER.name: 0, "source.al": 0})
-        assert store.used(EVER, NOW) == 57
+def test_what_was_used_takes_the_place_of_what_was_reserved(store: Store) -> None:
+    store.reserve("hold", (HOURLY, EVER), NOW)
+    store.settle("hold", {EVER.name: 2})
+    store.settle("hold", {EVER.name: 900})
+    store.release("hold")
+    store.settle("unknown", {EVER.name: 900})
+    assert (store.used(HOURLY, NOW), store.used(EVER, NOW)) == (1, 2)
+    store.reserve("more", (EVER,), NOW)
+    store.settle("more", {EVER.name: 50})
+    assert store.used(EVER, NOW) == 52
+    store.reserve("wrong", (EVER,), NOW)
+    with pytest.raises(ValueError, match="names of its counters"):
+        store.settle("wrong", {EVER.name: 0, "source.al": 0})
+    assert store.used(EVER, NOW) == 57
 
 
 def test_what_nobody_settled_stays_counted(tmp_path: Path) -> None:
@@ -121,28 +119,25 @@ def _rows(store: Any, table: str) -> int:
     return count
 
 
-def test_a_total_that_cannot_be_told_is_refused(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        large = Counter("bytes", "", 0, MAX_SAFE_INTEGER)
-        assert store.reserve("first", (large,), NOW) == (0,)
-        with pytest.raises(StateError) as caught:
-            store.reserve("second", (HOURLY, Counter("bytes", "", 0, 1)), NOW)
-        assert caught.value.code == "engine.state_unavailable"
-        assert store.used(large, NOW) == MAX_SAFE_INTEGER
-        assert store.used(HOURLY, NOW) == 0  # all counters of a hold or none
-        store.reserve("other", (EVER,), NOW)
-        store.settle("other", {EVER.name: MAX_SAFE_INTEGER})
-        assert store.used(EVER, NOW) == MAX_SAFE_INTEGER
+def test_a_total_that_cannot_be_told_is_refused(store: Store) -> None:
+    large = Counter("bytes", "", 0, MAX_SAFE_INTEGER)
+    assert store.reserve("first", (large,), NOW) == (0,)
+    with refused(StateError, "engine.state_unavailable"):
+        store.reserve("second", (HOURLY, Counter("bytes", "", 0, 1)), NOW)
+    assert store.used(large, NOW) == MAX_SAFE_INTEGER
+    assert store.used(HOURLY, NOW) == 0  # all counters of a hold or none
+    store.reserve("other", (EVER,), NOW)
+    store.settle("other", {EVER.name: MAX_SAFE_INTEGER})
+    assert store.used(EVER, NOW) == MAX_SAFE_INTEGER
 
 
 @pytest.mark.parametrize("bad", [-1, True, 1.0, 2**53, 10**400, "1", None])
 @pytest.mark.parametrize("where", ["amount", "window", "now", "settled"])
-def test_no_other_number_is_counted(tmp_path: Path, bad: Any, where: str) -> None:
-    with opened(tmp_path / "state") as store:
-        store.reserve("hold", (HOURLY,), NOW)
-        with pytest.raises(ValueError, match="2\\^53"):
-            _count(store, bad, where)
-        assert store.used(HOURLY, NOW) == 1
+def test_no_other_number_is_counted(store: Store, bad: Any, where: str) -> None:
+    store.reserve("hold", (HOURLY,), NOW)
+    with pytest.raises(ValueError, match="2\\^53"):
+        _count(store, bad, where)
+    assert store.used(HOURLY, NOW) == 1
 
 
 def _count(store: Store, bad: Any, where: str) -> None:
@@ -155,17 +150,16 @@ def _count(store: Store, bad: Any, where: str) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", "x" * (LONGEST_TEXT + 1), "\ud800", b"x", None, 7])
-def test_no_other_name_is_counted(tmp_path: Path, bad: Any) -> None:
-    with opened(tmp_path / "state") as store:
-        for hold, counter in (
-            (bad, HOURLY),
-            ("hold", Counter(bad, "k", 60)),
-            ("hold", Counter("n", bad or "\ud800", 60)),
-        ):
-            with pytest.raises(ValueError, match="text"):
-                store.reserve(hold, (counter,), NOW)
-        with pytest.raises(ValueError, match="a reservation counts each counter once"):
-            store.reserve("hold", (HOURLY, HOURLY), NOW)
+def test_no_other_name_is_counted(store: Store, bad: Any) -> None:
+    for hold, counter in (
+        (bad, HOURLY),
+        ("hold", Counter(bad, "k", 60)),
+        ("hold", Counter("n", bad or "\ud800", 60)),
+    ):
+        with pytest.raises(ValueError, match="text"):
+            store.reserve(hold, (counter,), NOW)
+    with pytest.raises(ValueError, match="a reservation counts each counter once"):
+        store.reserve("hold", (HOURLY, HOURLY), NOW)
 
 
 SPENDER = """
@@ -188,11 +182,11 @@ with opened(Path(sys.argv[1])) as store:
 def test_a_thousand_spend_a_hundred(tmp_path: Path) -> None:
     """32 threads in each of two processes: exactly 100 of 1,024 see less than 100 before them."""
     state = tmp_path / "state"
-    with process(SPENDER, state, "a", 16) as one, process(SPENDER, state, "b", 16) as two:
-        assert [line(one), line(two)] == ["ready", "ready"]
-        go(one)
-        go(two)
-        outputs = [[int(word) for word in line(running).split()] for running in (one, two)]
+    with python(SPENDER, state, "a", 16) as one, python(SPENDER, state, "b", 16) as two:
+        assert [said(one), said(two)] == ["ready", "ready"]
+        tell(one)
+        tell(two)
+        outputs = [[int(word) for word in said(running).split()] for running in (one, two)]
     befores = [before for output in outputs for before in output]
     assert [len(output) for output in outputs] == [512, 512]
     assert sum(before < 100 for before in befores) == 100

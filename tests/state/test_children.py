@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,12 @@ import pytest
 
 from engine.state.rows import ChildRow
 from engine.state.store import Store
-from tests.state.samples import NOW, go, line, opened, process, together
+from tests.processes import python, said, tell
+from tests.state.samples import NOW, opened, together
 
 ID = "0190b5d2-7c1e-7d3a-9b6f-2f4c5d6e7f80"
 NEW = ChildRow(ID, "conversation one", NOW)
 RUNNING = NEW
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(tmp_path / "state") as store:
-        yield store
 
 
 # covers: B22
@@ -117,11 +111,11 @@ with opened(Path(sys.argv[1])) as store:
 @pytest.mark.full
 def test_of_two_processes_one_is_the_parent(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with process(CLAIMER, state, ID, "one") as one, process(CLAIMER, state, ID, "two") as two:
-        assert [line(one), line(two)] == ["ready", "ready"]
-        go(one)
-        go(two)
-        parents = {line(one), line(two)}
+    with python(CLAIMER, state, ID, "one") as one, python(CLAIMER, state, ID, "two") as two:
+        assert [said(one), said(two)] == ["ready", "ready"]
+        tell(one)
+        tell(two)
+        parents = {said(one), said(two)}
     with opened(state) as store:
         row = store.child(ID)
     assert row is not None

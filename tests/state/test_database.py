@@ -271,12 +271,12 @@ def test_a_file_of_somebody_else_is_refused(state: Path, name: str, message: str
 
 
 SPOILED: dict[str, tuple[bytes | str, str]] = {
-    "empty": (b"", "no state file"),
-    "cut": (b"SQLite format 3\0", "no state file"),
-    "noise": (random.Random(5).randbytes(20_000), "no state file"),  # noqa: S311
+    "empty": (b"", "not a state file"),
+    "cut": (b"SQLite format 3\0", "not a state file"),
+    "noise": (random.Random(5).randbytes(20_000), "not a state file"),  # noqa: S311
     "later version": ("PRAGMA user_version = 5", "version 5, this engine knows version 4"),
     "no version": ("PRAGMA user_version = 0", "version 0, this engine knows version 4"),
-    "another program": ("PRAGMA application_id = 7", "no state file"),
+    "another program": ("PRAGMA application_id = 7", "not a state file"),
     "earlier version": ("PRAGMA user_version = 1", "damaged"),  # but with the tables of this one
     "table gone": ("DROP TABLE tokens", "damaged"),
     "trigger": ("CREATE TRIGGER t AFTER INSERT ON holds BEGIN DELETE FROM holds; END", "damaged"),
@@ -307,7 +307,7 @@ def test_the_database_of_another_program_is_refused(state: Path) -> None:
     (state / NAME).unlink()
     _spoil(state / NAME, "CREATE TABLE t (x)")
     (state / NAME).chmod(0o600)
-    assert "no state file" in refusal(state).message
+    assert "not a state file" in refusal(state).message
 
 
 def test_a_damaged_file_is_refused_or_serves_but_never_raises_anything_else(state: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from engine.errors import StateError
 from engine.state.rows import Begun, StateLimits
+from engine.state.store import Store
+from tests.expect import refused
 from tests.state.samples import NOW, opened, together
 
 SCOPE, KEY, BODY = "runner_request pipeline", "key-1", "sha256:" + "a" * 64
@@ -30,18 +32,17 @@ def test_a_repetition_gets_the_first_answer(tmp_path: Path) -> None:
         assert store.begin(SCOPE, KEY, BODY, NOW) == Begun("done", ANSWER, "r1", "v1")
 
 
-def test_keys_are_told_apart_by_scope(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        assert store.begin(SCOPE, KEY, BODY, NOW).kind == "new"
-        assert store.begin("runner_request another", KEY, BODY, NOW).kind == "new"
-        assert store.begin(SCOPE, "key-2", BODY, NOW).kind == "new"
+def test_keys_are_told_apart_by_scope(store: Store) -> None:
+    assert store.begin(SCOPE, KEY, BODY, NOW).kind == "new"
+    assert store.begin("runner_request another", KEY, BODY, NOW).kind == "new"
+    assert store.begin(SCOPE, "key-2", BODY, NOW).kind == "new"
 
 
 # covers: C69
 def test_a_request_that_a_crash_cut_off_is_not_run_again(tmp_path: Path) -> None:
     with opened(tmp_path / "state") as store:
         store.begin(SCOPE, KEY, BODY, NOW)
-    with opened(tmp_path / "state") as store:  # as after a restart: whoever began it is gone
+    with opened(tmp_path / "state") as store:  # as after a restart: the owner is gone
         assert store.begin(SCOPE, KEY, BODY, NOW + DAY - 1).kind == "pending"
         store.abandon(SCOPE, KEY)
         with pytest.raises(StateError, match="was not started under this"):
@@ -50,27 +51,24 @@ def test_a_request_that_a_crash_cut_off_is_not_run_again(tmp_path: Path) -> None
         assert store.begin(SCOPE, KEY, OTHER, NOW + DAY).kind == "new"
 
 
-def test_an_abandoned_key_is_free(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        store.begin(SCOPE, KEY, BODY, NOW)
-        store.abandon(SCOPE, KEY)
-        store.abandon(SCOPE, KEY)
-        assert store.begin(SCOPE, KEY, OTHER, NOW).kind == "new"
-        store.finish(SCOPE, KEY, ANSWER, "r1", "v1")
-        store.abandon(SCOPE, KEY)
-        assert store.begin(SCOPE, KEY, OTHER, NOW).kind == "done"
+def test_an_abandoned_key_is_free(store: Store) -> None:
+    store.begin(SCOPE, KEY, BODY, NOW)
+    store.abandon(SCOPE, KEY)
+    store.abandon(SCOPE, KEY)
+    assert store.begin(SCOPE, KEY, OTHER, NOW).kind == "new"
+    store.finish(SCOPE, KEY, ANSWER, "r1", "v1")
+    store.abandon(SCOPE, KEY)
+    assert store.begin(SCOPE, KEY, OTHER, NOW).kind == "done"
 
 
-def test_what_was_not_begun_is_not_finished(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        with pytest.raises(StateError) as caught:
-            store.finish(SCOPE, KEY, ANSWER, "r1", "v1")
-        assert caught.value.code == "engine.state_unavailable"
-        store.begin(SCOPE, KEY, BODY, NOW)
+def test_what_was_not_begun_is_not_finished(store: Store) -> None:
+    with refused(StateError, "engine.state_unavailable"):
         store.finish(SCOPE, KEY, ANSWER, "r1", "v1")
-        with pytest.raises(StateError):
-            store.finish(SCOPE, KEY, "another", "r2", "v2")
-        assert store.begin(SCOPE, KEY, BODY, NOW).answer == ANSWER
+    store.begin(SCOPE, KEY, BODY, NOW)
+    store.finish(SCOPE, KEY, ANSWER, "r1", "v1")
+    with pytest.raises(StateError):
+        store.finish(SCOPE, KEY, "another", "r2", "v2")
+    assert store.begin(SCOPE, KEY, BODY, NOW).answer == ANSWER
 
 
 def test_expired_keys_go_in_small_steps(tmp_path: Path) -> None:
@@ -86,30 +84,27 @@ def test_expired_keys_go_in_small_steps(tmp_path: Path) -> None:
         assert count == (4,)
 
 
-def test_one_of_many_at_once_is_the_first(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        kinds = together(32, lambda _: store.begin(SCOPE, KEY, BODY, NOW).kind)
-        assert sorted(kinds) == ["new", *["pending"] * 31]
+def test_one_of_many_at_once_is_the_first(store: Store) -> None:
+    kinds = together(32, lambda _: store.begin(SCOPE, KEY, BODY, NOW).kind)
+    assert sorted(kinds) == ["new", *["pending"] * 31]
 
 
 @pytest.mark.parametrize("bad", ["", "x" * 2000, "\udcff", None])
-def test_no_other_key_is_kept(tmp_path: Path, bad: str) -> None:
-    with opened(tmp_path / "state") as store:
-        for arguments in ((bad, KEY, BODY), (SCOPE, bad, BODY), (SCOPE, KEY, bad)):
-            with pytest.raises(ValueError, match="text"):
-                store.begin(*arguments, NOW)
-        store.begin(SCOPE, KEY, BODY, NOW)
-        with pytest.raises(ValueError, match="surrogate"):
-            store.finish(SCOPE, KEY, "\ud800", "r1", "v1")
-        assert store.begin(SCOPE, KEY, BODY, NOW).kind == "pending"
+def test_no_other_key_is_kept(store: Store, bad: str) -> None:
+    for arguments in ((bad, KEY, BODY), (SCOPE, bad, BODY), (SCOPE, KEY, bad)):
+        with pytest.raises(ValueError, match="text"):
+            store.begin(*arguments, NOW)
+    store.begin(SCOPE, KEY, BODY, NOW)
+    with pytest.raises(ValueError, match="surrogate"):
+        store.finish(SCOPE, KEY, "\ud800", "r1", "v1")
+    assert store.begin(SCOPE, KEY, BODY, NOW).kind == "pending"
 
 
-def test_an_answer_that_is_too_large_for_the_file_harms_nobody_else(tmp_path: Path) -> None:
-    with opened(tmp_path / "state") as store:
-        store.begin(SCOPE, KEY, BODY, NOW)
-        store._database._writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
-        with pytest.raises(StateError):
-            store.finish(SCOPE, KEY, "x" * 200_000, "r1", "v1")
-        assert store.begin(SCOPE, KEY, BODY, NOW).kind == "pending"
-        store.finish(SCOPE, KEY, ANSWER, "r1", "v1")
-        assert store.begin(SCOPE, KEY, BODY, NOW).kind == "done"
+def test_an_answer_that_is_too_large_for_the_file_harms_nobody_else(store: Store) -> None:
+    store.begin(SCOPE, KEY, BODY, NOW)
+    store._database._writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
+    with pytest.raises(StateError):
+        store.finish(SCOPE, KEY, "x" * 200_000, "r1", "v1")
+    assert store.begin(SCOPE, KEY, BODY, NOW).kind == "pending"
+    store.finish(SCOPE, KEY, ANSWER, "r1", "v1")
+    assert store.begin(SCOPE, KEY, BODY, NOW).kind == "done"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,6 @@ import pytest
 from engine.state.rows import IdTakenError
 from engine.state.store import Store
 from tests.state.samples import NOW, approved, opened, together
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(tmp_path / "state") as store:
-        yield store
 
 
 # covers: B10

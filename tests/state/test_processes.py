@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from engine.state.rows import Counter
 from engine.state.store import Store
-from tests.conftest import ROOT
 from tests.facilities import needs
+from tests.processes import injecting, python, said
 from tests.state.samples import NOW, SECONDS, asked, opened
 
 EVER = Counter("writes", "", 0)
@@ -51,21 +46,6 @@ with opened(Path(sys.argv[1])) as store:
 """
 
 
-@contextmanager
-def writing(
-    state: Path, first: int, count: int = 1_000_000, room: int = 0, prefix: tuple[str, ...] = ()
-) -> Iterator[subprocess.Popen[str]]:
-    command = [*prefix, sys.executable, "-c", WRITER, str(state), str(first), str(count), str(room)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={"PATH": os.environ["PATH"]}
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
 def hold_what_was_told(store: Store, told: list[str]) -> None:
     """Everything acknowledged is there, and nothing is counted less than that."""
     words = [line.split() for line in told if " " in line]
@@ -89,13 +69,12 @@ def test_kill_at_any_moment_loses_nothing_that_was_told(tmp_path: Path, *, full:
     chance = random.Random(11)  # noqa: S311 (when to kill is no secret)
     rounds = 12 if full else 2
     for round_ in range(rounds):
-        with writing(state, round_ * 100_000) as process:
-            assert process.stdout is not None
-            said = [process.stdout.readline().strip() for _ in range(1 + chance.randrange(1, 150))]
+        with python(WRITER, state, round_ * 100_000, 1_000_000, 0) as process:
+            heard = [said(process) for _ in range(1 + chance.randrange(1, 150))]
             process.kill()
-            said += process.communicate(timeout=SECONDS)[0].splitlines()
-        assert "open" in said
-        told += said
+            heard += process.communicate(timeout=SECONDS)[0].splitlines()
+        assert "open" in heard
+        told += heard
         with opened(state) as store:
             hold_what_was_told(store, told)
     assert len(told) > 25 * rounds
@@ -108,7 +87,7 @@ def test_a_full_disk_denies_and_nothing_that_was_told_is_lost(tmp_path: Path, ro
     state = tmp_path / "state"
     with opened(state) as store:
         store.request_approval(asked())
-    with writing(state, 0, 60, room) as process:
+    with python(WRITER, state, 0, 60, room) as process:
         told = process.communicate(timeout=SECONDS)[0].splitlines()
     failed = [line for line in told if line.startswith("failed")]
     assert failed
@@ -136,10 +115,8 @@ def test_a_failing_system_call_denies_and_nothing_that_was_told_is_lost(tmp_path
     state = tmp_path / "state"
     with opened(state) as store:
         store.request_approval(asked())
-    calls = fault.partition(":")[0]
-    path = str(state / "state.sqlite3-wal")
-    prefix = ("strace", "-f", "-qq", "-o", "/dev/null", "-P", path, "-e", f"trace={calls}", "-e", f"inject={fault}")
-    with writing(state, 0, 20, prefix=prefix) as process:
+    strace = injecting(state / "state.sqlite3-wal", fault)
+    with python(WRITER, state, 0, 20, 0, prefix=strace) as process:
         told = process.communicate(timeout=SECONDS)[0].splitlines()
     good = [line for line in told if not line.startswith("failed")]
     assert 1 < len(good) < 1 + 20 * 5

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from engine.record.chain import Position
 from engine.record.retention import Retained, RetentionOrder
@@ -16,12 +13,6 @@ from tests.state.samples import NOW, opened
 DAY = 86_400
 ORDER = RetentionOrder("d" * 32, 30, NOW, "user:lee", "disk full")
 END = Position(1, 2, 300, 2, "a" * 64)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(tmp_path / "state") as store:
-        yield store
 
 
 def test_each_chain_has_its_heads_and_the_latest_one_stays(store: Store) -> None:

@@ -22,12 +22,6 @@ from tests.state.samples import NOW, opened, together
 LATER = NOW + 3600
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(tmp_path / "state") as store:
-        yield store
-
-
 def test_a_token_is_what_it_says(store: Store) -> None:
     issued = store.issue("pipeline", ["source", "license", "source"], LATER, NOW)
     assert re.fullmatch(r"aet_[0-9a-f]{8}_[A-Za-z0-9_-]{43}", issued.text)

@@ -18,7 +18,8 @@ from engine.state import open_store, schema
 from engine.state.database import Database
 from engine.state.rows import ChildRow, Counter, StateLimits, TokenRow
 from engine.state.store import Store
-from tests.state.samples import NOW, approved, asked, go, line, opened, process, together
+from tests.processes import python, said, tell
+from tests.state.samples import NOW, approved, asked, opened, together
 
 NAME = "state.sqlite3"
 DUMP = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
@@ -184,11 +185,11 @@ with opened(Path(sys.argv[1])) as store:
 
 @pytest.mark.full
 def test_processes_that_open_at_once_upgrade_once(state: Path) -> None:
-    with process(OPENER, state, "one") as one, process(OPENER, state, "two") as two:
-        assert [line(one), line(two)] == ["ready", "ready"]
-        go(one)
-        go(two)
-        assert {line(one), line(two)} == {"0", "1"}
+    with python(OPENER, state, "one") as one, python(OPENER, state, "two") as two:
+        assert [said(one), said(two)] == ["ready", "ready"]
+        tell(one)
+        tell(two)
+        assert {said(one), said(two)} == {"0", "1"}
     assert _version(state) == 4
 
 

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
-from engine.documents.files import load
-from engine.settings import ReadLimits
 from engine.values.code import Code
+from tests.values.shipped import DROP, SHIPPED, errors
 
-TEXT = (Path(__file__).parents[2] / "policy" / "code.yaml").read_bytes()
 CONTRACT = "contracts.incident_metrics"
-
-
-def shipped() -> Any:
-    return deepcopy(load(TEXT, "code.yaml", ReadLimits()).value)
-
-
-def wrong(path: str, value: Any) -> list[str]:
-    """The paths of the errors when the value at `path` is another one; a last `+` appends to a list."""
-    values = shipped()
-    *parents, last = path.split(".")
-    target = values
-    for part in parents:
-        target = target[int(part)] if isinstance(target, list) else target[part]
-    if last == "+":
-        target.append(value)
-    else:
-        target[int(last) if isinstance(target, list) else last] = value
-    with pytest.raises(ValidationError) as caught:
-        Code.model_validate(values)
-    return [".".join(map(str, error["loc"])) for error in caught.value.errors()]
 
 
 # covers: C07 C08 C38 C79
@@ -60,13 +35,10 @@ def wrong(path: str, value: Any) -> list[str]:
     ],
 )
 def test_what_does_not_fit_is_told(path: str, value: Any, where: str) -> None:
-    assert where in wrong(path, value)
-    Code.model_validate(shipped())  # the control
+    assert where in [place for place, _ in errors("code", (path.replace(".", "/"), value))]
+    Code.model_validate(SHIPPED["code"])  # the control
 
 
 @pytest.mark.parametrize("name", ["minimum", "maximum", "decimals", "type", "name"])
 def test_a_bound_is_written_out(name: str) -> None:
-    values = shipped()
-    del values["contracts"]["incident_metrics"]["fields"][0][name]
-    with pytest.raises(ValidationError):
-        Code.model_validate(values)
+    assert errors("code", (f"contracts/incident_metrics/fields/0/{name}", DROP))

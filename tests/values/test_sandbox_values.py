@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from engine.facts.code.boundaries import BOUND_NAMES, BOUNDARIES
 from engine.values.sandbox import SHELLS, Sandbox
-from tests.values.test_values import SHIPPED
-
-DROP = object()
-
-
-def changed(path: str, value: Any) -> dict[str, Any]:
-    document: dict[str, Any] = deepcopy(SHIPPED["sandbox"])
-    *parents, last = path.split("/")
-    target = document
-    for parent in parents:
-        target = target[parent]
-    if value is DROP:
-        del target[last]
-    else:
-        target[last] = value
-    return document
+from tests.values import shipped
+from tests.values.shipped import DROP, SHIPPED, changed
 
 
 def errors(path: str, value: Any) -> dict[str, str]:
-    with pytest.raises(ValidationError) as caught:
-        Sandbox.model_validate(changed(path, value))
-    return {"/".join(map(str, error["loc"])): error["msg"] for error in caught.value.errors()}
+    """The messages by path, with slashes."""
+    return {where.replace(".", "/"): message for where, message in shipped.errors("sandbox", (path, value))}
 
 
 def test_boundaries_have_one_list() -> None:
@@ -46,7 +29,7 @@ def test_no_profile_has_more_than_the_floor(role: str, name: str) -> None:
     path = f"profiles/standard/{role}/{name}"
     (message,) = [text for where, text in errors(path, most + 1).items() if where == path]
     assert message.startswith("is above the floor's limit of ")
-    Sandbox.model_validate(changed(path, most))  # the control: what the floor admits
+    Sandbox.model_validate(changed("sandbox", (path, most)))  # the control: what the floor admits
     assert list(errors(path, DROP)) == [path]
 
 
@@ -118,4 +101,4 @@ def test_no_shell_is_shipped() -> None:
 @pytest.mark.parametrize("kind", ["solution", "verifier"])
 def test_solutions_and_verifiers_never_count_as_isolated_in_webassembly(kind: str) -> None:
     assert errors(f"artifact_isolation/{kind}", ["webassembly"]).keys() == {f"artifact_isolation/{kind}/0"}
-    Sandbox.model_validate(changed("artifact_isolation/tool", ["webassembly"]))  # the control
+    Sandbox.model_validate(changed("sandbox", ("artifact_isolation/tool", ["webassembly"])))  # the control

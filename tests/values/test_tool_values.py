@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
-from engine.documents.files import load
-from engine.settings import ReadLimits
 from engine.values import derived
 from engine.values.tool_lookup import tool_lookup
 from engine.values.tools import Tools
+from tests.values import shipped
 
-POLICY = Path(__file__).parents[2] / "policy" / "tools.yaml"
-SHIPPED: dict[str, Any] = load(POLICY.read_bytes(), "tools.yaml", ReadLimits()).value
-
-
-def changed(*changes: tuple[str, Any]) -> dict[str, Any]:
-    """The shipped values with others at these paths."""
-    values = deepcopy(SHIPPED)
-    for path, value in changes:
-        *parents, last = path.split("/")
-        target: Any = values
-        for parent in parents:
-            target = target[int(parent) if isinstance(target, list) else parent]
-        target[last] = value
-    return values
-
-
-def errors(*changes: tuple[str, Any]) -> list[tuple[str, str]]:
-    """Path and message of every error."""
-    with pytest.raises(ValidationError) as caught:
-        Tools.model_validate(changed(*changes))
-    return [(".".join(map(str, error["loc"])), error["msg"]) for error in caught.value.errors()]
+SHIPPED = shipped.SHIPPED["tools"]
+changed, errors = partial(shipped.changed, "tools"), partial(shipped.errors, "tools")
 
 
 def rule(**fields: Any) -> list[dict[str, Any]]:
@@ -217,8 +195,8 @@ def test_other_mistakes(path: str, value: Any, where: str) -> None:
 def test_no_field_of_a_row_may_be_left_out(name: str) -> None:
     row = {"tools": "shell", "policies": "assistant", "rulesets": "workspace"}[name]
     for field in SHIPPED[name][row]:
-        without = {key: value for key, value in SHIPPED[name][row].items() if key != field}
-        assert errors((f"{name}/{row}", without)) == [(f"{name}.{row}.{field}", "Field required")]
+        change = (f"{name}/{row}/{field}", shipped.DROP)
+        assert errors(change) == [(f"{name}.{row}.{field}", "Field required")]
 
 
 def test_every_tool_knows_the_selectors_that_mean_it() -> None:

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from engine.documents.files import load
 from engine.facts.licenses import canonical_key
-from engine.settings import ReadLimits
 from engine.values import DOCUMENTS
-
-POLICY = Path(__file__).parents[2] / "policy"
-SHIPPED: dict[str, Any] = {
-    name: load((POLICY / f"{name}.yaml").read_bytes(), f"{name}.yaml", ReadLimits()).value for name in DOCUMENTS
-}
-
-
-def _errors(name: str, value: Any) -> list[tuple[str, str]]:
-    """Path and message of every error."""
-    with pytest.raises(ValidationError) as caught:
-        DOCUMENTS[name].model_validate(value)
-    return [(".".join(map(str, error["loc"])), error["msg"]) for error in caught.value.errors()]
-
-
-def _changed(name: str, path: str, value: Any) -> Any:
-    changed = deepcopy(SHIPPED[name])
-    *parents, last = path.split("/")
-    target = changed
-    for parent in parents:
-        target = target[parent]
-    target[last] = value
-    return changed
+from tests.values.shipped import DROP, POLICY, SHIPPED, changed, errors, errors_of
 
 
 def _envoy(argument: Any) -> dict[str, Any]:
@@ -50,7 +25,7 @@ def _authzen(argument: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("argument", ["$path", "$headers.x-user", ["$host", "plain", 1], {"a": "$query"}, "a$b", None])
 def test_references_to_what_envoy_sends_are_accepted(argument: Any) -> None:
-    DOCUMENTS["operations"].model_validate(_changed("operations", "envoy", [_envoy(argument)]))
+    DOCUMENTS["operations"].model_validate(changed("operations", ("envoy", [_envoy(argument)])))
 
 
 def test_every_document_is_there() -> None:
@@ -75,7 +50,7 @@ def test_every_field_explains_itself(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents_are_closed_and_frozen(name: str) -> None:
-    assert ("surprise", "Extra inputs are not permitted") in _errors(name, {**SHIPPED[name], "surprise": 1})
+    assert ("surprise", "Extra inputs are not permitted") in errors_of(name, {**SHIPPED[name], "surprise": 1})
     model = DOCUMENTS[name].model_validate(SHIPPED[name])
     with pytest.raises(ValidationError):
         setattr(model, next(iter(DOCUMENTS[name].model_fields)), None)
@@ -189,19 +164,19 @@ def test_licenses_with_conditions_are_never_admitted_for_training(part: str, cat
     ],
 )
 def test_license_mistakes(path: str, value: Any, where: str, message: str) -> None:
-    assert _errors("licenses", _changed("licenses", path, value)) == [(where, message)]
+    assert errors("licenses", (path, value)) == [(where, message)]
 
 
 def test_unknown_category_names_the_known_ones() -> None:
-    [(where, message)] = _errors("licenses", _changed("licenses", "licenses/MIT/category", "permisive"))
+    [(where, message)] = errors("licenses", ("licenses/MIT/category", "permisive"))
     assert where == "licenses.MIT.category"
     assert message.startswith("no category `permisive`: use one of `public_domain`, `permissive`, ")
 
 
 def test_every_mistake_is_told_at_once() -> None:
-    table = _changed("licenses", "licenses/MIT/category", "permisive")
+    table = changed("licenses", ("licenses/MIT/category", "permisive"))
     table["licenses"]["mit"] = {"category": "permissive", "decision": "admit"}
-    assert [where for where, _ in _errors("licenses", table)] == ["licenses.MIT.category", "licenses.mit"]
+    assert [where for where, _ in errors_of("licenses", table)] == ["licenses.MIT.category", "licenses.mit"]
 
 
 # The others
@@ -232,28 +207,23 @@ def test_every_mistake_is_told_at_once() -> None:
     ],
 )
 def test_other_mistakes(name: str, path: str, value: Any, where: str) -> None:
-    assert [place for place, _ in _errors(name, _changed(name, path, value))] == [where]
+    assert [place for place, _ in errors(name, (path, value))] == [where]
 
 
 @pytest.mark.parametrize(
     ("name", "field"), [(name, field) for name in DOCUMENTS for field in DOCUMENTS[name].model_fields]
 )
 def test_missing_or_null_values_are_refused(name: str, field: str) -> None:
-    without = {key: value for key, value in SHIPPED[name].items() if key != field}
-    assert (field, "Field required") in _errors(name, without)
-    assert [where for where, _ in _errors(name, {**without, field: None})] == [field]
+    assert (field, "Field required") in errors(name, (field, DROP))
+    assert [where for where, _ in errors(name, (field, None))] == [field]
 
 
-@pytest.mark.parametrize("field", ["category", "decision"])
-def test_incomplete_rows_are_refused(field: str) -> None:
-    row = {key: value for key, value in SHIPPED["licenses"]["licenses"]["MIT"].items() if key != field}
-    assert _errors("licenses", _changed("licenses", "licenses/MIT", row)) == [
-        (f"licenses.MIT.{field}", "Field required")
-    ]
-
-
-@pytest.mark.parametrize("field", ["title", "train", "eval", "tool", "environment", "export"])
-def test_incomplete_categories_are_refused(field: str) -> None:
-    row = {key: value for key, value in SHIPPED["licenses"]["categories"]["permissive"].items() if key != field}
-    where = f"categories.permissive.{field}"
-    assert (where, "Field required") in _errors("licenses", _changed("licenses", "categories/permissive", row))
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(f"licenses/MIT/{field}" for field in ("category", "decision")),
+        *(f"categories/permissive/{field}" for field in ("title", "train", "eval", "tool", "environment", "export")),
+    ],
+)
+def test_incomplete_rows_are_refused(path: str) -> None:
+    assert errors("licenses", (path, DROP)) == [(path.replace("/", "."), "Field required")]

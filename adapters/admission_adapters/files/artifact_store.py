@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from admission_adapters.files.new_files import FOLDER, create, existing, names_in
+from admission_adapters.files.new_files import create, existing, names_in, opened
 from engine.errors import WorkError
 
 OBJECT_BYTES = 64 << 20
@@ -102,29 +102,22 @@ class ArtifactStore:
     @contextmanager
     def _shelf(self, name: str, *, make: bool) -> Iterator[int]:
         """The descriptor of one folder of objects; turns errors of the system into WorkErrors."""
-        opened: list[int] = []
         try:
             if make:
                 self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            root = os.open(self._root, FOLDER)
-            opened.append(root)
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(name, 0o700, dir_fd=root)
-                    os.fsync(root)
-            shelf = os.open(name, FOLDER, dir_fd=root)
-            opened.append(shelf)
-            fcntl.flock(
-                shelf, fcntl.LOCK_EX
-            )  # a sweep must not remove an object whose expiry a concurrent `put` extends
-            yield shelf
+            with opened(self._root) as root:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, 0o700, dir_fd=root)
+                        os.fsync(root)
+                with opened(name, root) as shelf:
+                    # A sweep must not remove an object whose expiry a concurrent `put` extends.
+                    fcntl.flock(shelf, fcntl.LOCK_EX)
+                    yield shelf
         except FileNotFoundError:
             raise
         except OSError as error:
             raise _broken(error) from error
-        finally:
-            for descriptor in opened:
-                os.close(descriptor)
 
 
 def _extended(shelf: int, name: str, until: int) -> bool:

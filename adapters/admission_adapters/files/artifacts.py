@@ -7,15 +7,14 @@ ever created, never replaced. `prove` shows on this machine that this holds.
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from admission_adapters.files.new_files import FOLDER, create
+from admission_adapters.digests import json_digest
+from admission_adapters.files.new_files import FOLDER, create, opened
 from admission_adapters.files.staging import DRAFT, Contents, SourceGrant, stage, unenforceable
 from engine.errors import WorkError
 from engine.model import Boundary, Limits, Permit, Result
@@ -76,13 +75,12 @@ class ArtifactDirectory:
                 results = probe(Path(folder), lambda root: ArtifactDirectory(root).write)
         except OSError:
             results = {"probe": "failed"}
-        text = json.dumps(results, sort_keys=True, separators=(",", ":"))
         return Boundary(
             backend="artifact_directory",
             boundary="artifact_subdir",
             kind="supervised",
             enforced=results == HELD,
-            evidence="sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest(),
+            evidence=json_digest(results),
         )
 
     @contextmanager
@@ -90,11 +88,8 @@ class ArtifactDirectory:
         """The root's descriptor; turns errors of the system into WorkErrors."""
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            root = os.open(self._root, FOLDER)
-            try:
+            with opened(self._root) as root:
                 yield root
-            finally:
-                os.close(root)
         except OSError as error:
             reason = os.strerror(error.errno).lower() if error.errno else "it failed"
             raise WorkError(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
 
 from engine.errors import WorkError
 
@@ -14,7 +16,6 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_CHUNK = 256 << 10
 
 
 def create(folder: int, name: str, chunks: Iterable[bytes], most: int, *, sync: bool = True) -> tuple[int, str]:
@@ -25,12 +26,13 @@ def create(folder: int, name: str, chunks: Iterable[bytes], most: int, *, sync: 
     descriptor = os.open(name, _NEW, 0o400, dir_fd=folder)
     size, sha256 = 0, hashlib.sha256()
     try:
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
+        with os.fdopen(descriptor, "wb") as file:
             for chunk in _capped(chunks, most):
                 size += len(chunk)
                 sha256.update(chunk)
-                _write_all(file, chunk)
+                file.write(chunk)
             if sync:
+                file.flush()
                 os.fsync(descriptor)
     except BaseException:
         os.unlink(name, dir_fd=folder)
@@ -38,21 +40,25 @@ def create(folder: int, name: str, chunks: Iterable[bytes], most: int, *, sync: 
     return size, sha256.hexdigest()
 
 
-def existing(folder: int, name: str) -> BinaryIO:
+def existing(folder: int, name: str) -> BufferedReader:
     """Open a file for reading, unless it is a link."""
     return os.fdopen(os.open(name, _OLD, dir_fd=folder), "rb")
+
+
+@contextmanager
+def opened(folder: Path | str, within: int | None = None) -> Iterator[int]:
+    """The descriptor of a folder, unless it is a link; `within` is the descriptor of the folder that it is in."""
+    descriptor = os.open(folder, FOLDER, dir_fd=within)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def names_in(folder: int) -> list[str]:
     """The names of everything in a folder."""
     with os.scandir(folder) as entries:
         return [entry.name for entry in entries]
-
-
-def chunks_of(stream: BinaryIO) -> Iterator[bytes]:
-    """The rest of a stream in pieces of bounded size."""
-    while chunk := stream.read(_CHUNK):
-        yield chunk
 
 
 def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
@@ -62,9 +68,3 @@ def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
         if left < 0:
             raise WorkError(f"an artifact is larger than {most} bytes", remedy="write less, or request a larger limit")
         yield chunk
-
-
-def _write_all(file: BinaryIO, chunk: bytes) -> None:
-    rest = memoryview(chunk)
-    while rest:
-        rest = rest[file.write(rest) :]

@@ -14,10 +14,10 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO, Protocol, runtime_checkable
 
-from admission_adapters.files.new_files import FOLDER, chunks_of, create, existing, names_in
+from admission_adapters.files.new_files import FOLDER, create, existing, names_in, opened
 from engine.errors import EngineError, WorkError
 
 Contents = Callable[[str], AbstractContextManager[BinaryIO]]
@@ -25,6 +25,8 @@ Contents = Callable[[str], AbstractContextManager[BinaryIO]]
 
 DRAFT = ".draft-"
 """Prefix of folders that are being filled; no digest begins like this."""
+
+_CHUNK = 256 << 10
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _RECORD_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}")
@@ -52,7 +54,7 @@ def stage(root: int, grant: SourceGrant, contents: Contents) -> tuple[str, int]:
     Raises OSError and the WorkErrors of `ArtifactDirectory.stage_source`.
     """
     name, records = _plan(grant)
-    if _is_there(root, name) or not _staged(root, name, records, contents):
+    if name in names_in(root) or not _staged(root, name, records, contents):
         _verify(root, name, records)
     return name, sum(record.bytes for record in records)
 
@@ -72,14 +74,6 @@ def unenforceable() -> WorkError:
         remedy="give every record a unique id",
         code="engine.limit_unenforceable",
     )
-
-
-def _is_there(root: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=root, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _staged(root: int, name: str, records: Sequence[StagedRecord], contents: Contents) -> bool:
@@ -116,7 +110,7 @@ def _draft(root: int) -> Iterator[tuple[str, int]]:
     try:
         yield draft, folder
     finally:
-        if _is_there(root, draft):
+        if draft in names_in(root):
             _remove(root, draft, folder)
         os.close(folder)
 
@@ -125,17 +119,10 @@ def _sweep(root: int) -> None:
     """Remove partly filled folders of killed processes: their locks are free."""
     for name in names_in(root):
         if name.startswith(DRAFT):
-            try:
-                folder = os.open(name, FOLDER, dir_fd=root)
-            except OSError:
-                continue  # no folder, so none of ours
-            try:
+            # What raises is in use by another process, or not one of ours: it does no harm.
+            with suppress(OSError), opened(name, root) as folder:
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove(root, name, folder)
-            except OSError:
-                pass  # in use by another process, or not one of ours: it does no harm
-            finally:
-                os.close(folder)
 
 
 def _remove(root: int, name: str, folder: int) -> None:
@@ -158,7 +145,7 @@ def _copy(folder: int, record: StagedRecord, contents: Contents) -> None:
 
 def _exactly(stream: BinaryIO, record: StagedRecord) -> Iterator[bytes]:
     left = record.bytes
-    for chunk in chunks_of(stream):
+    while chunk := stream.read(_CHUNK):
         left -= len(chunk)
         if left < 0:
             raise _changed(record)
@@ -176,12 +163,9 @@ def _changed(record: StagedRecord) -> WorkError:
 def _verify(root: int, name: str, records: Sequence[StagedRecord]) -> None:
     """Raise WorkError unless the folder holds exactly these records."""
     try:
-        folder = os.open(name, FOLDER, dir_fd=root)
-        try:
+        with opened(name, root) as folder:
             same = set(names_in(folder)) == {record.id for record in records}
             same = same and all(_holds(folder, record) for record in records)
-        finally:
-            os.close(folder)
     except OSError as error:
         if error.errno not in {errno.ELOOP, errno.ENOTDIR}:
             raise
@@ -199,7 +183,4 @@ def _holds(folder: int, record: StagedRecord) -> bool:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size != record.bytes:
             return False
-        sha256 = hashlib.sha256()
-        for chunk in chunks_of(file):
-            sha256.update(chunk)
-    return sha256.hexdigest() == record.sha256
+        return hashlib.file_digest(file, "sha256").hexdigest() == record.sha256

@@ -6,12 +6,12 @@ headers and nowhere else: no result, no line of a log and no error has one.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
+from admission_adapters.digests import digest
 from admission_adapters.runner.errors import McpUnsupportedError
 from engine.errors import WorkError
 from engine.model import Limits, Permit, Result
@@ -106,7 +106,7 @@ def deliver(
         if server.transport != "http" or not server.url:
             if server.name not in skipped:
                 raise _changed(server.name)
-            log(f"MCP server `{server.name}` is left out: there is nothing to deliver of it")
+            log(f"MCP server `{server.name}` is left out: it has nothing to deliver")
             continue
         delivered.append(_entry(server, granted.get(server.name)))
     if len(delivered) != len(granted):
@@ -116,7 +116,7 @@ def deliver(
 
 
 def _entry(server: Server, grant: ServerGrant | None) -> Delivered:
-    address = "sha256:" + hashlib.sha256(server.url.encode("utf-8")).hexdigest()
+    address = digest(server.url.encode("utf-8"))
     if grant is None or grant.address != address or sorted(grant.secrets) != sorted(server.env):
         raise _changed(server.name)
     headers = tuple((name, secret.get_secret_value()) for name, secret in sorted(server.env.items()))

@@ -6,12 +6,11 @@ policy has for it (B11).
 
 from __future__ import annotations
 
-import hashlib
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from admission_adapters.digests import digest
 from admission_adapters.sandbox.executor import Granted, result_facts, run_granted, unenforceable
 from admission_adapters.sandbox.model import Backend, Program, RunResult
 from engine.errors import WorkError
@@ -52,7 +51,6 @@ def run_command(
     command: Command,
     backend: Callable[[str], Backend],
     evidence: SandboxFacts,
-    cancel: threading.Event | None = None,
 ) -> tuple[Result, RunResult]:
     """Run a command in its own sandbox; returns its recordable facts and its result.
 
@@ -70,12 +68,11 @@ def run_command(
             code="engine.permit_missing",
         )
     program = Program(stdin=command.stdin, command=(allowed.path, *command.words[1:]))
-    run_result = run_granted(grant, backend(grant.backend), evidence, program, cancel)
+    run_result = run_granted(grant, backend(grant.backend), evidence, program)
     facts = {"profile": grant.profile, **result_facts(grant, run_result, evidence)}
     return Result(run_result.status.value, facts), run_result
 
 
 def digest_of(words: tuple[str, ...]) -> str:
     """The digest of an argument array: each word in UTF-8 and a zero byte, as the kernel gets them."""
-    data = b"".join(word.encode("utf-8") + b"\0" for word in words)
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+    return digest(b"".join(word.encode("utf-8") + b"\0" for word in words))

@@ -30,7 +30,7 @@ def enforced(backend: str, boundaries: Iterable[Boundary]) -> dict[str, str]:
 
 
 def run_granted(
-    grant: Granted, backend: Backend, evidence: SandboxFacts, program: Program, cancel: threading.Event | None
+    grant: Granted, backend: Backend, evidence: SandboxFacts, program: Program, cancel: threading.Event | None = None
 ) -> RunResult:
     """Run a program within the limits of its permit, once the evidence is verified again. Raises WorkError."""
     _prove_again(grant, backend, evidence)
@@ -156,12 +156,7 @@ def result_facts(grant: Granted, run_result: RunResult, evidence: SandboxFacts) 
         "signal": run_result.signal,
         "limit": run_result.limit,
         "root_cause": ROOT_CAUSES[run_result.status],
-        "exec_ms": milliseconds(run_result),
+        "exec_ms": int(run_result.wall_seconds * 1_000),
         "stdout_bytes": run_result.stdout_bytes,
         "stderr_bytes": run_result.stderr_bytes,
     }
-
-
-def milliseconds(run_result: RunResult) -> int:
-    """The duration of the program in milliseconds."""
-    return int(run_result.wall_seconds * 1_000)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import subprocess
 from functools import cache
 from pathlib import Path
 
+from admission_adapters.digests import json_digest
 from admission_adapters.sandbox.bubblewrap import arguments, seccomp
 from admission_adapters.sandbox.run.cgroup import memory_mode
 from admission_adapters.sandbox.run.user import SETPRIV, sandbox_user
@@ -93,8 +93,7 @@ def digest() -> str:
         "user": user,
         "cgroup": memory_mode(),
     }
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-    return "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return json_digest(facts)
 
 
 def _user() -> str:

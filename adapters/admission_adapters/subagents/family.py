@@ -106,14 +106,10 @@ class Subagents:
         limits: type[Limits],
         *,
         history: HistoryLimits = HistoryLimits(),  # noqa: B008  (frozen)
-        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        """`limits` is the limits type of point `subagent`; `family` stores parents and children.
-
-        `new_id` returns UUIDs in lower case.
-        """
+        """`limits` is the limits type of point `subagent`; `family` stores parents and children."""
         self._decide, self._family, self._program, self._limits = decide, family, program, limits
-        self._history, self._new_id = history, new_id
+        self._history = history
         self._lock = threading.Lock()
         self._closed = False
         self._running: dict[str, SubagentProcess] = {}
@@ -217,12 +213,12 @@ class Subagents:
         with self._lock:
             gave = self._gave.get(decision.decision_id) if ask.key else self._gave.pop(decision.decision_id, None)
         if gave is None:
-            return Reply(decision, _failed("what this key gave first is no longer known", "engine.subagent_forgotten"))
+            return Reply(decision, _failed("the answer to this key is no longer known", "engine.subagent_forgotten"))
         return Reply(decision, None, gave.result, gave.turns)
 
     def _start(self, ask: Requester, task: str, grant: Grant) -> tuple[str, SubagentProcess]:
         """Start a subagent; it is stored as a child before it runs."""
-        child = self._new_id()
+        child = str(uuid.uuid4())
 
         def on_end(state: State) -> None:
             with self._lock:
@@ -253,7 +249,7 @@ class Subagents:
         with self._lock:
             process = self._running.get(child) or self._over.get(child)
         if process is None:
-            raise _failed("this subagent is not one of this process, or ended long ago", "engine.subagent_unknown")
+            raise _failed("this process did not start this subagent, or it ended long ago", "engine.subagent_unknown")
         return process
 
     def _report(

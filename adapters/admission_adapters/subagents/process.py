@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from admission_adapters.tools.outcome import cut
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryLimits:
@@ -63,7 +65,10 @@ class Transcript:
         """The last turns, the oldest first, each cut to `line_bytes` of UTF-8."""
         with self._lock:
             turns_kept = list(self._turns)
-        return tuple(cut(line, line_bytes) for line in turns_kept[len(turns_kept) - min(turns, len(turns_kept)) :])
+        return tuple(
+            cut(line.encode("utf-8"), line_bytes)
+            for line in turns_kept[len(turns_kept) - min(turns, len(turns_kept)) :]
+        )
 
     def _add(self, part: bytes) -> None:
         self._open += part[: self._most - len(self._open)]
@@ -73,11 +78,6 @@ class Transcript:
         self.count += 1
         self.spoken.set()
         self._open.clear()
-
-
-def cut(text: str, limit: int) -> str:
-    """The longest prefix of a text with at most this many bytes of UTF-8; no character is split."""
-    return text.encode("utf-8")[:limit].decode("utf-8", "ignore")
 
 
 def _text(line: bytes) -> str:

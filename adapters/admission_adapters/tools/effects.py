@@ -7,7 +7,6 @@ Only a digest of the target is kept. Rows A07, A99.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from admission_adapters.digests import digest
 from engine.errors import WorkError
 
 MOST_EFFECTS = 1_000
@@ -81,8 +81,7 @@ def record_side_effect(class_: str, *, id: str, target: str | None = None) -> No
             remedy="call it through a ToolGate",
             code="engine.permit_missing",
         )
-    digest = None if target is None else digest_of(str(target))
-    effects.add(class_, id, digest)
+    effects.add(class_, id, None if target is None else digest(str(target).encode("utf-8", "surrogatepass")))
 
 
 @contextmanager
@@ -93,11 +92,6 @@ def recording(effects: Effects) -> Iterator[None]:
         yield
     finally:
         _EFFECTS.reset(token)
-
-
-def digest_of(text: str) -> str:
-    """The digest of a text."""
-    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def record_reported(effects: Effects, effect: Any) -> None:

@@ -7,12 +7,12 @@ around it and its imports are not covered: the reviewer of the file checks them.
 
 from __future__ import annotations
 
-import hashlib
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from admission_adapters.digests import digest
 from engine.errors import WorkError
 
 LARGEST = 4 << 20
@@ -27,9 +27,9 @@ def implementation_digest(implementation: Callable[..., Any]) -> str:
     """
     function = implementation.__func__ if isinstance(implementation, types.MethodType) else implementation
     if not isinstance(function, types.FunctionType):
-        raise _not_local("is no function with a source file")
+        raise _not_local("is not a function with a source file")
     if hasattr(function, "__wrapped__"):
-        raise _not_local("is wrapped by a decorator, whose file is another one")
+        raise _not_local("is wrapped by a decorator from another file")
     code = function.__code__
     try:
         with Path(code.co_filename).open("rb") as file:
@@ -39,7 +39,7 @@ def implementation_digest(implementation: Callable[..., Any]) -> str:
         raise _not_local("has no source file that can be read") from error
     if len(data) > LARGEST or not any(candidate == code for candidate in _codes(compiled)):
         raise _not_local("differs from its source file")
-    return "sha256:" + hashlib.sha256(data).hexdigest()
+    return digest(data)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

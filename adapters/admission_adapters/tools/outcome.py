@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
+
+from admission_adapters.digests import digest
 
 MESSAGE_CHARACTERS = 4_000
 """Of the message of an error."""
@@ -44,11 +45,11 @@ class ResultText:
         """Text unchanged, bytes as their digest, anything else as JSON. Raises the encoder's errors."""
         if isinstance(value, (bytes, bytearray, memoryview)):
             data = bytes(value)
-            return cls(len(data), _digest(data), "binary", "")
+            return cls(len(data), digest(data), "binary", "")
         plain = isinstance(value, str)
         text = value if plain else json.dumps(value, ensure_ascii=False, allow_nan=False)
         data = str.encode(text, "utf-8", "replace")
-        return cls(len(data), _digest(data), "text" if plain else "json", cut(data, most))
+        return cls(len(data), digest(data), "text" if plain else "json", cut(data, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +115,6 @@ class Outcome:
 def cut(data: bytes, most: int) -> str:
     """As much of UTF-8 text as fits into `most` bytes, without a part of a character."""
     return data[:most].decode("utf-8", "ignore")
-
-
-def _digest(data: bytes) -> str:
-    return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def _message_of(error: BaseException) -> str | None:

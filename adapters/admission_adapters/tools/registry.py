@@ -8,13 +8,13 @@ Neither decides what may be called: each call needs its own decision.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from admission_adapters.digests import json_digest
 from admission_adapters.tools.implementations import implementation_digest
 from engine.errors import WorkError
 from engine.model import Limits, Permit, Result
@@ -67,7 +67,7 @@ class ToolRegistry:
             )
         if implementation_digest(implementation) != grant.implementation:
             raise _changed(grant.name, "implementation")
-        if _digest(grant.name, definition) != grant.definition:
+        if json_digest(json.loads(_text(grant.name, definition))) != grant.definition:
             raise _changed(grant.name, "definition")
         self._put(grant.name, implementation, definition)
         return Result("registered", {"tool": grant.name})
@@ -124,13 +124,6 @@ def _text(name: str, definition: dict[str, Any]) -> str:
     if not text.startswith("{"):
         raise _refused(f"the definition of tool `{name}` is not a JSON object", "use plain JSON")
     return text
-
-
-def _digest(name: str, definition: dict[str, Any]) -> str:
-    text = json.dumps(
-        json.loads(_text(name, definition)), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _changed(name: str, what: str) -> WorkError:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TOKEN = "ENGINE_TOKEN"  # noqa: S105  (the name of a variable)
 """The token of a person who acts as its principal."""
 
-Reason = Annotated[str | None, typer.Option("--reason", help="Reason to record; one line.", callback=options.text)]
+Reason = Annotated[str | None, options.words(help="Reason to record; one line.")]
 
 
 class ActRefusedError(EngineError):
@@ -100,9 +100,9 @@ def _unauthorized() -> EngineError:
 Row = TypeVar("Row")
 
 DAY = 86_400
-Days = Annotated[int, typer.Option("--days", metavar="N", min=1, max=1_000_000, help="Lifetime in days.")]
+Days = Annotated[int, typer.Option(min=1, max=1_000_000, help="Lifetime in days.")]
 """The longest lifetime that a command accepts; the policy sets lower limits."""
-Limit = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Maximum number of rows; newest first.")]
+Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows; newest first.")]
 
 
 @contextmanager

@@ -26,23 +26,11 @@ def issue_token(
     ],
     days: acts.Days,
     point: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="POINT",
-            help="Decision point at which it may ask; repeatable.",
-            callback=options.known_point,
-            autocompletion=options.points,
-        ),
+        list[str] | None, typer.Option(help="Decision point at which it may ask; repeatable.", **options.POINT)
     ] = None,
     all_points: Annotated[bool, typer.Option("--all-points", help="All decision points of this version.")] = False,
     approve: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="POINT",
-            help="Decision point at which it may approve; repeatable.",
-            callback=options.known_point,
-            autocompletion=options.points,
-        ),
+        list[str] | None, typer.Option(help="Decision point at which it may approve; repeatable.", **options.POINT)
     ] = None,
     reason: acts.Reason = None,
     state: options.State = None,
@@ -102,7 +90,7 @@ def revoke_token(
     with acts.found(state) as store:
         known = {row.id for row in store.tokens()}
     if id_ not in known:
-        raise GatherError("there is no token of this id", remedy="see `engine tokens list` for the ids")
+        raise GatherError("there is no token with this id", remedy="see `engine tokens list` for the ids")
     row = acts.act(state, {"act": "revoke_token", "id": id_, "reason": reason})
     typer.echo(f"token {row['id']} of {printable(row['principal'], 256)} is revoked")
 
@@ -113,5 +101,5 @@ def _points(named: list[str], all_points: bool, approves: bool) -> list[str]:
     if all_points and named:
         raise typer.BadParameter("they exclude each other: give one of them", param_hint="--point, --all-points")
     if not (all_points or named or approves):
-        raise typer.BadParameter("say what it may do", param_hint="--point, --all-points, --approve")
+        raise typer.BadParameter("state what the token may do", param_hint="--point, --all-points, --approve")
     return sorted(POINTS if all_points else set(named))

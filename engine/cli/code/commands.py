@@ -50,13 +50,9 @@ def run_action(
             help="JSON document with action, request, policy_hints, …, or a program (.py); - reads standard input.",
         ),
     ],
-    payload: Annotated[
-        Path | None,
-        typer.Option("-i", "--input", metavar="FILE", help="Input of a program as JSON."),
-    ] = None,
+    payload: Annotated[Path | None, options.read(help="Input of a program as JSON.")] = None,
     contract: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Output contract of a program, in policy/code.yaml."),
+        str | None, typer.Option(metavar="NAME", help="Output contract of a program, in policy/code.yaml.")
     ] = None,
     how: options.Output = "text",
     principal: options.Principal = None,
@@ -121,7 +117,6 @@ def show_kept(
 ) -> None:
     """Print stored code, a result or a failure log by its digest."""
     from admission_adapters.files.artifact_store import ArtifactStore
-    from engine.documents.files import printable
 
     data = ArtifactStore(options.state_folder(state) / "artifacts").get(digest)
     if data is None:
@@ -140,7 +135,7 @@ def _document(action: Path, approvals: list[str], payload: Path | None, contract
         raise typer.BadParameter("write it as DECISION=ID, such as code_execution=ID", param_hint="--approval")
     program = action.suffix == ".py"
     if not program and (payload is not None or contract is not None):
-        raise typer.BadParameter("the document states them itself", param_hint="--input, --contract")
+        raise typer.BadParameter("the document already states them", param_hint="--input, --contract")
     document = _program(action, payload, contract) if program else content_or_error(action)
     if pairs and isinstance(document, dict):
         document = {**document, "approvals": {name: id_ for name, _, id_ in pairs}}
@@ -205,11 +200,11 @@ def _text(done: CodeRun) -> str:
         )
     if done.fault is not None and not document.get("findings"):
         lines += [f"  {done.fault.one_line()}", f"    {done.fault.remedy}"]
-    lines += [f"  {name}: {value}" for name, value in _told(document).items()]
+    lines += [f"  {name}: {value}" for name, value in _details(document).items()]
     return "\n".join(lines)
 
 
-def _told(document: dict[str, Any]) -> dict[str, str]:
+def _details(document: dict[str, Any]) -> dict[str, str]:
     """What helps to find the run again."""
     found = {"run": document["run_id"]}
     if (execution := document.get("execution")) is not None:
@@ -245,9 +240,9 @@ def repairing(command: str, seconds: float, cancel: threading.Event) -> Repair:
             return None
         sent = json.dumps(asdict(rejection), ensure_ascii=False).encode("utf-8", "replace")
         try:
-            printed = _asked(argv, sent, seconds, cancel)
+            printed = _repair_output(argv, sent, seconds, cancel)
         except subprocess.TimeoutExpired as error:
-            raise _broken(f"it took more than {seconds:g} seconds", "give it more with --repair-seconds") from error
+            raise _broken(f"it took more than {seconds:g} seconds", "raise --repair-seconds") from error
         except (OSError, ValueError) as error:
             raise _broken("it cannot be run", "check the path and that it is executable") from error
         return load(printed, "the action of the repair program", ReadLimits()).value if printed.strip() else None
@@ -255,7 +250,7 @@ def repairing(command: str, seconds: float, cancel: threading.Event) -> Repair:
     return repair
 
 
-def _asked(argv: list[str], sent: bytes, seconds: float, cancel: threading.Event) -> bytes:
+def _repair_output(argv: list[str], sent: bytes, seconds: float, cancel: threading.Event) -> bytes:
     """What a program printed, nothing after Ctrl-C; it is killed then, when it is late, and when it prints too much.
 
     Raises GatherError where it failed, subprocess.TimeoutExpired, OSError, ValueError.
@@ -275,9 +270,9 @@ def _asked(argv: list[str], sent: bytes, seconds: float, cancel: threading.Event
         printed.seek(0)
         said = b"" if cancel.is_set() else printed.read(_MOST + 1)
     if len(said) > _MOST:
-        raise _broken(f"it printed more than {_MOST} bytes", "let it print one action and nothing else")
+        raise _broken(f"it printed more than {_MOST} bytes", "make it print one action and nothing else")
     if child.returncode != 0 and not cancel.is_set():
-        raise _broken(f"it ended with {child.returncode}", "see what it said on standard error")
+        raise _broken(f"it ended with {child.returncode}", "see its standard error")
     return said
 
 

@@ -34,15 +34,15 @@ def _commands(report: Report, context: Context) -> Iterator[str]:
     found = report.explained
     shown = found if context.explain else found[:_MOST]
     for item in shown:
-        yield _finding(report, answer, item, context)
+        yield _finding(report, answer, item, context.base)
     if len(found) > len(shown):
         more = f"{len(found) - len(shown):,} more findings; --explain shows all"
-        yield _command(level, None, answer.value, f"{_name(report)}: {more}", context)
+        yield command(level, None, answer.value, f"{_name(report)}: {more}", context.base)
     elif not found or answer is Kind.ALLOW:
-        yield _command(level, None, answer.value, f"{_name(report)}{_mode(report)}", context)
+        yield command(level, None, answer.value, f"{_name(report)}{_mode(report)}", context.base)
 
 
-def _finding(report: Report, answer: Kind, item: Explained, context: Context) -> str:
+def _finding(report: Report, answer: Kind, item: Explained, base: str) -> str:
     finding = item.finding
     level = "error" if answer.undecided else _LEVELS[finding.level.value]
     title = f"{answer.value}: {finding.code}" if answer.undecided else finding.code
@@ -50,11 +50,12 @@ def _finding(report: Report, answer: Kind, item: Explained, context: Context) ->
     found = there(item)
     message = f"{subject}: {claim(item)}\n" + (f"found: {found}\n" if found else "")
     message += f"fix: {clean(finding.remedy)}{_mode(report)}"
-    return _command(level, item.where, title, message, context)
+    return command(level, item.where, title, message, base)
 
 
-def _command(level: str, where: Location | None, title: str, message: str, context: Context) -> str:
-    properties = {} if where is None else {"file": relative(where.file, context.base)}
+def command(level: str, where: Location | None, title: str, message: str, base: str) -> str:
+    """One command, such as `::error file=bundle.yaml,line=3,title=…::message`; files below `base` are relative."""
+    properties = {} if where is None else {"file": relative(where.file, base)}
     if where is not None and where.line is not None:
         properties["line"] = str(where.line)
     properties["title"] = title

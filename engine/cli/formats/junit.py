@@ -26,6 +26,11 @@ def render(reports: Sequence[Report], context: Context) -> str:
     root = ET.Element("testsuites", name=f"admission-engine {clean(context.version)}")
     for report in reports:
         root.append(_suite(report))
+    return document(root)
+
+
+def document(root: ET.Element) -> str:
+    """The XML of these suites, with their numbers added up."""
     for name in _TOTALS:
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     ET.indent(root)
@@ -67,7 +72,7 @@ def _whole(report: Report, answer: Kind, items: list[Explained]) -> ET.Element:
     if answer is not Kind.ALLOW:
         count = len(report.decision.findings)
         message = items[0].finding.code if items and answer.undecided else f"{answer.value}: {count:,} findings"
-        _told(case, "error" if answer.undecided else "failure", answer.value, message, items)
+        _add_result(case, "error" if answer.undecided else "failure", answer.value, message, items)
     return case
 
 
@@ -80,7 +85,7 @@ def _subject(report: Report, answer: Kind, subject: str, items: list[Explained])
         first = min(biting, key=lambda item: item.finding.level is not Level.DENY)
         codes = dict.fromkeys(item.finding.code for item in (first, *biting))
         message = f"{', '.join(codes)}: {claim(first)}"
-        _told(case, "error" if answer.undecided else "failure", first.finding.level.value, message, biting)
+        _add_result(case, "error" if answer.undecided else "failure", first.finding.level.value, message, biting)
     return case
 
 
@@ -92,7 +97,7 @@ def _case(report: Report, name: str, items: list[Explained]) -> ET.Element:
     return case
 
 
-def _told(case: ET.Element, tag: str, word: str, message: str, items: list[Explained]) -> None:
+def _add_result(case: ET.Element, tag: str, word: str, message: str, items: list[Explained]) -> None:
     told = ET.Element(tag, type=clean(word), message=clean(message))
     told.text = _text([item for item in items if item.finding.level is not Level.WARN])
     case.insert(0, told)  # readers expect it before the output

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from engine.cli.formats import ReportFormat
+from engine.cli.formats import ReportFormat, github, junit, sarif
 from engine.cli.formats.show import clean, relative
 from engine.version import __version__
 
 if TYPE_CHECKING:
     from engine.errors import Problem
 
-_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _TOOL = "admission-engine"
 _HELP = "Each result says what is wrong and how to fix it."
 
@@ -63,20 +61,10 @@ def _github(checked: Sequence[Checked]) -> str:
 
 def _commands(one: Checked) -> Iterator[str]:
     for problem in one.problems:
-        line = "" if problem.where.line is None else f",line={problem.where.line}"
-        file, title = _property(_file(problem)), _property(one.title)
-        message = _data(f"{clean(problem.message)}\nfix: {clean(problem.remedy)}")
-        yield f"::error file={file}{line},title={title}::{message}"
+        told = f"{clean(problem.message)}\nfix: {clean(problem.remedy)}"
+        yield github.command("error", problem.where, one.title, told, str(Path.cwd()))
     if not one.problems:
-        yield f"::notice title={_property(one.title)}::{_data(clean(one.passed))}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(clean(text)).replace(":", "%3A").replace(",", "%2C")
+        yield github.command("notice", None, one.title, clean(one.passed), "")
 
 
 def _junit(checked: Sequence[Checked]) -> str:
@@ -87,17 +75,14 @@ def _junit(checked: Sequence[Checked]) -> str:
         suite = ET.SubElement(root, "testsuite", name=one.title, tests=str(count), failures=failures, errors="0")
         for problem in one.problems:
             case = ET.SubElement(suite, "testcase", classname=one.id, name=clean(str(problem.where)))
-            case.set("file", clean(_file(problem)))
+            case.set("file", clean(relative(problem.where.file, str(Path.cwd()))))
             if problem.where.line is not None:
                 case.set("line", str(problem.where.line))
             failure = ET.SubElement(case, "failure", type=one.id, message=clean(problem.message))
             failure.text = f"\n{clean(str(problem.where))}: {clean(problem.message)}\n  fix: {clean(problem.remedy)}\n"
         if not one.problems:
             ET.SubElement(suite, "testcase", classname=one.id, name=one.passed)
-    for name in ("tests", "failures", "errors"):
-        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
-    ET.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+    return junit.document(root)
 
 
 def _sarif(checked: Sequence[Checked]) -> str:
@@ -118,34 +103,17 @@ def _sarif(checked: Sequence[Checked]) -> str:
         ],
     }
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    return sarif.log(run)
 
 
 def _result(one: Checked, index: int, problem: Problem) -> dict[str, Any]:
-    file = _file(problem)
-    uri = quote(file.encode("utf-8", "surrogateescape"), safe="/")
-    place = {
-        "artifactLocation": {"uri": f"file://{uri}" if PurePath(file).is_absolute() else uri},
-        "region": {"startLine": problem.where.line or 1},  # GitHub shows nothing without a line
-    }
     return {
         "ruleId": one.id,
         "ruleIndex": index,
         "level": "error",
-        "message": {"text": _literal(f"{clean(problem.message)}. fix: {clean(problem.remedy)}")},
-        "locations": [{"physicalLocation": place}],
+        "message": sarif.message(f"{clean(problem.message)}. fix: {clean(problem.remedy)}"),
+        "locations": [sarif.place(problem.where.file, problem.where.line, str(Path.cwd()))],
     }
-
-
-def _literal(text: str) -> str:
-    """A message in which brackets are no links and braces no placeholders."""
-    for char, literal in (("{", "{{"), ("}", "}}"), ("[", "\\["), ("]", "\\]")):
-        text = text.replace(char, literal)
-    return text
-
-
-def _file(problem: Problem) -> str:
-    return relative(problem.where.file, str(Path.cwd()))
 
 
 _FORMATS: Mapping[ReportFormat, Callable[[Sequence[Checked]], str]] = {

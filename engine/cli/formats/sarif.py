@@ -57,6 +57,11 @@ def render(reports: Sequence[Report], context: Context) -> str:
             "outcomes": [{"path": encodable(one.path), "outcome": kind(one).value} for one in reports],
         },
     }
+    return log(run)
+
+
+def log(run: dict[str, Any]) -> str:
+    """The document of one run."""
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
@@ -83,9 +88,9 @@ def _rule(texts: dict[str, Explained], context: Context) -> dict[str, Any]:
     return {
         "id": finding.code,
         "name": "".join(map(str.capitalize, words)),
-        "shortDescription": _text(required[:_LONGEST]),
-        "fullDescription": _text(". ".join(filter(None, (required, clean(item.description or ""))))[:_LONGEST]),
-        "help": {**_text(text), "markdown": _markdown(text, page)},
+        "shortDescription": message(required[:_LONGEST]),
+        "fullDescription": message(". ".join(filter(None, (required, clean(item.description or ""))))[:_LONGEST]),
+        "help": {**message(text), "markdown": _markdown(text, page)},
         **_address("helpUri", page),
         "defaultConfiguration": {"level": _LEVELS[finding.level.value]},
         "properties": {"tags": ["admission"], **({"labels": labels} if labels else {})},
@@ -106,9 +111,9 @@ def _outcome_rule(outcome: Kind) -> dict[str, Any]:
     return {
         "id": f"{_DECISION}{outcome.value.replace(' ', '_')}",
         "name": f"Decision{outcome.value.title().replace(' ', '')}",
-        "shortDescription": _text(description),
-        "fullDescription": _text(description),
-        "help": {**_text(text), "markdown": _markdown(text, None)},
+        "shortDescription": message(description),
+        "fullDescription": message(description),
+        "help": {**message(text), "markdown": _markdown(text, None)},
         "defaultConfiguration": {"level": "error"},
         "properties": {"tags": ["admission"]},
     }
@@ -126,7 +131,7 @@ def _results(report: Report, index: dict[str, int], context: Context) -> Iterato
             "ruleId": finding.code,
             "ruleIndex": index[finding.code],
             "level": _LEVELS[finding.level.value],
-            "message": _text(". ".join(filter(None, parts))),
+            "message": message(". ".join(filter(None, parts))),
             "locations": [_location(report, item.where, finding.subject, context)],
             "partialFingerprints": _fingerprint(report, finding.code, subject, seen, context),
             **common,
@@ -139,7 +144,7 @@ def _results(report: Report, index: dict[str, int], context: Context) -> Iterato
             "ruleId": rule,
             "ruleIndex": index[rule],
             "level": "error",
-            "message": _text(f"{clean(report.title or report.path)}: {answer.value}{note}"),
+            "message": message(f"{clean(report.title or report.path)}: {answer.value}{note}"),
             "locations": [_location(report, None, None, context)],
             "partialFingerprints": _fingerprint(report, rule, WHOLE, seen, context),
             **common,
@@ -156,20 +161,20 @@ def _fingerprint(report: Report, code: str, subject: str, seen: Counter[str], co
 
 def _location(report: Report, where: Location | None, subject: str | None, context: Context) -> dict[str, Any]:
     file = report.path if where is None else where.file
-    line = 1 if where is None or where.line is None else where.line
-    physical = {"artifactLocation": {"uri": _uri(file, context.base)}, "region": {"startLine": line}}
-    location: dict[str, Any] = {"physicalLocation": physical}
+    location = place(file, None if where is None else where.line, context.base)
     if subject is not None:
         name = clean(subject)
         location["logicalLocations"] = [{"name": name.rsplit("/", 1)[-1], "fullyQualifiedName": name}]
     return location
 
 
-def _uri(file: str, base: str) -> str:
-    """A relative reference, or a `file:` URI for an absolute path that is not below `base`."""
+def place(file: str, line: int | None, base: str) -> dict[str, Any]:
+    """A location: a relative reference, or a `file:` URI for an absolute path that is not below `base`."""
     named = relative(file, base)
     quoted = quote(named.encode("utf-8", "surrogateescape"), safe="/")
-    return f"file://{quoted}" if PurePosixPath(named).is_absolute() else quoted
+    uri = f"file://{quoted}" if PurePosixPath(named).is_absolute() else quoted
+    region = {"startLine": line or 1}  # GitHub shows nothing without a line
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
 
 
 def _invocation(reports: Sequence[Report], left: int, context: Context) -> dict[str, Any]:
@@ -186,10 +191,10 @@ def _invocation(reports: Sequence[Report], left: int, context: Context) -> dict[
 
 
 def _notification(level: str, identity: str, text: str) -> dict[str, Any]:
-    return {"level": level, "descriptor": {"id": identity}, "message": _text(text)}
+    return {"level": level, "descriptor": {"id": identity}, "message": message(text)}
 
 
-def _text(text: str) -> dict[str, str]:
+def message(text: str) -> dict[str, str]:
     """A message in which brackets are no links and braces no placeholders (sections 3.11.5, 3.11.6)."""
     for char, literal in (("{", "{{"), ("}", "}}"), ("[", "\\["), ("]", "\\]")):
         text = text.replace(char, literal)

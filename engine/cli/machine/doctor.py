@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from engine.cli import options
-from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, landlock, reason, shown, tried
+from engine.cli.machine.machine import Check, State, bubblewrap, cgroups, judged, landlock, reason, shown, tried
 from engine.cli.outputs import painted
 from engine.cli.terminal import colored
 from engine.errors import EngineError, Exit
@@ -112,11 +112,9 @@ def _opa(find: Callable[[], Binary], seconds: float) -> Iterator[Check]:
     path, root = binary.path, _package().parent
     place = str(path.relative_to(root)) if path.is_relative_to(root) else shown(path)
     yield Check("opa", State.OK, f"{place}, version {binary.version}, sha256 {binary.sha256} as built")
-    if problem := _problem_of_opa(binary, seconds):
-        again = "reinstall the package; if that does not help, check that this machine may execute it"
-        yield Check("opa answers", State.FAILED, problem, again)
-    else:
-        yield Check("opa answers", State.OK, f"starts with an empty environment; version {binary.version}")
+    problem = _problem_of_opa(binary, seconds)
+    again = "reinstall the package; if that does not help, check that this machine may execute it"
+    yield judged("opa answers", problem, again, f"starts with an empty environment; version {binary.version}")
 
 
 def _problem_of_opa(binary: Binary, seconds: float) -> str:
@@ -125,7 +123,7 @@ def _problem_of_opa(binary: Binary, seconds: float) -> str:
     except OSError as error:
         return f"cannot be started: {reason(error)}"
     if code is None:
-        return f"says nothing for {seconds:g} seconds"
+        return f"gives no answer within {seconds:g} seconds"
     if code != 0 or f"Version: {binary.version}" not in said.splitlines():
         return f"ends with {code} and does not report version {binary.version}"
     return ""
@@ -147,11 +145,9 @@ def _lock(settings: Settings) -> Iterator[Check]:
     from engine.record.chains import MOST_CHAINS, held_chains
 
     held = len(held_chains(settings.state))
-    if held == MOST_CHAINS:
-        remedy = "stop some of the engines, or use another state folder (`--state`)"
-        yield Check("record lock", State.FAILED, f"{held} engines use all chains", remedy)
-    else:
-        yield Check("record lock", State.OK, f"{held} of {MOST_CHAINS} chains in use" if held else "free")
+    problem = f"{held} engines use all chains" if held == MOST_CHAINS else ""
+    remedy = "stop some of the engines, or use another state folder (`--state`)"
+    yield judged("record lock", problem, remedy, f"{held} of {MOST_CHAINS} chains in use" if held else "free")
 
 
 def _cache(folder: Path) -> Iterator[Check]:
@@ -161,11 +157,8 @@ def _cache(folder: Path) -> Iterator[Check]:
 
 def _sockets() -> Iterator[Check]:
     temp = Path(tempfile.gettempdir())
-    if problem := _problem_of_sockets(temp):
-        remedy = "set TMPDIR to a short path of a folder that only this user can write"
-        yield Check("temp folder", State.FAILED, problem, remedy)
-    else:
-        yield Check("temp folder", State.OK, f"{shown(temp)}, sockets can be created in it")
+    remedy = "set TMPDIR to a short path of a folder that only this user can write"
+    yield judged("temp folder", _problem_of_sockets(temp), remedy, f"{shown(temp)}, sockets can be created in it")
 
 
 def _problem_of_sockets(temp: Path) -> str:

@@ -28,7 +28,7 @@ from engine.sandboxes.registry import Registered, registered
 
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 _NODE = "/usr/bin/node"
-_NOTE = f"the plain subprocess beside each probe is {WORDING}: it is the positive control, and no code is run in it"
+_NOTE = f"the positive control of each probe is {WORDING}; no code is run in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _tried(name: str, entry: Registered, clock: Callable[[], float]) -> BackendR
         rows = () if missing is not None else entry.probe()
     except (EngineError, OSError) as error:
         words = f"{error.message}: {error.remedy}" if isinstance(error, EngineError) else reason(error)
-        missing, rows = f"it cannot be tried: {words}", ()
+        missing, rows = f"it cannot be probed: {words}", ()
     return BackendReport(name, now, time.monotonic() - started, rows, missing, _remedies(rows))
 
 
@@ -80,8 +80,8 @@ def _remedies(rows: tuple[Row, ...]) -> tuple[str, ...]:
         found.append(remedy)
     if not any(row.enforced for row in rows) and _one_line(_APPARMOR) == "1":
         found.append(
-            "AppArmor keeps user namespaces from programs without a profile: add one for /usr/bin/bwrap that says "
-            "`userns,`, or set kernel.apparmor_restrict_unprivileged_userns to 0 with sysctl"
+            "AppArmor denies user namespaces to programs without a profile: add a profile with `userns,` for "
+            "/usr/bin/bwrap, or set kernel.apparmor_restrict_unprivileged_userns to 0 with sysctl"
         )
     return tuple(found)
 
@@ -136,9 +136,9 @@ def _text(told: list[BackendReport], languages: Mapping[str, str], code: Exit) -
 
 def _backend(one: BackendReport) -> list[str]:
     if one.problem is not None:
-        return [f"{one.backend}: claims nothing", f"  missing: {clean(one.problem)}", *_do(one), ""]
-    head = f"{one.backend}: tried {time_text(one.probed_at)} in {one.seconds:.1f} s"
-    lines = [head, f"  {'boundary':15} {'class':12} seen"]
+        return [f"{one.backend}: cannot be used", f"  missing: {clean(one.problem)}", *_do(one), ""]
+    head = f"{one.backend}: probed {time_text(one.probed_at)} in {one.seconds:.1f} s"
+    lines = [head, f"  {'boundary':15} {'class':12} evidence"]
     for row in one.rows:
         lines.append(f"  {row.boundary:15} {row.kind:12} {_seen(row)}")
         lines += [

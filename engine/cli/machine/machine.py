@@ -40,18 +40,22 @@ class Check:
     needed: bool = False
 
 
+def judged(name: str, problem: str, remedy: str, detail: str) -> Check:
+    """A check that failed where there is a problem, else one that is in order."""
+    return Check(name, State.FAILED, problem, remedy) if problem else Check(name, State.OK, detail)
+
+
 def bubblewrap(path: str | None) -> Iterator[Check]:
     """Whether bubblewrap is at `path` and can make what a sandbox needs. Raises OSError."""
     if path is None:
         remedy = "install the package `bubblewrap`; without it no generated code is run"
         yield Check("bwrap", State.MISSING, "not on PATH", remedy)
-        yield Check("user namespaces", State.MISSING, "cannot be tried without bwrap", remedy)
+        yield Check("user namespaces", State.MISSING, "cannot be tested without bwrap", remedy)
         return
     code, said = tried([path, "--version"], _PROBE_SECONDS)
-    if code == 0:
-        yield Check("bwrap", State.OK, f"{shown(Path(path))}, {said.strip()}")
-    else:
-        yield Check("bwrap", State.FAILED, f"{shown(Path(path))} does not report its version", "install it again")
+    place = shown(Path(path))
+    problem = "" if code == 0 else f"{place} does not report its version"
+    yield judged("bwrap", problem, "install it again", f"{place}, {said.strip()}")
     yield _namespaces(path)
 
 

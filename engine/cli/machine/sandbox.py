@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from engine.cli import options
+from engine.cli.inputs import all_bytes
 from engine.cli.waiting import during, sandbox_tried
-from engine.errors import EngineError, Exit, GatherError
+from engine.errors import EngineError, Exit
 
 if TYPE_CHECKING:
     from admission_adapters.sandbox.model import RunResult
@@ -37,12 +38,7 @@ def run(
     ] = None,
     stdin: Annotated[
         Path | None,
-        typer.Option(
-            "-i",
-            "--input",
-            metavar="FILE",
-            help="File that the program reads as standard input; - passes on standard input.",
-        ),
+        options.read(help="File that the program reads as standard input; - passes on standard input."),
     ] = None,
     principal: options.Principal = None,
     approval: options.Approval = None,
@@ -56,7 +52,7 @@ def run(
     request: dict[str, Any] = {"profile": profile, "command": command}
     if tighten:
         request["tighten"] = dict(map(_amount, tighten))
-    given = _read(stdin)
+    given = b"" if stdin is None else all_bytes(stdin, _INPUT_BYTES)
     with sources.engine("sandbox", progress=sandbox_tried) as engine:
         answer, ended = perform(engine, request, given, options.context(principal, approval=approval))
     _show(answer, ended)
@@ -81,7 +77,7 @@ def install(
 
 
 def perform(engine: Engine, request: dict[str, Any], stdin: bytes, context: Any) -> tuple[Answer, RunResult | None]:
-    """Decide a command and run it where it is allowed; None where it did not run."""
+    """Decide a command and run it if it is allowed; None if it did not run."""
     from admission_adapters.sandbox.command import Command, run_command
     from engine.model import Permit, Result
     from engine.points.sandbox import SandboxLimits
@@ -145,16 +141,3 @@ def _amount(text: str) -> tuple[str, Any]:
         if equals:
             raise typer.BadParameter(f"`{text}` has no number", param_hint="--tighten") from error
         raise typer.BadParameter(f"`{text}` is not LIMIT=NUMBER", param_hint="--tighten") from error
-
-
-def _read(path: Path | None) -> bytes:
-    from engine.documents.files import read_bytes
-
-    if path is None:
-        return b""
-    if str(path) != "-":
-        return read_bytes(path, _INPUT_BYTES)
-    data = sys.stdin.buffer.read(_INPUT_BYTES + 1)
-    if len(data) > _INPUT_BYTES:
-        raise GatherError("standard input is larger than 1 MiB", remedy="reduce the input")
-    return data

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder.", show_default=False)]) -> None:
-    """Start a policy folder of your own: values over those shipped, an example rule, tests, cases, schemas.
+    """Start a policy folder of your own: values over the shipped ones, an example rule, tests, cases, schemas.
 
-    In a folder that is one already, only the schemas for editors are written again.
+    In an existing policy folder, only the schemas for editors are written again.
     """
     from engine.policy_bundle.starting import start
 
@@ -40,12 +40,7 @@ def facts(
     point: options.Point,
     request: Annotated[
         Path | None,
-        typer.Option(
-            "-i",
-            "--input",
-            metavar="FILE",
-            help="Request as JSON or YAML (default: standard input); a source bundle at the point source.",
-        ),
+        options.read(help="Request as JSON or YAML (default: standard input); a source bundle at the point source."),
     ] = None,
     principal: options.Principal = None,
     run: options.Run = None,
@@ -72,7 +67,7 @@ def values(
         str | None, typer.Argument(metavar="NAME", help="Document to print, such as licenses.", show_default=False)
     ] = None,
 ) -> None:
-    """List the documents of values with their files, or print the values of one that are in force as JSON."""
+    """List the documents of values with their files, or print the effective values of one as JSON."""
     from engine.cli.policy.commands import built_policy
     from engine.values import DERIVED
 

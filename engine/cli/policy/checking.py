@@ -47,13 +47,13 @@ def run_policy_tests(
     sources: options.Sources,
     cases: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", exists=True, file_okay=False, help="Also run the case files in this folder."),
+        options.folder(help="Also run the case files in this folder."),
     ] = None,
     how: Format = ReportFormat.TEXT,
 ) -> None:
     """Run the Rego tests and the cases of the policy. Exits with 5 if one fails or a line is not covered.
 
-    Tests and cases are those of the recipe where it has rules or values of its own, else the tests of rego/.
+    Runs the tests and cases of the recipe if it has rules or values of its own, otherwise the tests of rego/.
     """
     built, policy = _built(sources)
     if policy is None:

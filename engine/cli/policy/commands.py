@@ -16,10 +16,10 @@ from engine.cli.administration.control import ControlReply, post_all
 from engine.cli.outputs import json_text
 from engine.cli.waiting import during
 from engine.documents.files import printable
-from engine.errors import EngineError, Exit, GatherError, PolicyError, Problem
+from engine.errors import EngineError, Exit, GatherError, PolicyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from engine.policy_bundle.build import PolicyBundle
     from engine.policy_bundle.catalogue import Requirement
@@ -30,14 +30,7 @@ app = typer.Typer()
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Release folder.")]
 Previous = Annotated[
-    Path | None,
-    typer.Option(
-        "--after",
-        metavar="DIR",
-        exists=True,
-        file_okay=False,
-        help="Previous release; lists the codes that this one no longer has.",
-    ),
+    Path | None, options.folder("--after", help="Previous release; lists the codes that this one no longer has.")
 ]
 
 
@@ -53,12 +46,7 @@ def build_policy(
     ] = None,
     after: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            help="Previous release; sets the number to the next one and lists removed codes.",
-        ),
+        options.folder(help="Previous release; sets the number to the next one and lists removed codes."),
     ] = None,
     now: Annotated[
         datetime | None,
@@ -71,9 +59,9 @@ def build_policy(
 ) -> None:
     """Check rules and values and build the archives that OPA serves. Exits with 5 on any problem."""
     if output is None and (sequence is not None or after is not None):
-        raise typer.BadParameter("they number a release: give --output too", param_hint="--sequence, --after")
+        raise typer.BadParameter("they apply to a release: add --output", param_hint="--sequence, --after")
     if output is not None and (sequence is None) == (after is None):
-        raise typer.BadParameter("give one of them: --sequence 1 for a first release", param_hint="--sequence, --after")
+        raise typer.BadParameter("give one: --sequence 1 for a first release", param_hint="--sequence, --after")
     built = built_policy(sources)
     if output is None:
         typer.echo(f"policy  {built.name}\nrules   {built.rules.revision}\nvalues  {built.values.revision}")
@@ -92,10 +80,7 @@ def build_policy(
 @app.command("sign")
 def sign_policy(
     folder: Folder,
-    key: Annotated[
-        Path,
-        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="Private key: EC P-256, unencrypted PEM."),
-    ],
+    key: Annotated[Path, options.file(help="Private key: EC P-256, unencrypted PEM.")],
 ) -> None:
     """Sign a release, replacing its signature. Exits with 5 if the folder is not a release."""
     from engine.opa.binary import find_binary
@@ -151,13 +136,7 @@ def activate_policy(reason: acts.Reason = None, state: options.State = None) -> 
 def show_policy(
     sources: options.Sources,
     point: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="POINT",
-            help="Filter by decision point, such as source.",
-            callback=options.known_point,
-            autocompletion=options.points,
-        ),
+        str | None, typer.Argument(help="Filter by decision point, such as source.", **options.POINT)
     ] = None,
     how: Annotated[Literal["text", "json", "rego"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
@@ -199,14 +178,10 @@ def _refusals() -> Iterator[None]:
         yield
     except PolicyError as error:
         options.refuse_values(error.problems)
-        raise _refused(error.problems) from error
-
-
-def _refused(problems: Sequence[Problem]) -> typer.Exit:
-    for problem in problems:
-        typer.echo(str(problem), err=True)
-    typer.echo(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}", err=True)
-    return typer.Exit(Exit.POLICY_INVALID)
+        for problem in error.problems:
+            typer.echo(str(problem), err=True)
+        typer.echo(f"{len(error.problems)} problem{'s' if len(error.problems) > 1 else ''}", err=True)
+        raise typer.Exit(Exit.POLICY_INVALID) from error
 
 
 def _number_after(name: str, before: Contents | None) -> int:

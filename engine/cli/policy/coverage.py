@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,21 +22,6 @@ if TYPE_CHECKING:
     from engine.record.reader import Filter
 
 
-_HEADS = {
-    "tool_without_rule": "tools without a rule",
-    "definition_without_entry": "definitions of tools without an entry",
-    "host_without_rule": "requested hosts that no rule covers",
-    "ruleset_unused": "rulesets that no policy uses",
-    "rule_shadowed": "unreachable rules",
-    "rule_without_tool": "rules that match no tool",
-    "profile_without_tool": "profiles that show no tool",
-    "group_unused": "groups that nothing names",
-    "policy_never_asked": "policies that no recorded decision used",
-    "profile_never_asked": "profiles that no recorded decision used",
-    "rule_never_used": "rules that no recorded decision used",
-    "point_never_asked": "points at which no recorded decision was taken",
-    "requirement_never_found": "requirements that held in every recorded decision",
-}
 _BRIEF = {"point_never_asked", "requirement_never_found"}
 """Kinds of which there are many and that ask for little: one line each."""
 _IN_VAIN = {"rule_shadowed", "rule_without_tool"}
@@ -61,7 +47,7 @@ def coverage(
     Reads values and record, changes no decision, and exits with 0 whatever it reports.
     """
     from engine.cli.tools.requests import listed_names
-    from engine.coverage import ToolValues, definition_gaps, record_gaps, value_gaps
+    from engine.coverage import Kind, ToolValues, definition_gaps, record_gaps, value_gaps
     from engine.record.reader import Filter
 
     built = built_policy(sources)
@@ -73,7 +59,7 @@ def coverage(
     if used is not None and used.decisions:
         told = {gap.subject for gap in gaps if gap.kind in _IN_VAIN}
         gaps += (gap for gap in record_gaps(read, used) if gap.kind != "rule_never_used" or gap.subject not in told)
-    order = list(_HEADS)
+    order = list(Kind)
     gaps.sort(key=lambda gap: order.index(gap.kind))
     typer.echo(_json(built, gaps, used, since) if how == "json" else _text(built, gaps, used, since))
     for place in () if used is None else used.unreadable:
@@ -87,22 +73,20 @@ def _usage(state: Path | None, wanted: Filter) -> Usage | None:
 
     if state is None and not options.state_folder(None).is_dir():
         return None
-    folder, waiting = existing_folder(state), Waiting()
-    try:
+    folder = existing_folder(state)
+    with Waiting() as waiting:
         return usage(folder, wanted, lambda count: waiting.tell(f"decisions read: {count:,}"))
-    finally:
-        waiting.end()
 
 
 def _text(built: PolicyBundle, gaps: list[Gap], used: Usage | None, since: str | None) -> str:
     lines = [f"policy {built.name}", f"  rules   {built.rules.revision}", f"  values  {built.values.revision}"]
     lines.append(f"  record  {_read(used, since)}")
-    for kind, head in _HEADS.items():
-        if found := [gap for gap in gaps if gap.kind == kind]:
-            lines += ["", f"{head}: {len(found)}"]
-            lines += _briefly(found) if kind in _BRIEF else _fully(found)
+    for kind, of_kind in groupby(gaps, key=lambda gap: gap.kind):
+        found = list(of_kind)
+        lines += ["", f"{kind.head}: {len(found)}"]
+        lines += _briefly(found) if kind in _BRIEF else _fully(found)
     told = f"{len(gaps)} gap{'' if len(gaps) == 1 else 's'}" if gaps else "no gap"
-    lines += ["", f"{told}: none of this changes a decision, what no rule permits stays refused"]
+    lines += ["", f"{told}: none of this changes a decision; what no rule permits stays refused"]
     return "\n".join(lines)
 
 

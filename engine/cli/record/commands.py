@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,7 +19,7 @@ from engine.cli.record.entries import selection_document, selection_text
 from engine.cli.record.verification import verification_document, verification_text
 from engine.cli.terminal import colored
 from engine.cli.waiting import during
-from engine.documents.files import printable
+from engine.documents.files import printable, read_bytes
 from engine.errors import Exit, GatherError, Location
 
 app = typer.Typer()
@@ -54,13 +54,12 @@ def _moment(text: str) -> datetime | None:
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since",
         metavar="TIME",
         help="Start time, such as 2026-11-21T09:30:00Z, or an age, such as 2h or 7d.",
         parser=since_time,
     ),
 ]
-Mode = Annotated[Modes | None, typer.Option("--mode", help="Filter by mode: dry runs or enforced decisions.")]
+Mode = Annotated[Modes | None, typer.Option(help="Filter by mode: dry runs or enforced decisions.")]
 
 
 @app.command("verify")
@@ -78,13 +77,12 @@ def verify_record(
     the record is broken, or older than the engine's state or the --against checkpoint.
     """
     from engine.record.verify_chains import verify_chains
-    from engine.state import open_store
-    from engine.state.heads import StateHeads
+    from engine.state import exists, open_store
 
     folder = existing_folder(state)
     copy = None if against is None else _copy(against)
-    with ExitStack() as stack:
-        heads = StateHeads(folder, lambda: stack.enter_context(closing(open_store(folder)))).known()
+    with closing(open_store(folder)) if exists(folder) else nullcontext() as store:
+        heads = {} if store is None else store.record_heads()
     with during("verifying the record"):
         found = verify_chains(folder, heads, copy)
     typer.echo(json_text(verification_document(found), sort=True) if how == "json" else verification_text(found))
@@ -94,21 +92,12 @@ def verify_record(
     raise typer.Exit(Exit.DENY if repairable else Exit.FAILED_CLOSED)
 
 
-_COPY = "name a copy of checkpoints/decisions.json"
-
-
 def _copy(path: Path) -> bytes:
     """A copy of a checkpoint. Raises GatherError."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(1 << 16)
-    except OSError as error:
-        raise GatherError(
-            f"`{printable(str(path))}` cannot be read: {(error.strerror or 'input failed').lower()}",
-            remedy=_COPY,
-        ) from error
+    data = read_bytes(path, 1 << 16)
     if b'"mac"' not in data:
-        raise GatherError(f"`{printable(str(path))}` is not a checkpoint", remedy=_COPY)
+        remedy = "name a copy of checkpoints/decisions.json"
+        raise GatherError(f"`{printable(str(path))}` is not a checkpoint", remedy=remedy)
     return data
 
 
@@ -119,13 +108,7 @@ def show_record(
         str | None, typer.Option(metavar="ID", help="Show one decision in full; a unique prefix of its id is enough.")
     ] = None,
     point: Annotated[
-        str | None,
-        typer.Option(
-            metavar="POINT",
-            help="Filter by decision point, such as source.",
-            callback=options.known_point,
-            autocompletion=options.points,
-        ),
+        str | None, typer.Option(help="Filter by decision point, such as source.", **options.POINT)
     ] = None,
     outcome: Annotated[Outcomes | None, typer.Option(help="Filter by outcome.")] = None,
     mode: Mode = None,
@@ -208,9 +191,7 @@ def export_record(
 @options.sourced("state", *options.SERVED)
 def retain_record(
     sources: options.Sources,
-    keep_days: Annotated[
-        int, typer.Option(min=0, max=_MOST_DAYS, metavar="N", help="Age in days up to which every line is kept.")
-    ],
+    keep_days: Annotated[int, typer.Option(min=0, max=_MOST_DAYS, help="Age in days up to which every line is kept.")],
     reason: acts.Reason = None,
     how: options.Output = "text",
 ) -> None:
@@ -248,7 +229,7 @@ def _retained(keep_days: int, removed: list[dict[str, int]], waiting: list[int])
         chain = f" of chain {old['chain']}" if old["chain"] > 1 else ""
         yield f"removed {segments}{chain}: {old['lines']:,} lines, {old['size']:,} bytes; the removal is recorded"
     for number in waiting:
-        yield f"chain {number} is still to come: the engine that holds it has an order to remove what is old"
+        yield f"chain {number} is pending: the engine that writes to it will remove its old segments"
     if not removed and not waiting:
         yield f"nothing to remove: no whole segment is older than {keep_days} days"
 
@@ -265,5 +246,5 @@ def existing_folder(state: Path | None) -> Path:
 
 
 def tell_unreadable(place: Location) -> None:
-    """Say on standard error that a line of the record could not be read."""
+    """Report on standard error that a line of the record could not be read."""
     typer.echo(f"{place} is not a valid record; run `engine record verify`", err=True)

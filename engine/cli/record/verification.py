@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from engine.record.verify import Verification
 
 _MEANINGS = {
-    "bad_json": "the line is none that the engine would have written",
+    "bad_json": "the engine would not have written this line",
     "bad_keys": "the line is JSON but not a record",
     "seq_gap": "a line was removed, doubled or moved",
     "chain_break": "the line was changed after it was written",
     "torn_tail": "the last write did not finish",
     "orphan_events": "source events were written, but their decision was not",
     "events_mismatch": "source events were changed after they were written",
-    "retention_mismatch": "what the anchor says was removed is not what the record says",
+    "retention_mismatch": "the anchor and the record disagree about what was removed",
     "left_segment": "retention was about to remove this file",
     "missing_segment": "a file of the record is gone",
-    "unknown_segment": "a file stands here that does not belong to the record",
-    "before_checkpoint": "the file is shorter than it was when it was signed",
+    "unknown_segment": "this file does not belong to the record",
+    "before_checkpoint": "the file is shorter than when it was signed",
     "checkpoint_mismatch": "the file is not the one that was signed",
     "checkpoint_missing": "there is no checkpoint, so a truncated or rewritten record looks like an intact one",
-    "rolled_back": "the record has not the line that is remembered elsewhere: it is an older copy, or was rewritten",
-    "installation_missing": "it is not known which installation wrote this record",
+    "rolled_back": "a line that the state or a checkpoint proves is missing: this is an older copy, or was rewritten",
+    "installation_missing": "the installation that wrote this record is unknown",
     "bad_signature": "this file is not signed with the key of this record",
 }
-_UNFINISHED = "nothing: no answer depended on it; the next start cuts it, keeps it in records/cut and records that"
+_UNFINISHED = "nothing: no answer depended on it; the next start moves it to records/cut and records that"
 _LEFT = "nothing: the next start removes it"
 _TAMPERED = (
-    "copy the state folder as it is, compare it with a backup, find out who could write to it; "
+    "copy the state folder unchanged, compare it with a backup, find out who could write to it; "
     "nothing is decided until it is restored or moved aside"
 )
 
@@ -65,7 +65,7 @@ def _chain_text(name: str, found: Verification) -> str:
     if (signed := found.checkpoint) is not None:
         pairs["checkpoint"] = f"line {signed.seq:,}, {signed.time}, signed with key {signed.key}"
     text += rows(pairs, 11)
-    text += [f"  contained   line {seq:,}, as remembered outside the record" for seq in found.contained]
+    text += [f"  contains    line {seq:,}, which the state or a checkpoint requires" for seq in found.contained]
     if found.writing:
         text.append("  an engine is writing to this record; unfinished lines are not counted")
     for broken in found.breaks:

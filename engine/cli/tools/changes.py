@@ -126,7 +126,7 @@ def _entry(case: Case) -> Iterator[Change]:
 
 def _policy(case: Case) -> Iterator[Change]:
     names = ", ".join(f"`{name}`" for name in case.values.policies) or "none are defined yet"
-    yield case.edit(f"ask under a policy that is there: {names}", "policies")
+    yield case.edit(f"ask under one of these policies: {names}", "policies")
 
 
 def _principal(case: Case) -> Iterator[Change]:
@@ -142,14 +142,14 @@ def _profile(case: Case) -> Iterator[Change]:
     having = [name for name, selectors in profiles.items() if case.tool in case.values.selected(selectors)]
     if having:
         names = ", ".join(f"`{name}`" for name in having)
-        yield case.edit(f"ask with a profile that has it: {names}", "profiles")
+        yield case.edit(f"ask with a profile that includes it: {names}", "profiles")
 
 
 def _rule(case: Case) -> Iterator[Change]:
     for rule in case.rules:
         if rule.name == case.explanation.get("rule"):
             narrow = f"narrow the {rule.section} rule `{rule.name}` ({condition_text(rule)})"
-            yield case.edit(f"{narrow}, so that it no longer covers this call; no allow rule lifts it", *rule.path[1:])
+            yield case.edit(f"{narrow} to exclude this call; no allow rule overrides it", *rule.path[1:])
 
 
 def _allow(case: Case) -> Iterator[Change]:
@@ -212,13 +212,13 @@ def _prefix(case: Case) -> Iterator[Change]:
 
 def _type(case: Case, finding: Finding) -> Iterator[Change]:
     name = (finding.subject or "").removeprefix("call.").rpartition("/")[2]
-    text = f"state the type of the argument `{printable(name, 128)}` under `arguments`: `data` fits anything"
+    text = f"state the type of the argument `{printable(name, 128)}` under `arguments`: `data` accepts anything"
     yield case.edit(text, "tools", case.tool, "arguments")
 
 
 def _secrets(case: Case, finding: Finding) -> Iterator[Change]:
     yield from _as_told(case, finding)
-    yield case.edit("write `secrets: true`, if its arguments have to hold secrets", "tools", case.tool, "secrets")
+    yield case.edit("write `secrets: true` if its arguments must contain secrets", "tools", case.tool, "secrets")
 
 
 def _definition(case: Case, finding: Finding) -> Iterator[Change]:
@@ -235,8 +235,8 @@ def pasted(tool: str, arguments: list[str], definition: str = "none") -> str:
     return "\n".join(
         (
             f"{tool}:",
-            "  title: Say what it does",
-            "  side_effects: [network, destructive]  # say what it really does: none, read, write, network, execute",
+            "  title: State what it does",
+            "  side_effects: [network, destructive]  # state what it really does: none, read, write, network, execute",
             "  reversal: []",
             f"  arguments: {{{types}}}",
             "  secrets: false",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.inputs import content
+from engine.cli.outputs import json_text
 from engine.cli.tools import prefixes
 from engine.cli.tools import requests as asked
 from engine.cli.usage import Group
@@ -36,14 +38,14 @@ def list_tools(
 
     Recorded as a dry run. Without --tool-policy, the agent has none and sees nothing.
     """
-    from engine.cli.tools.list_tools import as_json, as_text, check_names, listing
+    from engine.cli.tools.list_tools import as_text, check_names, listing
 
     stated = {"policy": tool_policy, "profile": profile}
     with sources.engine(*_POINTS) as engine:
         if engine.policy is not None:
             check_names(engine.policy, stated)
         rows = listing(engine, stated, options.context(principal))
-    typer.echo(as_json(rows) if how == "json" else as_text(rows, tool_policy, profile))
+    typer.echo(json_text([asdict(row) for row in rows]) if how == "json" else as_text(rows, tool_policy, profile))
 
 
 @app.command("explain")
@@ -140,9 +142,9 @@ def _afterwards(answer: Answer) -> str:
         return f"no tool was run; to approve this one call: {grant}; then ask again with --approval {approval.id}"
     limits = answer.decision.limits
     if limits is None:
-        return "no tool was run, and none may be"
+        return "no tool was run: this call is not allowed"
     told = ", ".join(f"{name} {_short(value)}" for name, value in limits.model_dump(mode="json").items())
-    return f"no tool was run: this only decides; within {told}"
+    return f"no tool was run: this command only decides; limits: {told}"
 
 
 def _short(value: Any) -> str:

@@ -69,19 +69,19 @@ def _matched(case: Case) -> Iterator[str]:
         policy = values.policy.row(("tools", "policies", case.policy))
         yield _row("policy", f"{case.policy}, its base is {policy.value['base']}", policy.where)
     else:
-        yield _row("policy", _unknown(stated.get("policy"), "deny_all holds"), values.where("tools", "policies"))
+        yield _row("policy", _unknown(stated.get("policy"), "deny_all applies"), values.where("tools", "policies"))
     if case.profile is not None:
         held = "has the tool" if said.get("in_profile") is True else "does not have the tool"
         yield _row("profile", f"{case.profile} {held}", values.where("tools", "profiles", case.profile))
     else:
-        yield _row("profile", _unknown(stated.get("profile"), "no tool is in it"), values.where("tools", "profiles"))
+        yield _row("profile", _unknown(stated.get("profile"), "it has no tools"), values.where("tools", "profiles"))
     yield _row("visible", "yes" if said.get("visible") is True else "no", None)
     yield from _rules(case)
     yield from _uncovered(case)
 
 
 def _unknown(name: Any, then: str) -> str:
-    return f"none is stated: {then}" if name is None else f"there is none `{printable(str(name), 128)}`: {then}"
+    return f"none stated: {then}" if name is None else f"`{printable(str(name), 128)}` does not exist: {then}"
 
 
 def _rules(case: Case) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _rules(case: Case) -> Iterator[str]:
         told = f"{rule.section} {rule.name}: {printable(condition_text(rule), 200)}{mark}"
         yield _row("rule", told, case.values.where(*rule.path))
     if not isinstance(chosen, str):
-        yield _row("matched", "no rule, so the base of the policy says it", None)
+        yield _row("matched", "no rule; the base of the policy decides", None)
     elif not any(rule.name == chosen for rule in case.rules):
         yield _row("matched", printable(chosen, 200), None)
 
@@ -104,11 +104,11 @@ def _uncovered(case: Case) -> Iterator[str]:
         for id_ in left.get(kind, ()):
             value = facts.get(id_)
             text = " ".join(value) if isinstance(value, list) else value
-            told = "in no form that a rule could cover" if text is None else f"`{printable(text, 300)}`"
+            told = "not in a form that a rule could cover" if text is None else f"`{printable(text, 300)}`"
             by = f"`{condition}`"
             if kind == "destinations" and id_ in words:
                 told, by = f"{told}, a word that may be a host", f"{by} or `commands`"
-            yield _row("uncovered", f"{printable(id_, 300)}: {told}, by {by} of no allow rule", None)
+            yield _row("uncovered", f"{printable(id_, 300)}: {told}; no allow rule lists it in {by}", None)
 
 
 def _word(case: Case, one: Mapping[str, Any]) -> str | None:

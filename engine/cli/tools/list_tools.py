@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import typer
 
-from engine.cli.outputs import json_text, table
+from engine.cli.outputs import table
 from engine.cli.tools.changes import condition_text, rules_about
 from engine.cli.tools.explain import EXPLANATION, place
 from engine.cli.usage import not_one_of
@@ -146,11 +146,6 @@ def _line(one: ListedRule) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     visible = "yes" if row.visible else f"no ({', '.join(row.hidden_for)})" if row.hidden_for else "no"
     return (row.tool, visible, row.call, f"{row.by}{place(row.where)}")
-
-
-def as_json(rows: Sequence[Row]) -> str:
-    """Every row with all that is known."""
-    return json_text([asdict(row) for row in rows])
 
 
 def _fault(engine: Engine) -> Exception:

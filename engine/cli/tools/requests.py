@@ -8,26 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
+from engine.cli import options
 from engine.cli.inputs import content
 from engine.documents.files import printable
 from engine.errors import GatherError, Location
 
-ToolPolicy = Annotated[
-    str | None,
-    typer.Option("--tool-policy", metavar="NAME", help="The agent's tool policy in policy/tools.yaml."),
-]
-Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="The agent's profile.")]
+ToolPolicy = Annotated[str | None, typer.Option(metavar="NAME", help="The agent's tool policy in policy/tools.yaml.")]
+Profile = Annotated[str | None, typer.Option(metavar="NAME", help="The agent's profile.")]
 WorkingFolder = Annotated[
-    str | None, typer.Option("--cwd", metavar="DIR", help="Working folder of the call, as an absolute path.")
+    str | None, typer.Option(metavar="DIR", help="Working folder of the call, as an absolute path.")
 ]
 Input = Annotated[
-    Path | None,
-    typer.Option(
-        "-i",
-        "--input",
-        metavar="FILE",
-        help="Call in OpenAI, Anthropic, MCP or engine format; - reads standard input.",
-    ),
+    Path | None, options.read(help="Call in OpenAI, Anthropic, MCP or engine format; - reads standard input.")
 ]
 
 

@@ -251,4 +251,4 @@ def _has_entries(folder: int) -> bool:
 
 def _absent(file: str, relative: str) -> GatherError:
     remedy = _NEITHER if relative == DOCUMENT else "add the file, or correct its path"
-    return refusal(file, f"the source bundle holds no `{printable(relative)}`", remedy)
+    return refusal(file, f"the source bundle has no `{printable(relative)}`", remedy)

@@ -11,12 +11,12 @@ from engine.model import Model
 
 _WRONG = {
     "missing": "it is missing",
-    "unknown_value": "it is no known word",
+    "unknown_value": "it is not a known word",
     "too_long": "it is too long",
     "too_short": "it is empty",
     "out_of_range": "the number is out of range",
     "bad_format": "its form is wrong",
-    "too_many_errors": "there are more wrong fields than are told one by one",
+    "too_many_errors": "further wrong fields are not listed",
 }
 _TYPES = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "a mapping"}
 

@@ -146,7 +146,7 @@ class Budget:
         if self._bytes > self._most:
             raise refusal(
                 self._file,
-                f"the source bundle unpacks to more than {self._most} bytes, its limit or {_RATIO} times its own size",
+                f"the source bundle unpacks to more than {self._most} bytes (the limit, or {_RATIO} times its size)",
                 "split it, or submit the folder itself",
             )
 
@@ -180,7 +180,7 @@ class Names:
         """The name of a file member in its only form: relative, `/` between parts, no `.` parts."""
         name = "/".join(self._parts(raw))
         if not name or raw.endswith("/") or name in self._files or name in self._folders:
-            raise self._refuse(raw, "is there twice, or is a file and a folder")
+            raise self._refuse(raw, "occurs twice, or is both a file and a folder")
         self._files.add(name)
         self._add_folders(raw, name.split("/")[:-1])
         return name
@@ -193,7 +193,7 @@ class Names:
         folder = "/".join(parts)
         while folder and folder not in self._folders:
             if folder in self._files:
-                raise self._refuse(raw, "is there twice, or is a file and a folder")
+                raise self._refuse(raw, "occurs twice, or is both a file and a folder")
             self._folders.add(folder)
             folder = folder.rpartition("/")[0]
 

@@ -20,7 +20,7 @@ from engine.documents.files import Document, Path_
 from engine.errors import GatherError, Location
 from engine.facts.archives.field_notes import note
 from engine.facts.net.urls import LONGEST, canonical_host
-from engine.model import Model, Sha256
+from engine.model import Model, Sha256, Word, passing
 
 DOCUMENT = "bundle.yaml"
 """The file of a source bundle that describes its content."""
@@ -29,7 +29,7 @@ MOST_RECORDS = 100_000
 """Records of one source bundle: as many as it may have files."""
 
 _MOST_NOTES = 10
-"""Unknown fields of one mapping that are told one by one."""
+"""Maximum number of unknown fields reported for one mapping."""
 
 MOST_ERRORS = 50_000
 """Errors named one by one; what is wrong beyond them is taken out all the same, and counted as one."""
@@ -66,16 +66,6 @@ def _epoch(moment: datetime) -> int:
     return count
 
 
-def _timestamp(text: str) -> str:
-    seconds(text)
-    return text
-
-
-def _date(text: str) -> str:
-    last_second(text)
-    return text
-
-
 def _host(text: str) -> str:
     if not canonical_host(text):
         raise ValueError("not a canonical host name")
@@ -99,11 +89,8 @@ Purpose = Literal["train", "eval", "tool", "environment"]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,127}$")]
 """An id or alias that is safe in messages, records and file names."""
 
-Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-"""A word whose meaning is decided by rules and values, not by the format."""
-
-Timestamp = Annotated[str, Field(json_schema_extra={"pattern": f"^{_TIMESTAMP.pattern}$"}), AfterValidator(_timestamp)]
-Date = Annotated[str, Field(json_schema_extra={"pattern": f"^{_DATE.pattern}$"}), AfterValidator(_date)]
+Timestamp = Annotated[str, Field(json_schema_extra={"pattern": f"^{_TIMESTAMP.pattern}$"}), passing(seconds)]
+Date = Annotated[str, Field(json_schema_extra={"pattern": f"^{_DATE.pattern}$"}), passing(last_second)]
 Host = Annotated[str, AfterValidator(_host)]
 ContentPath = Annotated[str, Field(max_length=1_024), AfterValidator(_content_path)]
 Name = Annotated[str, Field(min_length=1, max_length=254), AfterValidator(_plain)]

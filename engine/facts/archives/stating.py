@@ -1,4 +1,4 @@
-"""Where `bundle.yaml` states the facts of a source bundle; asked only when somebody reads a report."""
+"""Where `bundle.yaml` states the facts of a source bundle; looked up only for reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MADE_FROM: dict[str, tuple[Callable[[Path_], Path_], ...]] = {
 """Other fields that decide with a field of a record whether it is in order."""
 _DECISIONS = "license_decisions"
 _MOST = 10
-"""Decisions on one record that are told one by one."""
+"""Maximum number of decisions reported for one record."""
 
 
 class Stating:
@@ -105,7 +105,7 @@ class Stating:
         return next(others, None)
 
     def _about(self, at: int, decision: dict[str, Any], index: int) -> str:
-        """What one decision says of the content of a record."""
+        """How one decision relates to the content of a record."""
         line, computed = self._reading.document.where((_DECISIONS, at)).line, self._hashes[index]
         if absent := [name for name in LicenseDecision.model_fields if name not in decision]:
             return f"line {line}: a decision without a valid {' and '.join(absent)}"

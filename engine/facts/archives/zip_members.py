@@ -114,7 +114,7 @@ class ZipMembers:
             budget.member()
             entries.append(self._entry(stream))
         if stream.read(1):
-            raise self._refuse("the source bundle has a central directory of another length than it states")
+            raise self._refuse("the source bundle has a central directory whose length differs from the stated one")
         return start, sorted(entries, key=lambda entry: entry.at)
 
     def _end_record(self, end: int) -> tuple[int, int, int]:
@@ -131,7 +131,7 @@ class ZipMembers:
             after = _LOCATOR.unpack(locator)[2]
             mark, length, _, _, *true = self._record(_END64, after)
             if mark != b"PK\6\6" or after + 12 + length != at - _LOCATOR.size:
-                raise self._refuse("the source bundle has an end record that does not fit")
+                raise self._refuse("the source bundle has an inconsistent end record")
         agree = all(
             value in {other, _SEE_ZIP64_SHORT, _SEE_ZIP64} for value, other in zip(fields_of_end, true, strict=True)
         )

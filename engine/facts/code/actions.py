@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.documents.canonical import canonical
 from engine.documents.strict_json import MAX_SAFE_INTEGER
+from engine.facts.code.outputs import DECIMAL
 from engine.model import Model, Sha256
 
 _ID_CHARACTERS = 128
@@ -25,12 +26,11 @@ _DIGITS = 4_000
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9_+#.-]{0,31}")
 _WHOLE = re.compile(rf"[+-]?[0-9]{{1,{_DIGITS}}}")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _FIELDS = frozenset({"id", "language", "entrypoint", "code", "input_payload"})
 
 
 class NameFacts(Model):
-    """A field that has to be text; `value` is its trimmed text, if it can be an id or a word."""
+    """A field that must be text; `value` is its trimmed text, if that is a valid id or word."""
 
     text: bool
     blank: bool
@@ -44,7 +44,7 @@ class EntrypointFacts(NameFacts):
 
 
 class CodeFacts(Model):
-    """The code: its characters and bytes as they came, and the digest of its UTF-8; `hash` are 16 digits of it."""
+    """The code: its characters and bytes, unchanged, and the digest of its UTF-8; `hash` has the first 16 digits."""
 
     text: bool
     blank: bool
@@ -64,7 +64,7 @@ class PayloadFacts(Model):
 
 
 class ActionFacts(Model):
-    """A proposed action. `unknown_fields` counts the fields that no action has."""
+    """A proposed action. `unknown_fields` counts the fields that are not those of an action."""
 
     object: bool
     id: NameFacts
@@ -83,7 +83,7 @@ class NetworkHint(Model):
 
 
 class LanguagesHint(Model):
-    """Languages in lower case, sorted; those that can be the name of none are left out."""
+    """Languages in lower case, sorted; invalid names are left out."""
 
     readable: bool
     values: tuple[str, ...] | None = None
@@ -104,7 +104,7 @@ class SecondsHint(Model):
 
 
 class HintFacts(Model):
-    """The four hints that there are; others are no facts."""
+    """The four known hints; others are ignored."""
 
     object: bool
     network_access: NetworkHint
@@ -204,7 +204,7 @@ def _seconds(value: Any) -> float | None:
     """A finite number, or text that is one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    if isinstance(value, str) and (len(value) > _DIGITS or not _DECIMAL.fullmatch(value.strip())):
+    if isinstance(value, str) and (len(value) > _DIGITS or not DECIMAL.fullmatch(value.strip())):
         return None
     try:
         number = float(value)

@@ -22,7 +22,8 @@ CARRIED_CHARACTERS = 200
 """Of a field of the request that an answer repeats: an id, a date, a name."""
 
 _NUMBER_CHARACTERS = 64
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""A number as a text says it, in ASCII and without `nan` or `inf`."""
 
 
 class FieldFacts(Model):
@@ -114,7 +115,7 @@ def _number(value: Any) -> float | int | None:
         return None
     if isinstance(value, int):
         return value if abs(value) <= MAX_SAFE_INTEGER else None
-    if isinstance(value, str) and len(value) <= _NUMBER_CHARACTERS and _DECIMAL.fullmatch(value.strip()):
+    if isinstance(value, str) and len(value) <= _NUMBER_CHARACTERS and DECIMAL.fullmatch(value.strip()):
         value = float(value)
     return value if isinstance(value, float) and math.isfinite(value) else None
 

@@ -91,36 +91,15 @@ def _label_survives(label: str) -> bool:
 def _parsers_agree(text: str, match: re.Match[str]) -> bool:
     import httpx
 
-    port = None if match["port"] is None else int(match["port"])
+    scheme, host, port, target = match.group("scheme", "host", "port", "target")
     try:
-        parsed_by_httpx = httpx.URL(text)
-        parsed_by_urllib = urlsplit(text)
-        seen_by_httpx = (
-            parsed_by_httpx.scheme,
-            parsed_by_httpx.raw_host,
-            parsed_by_httpx.port,
-            parsed_by_httpx.raw_path,
-            parsed_by_httpx.userinfo,
-            parsed_by_httpx.fragment,
-        )
-        seen_by_urllib = (
-            parsed_by_urllib.scheme,
-            parsed_by_urllib.hostname,
-            parsed_by_urllib.port,
-            parsed_by_urllib.path,
-            parsed_by_urllib.query,
-            parsed_by_urllib.fragment,
-        )
-        netloc = parsed_by_urllib.netloc
+        url, split = httpx.URL(text), urlsplit(text)
     except (httpx.InvalidURL, ValueError):
         return False
-    host, target = match["host"].encode("ascii"), match["target"].encode("ascii")
-    written = match["host"] if port is None else f"{match['host']}:{port}"
-    return (
-        seen_by_httpx == (match["scheme"], host, port, target, b"", "")
-        and seen_by_urllib == (match["scheme"], match["host"], port, match["path"], match["query"] or "", "")
-        and netloc == written
-    )
+    by_httpx = (url.scheme, url.raw_host, url.port, url.raw_path, url.userinfo, url.fragment)
+    number, authority = (None, host) if port is None else (int(port), f"{host}:{port}")
+    by_us = (scheme, host.encode("ascii"), number, target.encode("ascii"), b"", "")
+    return by_httpx == by_us and split == (scheme, authority, match["path"], match["query"] or "", "")
 
 
 _HTTP_PORT = 80

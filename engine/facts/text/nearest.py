@@ -26,17 +26,13 @@ def nearest(text: str, keys: Collection[str], aliases: Mapping[str, str]) -> tup
         return ()
     named = sorted((one for one in spellings if f" {one} " in f" {wanted} "), key=len, reverse=True)
     begun = sorted(sorted((one for one in spellings if one.startswith(f"{wanted} ")), reverse=True), key=len)
-    found = named[:1] or begun[:_MOST] or _alike(wanted, spellings) or _alike(_beginning(wanted), spellings)
+    begins = " ".join(wanted.split()[:3])  # without what people add to a name
+    found = named[:1] or begun[:_MOST] or _alike(wanted, spellings) or _alike(begins, spellings)
     return tuple(dict.fromkeys(spellings[one] for one in found))
 
 
 def _alike(wanted: str, spellings: Collection[str]) -> list[str]:
     return get_close_matches(wanted, spellings, n=_MOST, cutoff=_ALIKE)
-
-
-def _beginning(wanted: str) -> str:
-    """The first three words, without what people add to a name."""
-    return " ".join(wanted.split()[:3])
 
 
 def _words(text: str) -> str:

@@ -16,13 +16,12 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from engine.facts.tools.command_text import (
+    HANDLER,
+    MIGRATION,
     installs,
     is_command,
-    is_handler,
     mentions_command,
-    mentions_handler,
     mentions_package,
-    migrations,
 )
 
 What = Literal["python_code", "shell_command", "package_name", "executable_handler", "migration"]
@@ -92,7 +91,7 @@ def _whole_line(line: str, block: str) -> Iterator[What]:
         yield "shell_command"
     if any(map(installs, wholes)):
         yield "package_name"
-    if any(map(is_handler, wholes)):
+    if any(map(HANDLER.match, wholes)):
         yield "executable_handler"
 
 
@@ -104,7 +103,7 @@ def _mentioned(line: str) -> Iterator[What]:
         yield "shell_command"
     if mentions_package(line):
         yield "package_name"
-    if mentions_handler(line):
+    if HANDLER.search(line):
         yield "executable_handler"
 
 
@@ -126,7 +125,7 @@ def _fenced(lines: list[str]) -> Iterator[tuple[bool, What | None]]:
 def _migrations(text: str) -> Iterator[tuple[int, Form]]:
     """Each statement that changes a database: its line, counted from 0, and whether it begins the line."""
     line, position = 0, 0
-    for start in migrations(text):
+    for start in (match.start() for match in MIGRATION.finditer(text)):
         line, position = line + text.count("\n", position, start), start
         before = text[max(text.rfind("\n", 0, start) + 1, start - 200) : start]
         before = _MARKER.sub("", before, count=1)

@@ -58,19 +58,21 @@ _SPEC = re.compile(
 NAMED = re.compile(rf"(?:@?[A-Za-z][\w.-]*(?:/[\w.-]+)*(?:\[[\w,-]*\])?|{_SPEC.pattern})")
 """One package, with or without a version."""
 
-_HANDLER = re.compile(
+HANDLER = re.compile(
     r"<script\b|javascript:|module\.exports\b|(?:export\s+)?(?:async\s+)?function\s*\w*\s*\([^)]{0,200}\)\s*\{"
     r"|(?:(?:const|let|var)\s+\w+\s*=\s*)?(?:async\s*)?(?:\([^()]{0,200}\)|(?<!\w)\w+)\s*=>\s*[\w{(]|(?:const|let|var)\s+\w+\s*=\s*\S*\("
     r"|(?:public|private)\s+static\s+\w+|fn\s+main\s*\(|func\s+\w+\s*\([^)]{0,200}\)[^{\n]{0,80}\{|#include\s*[<\"]|package\s+main\b"
     r"|data:[\w/+.-]{1,100};base64,|<\?php\b"
 )
+"""Where code of another language begins."""
+
 REFERENCE = re.compile(
     r"[A-Za-z_]\w*(?:[./][A-Za-z_][\w-]*)*(?::[A-Za-z_]\w*|\.(?:py|js|mjs|ts|sh|so|dll|exe|wasm|jar))"
 )
 """A callable by module and name, or a file that is run."""
 
 _NAME = r"[\w.\"`\[\]]+"
-_MIGRATION = re.compile(
+MIGRATION = re.compile(
     rf"(?i:create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+)?table\s+(?:if\s+not\s+exists\s+)?{_NAME}\s*(?:\(|as\s+select)"
     rf"|alter\s+table\s+(?:if\s+exists\s+)?(?:only\s+)?{_NAME}\s+(?:add|alter|drop|rename|modify|change|set|owner|enable|disable)\s+\w"
     rf"|drop\s+(?:table|index|view|schema|database|trigger)\s+if\s+exists\s+{_NAME}|create\s+(?:unique\s+)?index\s+[^\n]{{0,100}}\bon\s+{_NAME}\s*\("
@@ -82,6 +84,7 @@ _MIGRATION = re.compile(
     r"|\bop\.(?:add_column|alter_column|bulk_insert|create_index|create_table|drop_column|drop_table|execute|rename_table)\("
     r"|\bmigrations\.(?:AddField|AlterField|CreateModel|DeleteModel|RemoveField|RunPython|RunSQL)\("
 )
+"""A statement that changes a database, over line ends."""
 
 
 def is_command(line: str) -> bool:
@@ -111,21 +114,6 @@ def mentions_package(line: str) -> bool:
     return _INSTALL_INSIDE.search(line) is not None or any(
         _SPEC.fullmatch(word.strip("`,;()")) for word in line.split()
     )
-
-
-def is_handler(line: str) -> bool:
-    """Whether a line begins code of another language, or names a callable by its module."""
-    return _HANDLER.match(line) is not None
-
-
-def mentions_handler(line: str) -> bool:
-    """Whether a line contains such code."""
-    return _HANDLER.search(line) is not None
-
-
-def migrations(text: str) -> list[int]:
-    """Where statements that change a database begin in a text, over line ends."""
-    return [match.start() for match in _MIGRATION.finditer(text)]
 
 
 def _before(line: str) -> int:

@@ -83,7 +83,7 @@ def _bounded(judge: Callable[[], bool]) -> bool:
 
 
 def _validator(schema: Any) -> Any:
-    """A validator of the schema, or None where it is not valid."""
+    """A validator of the schema, or None if the schema is not valid."""
     try:
         text = canonical(schema)
     except (ValueError, TypeError, RecursionError):

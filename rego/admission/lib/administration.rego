@@ -1,4 +1,4 @@
-# What an administrative act is about, and where the caller may take it.
+# The subject of an administrative act, and the decision points at which the caller may approve.
 package admission.lib.administration
 
 import future.keywords.not

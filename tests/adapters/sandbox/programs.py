@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,7 @@ ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEB
 
 
 def program(code: str = "", **fields: Any) -> Program:
-    plain = Program("python", code, b"{}", ENVIRONMENT, 0, f"code_exec_agent_{os.urandom(6).hex()}")
-    return replace(plain, **fields)
+    return replace(Program("python", code, b"{}", ENVIRONMENT), **fields)
 
 
 def bounds(**fields: Any) -> Bounds:

@@ -16,8 +16,9 @@ import pytest
 
 from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
 from admission_adapters.sandbox.model import Program, RunResult, Status
+from admission_adapters.sandbox.probe.canaries import as_user
 from admission_adapters.sandbox.run.user import sandbox_user
-from tests.adapters.sandbox.hostile.canaries import PYTHON, end, identity, marked
+from tests.adapters.sandbox.hostile.canaries import PYTHON, end, marked
 from tests.adapters.sandbox.programs import bounds
 from tests.facilities import needs
 from tests.processes import soon
@@ -69,13 +70,12 @@ def test_of_a_hundred_runs_with_daemons_nothing_survives() -> None:
 
 def test_without_the_sandbox_all_of_them_survive_the_kill_of_the_group() -> None:
     token = _token()
-    user = sandbox_user()
     process = subprocess.Popen(
         [PYTHON, "-c", _DAEMONS],
         env={"RUN": token},
         stdout=subprocess.DEVNULL,
         start_new_session=True,
-        **identity(own=user.own, uid=user.uid),
+        **as_user(sandbox_user().other),
     )
     try:
         assert process.wait(5) == 0
@@ -89,8 +89,7 @@ def test_without_the_sandbox_all_of_them_survive_the_kill_of_the_group() -> None
 
 def test_what_lives_in_a_sandbox_is_seen_from_outside() -> None:
     token, cancel = _token(), threading.Event()
-    folder = f"code_exec_agent_{secrets.token_hex(8)}"
-    program = Program("python", _DAEMONS + "time.sleep(600)\n", b"", {"RUN": token}, 0, folder)
+    program = Program("python", _DAEMONS + "time.sleep(600)\n", environment={"RUN": token})
     with ThreadPoolExecutor(1) as thread:
         running = thread.submit(Bubblewrap().run, program, replace(_BOUNDS, wall_seconds=30.0), cancel)
         seen = soon(lambda: len(marked(token)) >= 6, 20)
@@ -104,8 +103,7 @@ def _run(number: int) -> tuple[RunResult, list[int], list[int]]:
     """Its end, what of it lives at once, and what lives 50 ms later."""
     token = _token()
     code = _DAEMONS + list(_ENDS.values())[number % len(_ENDS)]
-    folder = f"code_exec_agent_{secrets.token_hex(8)}"
-    ended = Bubblewrap().run(Program("python", code, b"", {"RUN": token}, 0, folder), _BOUNDS)
+    ended = Bubblewrap().run(Program("python", code, environment={"RUN": token}), _BOUNDS)
     at_once = marked(token)
     time.sleep(_SECONDS_AFTER)
     return ended, at_once, marked(token)

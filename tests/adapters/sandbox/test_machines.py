@@ -19,13 +19,12 @@ from typing import Any
 import pytest
 
 from admission_adapters.sandbox.machine import _help, missing
+from admission_adapters.sandbox.probe.canaries import as_user
 from admission_adapters.sandbox.probe.rows import REQUESTED
 from admission_adapters.sandbox.run.cgroup import memory_mode
 from tests.facilities import needs
 
-pytestmark = [
-    needs("bubblewrap", "root"),
-]
+pytestmark = needs("bubblewrap", "root")
 
 ROOT = Path(__file__).parents[3]
 ORDINARY = 61_998
@@ -67,10 +66,8 @@ def python() -> list[str]:
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 check=False,
-                user=ORDINARY,
-                group=ORDINARY,
-                extra_groups=[],
                 cwd="/",
+                **as_user(ORDINARY),
             )
         if tried.returncode == 0:
             return argv
@@ -87,9 +84,8 @@ def state() -> Iterator[Path]:
 
 
 def ran(around: list[str], user: int | None, argv: list[str]) -> tuple[int, str]:
-    identity: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
     done = subprocess.run(
-        [*around, *argv], check=False, capture_output=True, text=True, timeout=300, cwd="/", **identity
+        [*around, *argv], check=False, capture_output=True, text=True, timeout=300, cwd="/", **as_user(user)
     )
     return done.returncode, done.stdout or done.stderr
 

@@ -74,8 +74,7 @@ def pool(token: str) -> Iterator[Pooled]:
 
 
 def _program(token: str, code: str = "print(input())", stdin: bytes = b"in", **environment: str) -> Program:
-    folder = f"code_exec_agent_{secrets.token_hex(8)}"
-    return Program("python", code, stdin, {"RUN": token, **environment}, 0, folder)
+    return Program("python", code, stdin, {"RUN": token, **environment})
 
 
 def _untimed(ended: RunResult) -> RunResult:
@@ -219,22 +218,16 @@ def test_close_ends_all_that_waits_and_later_runs_are_cold(token: str) -> None:
     pool.close()
 
 
-def test_one_that_died_while_it_waited_is_not_used(pool: Pooled, token: str) -> None:
-    pool.prepare(_program(token), _BOUNDS)
-    for pid in _firsts(token):
-        os.kill(pid, signal.SIGKILL)
-        assert gone(pid)
-    assert pool.run(_program(token), _BOUNDS).status is Status.OK
-
-
-def test_one_that_dies_before_its_program_is_replaced_by_a_cold_one(
-    pool: Pooled, token: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("noticed", [True, False], ids=["while it waits", "before its program"])
+def test_one_that_died_is_replaced_by_a_cold_one(
+    pool: Pooled, token: str, monkeypatch: pytest.MonkeyPatch, *, noticed: bool
 ) -> None:
     pool.prepare(_program(token), _BOUNDS)
     for pid in _firsts(token):
         os.kill(pid, signal.SIGKILL)
         assert gone(pid)
-    monkeypatch.setattr(Sandbox, "alive", True)  # as it was a moment ago
+    if not noticed:
+        monkeypatch.setattr(Sandbox, "alive", True)  # as it was a moment ago
     ended = pool.run(_program(token), _BOUNDS)
     assert (ended.status, ended.stdout, len(_COLD)) == (Status.OK, b"in\n", 1)
 
@@ -360,8 +353,5 @@ def test_a_size_out_of_bounds_is_refused(size: int) -> None:
 
 def test_a_pool_is_no_other_backend() -> None:
     with Pooled(1) as pool:
-        assert (pool.name, pool.available(), pool.machine()) == (
-            Bubblewrap().name,
-            Bubblewrap().available(),
-            Bubblewrap().machine(),
-        )
+        own = Bubblewrap()
+        assert (pool.name, pool.available(), pool.machine()) == (own.name, own.available(), own.machine())

@@ -31,6 +31,7 @@ from admission_adapters.sandbox.probe.control import Control
 from admission_adapters.sandbox.probe.rows import Row, rows
 from admission_adapters.sandbox.probe.trial import BOUNDS, Trial, _Flood, _left, _Probe, _word, tried
 from admission_adapters.sandbox.probe.watch import ProcessWatcher, named, observed
+from admission_adapters.sandbox.run.proc import status_of
 from admission_adapters.sandbox.run.user import sandbox_user
 from tests.expect import there
 from tests.facilities import needs
@@ -320,11 +321,6 @@ def test_a_victim_without_a_stream_is_ended_too() -> None:
     assert alone.process.returncode == -9
 
 
-def groups(process: int) -> str:
-    lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
-    return next(line.partition(":")[2].strip() for line in lines if line.startswith("Groups:"))
-
-
 _CONTROL = "import os; print(os.getuid(), os.getgid(), sorted(os.getgroups()))"
 
 
@@ -343,7 +339,7 @@ def grouped() -> Iterator[None]:
 def test_who_is_somebody_else_has_no_groups_of_this_process(other: bool) -> None:  # noqa: FBT001
     user, kept = (sandbox_user().uid, []) if other else (None, [OTHER])
     victim = Canaries(user).victim()
-    assert groups(victim.process.pid).split() == [str(one) for one in kept]
+    assert status_of(victim.process.pid)["Groups"].split() == [str(one) for one in kept]
     victim.end()
     with Path("/dev/null").open("rb") as nothing:
         done = Control(user, {}, nothing.fileno()).run(Program("python", _CONTROL, b"", {}, 0, ""), BOUNDS)

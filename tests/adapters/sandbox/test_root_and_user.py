@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
-import shutil
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
 from admission_adapters.sandbox.launcher import launch as launcher
 from admission_adapters.sandbox.model import Status
 from admission_adapters.sandbox.run import cgroup, user
+from admission_adapters.sandbox.run.proc import status_of
 from admission_adapters.sandbox.run.process import run_in, run_once
 from admission_adapters.sandbox.run.recipe import Setup
 from admission_adapters.sandbox.run.start import start
@@ -72,13 +72,7 @@ def elsewhere(work: Callable[[], None], *, as_user: int | None = None, namespace
         os._exit(1)
 
 
-def identity(process: int) -> dict[str, str]:
-    rows = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
-    return {name: value.strip() for name, _, value in (row.partition(":") for row in rows)}
-
-
-@needs("bubblewrap")
-@needs("root")
+@needs("bubblewrap", "root")
 def test_root_runs_it_as_a_user_that_nobody_has() -> None:
     own = user.sandbox_user()
     assert own.uid not in {0, 65534, os.geteuid()}
@@ -86,7 +80,7 @@ def test_root_runs_it_as_a_user_that_nobody_has() -> None:
         pwd.getpwuid(own.uid)
     sandbox = start(Setup(BOUNDS, ENVIRONMENT))
     try:
-        seen = identity(sandbox.child)
+        seen = status_of(sandbox.child)
     finally:
         sandbox.close()
     assert set(seen["Uid"].split()) == set(seen["Gid"].split()) == {str(own.uid)}
@@ -102,14 +96,13 @@ def test_inside_it_is_nobody() -> None:
     )
 
 
-@needs("bubblewrap")
-@needs("root")
+@needs("bubblewrap", "root")
 def test_an_ordinary_user_runs_it_as_itself() -> None:
     def work() -> None:
         assert user.sandbox_user() == user.User(ORDINARY, ORDINARY, own=True)
         assert Bubblewrap().available() is None
         sandbox = start(Setup(BOUNDS, ENVIRONMENT))
-        assert set(identity(sandbox.child)["Uid"].split()) == {str(ORDINARY)}
+        assert set(status_of(sandbox.child)["Uid"].split()) == {str(ORDINARY)}
         assert run_in(sandbox, program("import os; print(os.getuid())")).stdout == b"65534\n"
         assert ran("while True: pass", within=bounds(wall_seconds=0.3)).status is Status.TIMEOUT_WALL
         assert ran("print(len(b'x' * (300 << 20)))").limit == "memory"
@@ -120,25 +113,18 @@ def test_an_ordinary_user_runs_it_as_itself() -> None:
     assert elsewhere(work, as_user=ORDINARY) == ""
 
 
-@needs("bubblewrap")
-@needs("root")
-def test_files_of_the_user_are_out_of_reach() -> None:
-    shared = Path(tempfile.mkdtemp(prefix="sandbox-test-"))
+@needs("bubblewrap", "root")
+def test_files_of_the_user_are_out_of_reach(shared: Path) -> None:
     secret = shared / "id_ed25519"
     secret.write_text("canary-secret", encoding="utf-8")
     secret.chmod(0o644)
-    shared.chmod(0o755)
     code = f"print(open({str(secret)!r}).read())"
-    try:
-        assert b"FileNotFoundError" in ran(code).stderr
-        control = run_once(program(code), BOUNDS, None, frozenset({"private_tmp"}))
-        assert control.stdout == b"canary-secret\n"
-    finally:
-        shutil.rmtree(shared)
+    assert b"FileNotFoundError" in ran(code).stderr
+    control = run_once(program(code), BOUNDS, None, frozenset({"private_tmp"}))
+    assert control.stdout == b"canary-secret\n"
 
 
-@needs("bubblewrap")
-@needs("root")
+@needs("bubblewrap", "root")
 def test_without_user_namespaces_nothing_runs() -> None:
     def work() -> None:
         assert ran("print(1)").status is Status.OK  # nested, and still whole
@@ -164,12 +150,11 @@ def test_root_that_has_no_other_user_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def program_folder() -> Iterator[Path]:
-    """Where everybody may execute; the folders of tests are their owner's only."""
-    folder = Path(tempfile.mkdtemp(prefix="sandbox-test-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+def shared() -> Iterator[Path]:
+    """Where everybody may read and execute; the folders of tests are their owner's only."""
+    with tempfile.TemporaryDirectory(prefix="sandbox-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def stand_in(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,8 +173,8 @@ def test_without_bubblewrap_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (ended.status, ended.stdout) == (Status.SANDBOX_ERROR, b"")
 
 
-def test_an_older_bubblewrap_runs_nothing(program_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(program_folder, "echo 'bwrap: Unknown option --disable-userns' >&2; exit 1", monkeypatch)
+def test_an_older_bubblewrap_runs_nothing(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(shared, "echo 'bwrap: Unknown option --disable-userns' >&2; exit 1", monkeypatch)
     assert there(Bubblewrap().available()).startswith("bubblewrap is too old")
     ended = ran("print(1)")
     assert (ended.status, ended.stderr) == (Status.SANDBOX_ERROR, b"bwrap: Unknown option --disable-userns")
@@ -206,10 +191,8 @@ def test_an_older_bubblewrap_runs_nothing(program_folder: Path, monkeypatch: pyt
         'while :; do shift; [ "$1" = -- ] && break; done; shift; exec "$@"',  # no sandbox at all
     ],
 )
-def test_a_bubblewrap_that_gives_less_runs_nothing(
-    text: str, program_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stand_in(program_folder, text, monkeypatch)
+def test_a_bubblewrap_that_gives_less_runs_nothing(text: str, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(shared, text, monkeypatch)
     ended = ran("print('ran')")
     assert (ended.status, ended.stdout) == (Status.SANDBOX_ERROR, b"")
 

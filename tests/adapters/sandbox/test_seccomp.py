@@ -150,8 +150,7 @@ print(result, ctypes.get_errno())
 
 
 # covers: C58.1
-@needs("bubblewrap")
-@needs("x86_64")
+@needs("bubblewrap", "x86_64")
 @pytest.mark.parametrize(
     "call",
     [
@@ -169,8 +168,7 @@ def test_what_no_program_needs_ends_it(call: str) -> None:
     assert (ended.status, ended.signal, ended.stdout) == (Status.FORBIDDEN_SYSCALL, 31, b"")
 
 
-@needs("bubblewrap")
-@needs("x86_64")
+@needs("bubblewrap", "x86_64")
 @pytest.mark.parametrize(
     ("call", "errno"),
     [

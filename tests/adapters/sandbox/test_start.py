@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from admission_adapters.sandbox.model import NotStartedError
 from admission_adapters.sandbox.run import cgroup
 from admission_adapters.sandbox.run import start as starting
 from admission_adapters.sandbox.run.cgroup import Hierarchy, memory_place
+from admission_adapters.sandbox.run.proc import status_of
 from admission_adapters.sandbox.run.process import run_in, run_once
 from admission_adapters.sandbox.run.recipe import Setup
 from admission_adapters.sandbox.run.start import Sandbox, start
@@ -27,7 +27,6 @@ from tests.adapters.sandbox.programs import (
     namespace_of,
     program,
 )
-from tests.adapters.sandbox.test_root_and_user import identity
 from tests.expect import there
 from tests.facilities import needs
 from tests.processes import leaks
@@ -35,13 +34,8 @@ from tests.processes import leaks
 pytestmark = needs("bubblewrap")
 
 
-@contextmanager
-def started(*without: str, job: Path | None = None) -> Iterator[Sandbox]:
-    found = start(Setup(BOUNDS, ENVIRONMENT, frozenset(without), job))
-    try:
-        yield found
-    finally:
-        found.close()
+def started(*without: str) -> closing[Sandbox]:
+    return closing(start(Setup(BOUNDS, ENVIRONMENT, frozenset(without))))
 
 
 def _launcher(found: Sandbox) -> int:
@@ -84,14 +78,14 @@ def test_root_is_another_user_in_a_sandbox(without: tuple[str, ...]) -> None:
     uid = 0 if without else sandbox_user().uid
     with started(*without) as found:
         for process in (found.process.pid, found.child):
-            assert identity(process)["Uid"].split()[0] == str(uid)
+            assert status_of(process)["Uid"].split()[0] == str(uid)
 
 
 @needs("root")
 def test_a_user_of_its_own_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "sandbox_user", lambda: User(os.geteuid(), os.getegid(), own=True))
     with started() as found:
-        assert identity(found.child)["Uid"].split()[0] == str(os.geteuid())
+        assert status_of(found.child)["Uid"].split()[0] == str(os.geteuid())
 
 
 @pytest.mark.parametrize("without", [(), ("clearenv",)])

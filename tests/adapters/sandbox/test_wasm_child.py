@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from pathlib import Path
 
 import pytest
 
 from admission_adapters.sandbox.model import Bounds
 from admission_adapters.sandbox.probe.canaries import Canaries
+from admission_adapters.sandbox.run.proc import tree_seconds
 from admission_adapters.sandbox.run.user import sandbox_user
 from admission_adapters.sandbox.wasm import child as wasm_child
 from admission_adapters.sandbox.wasm import modules
@@ -26,7 +26,7 @@ from tests.expect import there
 from tests.facilities import needs
 from tests.processes import alive, gone
 
-pytestmark = [needs("wasmtime")]
+pytestmark = needs("wasmtime")
 
 BOUNDS = bounds(memory_bytes=32 << 20)
 
@@ -169,19 +169,12 @@ def test_random_bytes_stay_in_the_memory_of_the_module(child: Child, place: int,
     ],
 )
 def test_a_protection_is_there_unless_it_is_left_out(without: str, act: str, held: str, done: str) -> None:
-    user = sandbox_user()
-    with Canaries(None if user.own else user.uid) as canaries:
+    with Canaries(sandbox_user().other) as canaries:
         for left, word in ((frozenset(), held), (frozenset({without}), done)):
             words: dict[str, str] = {}
             probe = _Probe(canaries, left)
             (probe._memory if act == "wasi_memory" else probe._acts)(words, left)
             assert words[act] == word
-
-
-def used(process: int) -> float:
-    """Seconds of a processor."""
-    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_the_kernel_counts_its_time_exactly_where_the_runtime_does_not(child: Child) -> None:
@@ -199,7 +192,7 @@ def test_nobody_counts_its_time_where_both_are_left_out(child: Child) -> None:
     assert child.is_ready()
     within = bounds(memory_bytes=32 << 20, cpu_seconds=1)
     child.begin(modules.spin(1 << 62), within, without=["epoch", "rlimit_cpu"])
-    while alive(child.process.pid) and used(child.process.pid) < 1.6:
+    while alive(child.process.pid) and tree_seconds(child.process.pid) < 1.6:
         time.sleep(0.01)
     assert alive(child.process.pid)
     child.process.kill()

@@ -6,7 +6,6 @@ and ended is the same; only what is started differs.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import marshal
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from admission_adapters.digests import digest
 from admission_adapters.sandbox import machine
 from admission_adapters.sandbox.bubblewrap import arguments, seccomp
 from admission_adapters.sandbox.bubblewrap.backend import Bubblewrap
@@ -152,7 +152,7 @@ class Gvisor(Bubblewrap):
             runsc = gvisor_binary.find(self._folder).sha256
         except gvisor_binary.MissingError:
             runsc = "none"
-        return "sha256:" + hashlib.sha256(f"{machine.digest()} gvisor {runsc}".encode()).hexdigest()
+        return digest(f"{machine.digest()} gvisor {runsc}".encode())
 
     def line(self, ends: Pipes, setup: Setup, stack: ExitStack) -> CommandLine:
         """Bubblewrap, which runs runsc by its descriptor, which runs the launcher. Raises WorkError without runsc."""

@@ -10,16 +10,15 @@ import json
 import os
 import secrets
 import selectors
-import shutil
 import socket
 import struct
 import subprocess
-import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 FILES = {
@@ -81,8 +80,8 @@ class Canaries:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self.folder = Path(tempfile.mkdtemp(prefix="admission-probe-", dir=shared_folder()))
-            stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            made = TemporaryDirectory(prefix="admission-probe-", dir=shared_folder(), ignore_cleanup_errors=True)
+            self.folder = Path(stack.enter_context(made))
             self._files()
             self._segment(stack)
             self._descriptor(stack)

@@ -7,13 +7,11 @@ It shows that what a sandbox refuses is possible on this machine. It is a separa
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 
 from admission_adapters.sandbox.bubblewrap.arguments import interpreter
 from admission_adapters.sandbox.model import Bounds, Program, RunResult, Status
@@ -36,15 +34,14 @@ class Control:
 
         At the timeout, only the started process is killed; its descendants survive.
         """
-        folder = Path(tempfile.mkdtemp(prefix="admission-control-", dir=shared_folder("/dev/shm")))  # noqa: S108
-        try:
+        place = shared_folder("/dev/shm")  # noqa: S108
+        with TemporaryDirectory(prefix="admission-control-", dir=place, ignore_cleanup_errors=True) as name:
+            folder = Path(name)
             (folder / "main.py").write_text(program.code, encoding="utf-8")
             if self.user is not None:
-                for place in (folder, folder / "main.py"):
-                    os.chown(place, self.user, self.user)
+                for path in (folder, folder / "main.py"):
+                    os.chown(path, self.user, self.user)
             return self._run(program, folder, bounds.wall_seconds)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def _run(self, program: Program, folder: Path, seconds: float) -> RunResult:
         with TemporaryFile() as stdin, TemporaryFile() as stdout, TemporaryFile() as stderr:

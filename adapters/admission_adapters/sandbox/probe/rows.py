@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from admission_adapters.digests import json_digest
 from admission_adapters.sandbox.probe.checks import (
     BOUNDED,
     CPU,
@@ -25,23 +24,23 @@ from admission_adapters.sandbox.probe.trial import Trial
 REQUESTED = {
     "files": "no file of the host but the read-only runtime, nothing written outside the working folder",
     "network": "no connection of any kind: TCP, UDP, names, Unix sockets",
-    "processes": "no process or shared memory of the host seen or touched",
+    "processes": "no access to processes or shared memory of the host",
     "environment": "no variable but those that the program is given",
     "descriptors": "no descriptor but the three standard ones",
     "capabilities": "an ordinary user without capabilities, in a session of its own",
     "namespaces": "namespaces of its own, and no new ones",
-    "syscalls": "no call of the kernel that an honest program does not need",
+    "syscalls": "no system call that an honest program does not need",
     "memory": "no more memory for everything together than the limit",
     "memory_process": "no more memory for one process than the limit",
     "process_count": "no more processes and threads than the limit",
     "open_files": "no more open files than the limit",
     "file_size": "no file larger than the limit",
     "disk": "no more bytes written than the limit",
-    "inodes": "no endless number of files",
+    "inodes": "no unlimited number of files",
     "cpu": "no more processor time for one process than the limit",
     "output": "no more output than the limit, cut while it streams",
     "time": "no longer than the wall clock allows",
-    "survivors": "nothing lives on after the answer",
+    "survivors": "no process outlives the answer",
 }
 """What each boundary requires, for people."""
 
@@ -124,6 +123,4 @@ def _acts(checks: Iterable[Check], trial: Trial) -> tuple[Act, ...]:
 
 def _made(boundary: str, kind: str, acts: tuple[Act, ...]) -> Row:
     results = [[act.name, act.inside, act.outside, act.enforced] for act in acts]
-    text = json.dumps([boundary, kind, results], sort_keys=True, separators=(",", ":"))
-    evidence = "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()
-    return Row(boundary, kind, kind != "unsupported", acts, evidence)
+    return Row(boundary, kind, kind != "unsupported", acts, json_digest([boundary, kind, results]))

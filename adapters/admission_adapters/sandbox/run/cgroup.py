@@ -126,17 +126,11 @@ class MemoryGroup:
             os.close(self.oom)
             self.oom = None
         deadline = time.monotonic() + _REMOVAL_SECONDS
-        while True:
+        while self._folder.exists() and time.monotonic() < deadline:
             try:
                 self._folder.rmdir()
-            except FileNotFoundError:
-                return
             except OSError:
-                if time.monotonic() > deadline:
-                    return
                 time.sleep(0.001)
-            else:
-                return
 
     def _bound(self, memory_bytes: int) -> None:
         most = str(memory_bytes + _OVERHEAD_BYTES)

@@ -79,7 +79,7 @@ class Sandbox:
 def start(setup: Setup, recipe: Recipe = BUBBLEWRAP) -> Sandbox:
     """A sandbox that is ready for one program. Raises NotStartedError, or WorkError for what cannot be stated."""
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # it is inherited, and no exit code could be collected
-        raise NotStartedError("this process ignores SIGCHLD, so the exit of a program could not be detected")
+        raise NotStartedError("this process ignores SIGCHLD, so it cannot detect that a program has ended")
     try:
         with ExitStack() as stack:
             sandbox = _started(stack, recipe, setup)

@@ -19,7 +19,7 @@ SETPRIV = "/usr/bin/setpriv"
 """Of util-linux, which every Debian and Ubuntu has."""
 
 _CANDIDATES = range(60_800, 61_184)
-"""Below the range of systemd, above that of people and packages; without root and `nobody`."""
+"""User ids below systemd's range and above those of people and packages; root and `nobody` are not in it."""
 
 _NESTED = 2
 """Minimum number of descriptors of a process in its own namespace."""
@@ -35,7 +35,7 @@ class User:
 
     @property
     def other(self) -> int | None:
-        """The uid to become for what shall run as a sandbox does; None where that is this process's own."""
+        """The uid under which programs run as they would in a sandbox; None if it is already this process's uid."""
         return None if self.own else self.uid
 
 

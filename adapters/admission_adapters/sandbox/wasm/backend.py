@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from admission_adapters.digests import json_digest
 from admission_adapters.sandbox import machine
 from admission_adapters.sandbox.bubblewrap import arguments, seccomp
 from admission_adapters.sandbox.launcher.launch import encoded
@@ -99,8 +100,7 @@ class Wasmtime(Recipe):
         library = packages()
         files = [] if library is None else sorted((library / _PACKAGE).rglob("*.so"))
         found = [arguments.identity(str(path)) for path in (*files, sys.executable)]
-        text = json.dumps([machine.digest(), hashlib.sha256(call_filter()).hexdigest(), found])
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+        return json_digest([machine.digest(), hashlib.sha256(call_filter()).hexdigest(), found])
 
     def line(self, ends: Pipes, setup: Setup, stack: ExitStack) -> CommandLine:  # noqa: ARG002
         """This interpreter with nothing of its surroundings but the standard library. Raises WorkError."""

@@ -5,7 +5,7 @@ import data.admission.lib.approval
 import future.keywords.not
 
 # METADATA
-# title: The caller may take this act
+# title: The caller may perform this act
 # description: The ways to connect are listed for each act in policy/administration.yaml. A token also needs the
 #   scope to approve at the decision point of the act.
 # custom:

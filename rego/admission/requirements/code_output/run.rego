@@ -46,8 +46,8 @@ in_time if input.run.status == "output_limit"
 
 # METADATA
 # title: Standard output is within its size limit
-# description: The larger of the bytes of the untrimmed text as UTF-8 and the bytes that the sandbox
-#   received.
+# description: Counted in bytes, before trimming. The larger of two counts applies, that of the text as UTF-8
+#   and that of the sandbox.
 # custom:
 #   code: "code_output_too_large"
 #   after: [code_timeout]

@@ -9,7 +9,7 @@ import future.keywords.not
 # custom:
 #   code: record_read_out_of_scope
 #   fixed: true
-#   remedy: Ask with a token of one's own for whose=own, or ask the owner of policy/callers.yaml
+#   remedy: Use a token of your own and whose=own, or ask the owner of policy/callers.yaml
 #   reads: [callers.read_all]
 readable if {
 	input.whose == "own"

@@ -11,7 +11,7 @@ import future.keywords.not
 #   each: attached
 #   empty: allowed
 #   after: [uri_not_allowlisted, harness_not_admitted]
-#   remedy: Leave out MCP servers that are started by a command, and tools if the harness takes them over MCP only
+#   remedy: Leave out MCP servers that a command starts; leave out tools if the harness takes them over MCP only
 #   reads: ["runners.harnesses.{agent.harness}", runners.tool_delivery, runners.mcp_transports]
 # labels:
 #   row: D16, D21, D57

@@ -62,7 +62,7 @@ handler_free(hit) if hit.form in data.policy.proposals.admitted.executable_handl
 #   code: "proposal_contains:migration"
 #   each: detected.migration
 #   empty: allowed
-#   remedy: Describe the data the tool needs, and leave changes of a database out
+#   remedy: Describe the data that the tool needs, and leave database changes out
 #   reads: [proposals.admitted.migration]
 # labels:
 #   row: A74, A69, H15

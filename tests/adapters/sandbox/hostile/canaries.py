@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from admission_adapters.sandbox.probe.canaries import as_user
 from admission_adapters.sandbox.run.user import sandbox_user
 from tests.adapters.sandbox.hostile.files import SECRETS
 from tests.processes import alive
@@ -76,7 +77,7 @@ class Host:
         return count
 
     def variables(self) -> dict[str, str]:
-        """What stands in the environment of whoever starts programs: a secret, and ways to code of others."""
+        """Variables in the environment of the process that starts programs: a secret, and paths to other code."""
         return {
             "HOSTILE_CANARY": self.mark,
             "PYTHONPATH": str(self.scratch / "modules"),
@@ -143,7 +144,7 @@ class Host:
             env={"HOSTILE_CANARY": self.mark},
             stdout=subprocess.PIPE,
             start_new_session=True,
-            **identity(own=self.user.own, uid=self.user.uid),
+            **as_user(self.user.other),
         )
         assert process.stdout is not None
         self.told |= {"victim": process.pid, "victim_group": process.pid, "address": int(process.stdout.readline())}
@@ -164,11 +165,6 @@ class Host:
                 os.set_inheritable(place, True)  # noqa: FBT003  (it takes no keyword)
                 stack.callback(os.close, place)
             os.close(number)
-
-
-def identity(*, own: bool, uid: int) -> dict[str, Any]:
-    """How a process is started as the user of the sandboxes."""
-    return {} if own else {"user": uid, "group": uid, "extra_groups": []}
 
 
 @contextmanager

@@ -242,27 +242,17 @@ PROGRAMS = family(
                 held()""",
             control=Control.NONE,
         ),
-        Hostile(
-            "stops_who_started_it",
-            """\
-                os.kill(os.getppid(), 19)
-                held()""",
-            status=WALL,
-            says="held",
-            control=Control.NONE,
-            bounds={"wall_seconds": 0.4},
-            seconds=0.4,
-        ),
-        Hostile(
-            "stops_everybody",
-            """\
-                os.kill(-1, 19)
-                held()""",
-            status=WALL,
-            says="held",
-            control=Control.NONE,
-            bounds={"wall_seconds": 0.4},
-            seconds=0.4,
+        *(
+            Hostile(
+                f"stops_{name}",
+                f"os.kill({process}, 19)\nheld()",
+                status=WALL,
+                says="held",
+                control=Control.NONE,
+                bounds={"wall_seconds": 0.4},
+                seconds=0.4,
+            )
+            for name, process in {"who_started_it": "os.getppid()", "everybody": "-1"}.items()
         ),
     ],
 )

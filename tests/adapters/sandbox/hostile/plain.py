@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from tests.adapters.sandbox.hostile.canaries import PYTHON, Host, as_told, identity
+from admission_adapters.sandbox.probe.canaries import as_user
+from tests.adapters.sandbox.hostile.canaries import PYTHON, Host, as_told
 from tests.adapters.sandbox.hostile.model import Hostile
 
 _NODE = "/usr/bin/node"
@@ -61,7 +62,7 @@ def run_plain(program: Hostile, host: Host, token: str, folder: Path) -> Plain:
             stderr=stderr,
             close_fds=False,
             start_new_session=not wrapped,
-            **identity(own=owner.own, uid=owner.uid),
+            **as_user(owner.other),
         )
         os.close(follower)
         try:

@@ -300,26 +300,19 @@ PROGRAMS = family(
             )
             for name, (code, status) in ({name: (code, WALL) for name, code in _WAITING.items()} | _WORKING).items()
         ),
-        Hostile(
-            "processor_time",
-            """\
-                while True:
-                    pass""",
-            status=CPU,
-            control=Control.NONE,
-            bounds={"wall_seconds": 30.0, "cpu_seconds": 1},
-            limit="cpu",
-        ),
-        Hostile(
-            "processor_time_ignoring_the_signal",
-            """\
-                import signal
-                signal.signal(signal.SIGXCPU, signal.SIG_IGN)
-                while True:
-                    pass""",
-            status=CPU,
-            control=Control.NONE,
-            bounds={"wall_seconds": 30.0, "cpu_seconds": 1},
+        *(
+            Hostile(
+                f"processor_time{name}",
+                f"{before}while True:\n    pass",
+                status=CPU,
+                control=Control.NONE,
+                bounds={"wall_seconds": 30.0, "cpu_seconds": 1},
+                limit="cpu",
+            )
+            for name, before in {
+                "": "",
+                "_ignoring_the_signal": "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\n",
+            }.items()
         ),
         Hostile(
             "stack",

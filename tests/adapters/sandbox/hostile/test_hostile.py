@@ -77,7 +77,7 @@ def spare() -> Iterator[Host]:
 
 @pytest.fixture
 def _careless(canaries: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets and ways to code of others stand in the environment of whoever starts the sandbox."""
+    """The process that starts the sandbox has secrets and paths to other code in its environment."""
     for name, value in canaries.variables().items():
         monkeypatch.setenv(name, value)
 
@@ -137,14 +137,12 @@ def _sandboxed(hostile: Hostile, canaries: Host, token: str) -> RunResult:
         code=hostile.text,
         stdin=as_told(told),
         environment={"RUN": token},
-        seed=0,
-        folder=f"code_exec_agent_{secrets.token_hex(8)}",
     )
     return Bubblewrap().run(program, _bounds(hostile))
 
 
 def _taken(work: Path) -> bytes:
-    """What whoever follows links finds in the artifact folder."""
+    """What a reader that follows links finds in the artifact folder."""
     found = b""
     for place, _, names in os.walk(work / "artifacts", followlinks=True):
         for path in (Path(place, name) for name in names):

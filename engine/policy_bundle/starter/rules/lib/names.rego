@@ -2,5 +2,5 @@ package admission.added.lib.names
 
 import future.keywords.not
 
-# The team is what stands before the first hyphen.
+# The team is the part before the first hyphen.
 team(alias) := split(alias, "-")[0]

@@ -1,0 +1,36 @@
+"""Parts of the code gateway that are shown on every machine: they need no sandbox."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+
+import pytest
+
+from engine.code.program import snippet
+from tests.code.conftest import CODE, GOLDEN
+from tests.conftest import ROOT
+
+
+# covers: C52.1-3
+def test_the_fixture_is_the_one_of_the_seed() -> None:
+    assert (ROOT / "fixtures/code/incident_metrics.py").read_text(encoding="utf-8") == CODE
+    assert len(CODE) == 1229
+    full = hashlib.sha256(CODE.encode()).hexdigest()
+    assert full == "47a5c01dd74664c73c1ace4922a5c4382c78824bdb9e5f91d76b7e454a95e3f0"
+    rows = GOLDEN["action"]["input_payload"]["transactions"]
+    assert [row["transaction_id"] for row in rows] == [f"txn_{number:03d}" for number in range(1, 61)]
+    assert [index for index, row in enumerate(rows) if row["status"] == "failed"] == [7, 34]
+    assert [index for index, row in enumerate(rows) if row["chargeback"]] == [34]
+    assert all(
+        row["latency_ms"] == 150 + index % 40 + (25 if index in {7, 34} else 0) for index, row in enumerate(rows)
+    )
+
+
+@pytest.mark.full
+def test_a_large_payload_is_looked_for_in_no_time() -> None:
+    payload = json.dumps({"rows": [f"customer {number}" for number in range(200_000)]})
+    started = time.process_time()
+    assert snippet("no customer 199999 here" + " " * 4_000, "", payload) == "no [payload] here"
+    assert time.process_time() - started < 30  # of this process alone; a look at each in turn takes minutes
