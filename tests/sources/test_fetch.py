@@ -399,9 +399,9 @@ def test_the_environment_changes_nothing(world: World, tmp_path: Path, monkeypat
 # covers: A42.1-2
 def test_no_log_holds_path_query_header_or_body(world: World, tmp_path: Path) -> None:
     body = json.dumps([{"name": "canary-body"}]).encode()
-    word = "canary-header/canary-header"
+    header = "canary-header/canary-header"
     for number, answer in enumerate(
-        (response(body, more=(f"X: {word}",)), response(more=(f"Content-Encoding: {word}",)))
+        (response(body, more=(f"X: {header}",)), response(more=(f"Content-Encoding: {header}",)))
     ):
         world.server.answers(answer)
         done = world.fetch(tmp_path / f"{number}.{HOST}", world.server.url("/canary-path?key=canary-query"))

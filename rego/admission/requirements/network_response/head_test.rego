@@ -8,13 +8,19 @@ _policy := {"networks": {"fetch": {"media_types": ["application/json"], "charset
 _head(name, value) := {"head": {name: value}}
 
 test_stays if {
-	held := {status | some status in [200, 204, 299, 300, 301, 308, 399, 400, 500, "200"]; head.stays with input as _head("status", status)}
+	held := {status |
+		some status in [200, 204, 299, 300, 301, 308, 399, 400, 500, "200"]
+		head.stays with input as _head("status", status)
+	}
 	held == {200, 204, 299, 400, 500}
 	not head.stays with input as {}
 }
 
 test_ok if {
-	held := {status | some status in [200, 201, 204, 206, 302, 404, 500, "200"]; head.ok with input as _head("status", status)}
+	held := {status |
+		some status in [200, 201, 204, 206, 302, 404, 500, "200"]
+		head.ok with input as _head("status", status)
+	}
 	held == {200}
 	not head.ok with input as {}
 }
