@@ -363,6 +363,7 @@ def test_the_engine_of_an_event_loop_builds_too(settings: Settings, tmp_path: Pa
     assert left(tmp_path / "i" / CONTACTS) == FILES
 
 
+# covers: A42
 def test_events_name_no_host_address_path_or_content(settings: Settings, tmp_path: Path) -> None:
     with Engine(settings, now=lambda: MOMENT) as engine:
         engine.build(MATERIAL / "contacts", tmp_path / "i")

@@ -8,8 +8,8 @@ import future.keywords.not
 #   entry lists the ways that work. The call states which are available, but not whether the engine holds a checkpoint.
 # custom:
 #   code: irreversible_destructive_action
-#   remedy: Run it where the environment can be reset or a checkpoint restored, and state that in `environment`; call tools of a
-#     built environment where it is open
+#   remedy: Run it where the environment can be reset or a checkpoint restored, and state that in `environment`;
+#     call tools of a built environment where it is open
 #   reads: ["tools.tools.{call.tool}.reversal"]
 #   after: [tool_unknown]
 # labels:
