@@ -22,7 +22,15 @@ from tests.laws.mutations import single
 
 POLICY = Path(__file__).parent.parent.parent / "policy" / "tools.yaml"
 SHIPPED: dict[str, Any] = load(POLICY.read_bytes(), "tools.yaml", ReadLimits()).value
-TOOLS = [*SHIPPED["tools"], "unknown_tool"]
+TOOLS = [
+    *(
+        name if row["definition"] == "none" else {"name": name, "input_schema": {"type": "object"}}
+        for name, row in SHIPPED["tools"].items()
+    ),
+    "unknown_tool",
+]
+"""Every tool by its name, or by a definition where one is required, and one that nobody knows."""
+
 NARROW = {
     "profiles": {
         **SHIPPED["profiles"],
