@@ -21,7 +21,15 @@ from tests.values import shipped as values
 
 WORLD = GatherContext(clock=lambda: 0, boundaries=tuple)
 SHIPPED = values.SHIPPED["tools"]
-TOOLS = [*SHIPPED["tools"], "unknown_tool"]
+TOOLS = [
+    *(
+        name if row["definition"] == "none" else {"name": name, "input_schema": {"type": "object"}}
+        for name, row in SHIPPED["tools"].items()
+    ),
+    "unknown_tool",
+]
+"""Every tool by its name, or by a definition where one is required, and one that nobody knows."""
+
 NARROW = {
     "profiles": {
         **SHIPPED["profiles"],
