@@ -45,12 +45,12 @@ def build(
         sources.engine("source", "environment", progress=lambda what, *_: progress.tell(what)) as engine,
     ):
         answer = engine.build(path, into, digest, options.context(principal, run, approval))
-        told = report(str(path), answer, engine.policy)
-    made = _made(answer, into)
-    lines = [f"built {made['folder']}: {made['rows']} rows, {made['sha256']}"] if made else ["nothing was built"]
-    write([(extended(how, told, {"environment": made}, lines), None)])
+        decided = report(str(path), answer, engine.policy)
     if answer.fault is not None and answer.decision.outcome is Outcome.ALLOW:
         raise answer.fault  # the decision says nothing of work that failed
+    made = _made(answer, into)
+    lines = [f"built {made['folder']}: {made['rows']} rows, sha256 {made['sha256']}"] if made else ["nothing was built"]
+    write([(extended(how, decided, {"environment": made}, lines), None)])
     raise typer.Exit(answer.exit)
 
 

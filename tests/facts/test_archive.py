@@ -42,9 +42,9 @@ def test_every_form_reads_the_same(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_not_there_or_too_large_has_a_message(form: str, tmp_path: Path) -> None:
     with open_bundle(FORMS[form](tmp_path), LIMITS) as tree:
-        with pytest.raises(GatherError, match="holds no `other`"):
+        with pytest.raises(GatherError, match="has no `other`"):
             tree.read_document("other", 100)
-        with pytest.raises(GatherError, match="holds no `other`"), tree.open("other"):
+        with pytest.raises(GatherError, match="has no `other`"), tree.open("other"):
             pass
         with pytest.raises(GatherError, match="larger than 5 bytes"):
             tree.read_document("bundle.yaml", 5)
@@ -76,14 +76,14 @@ def test_an_empty_folder_and_one_without_a_document(tmp_path: Path) -> None:
         tree.read_document("bundle.yaml", 100)
     with (
         open_bundle(folder(tmp_path / "other", {"readme.md": b""}), LIMITS) as tree,
-        pytest.raises(GatherError, match=r"holds no `bundle\.yaml`"),
+        pytest.raises(GatherError, match=r"has no `bundle\.yaml`"),
     ):
         tree.read_document("bundle.yaml", 100)
 
 
 def test_two_top_folders_hold_no_document(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "x.zip", {"a/bundle.yaml": b"", "b/bundle.yaml": b""})
-    with open_bundle(path, LIMITS) as tree, pytest.raises(GatherError, match=r"holds no `bundle\.yaml`"):
+    with open_bundle(path, LIMITS) as tree, pytest.raises(GatherError, match=r"has no `bundle\.yaml`"):
         tree.read_document("bundle.yaml", 100)
 
 

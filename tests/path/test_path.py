@@ -84,7 +84,7 @@ class Policy:
     def backend_of(self, *_: str | None) -> None:
         return None
 
-    def looks_up(self, host: str) -> bool:
+    def looks_up(self, _point: str, host: str) -> bool:
         return host in self.known
 
     def authored(self, served: Location) -> Location:
