@@ -33,7 +33,7 @@ from engine.subagents import subagents
 from tests.adapters.permits import MISUSED, misused
 from tests.command import lines
 from tests.expect import there
-from tests.processes import alive, gone
+from tests.processes import alive, gone, leaks
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ASK = Requester("chat-7", "lee", "acme", policy="orchestrator", profile="coding")
@@ -407,7 +407,6 @@ def test_a_program_that_cannot_be_started_is_told_and_its_child_has_ended(home: 
 
 
 def test_what_cannot_be_attended_to_does_not_run(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = set(Path("/proc/self/fd").iterdir())
     started: list[int] = []
     popen = subprocess.Popen
 
@@ -419,13 +418,15 @@ def test_what_cannot_be_attended_to_does_not_run(home: Home, monkeypatch: pytest
     def no_thread(*_: Any) -> NoReturn:
         raise RuntimeError("can't start new thread")
 
+    def refused() -> None:
+        with pytest.raises(RuntimeError):
+            SubagentProcess(program("import time; time.sleep(600)"), SOON, HistoryLimits(), lambda _: None)
+
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "Popen", counted)
         patch.setattr(threading.Thread, "start", no_thread)
-        with pytest.raises(RuntimeError):
-            SubagentProcess(program("import time; time.sleep(600)"), SOON, HistoryLimits(), lambda _: None)
-    assert gone(started[0])
-    assert set(Path("/proc/self/fd").iterdir()) <= before
+        assert not leaks(refused)
+    assert all(map(gone, started))
     assert home.own.run(ASK, "say=1").fault is None  # the control
 
 

@@ -19,6 +19,7 @@ from engine.settings import ReadLimits
 from tests.facilities import needs
 from tests.facts.archives import FILES, FORMS, changed, empty, file, folder, piped_zip, tar_of, zip_of
 from tests.lanes import examples
+from tests.processes import leaks
 
 LIMITS = ReadLimits()
 
@@ -53,13 +54,15 @@ def test_what_is_not_there_or_too_large_has_a_message(form: str, tmp_path: Path)
 @pytest.mark.parametrize("form", ["folder", "tar", "zip"])
 def test_a_closed_tree_leaves_no_descriptor(form: str, tmp_path: Path) -> None:
     path = FORMS[form](tmp_path)
-    before = list(Path("/proc/self/fd").iterdir())
-    with open_bundle(path, LIMITS) as tree, tree.open("content/contacts.json") as stream:
-        stream.read()
     (tmp_path / "bad").write_bytes(b"PK\3\4 and nothing more")
-    with pytest.raises(GatherError):
-        open_bundle(tmp_path / "bad", LIMITS)
-    assert len(list(Path("/proc/self/fd").iterdir())) == len(before)
+
+    def read() -> None:
+        with open_bundle(path, LIMITS) as tree, tree.open("content/contacts.json") as stream:
+            stream.read()
+        with pytest.raises(GatherError):
+            open_bundle(tmp_path / "bad", LIMITS)
+
+    assert not leaks(read)
 
 
 def test_an_error_of_the_reader_stays_its_own(tmp_path: Path) -> None:

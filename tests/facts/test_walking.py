@@ -14,6 +14,7 @@ from engine.errors import GatherError
 from engine.facts.archives import walking
 from engine.facts.archives.walking import Folder, Target, find, open_folder
 from tests.expect import there
+from tests.processes import leaks
 
 
 @pytest.fixture
@@ -39,11 +40,6 @@ def look(folder: Folder, path: str) -> Target:
     if found.file is not None:
         found.file.close()
     return found
-
-
-def open_now() -> int:
-    """How many descriptors this process has."""
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def test_a_file_is_open_and_measured(skill: Folder) -> None:
@@ -164,13 +160,15 @@ def test_a_file_that_changes_between_looking_and_opening_is_missing(
 def test_nothing_stays_open(world: Path, skill: Folder) -> None:
     (world / "skill/scripts/out").symlink_to("../../outside/secret")
     (world / "skill/scripts/in").symlink_to("../assets/a")
-    before = open_now()
-    for path in ("scripts/run.sh", "scripts/out", "scripts/in", "scripts/none", "scripts", "a/b"):
-        look(skill, path)
-        open_folder("skill", world).close()
-        with pytest.raises(GatherError):
-            open_folder("skill/scripts/run.sh", world)
-    assert open_now() == before
+
+    def look_everywhere() -> None:
+        for path in ("scripts/run.sh", "scripts/out", "scripts/in", "scripts/none", "scripts", "a/b"):
+            look(skill, path)
+            open_folder("skill", world).close()
+            with pytest.raises(GatherError):
+                open_folder("skill/scripts/run.sh", world)
+
+    assert not leaks(look_everywhere)
 
 
 # Folders that requests name
