@@ -130,7 +130,16 @@ def answered(point: str, path: Path_, value: Any) -> bool:
     Hints that are no object, and a number or list that cannot be read, are none, and what is not hinted is the
     default (C02, C05, C07, C08); no hint of the network asks for none (C77), but every other value of it must not
     widen. An empty payload is an object, and without the field that no action has the action has none.
+    A manifest may state that there are no capabilities, a result may be an empty text, and a fetch without a position
+    asks for the first address.
     """
+    match point, path:
+        case "adapter", ("manifest", "capabilities"):
+            return bool(value == [])
+        case "adapter_envelope", ("envelope", "content"):
+            return bool(value == "")
+        case "network", ("position",):
+            return value is DROPPED
     if point not in PROPOSED:
         return False
     match path:
