@@ -124,6 +124,14 @@ have, a manifest a tool that it only half describes, and null says that an envel
 """
 
 
+_ANSWERS: dict[str, tuple[Path_, Any]] = {
+    "adapter": (("manifest", "capabilities"), []),
+    "adapter_envelope": (("envelope", "content"), ""),
+    "network": (("position",), DROPPED),
+}
+"""A field of other points, and the change to it that is an answer."""
+
+
 def answered(point: str, path: Path_, value: Any) -> bool:
     """Whether a change to an action or its hints is one that the rows name an answer.
 
@@ -133,15 +141,9 @@ def answered(point: str, path: Path_, value: Any) -> bool:
     A manifest may state that there are no capabilities, a result may be an empty text, and a fetch without a position
     asks for the first address.
     """
-    match point, path:
-        case "adapter", ("manifest", "capabilities"):
-            return bool(value == [])
-        case "adapter_envelope", ("envelope", "content"):
-            return bool(value == "")
-        case "network", ("position",):
-            return value is DROPPED
     if point not in PROPOSED:
-        return False
+        own, answer = _ANSWERS.get(point, ((), None))
+        return path == own and (value is answer or bool(value == answer))
     match path:
         case ("policy_hints",) | ("policy_hints", "max_code_chars" | "exec_timeout_seconds" | "allowed_languages"):
             return True
