@@ -46,7 +46,7 @@ class AdapterAdmissions:
         if digest(data) != limits.manifest:
             raise WorkError("the permit is for another manifest", remedy="request a decision on this manifest",
                             code="engine.permit_missing")  # fmt: skip
-        stated = parse(data)["tool_schemas"]  # a copy: exactly what was decided on, whoever has the manifest
+        stated = parse(data)["tool_schemas"]  # a copy: the caller may change its manifest
         schemas = {name: stated[name] for name in limits.tools}
         contract = AdapterContract(operations=limits.operations, schemas=schemas)
         with self._lock:

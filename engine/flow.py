@@ -500,7 +500,7 @@ def _not_json() -> GatherError:
 
 
 def _fault_of(error: BaseException, case: _Case, services: Services) -> EngineError:
-    """The error itself if it is ours. Where another one arose is told to `on_event` alone."""
+    """The error itself if it is one of the engine's. For any other, `on_event` alone gets its place."""
     if isinstance(error, EngineError):
         return error
     if not isinstance(error, Exception):

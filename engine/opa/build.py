@@ -406,7 +406,7 @@ def _notices(pin: Pin, linked: Sequence[Linked]) -> str:
 
 
 def _compile(go: Go, pin: Pin, binary: Path, env: Mapping[str, str]) -> list[Linked]:
-    """Compile the tool; gives what is linked into it, sorted by name."""
+    """Compile the tool; returns the modules that are linked into it, sorted by name."""
     progress = _Progress(pin.title)
     fetched = 0
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from engine.documents.canonical import canonical, digest
 from engine.errors import GatherError
+from engine.facts.tools.definitions import UnreadableDefinitionError, definition_of
 from engine.facts.tools.schemas import fits
 from engine.model import AdapterContract, Digest, Limits, Model, Object, Pace
 from engine.points import GatherContext, Gathered, Point
@@ -118,11 +119,7 @@ def _result_terms(
         yield term.model_copy(update={"id": f"asked_{term.id}"})
     contract = contracts.get(str(asked.get("manifest")))
     content = envelope.get("content")
-    if asked.get("operation") == LISTS:
-        shown = _names(content) if isinstance(content, list) else None
-        fitting = shown is not None and shown <= (set() if contract is None else contract.schemas.keys())
-    else:
-        fitting = isinstance(content, str)
+    fitting = _lists(content, contract) if asked.get("operation") == LISTS else isinstance(content, str)
     yield _shape("fields", holds=envelope.keys() == _RESULT)
     yield _value("format", envelope, [_FORMAT])
     yield _value("request", envelope, [asked.get("id")])
@@ -157,11 +154,19 @@ def _optional(pattern: re.Pattern[str], value: Any) -> bool:
     return value is None or _text(pattern, value)
 
 
-def _names(definitions: list[Any]) -> set[str] | None:
-    """The names of listed tools; None if one of the entries is no definition."""
-    names = {one.get("name") for one in definitions if isinstance(one, dict)}
-    plain = {name for name in names if isinstance(name, str)}
-    return plain if len(plain) == len(definitions) else None
+def _lists(content: Any, contract: AdapterContract | None) -> bool:
+    """Whether these are definitions of tools of the manifest, each once and with the schema stated there."""
+    known = {} if contract is None else contract.schemas
+    try:
+        listed = [definition_of(one) for one in content] if isinstance(content, list) else None
+    except UnreadableDefinitionError:
+        return False
+    if listed is None or len({one.name for one in listed}) != len(listed):
+        return False
+    return all(
+        one.name in known and one.input_schema is not None and _sealed(one.input_schema) == _sealed(known[one.name])
+        for one in listed
+    )
 
 
 POINT = Point(

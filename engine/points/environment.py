@@ -1,6 +1,6 @@
 """Point `environment`: whether an environment may be built of the material of an admitted source bundle.
 
-The source bundle is read again: what is decided on is what will be built, row by row. That point `source` has
+The source bundle is read again, and exactly the rows that the decision is about are built. Whether point `source`
 admitted it is a fact of the engine, which holds the permit; no request can state it.
 """
 

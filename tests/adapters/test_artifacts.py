@@ -117,7 +117,7 @@ def test_a_root_that_is_a_link_or_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "file").write_bytes(b"")
     for name in ("link", "file"):
-        with pytest.raises(WorkError, match="the artifact folder cannot be written"):
+        with pytest.raises(WorkError, match="the folder cannot be written"):
             ArtifactDirectory(tmp_path / name).write("x", [b"x"], most=1)
     assert files(tmp_path / "real") == {}
 
@@ -328,16 +328,17 @@ def test_a_folder_that_holds_something_else_is_not_used(tamper: str, tmp_path: P
 
 
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_fills_is_not(tmp_path: Path) -> None:
-    for name in (".draft-dead", ".draft-alive"):
+    dead, filled, foreign = f".draft-{'0' * 16}", f".draft-{'1' * 16}", ".draft-letters"  # the last one is not ours
+    for name in (dead, filled, foreign):
         (tmp_path / name).mkdir()
         (tmp_path / name / "contacts-1").write_bytes(b"half")
-    alive = os.open(tmp_path / ".draft-alive", os.O_RDONLY)
+    alive = os.open(tmp_path / filled, os.O_RDONLY)
     try:
         fcntl.flock(alive, fcntl.LOCK_EX)
         stage(tmp_path, CONTENTS)
     finally:
         os.close(alive)
-    assert {path.name for path in tmp_path.iterdir()} == {FOLDER, ".draft-alive"}
+    assert {path.name for path in tmp_path.iterdir()} == {FOLDER, filled, foreign}
 
 
 def test_whoever_is_second_takes_the_folder_of_the_first_if_it_is_the_same(tmp_path: Path) -> None:

@@ -88,6 +88,14 @@ def test_a_manifest_without_calls_has_a_server_without_calls(engine: Engine) -> 
     assert asking(server, go) == (sorted(SCHEMAS), (True, "adapter_contract_rejected: operation"))
 
 
+def test_a_rejected_list_is_empty_and_calls_are_still_answered(engine: Engine) -> None:
+    async def go(client: Client) -> tuple[list[str], tuple[bool, str]]:
+        return await names(client), texts(await client.call_tool("contacts_list", {"search": "A"}))
+
+    server = mcp_server(hosted(engine, supported_operations=["tools/call"]), "contacts", "1")
+    assert asking(server, go) == ([], (False, '["Ada"]'))
+
+
 # covers: A47 A51
 @pytest.mark.full(after=1)
 @pytest.mark.parametrize("era", ERAS)

@@ -291,7 +291,7 @@ with Engine(settings, now=lambda: MOMENT) as engine:
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=_own(), capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith("engine.work_failed the artifact folder cannot be written")
+    assert done.stdout.startswith("engine.work_failed the folder cannot be written")
     assert left(tmp_path / "i") == []
 
 

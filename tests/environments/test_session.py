@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,46 @@ def test_a_checkpoint_of_an_earlier_state_does_not_count(session: EnvironmentSes
     call(session, "add", id="n-1", name="Nia")
     assert found(call(session, "delete", id="1")) == {"deleted": "1"}
     assert [line["event"] for line in session.trajectory] == ["checkpoint", "changed", "undo_point", "changed"]
+
+
+def test_a_delete_can_be_undone_alone_though_another_thread_wrote_after_its_decision(
+    engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, late = OpenEnvironment.held, ["c-late"]
+
+    def held(environment: OpenEnvironment) -> Any:
+        facts = real(environment)
+        if facts.checkpoint and late:
+            with ThreadPoolExecutor(1) as other:
+                assert other.submit(call, running, "add", id=late.pop(), name="Late").result(60).status == "ok"
+        return facts
+
+    monkeypatch.setattr(OpenEnvironment, "held", held)
+    with open_environment(engine, folder, AGENT, **OPTIONS) as running:
+        assert found(call(running, "delete", id="c-5")) == {"deleted": "c-5"}
+        assert late == []
+        running.restore(next(line["name"] for line in reversed(running.trajectory) if line["event"] == "undo_point"))
+        assert [found(call(running, "get", id=id_))["id"] for id_ in ("c-5", "c-late")] == ["c-5", "c-late"]
+
+
+@pytest.mark.parametrize("what", ["empty", "missing"])
+def test_a_folder_that_is_no_environment_is_told_as_such(what: str, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    if what == "empty":
+        folder.mkdir()
+    with pytest.raises(WorkError, match="no environment at this path") as caught:
+        OpenEnvironment(folder)
+    assert "engine build" in caught.value.remedy
+
+
+@pytest.mark.parametrize("tools", [{"contacts_sqlite_get": ["get"]}, ["get"], None])
+def test_a_description_of_tools_in_another_type_is_refused(tools: Any, folder: Path) -> None:
+    file = folder / "environment.json"
+    known = json.loads(file.read_text(encoding="utf-8"))
+    file.chmod(0o600)
+    file.write_text(json.dumps(known | {"tools": tools}), encoding="utf-8")
+    with refused(WorkError, "engine.environment_changed"):
+        OpenEnvironment(folder)
 
 
 def test_the_oldest_checkpoints_are_removed(session: EnvironmentSession, folder: Path) -> None:
@@ -343,6 +384,7 @@ with held.OpenEnvironment(Path({str(folder)!r})) as environment, recording(Effec
     name = environment.checkpoint()
     contacts = Contacts(environment)
     contacts.add("n-1", "Nia")
+    environment.undo_point()  # as before a call
     real = trajectory.Trajectory.append
     if where == "before the commit":
         trajectory.Trajectory.append = lambda *given, **named: (real(*given, **named), kill())
@@ -367,7 +409,7 @@ with held.OpenEnvironment(Path({str(folder)!r})) as environment, recording(Effec
             "in a line": [],
             "in a restore": ["restored", "recovered"],
         }
-        assert events == ["checkpoint", "changed", *last[where]]
+        assert events == ["checkpoint", "changed", "undo_point", *last[where]]
 
 
 def test_a_disk_that_is_full_changes_nothing(session: EnvironmentSession, folder: Path) -> None:

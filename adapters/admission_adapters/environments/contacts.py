@@ -102,7 +102,7 @@ class Contacts:
             if database.execute("DELETE FROM contacts WHERE id = ?", (id,)).rowcount != 1:
                 raise _missing()
 
-        self._environment.change("delete", "destructive", id, remove)
+        self._environment.change("delete", "destructive", id, remove, undoable=True)
         return {"deleted": id}
 
 

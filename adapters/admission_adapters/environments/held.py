@@ -24,7 +24,7 @@ from admission_adapters.environments.database import TABLES, count, limited
 from admission_adapters.environments.trajectory import Trajectory, changed
 from admission_adapters.files.artifacts import opened_folder
 from admission_adapters.files.new_files import create, existing, names_in
-from admission_adapters.tools.effects import record_side_effect
+from admission_adapters.tools.effects import record_side_effect, within_call
 from engine.errors import WorkError
 from engine.model import HeldEnvironment
 
@@ -52,7 +52,7 @@ class OpenEnvironment:
         self._known: dict[str, tuple[tuple[int, ...], str]] = {}
         with ExitStack() as stack:
             if not self._path.is_dir():
-                raise WorkError("there is no environment at this path", remedy="build it with `engine build`")
+                raise _no_environment()
             self._folder = stack.enter_context(opened_folder(self._path))
             _alone(self._folder)
             self._about = _description(self._folder)
@@ -92,12 +92,17 @@ class OpenEnvironment:
         with self._lock:
             return self._database.execute(query, tuple(values)).fetchall()
 
-    def change(self, operation: str, effect: str, target: str, apply: Change) -> None:
+    def change(self, operation: str, effect: str, target: str, apply: Change, *, undoable: bool = False) -> None:
         """Change rows in one transaction: reported as a side effect of the call, logged, then committed.
 
+        An `undoable` one is made only of a state with a checkpoint: another thread may have changed the state since
+        the call was decided on.
         Raises ToolStoppedError for a call that is over, or WorkError outside of a permitted call; nothing is changed.
         """
-        with self._lock, self._transaction():
+        with self._lock, ExitStack() as stack:
+            if undoable and within_call():
+                self.undo_point()
+            stack.enter_context(self._transaction())
             apply(self._database)
             line = self._trajectory.next
             self._database.execute("UPDATE environment_state SET line = ?", (line,))
@@ -284,6 +289,13 @@ class OpenEnvironment:
         return self._known[name][1]
 
 
+def _no_environment() -> WorkError:
+    return WorkError(
+        "there is no environment at this path",
+        remedy="name the folder that `engine build` made, such as DIR/contacts_sqlite",
+    )
+
+
 def _alone(folder: int) -> None:
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -296,16 +308,18 @@ def _alone(folder: int) -> None:
 
 
 def _description(folder: int) -> dict[str, Any]:
-    with existing(folder, DESCRIPTION) as file:
-        data = file.read(MOST_DESCRIPTION + 1)
+    try:
+        with existing(folder, DESCRIPTION) as file:
+            data = file.read(MOST_DESCRIPTION + 1)
+    except FileNotFoundError as error:
+        raise _no_environment() from error
     try:
         about: dict[str, Any] = json.loads(data)
         texts = all(isinstance(about[name], str) for name in ("environment", "base_sha256"))
         numbers = all(type(about[name]) is int for name in ("rows", "database_bytes", "checkpoints"))
-        fits = (
-            about["format"] == 1 and about["holds"] in TABLES and texts and numbers and isinstance(about["tools"], dict)
-        )
-    except (ValueError, TypeError, KeyError, RecursionError):
+        tools = all(isinstance(operation, str) for operation in about["tools"].values())
+        fits = about["format"] == 1 and about["holds"] in TABLES and texts and numbers and tools
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         fits = False
     if not fits:
         raise changed("its description")

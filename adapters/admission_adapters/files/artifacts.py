@@ -94,7 +94,7 @@ def opened_folder(path: Path) -> Iterator[int]:
     except OSError as error:
         reason = os.strerror(error.errno).lower() if error.errno else "it failed"
         raise WorkError(
-            f"the artifact folder cannot be written: {reason}",
+            f"the folder cannot be written: {reason}",
             remedy="free disk space, check its permissions, and make sure that it is not a link",
         ) from error
 

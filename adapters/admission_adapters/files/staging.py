@@ -26,6 +26,9 @@ Contents = Callable[[str], AbstractContextManager[BinaryIO]]
 DRAFT = ".draft-"
 """Prefix of folders that are being filled; no digest begins like this."""
 
+_DRAFT_NAME = re.compile(re.escape(DRAFT) + r"[0-9a-f]{16}")
+"""Exactly the names that we make: the folder around them may be anyone's."""
+
 _CHUNK = 256 << 10
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -118,7 +121,7 @@ def draft_folder(root: int) -> Iterator[tuple[str, int]]:
 def _sweep(root: int) -> None:
     """Remove partly filled folders of killed processes: their locks are free."""
     for name in names_in(root):
-        if name.startswith(DRAFT):
+        if _DRAFT_NAME.fullmatch(name):
             # What raises is in use by another process, or not one of ours: it does no harm.
             with suppress(OSError), opened(name, root) as folder:
                 fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,6 @@
 """The MCP server in front of an adapter, by the official SDK: `tools/list` and `tools/call`, and nothing else.
 
-Only file that imports the SDK (extra `mcp`). It opens no connection: whoever calls it brings the streams.
+No other file imports the SDK (extra `mcp`). This one opens no connection: its caller provides the streams.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def mcp_server(host: AdapterHost, name: str, version: str) -> Server[Any]:
 
     async def list_tools(_ctx: Any, _params: Any) -> types.ListToolsResult:
         answer = await ask(LIST)
+        # A rejected list is empty and no error: the SDK's client lists after each call, so an error would hide results.
         return types.ListToolsResult(tools=[_tool(one) for one in answer.content] if answer.status == "ok" else [])
 
     async def call_tool(_ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:

@@ -67,6 +67,11 @@ class Effects:
 _EFFECTS: ContextVar[Effects | None] = ContextVar("tool_effects", default=None)
 
 
+def within_call() -> bool:
+    """Whether this runs within a call that a gate has permitted."""
+    return _EFFECTS.get() is not None
+
+
 def record_side_effect(class_: str, *, id: str, target: str | None = None) -> None:  # noqa: A002  (its name)
     """Report, from within a tool, an imminent side effect; `class_` is one that its policy entry declares.
 

@@ -3,8 +3,8 @@
 `fenced`: in a block between fences. `line`: a whole line is it. `inline`: a part of a sentence is it.
 Bounded by the text that a proposal may have (`engine.facts.tools.proposals`), and linear in it.
 
-Much prose parses as Python (`limit: int`, `contacts`, `search(name)`), so what counts as Python is what prose
-never is: a definition, an import with an origin, a loop over calls, a call of what a program is made of.
+Much prose parses as Python (`limit: int`, `contacts`, `search(name)`). So only these forms, which prose does not have,
+count as Python: a definition, an import with an origin, a loop over calls, a call of a function that runs code.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ scheme_safe if input.network.url.scheme in data.policy.networks.schemes
 # custom:
 #   code: url_not_canonical
 #   after: [unsafe_scheme]
-#   remedy: Use a plain https URL without user name, unusual port, trailing dot or non-ASCII characters
+#   remedy: Write it as `https://host/path` with the host in lower case and at least `/` as the path; without user name,
+#     unusual port, trailing dot or non-ASCII characters
 #   reads: [networks.ports]
 # labels:
 #   row: A33
@@ -37,7 +38,7 @@ canonical if {
 #   code: host_not_allowlisted
 #   after: [unsafe_scheme]
 #   facts: {host: network.url.host}
-#   remedy: Name the exact host of the address with `--host`
+#   remedy: Name the exact host of a canonical address with `--host`
 # labels:
 #   row: A31, A33
 host_allowlisted if {
