@@ -55,8 +55,10 @@ def fetch(
         options.tell_lowered(engine, "network_response")
         with progress:
             done = engine.fetch(order, options.context(principal, run))
-        told = _people(engine, done, order.urls) if how == "text" else json_text(_document(done)) + "\n"
-    write([(told, None)])
+        if done.fault is not None and how == "text":
+            raise done.fault
+        text = _people(engine, done, order.urls) if how == "text" else json_text(_document(done)) + "\n"
+    write([(text, None)])
     raise typer.Exit(done.exit)
 
 
@@ -84,8 +86,6 @@ def _people(engine: Engine, done: Fetched, urls: tuple[str, ...]) -> str:
             f"{path}: {count} fetched\n"
             f"next: complete the lines of {path}/bundle.yaml that begin with `#`, then run `engine check {path}`\n"
         )
-    if done.fault is not None:
-        return f"engine: {done.fault}\n  {done.fault.remedy}\n"
     number = sum(one.decision.point == "network" for one in done.answers)
     name = f"address {number} of {len(urls)}" if len(urls) > 1 else "address"
     context = Context(exit=done.exit, explain=False).for_output()
