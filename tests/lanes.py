@@ -19,12 +19,20 @@ FULL, FAST = "full", "fast"
 """Profiles of Hypothesis, one for each lane."""
 
 
+def covering(items: Iterable[Item], kinds: Callable[[Item], Iterable[Hashable]]) -> list[Item]:
+    """Every item that has a kind which none before it has."""
+    found: list[Item] = []
+    seen: set[Hashable] = set()
+    for item in items:
+        if fresh := {*kinds(item)} - seen:
+            found.append(item)
+            seen |= fresh
+    return found
+
+
 def first_of(items: Iterable[Item], kind: Callable[[Item], Hashable]) -> list[Item]:
     """The first item of each kind."""
-    found: dict[Hashable, Item] = {}
-    for item in items:
-        found.setdefault(kind(item), item)
-    return list(found.values())
+    return covering(items, lambda item: (kind(item),))
 
 
 def examples(most: int) -> int:
@@ -32,10 +40,10 @@ def examples(most: int) -> int:
     return most if settings.get_current_profile_name() == FULL else max(most // 6, 10)
 
 
-def lane(items: Iterable[Item], kind: Callable[[Item], Hashable]) -> list[ParameterSet]:
-    """Parameters of a test: the first item of each kind is in the fast lane, the others are marked `full`."""
+def lane(items: Iterable[Item], kinds: Callable[[Item], Iterable[Hashable]]) -> list[ParameterSet]:
+    """Parameters of a test: the fast lane has each kind once, the other items are marked `full`."""
     every = list(items)
-    first = {id(item) for item in first_of(every, kind)}
+    first = {id(item) for item in covering(every, kinds)}
     return [pytest.param(item, marks=() if id(item) in first else pytest.mark.full) for item in every]
 
 

@@ -182,7 +182,10 @@ def case_paths(folder: Path) -> list[Path]:
 
 
 class Runner(ExitStack):
-    """Runs cases; one engine for each overlay of values, started on first use."""
+    """Runs cases; one engine for all without values of their own, and one for each point and overlay of values.
+
+    Each is started on first use.
+    """
 
     def __init__(self, settings: Settings, scratch: Path, values: tuple[str, ...] = ()) -> None:
         """`scratch` is a folder for states and changed bundles; each case's own values override `values`."""
@@ -191,7 +194,7 @@ class Runner(ExitStack):
         self._values = values
         self._scratch = scratch
         self._now = datetime.now(UTC)
-        self._engines: dict[tuple[str, ...], Engine] = {}
+        self._engines: dict[tuple[tuple[str, ...], frozenset[str] | None], Engine] = {}
         self._own: dict[int, tuple[GatherContext, Callable[[], Store]]] = {}
         self._states: dict[Path, Store] = {}
         self._roots: dict[Path, Path] = {}
@@ -209,13 +212,17 @@ class Runner(ExitStack):
             engine.services = replace(engine.services, gather_context=world, store=store)
         return engine
 
-    def _engine(self, values: dict[str, Any]) -> Engine:
+    def _engine(self, values: dict[str, Any], point: str | None = None) -> Engine:
+        points = frozenset({point}) if point and values else None
         overlay = self.overlay(values)
-        if overlay not in self._engines:
+        if (overlay, points) not in self._engines:
             state = self._scratch / f"state-{len(self._engines)}"
-            engine = Engine(replace(self._settings, state=state), values=overlay, now=lambda: self._now)
-            self._engines[overlay] = self.enter_context(engine)
-        return self._engines[overlay]
+            engine = Engine(replace(self._settings, state=state), values=overlay, now=lambda: self._now, points=points)
+            self._engines[overlay, points] = self.enter_context(engine)
+        return self._engines[overlay, points]
+
+    def _engine_of(self, file: CaseFile) -> Engine:
+        return self._engine(file.case.values, file.case.point)
 
     def request(self, file: CaseFile) -> Any:
         """The case's request; a bundle it changes is copied into the scratch folder first."""
@@ -230,7 +237,7 @@ class Runner(ExitStack):
     def at(self, file: CaseFile) -> Engine:
         """The engine of this case, with its clock, its world and its state set to the case's."""
         self._now = datetime.fromtimestamp(file.case.now, UTC)
-        engine = self._engine(file.case.values)
+        engine = self._engine_of(file)
         if engine.services is not None:
             own, store = self._own.setdefault(id(engine), (engine.services.gather_context, engine.services.store))
             if file.case.state != CaseState():
@@ -294,7 +301,7 @@ class Runner(ExitStack):
         return differences
 
     def _record(self, file: CaseFile, decision_id: str) -> dict[str, Any]:
-        folder = self._engine(file.case.values).settings.state / "records"
+        folder = self._engine_of(file).settings.state / "records"
         for path in sorted(folder.glob("decisions.*.jsonl"), reverse=True):
             for line in reversed(path.read_text(encoding="utf-8").splitlines()):
                 record: dict[str, Any] = json.loads(line) if decision_id in line else {}

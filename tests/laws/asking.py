@@ -47,18 +47,18 @@ NARROWED = [file for file in DECIDED if file.case.want.outcome is not Outcome.AL
 ON_BUNDLES = [file for file in DECIDED if file.case.bundle is not None]
 
 
-def point_of(file: CaseFile) -> Hashable:
-    return file.case.point
+def point_of(file: CaseFile) -> list[Hashable]:
+    return [file.case.point]
 
 
-def shape(file: CaseFile) -> Hashable:
+def shape(file: CaseFile) -> list[Hashable]:
     """The point and the fields of a request."""
-    return file.case.point, frozenset(map(generic, paths(file.case.request or {})))
+    return [(file.case.point, frozenset(map(generic, paths(file.case.request or {}))))]
 
 
-def refusal(file: CaseFile) -> Hashable:
-    """The fast lane has one case for each set of codes of each point."""
-    return file.case.point, file.case.want.codes
+def codes(file: CaseFile) -> list[Hashable]:
+    """The codes of a case at its point; None for a case without one."""
+    return [(file.case.point, code) for code in file.case.want.codes or (None,)]
 
 
 COMMON = {"caller": {"via": "process", "points": []}, **{name: [] for name in FROM_STATE}}
@@ -119,7 +119,7 @@ class Reads(NamedTuple):
 
 def read_for(file: CaseFile, runner: Runner) -> Reads:
     """What the requirements read whose codes a case has: its outcome widens only if one of these holds."""
-    engine, point = taken(runner, file)[0], file.case.point
+    engine, point = runner.engine({}), file.case.point
     assert engine.policy is not None
     requirements = engine.policy.catalogue.points[point].requirements
     found = [requirements.get(code) for code in file.case.want.codes]

@@ -23,6 +23,7 @@ from tests.laws.asking import (
     ON_BUNDLES,
     PROPOSED,
     RANK,
+    codes,
     context,
     document,
     facts,
@@ -30,7 +31,6 @@ from tests.laws.asking import (
     outcomes,
     payload,
     read_for,
-    refusal,
     taken,
 )
 from tests.laws.mutations import DROPPED, Path_, get, paths, with_value
@@ -59,7 +59,7 @@ FIRST = first_of(NARROWED, lambda file: file.case.point)
 
 
 # covers: H12.1-2
-@pytest.mark.parametrize("file", lane(NARROWED, refusal), ids=case_id)
+@pytest.mark.parametrize("file", lane(NARROWED, codes), ids=case_id)
 def test_1_no_fact_missing_or_of_another_type_widens(file: CaseFile, runner: Runner, *, full: bool) -> None:
     """The fast lane takes away what the refusing rules read, and at one case of each point everything."""
     engine, original, outcome = taken(runner, file)
@@ -71,7 +71,7 @@ def test_1_no_fact_missing_or_of_another_type_widens(file: CaseFile, runner: Run
 
 
 # covers: A09.1
-@pytest.mark.parametrize("file", lane(ON_BUNDLES, refusal), ids=case_id)
+@pytest.mark.parametrize("file", lane(ON_BUNDLES, codes), ids=case_id)
 def test_1_no_field_of_a_source_bundle_missing_or_of_another_type_widens(
     file: CaseFile, runner: Runner, tmp_path: Path, *, full: bool
 ) -> None:
@@ -155,7 +155,7 @@ def answered(point: str, path: Path_, value: Any) -> bool:
 
 
 # covers: H12.1-2
-@pytest.mark.parametrize("file", lane([file for file in NARROWED if file.case.bundle is None], refusal), ids=case_id)
+@pytest.mark.parametrize("file", lane([file for file in NARROWED if file.case.bundle is None], codes), ids=case_id)
 def test_1_no_field_of_a_request_missing_or_of_another_type_widens(
     file: CaseFile, runner: Runner, *, full: bool
 ) -> None:

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from engine.cases.run import Runner
 from engine.engine import Engine
 from engine.points.registry import POINTS
 from engine.values import DERIVED, DOCUMENTS, derived
-from tests.lanes import first_of
-from tests.laws.asking import DECIDED, NARROWED, RANK, read_by, read_for, refusal, served_values, taken
+from tests.lanes import covering, first_of
+from tests.laws.asking import DECIDED, NARROWED, RANK, codes, read_by, read_for, served_values, taken
 from tests.laws.mutations import DROPPED, Path_, paths, with_value
 
 _COARSE = 4
 """Parts of a path into derived values, which nobody edits: a lookup, a policy, a section of it."""
+
+Taken: TypeAlias = tuple[Engine, dict[str, Any], str]
+"""A case with its engine, its input as OPA sees it, and its outcome."""
+
+Kind: TypeAlias = Callable[[Path_], Path_]
+
+
+class Group(NamedTuple):
+    """Policies that lack one value each, at the path beside it, and the cases to decide under all of them."""
+
+    removed: list[Path_]
+    policies: list[Any]
+    cases: list[Taken]
 
 
 @pytest.mark.parametrize("name", sorted({*DOCUMENTS, *DERIVED}))
@@ -30,57 +43,71 @@ def test_3_no_value_removed_widens(name: str, runner: Runner, tmp_path: Path, *,
     read = [file for file in NARROWED if changed_too & read_for(file, runner).values]
     asked = [file for file in read if name in file.case.values or not file.case.values] or read
     if name in DOCUMENTS and not full:
-        asked = first_of(asked, lambda file: (refusal(file), bool(file.case.values)))
-    served: dict[int, list[tuple[Engine, dict[str, Any], str]]] = {}
+        asked = covering(asked, lambda file: [(code, bool(file.case.values)) for code in codes(file)])
+    served: dict[int, list[Taken]] = {}
     for file in asked:
         case = taken(runner, file)
         served.setdefault(id(case[0]), []).append(case)
-    assert served
-    for cases in served.values():
-        every = full and cases[0][0] is runner.engine({})
-        _removed_one_by_one(name, cases, tmp_path, thinned=name in DOCUMENTS and not every)
-
-
-def _removed_one_by_one(
-    name: str, cases: list[tuple[Engine, dict[str, Any], str]], folder: Path, *, thinned: bool
-) -> None:
-    """No removal of a value of a document widens one of these cases, which are decided under the same values."""
-    engine = cases[0][0]
-    values = served_values(engine)
-    named = json.dumps([document for _, document, _ in cases])
-    groups: dict[str | None, list[Path_]] = {}
-    removable = paths({name: values[name]})
-    for path in _each_kind_of_value(DOCUMENTS[name], removable, named) if thinned else removable:
-        if path[:2] == ("licenses", "licenses") and len(path) > 2 and str(path[2]) not in named:
-            continue
-        if name in DERIVED and len(path) > _COARSE:
-            continue
-        own = path[2] if len(path) > 2 and name in {"budgets", "levels"} and path[2] in POINTS else None
-        groups.setdefault(None if own is None else str(own), []).append(path)
+    groups = [
+        group
+        for cases in served.values()
+        for group in _removed_one_by_one(name, cases, thinned=not (full and cases[0][0] is runner.engine({})))
+    ]
     assert groups
-    for own, removed in groups.items():
-        affected = [case for case in cases if own in {None, case[1]["point"]}]
-        found_with = [(path, policy) for path in removed if (policy := _without(values, path)) is not None]
-        found = _evaluate(engine, folder, [one for _, one in found_with], [input_ for _, input_, _ in affected])
-        for (path, _), decisions in zip(found_with, found, strict=True):
-            for (_, _, outcome), got in zip(affected, decisions, strict=True):
+    for group, found in zip(groups, _evaluate(runner.engine({}), tmp_path, groups), strict=True):
+        for path, decisions in zip(group.removed, found, strict=True):
+            for (_, _, outcome), got in zip(group.cases, decisions, strict=True):
                 assert RANK[got["outcome"]] <= RANK[outcome], f"without {'.'.join(map(str, path))}"
 
 
-def test_3_with_all_values_the_cases_are_decided_as_they_are(runner: Runner, tmp_path: Path) -> None:
+def _removed_one_by_one(name: str, cases: list[Taken], *, thinned: bool) -> list[Group]:
+    """Each value of a document removed by itself, for those of these cases that it is about; all have the same values.
+
+    What is about one point is removed for the cases of that point.
+    """
+    values = served_values(cases[0][0])
+    removable = [path for path in paths({name: values[name]}) if name not in DERIVED or len(path) <= _COARSE]
+    named = json.dumps([document for _, document, _ in cases])
+    if thinned:
+        removable = _each_kind_of_value(name, removable, named)
+    groups: dict[str | None, Group] = {}
+    for path in removable:
+        if path[:2] == ("licenses", "licenses") and len(path) > 2 and str(path[2]) not in named:
+            continue
+        if (policy := _without(values, path)) is None:
+            continue
+        own = str(path[2]) if len(path) > 2 and name in {"budgets", "levels"} and path[2] in POINTS else None
+        about = [case for case in cases if own in {None, case[1]["point"]}]
+        group = groups.setdefault(own, Group([], [], about))
+        group.removed.append(path)
+        group.policies.append(policy)
+    return list(groups.values())
+
+
+def test_3_with_all_values_the_cases_are_decided_as_they_are(runner: Runner, tmp_path: Path, *, full: bool) -> None:
     """Positive control: what evaluates the values of law 3 says what the served policy says."""
-    cases = [taken(runner, file) for file in DECIDED if not file.case.values]
+    asked = [file for file in DECIDED if not file.case.values]
+    cases = [taken(runner, file) for file in (asked if full else covering(asked, codes))]
     engine = runner.engine({})
-    found = _evaluate(engine, tmp_path, [served_values(engine)], [document for _, document, _ in cases])[0]
-    assert [got["outcome"] for got in found] == [str(outcome) for *_, outcome in cases]
+    found = _evaluate(engine, tmp_path, [Group([()], [served_values(engine)], cases)])
+    assert [got["outcome"] for got in found[0][0]] == [str(outcome) for *_, outcome in cases]
 
 
-def _each_kind_of_value(model: type[BaseModel], removable: Iterable[Path_], named: str) -> list[Path_]:
+def _each_kind_of_value(name: str, removable: list[Path_], named: str) -> list[Path_]:
     """One path of each kind, with keys that a document is free to choose alike; if possible keys that inputs name."""
-    schema = model.model_json_schema()
+    kind = _kind_by_schema(DOCUMENTS[name].model_json_schema()) if name in DOCUMENTS else _kind_by_use(removable)
 
-    def kind(path: Path_) -> tuple[str | int, ...]:
-        found: list[str | int] = []
+    def unnamed(path: Path_) -> int:
+        return sum(f'"{part}"' not in named for part, known in zip(path, kind(path), strict=True) if known == "*")
+
+    return first_of(sorted(removable, key=unnamed), kind)
+
+
+def _kind_by_schema(schema: Any) -> Kind:
+    """The kind of a path into a document: keys that its schema does not name are `*`."""
+
+    def kind(path: Path_) -> Path_:
+        found: list[str | int] = [path[0]]
         at: Any = schema
         for part in path[1:]:
             at = _resolved(schema, at)
@@ -89,10 +116,19 @@ def _each_kind_of_value(model: type[BaseModel], removable: Iterable[Path_], name
             at = known.get(part) or at.get("additionalProperties") or at.get("items") or {}
         return tuple(found)
 
-    def unnamed(path: Path_) -> int:
-        return sum(f'"{part}"' not in named for part, free in zip(path[1:], kind(path), strict=True) if free == "*")
+    return kind
 
-    return first_of(sorted(removable, key=unnamed), kind)
+
+def _kind_by_use(removable: list[Path_]) -> Kind:
+    """The kind of a path into derived values, which have no schema: keys that only one parent has are `*`."""
+    parents: dict[tuple[int, str | int], set[Path_]] = {}
+    for path in removable:
+        parents.setdefault((len(path), path[-1]), set()).add(path[:-1])
+
+    def kind(path: Path_) -> Path_:
+        return (*path[:2], *(part if len(parents[at, part]) > 1 else "*" for at, part in enumerate(path[2:], 3)))
+
+    return kind
 
 
 def _resolved(schema: Any, at: Any) -> Any:
@@ -124,19 +160,20 @@ def _without(values: Any, path: Path_) -> Any:
     return {**policy, **derived(policy)}
 
 
-def _evaluate(engine: Engine, folder: Path, policies: list[Any], items: list[Any]) -> list[list[Any]]:
-    """Every item under every policy, by `opa eval` on the served rules."""
+def _evaluate(engine: Engine, folder: Path, groups: list[Group]) -> list[list[list[Any]]]:
+    """The cases of each group under each of its policies, by one `opa eval` on the served rules."""
     from engine.opa.binary import find_binary
 
     assert engine.policy is not None
     query = (
-        "[ds | some p in input.policies; ds := [d | some item in input.items;"
-        " d := data.admission.decision with input as item with data.policy as p]]"
+        "[ps | some group in input; ps := [ds | some p in group.policies; ds := [d | some item in group.items;"
+        " d := data.admission.decision with input as item with data.policy as p]]]"
     )
-    (folder / "input.json").write_text(json.dumps({"policies": policies, "items": items}), encoding="utf-8")
+    asked = [{"policies": group.policies, "items": [document for _, document, _ in group.cases]} for group in groups]
+    (folder / "input.json").write_text(json.dumps(asked), encoding="utf-8")
     done = subprocess.run(
         [find_binary().path, "eval", "-b", engine.policy.rules.path, "-i", folder / "input.json", "-f", "json", query],
         capture_output=True, check=True, env={},
     )  # fmt: skip
-    result: list[list[Any]] = json.loads(done.stdout)["result"][0]["expressions"][0]["value"]
+    result: list[list[list[Any]]] = json.loads(done.stdout)["result"][0]["expressions"][0]["value"]
     return result

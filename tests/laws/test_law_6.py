@@ -15,7 +15,7 @@ from engine.model import Mode, Outcome
 from engine.points.registry import POINTS
 from tests.conftest import case_id
 from tests.lanes import lane
-from tests.laws.asking import ALLOWED, ON_BUNDLES, context, parts, point_of, refusal, taken
+from tests.laws.asking import ALLOWED, ON_BUNDLES, codes, context, parts, point_of, taken
 from tests.laws.mutations import single, unknown
 
 
@@ -42,7 +42,7 @@ def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile,
 
 
 # covers: A24.3 H23.4
-@pytest.mark.parametrize("file", lane(ON_BUNDLES, refusal), ids=case_id)
+@pytest.mark.parametrize("file", lane(ON_BUNDLES, codes), ids=case_id)
 def test_6_a_boundary_that_was_not_shown_is_refused(file: CaseFile, runner: Runner) -> None:
     engine, _, _ = taken(runner, file)
     real = parts(engine)

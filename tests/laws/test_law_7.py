@@ -20,10 +20,10 @@ from engine.points.registry import POINTS
 from engine.policy_bundle.catalogue import Entries
 from tests.conftest import ROOT, case_id
 from tests.lanes import lane
-from tests.laws.asking import DECIDED, context, parts, refusal, served_values, taken
+from tests.laws.asking import DECIDED, codes, context, parts, served_values, taken
 
 
-@pytest.mark.parametrize("file", lane(DECIDED, refusal), ids=case_id)
+@pytest.mark.parametrize("file", lane(DECIDED, codes), ids=case_id)
 def test_7_one_by_one_and_again_gives_the_same_bytes(file: CaseFile, runner: Runner) -> None:
     engine = runner.at(file)
     fixed = replace(parts(engine), new_id=lambda: "0" * 32)
