@@ -23,12 +23,15 @@ from tests.command import lines
 from tests.conftest import lowered
 from tests.processes import leaks
 
+LOADED = frozenset({"skill_file"})
+"""The points of these tests: their rules alone are loaded in a third of the time."""
+
 TEXT = "Grüße from the canary\n"
 
 
 @pytest.fixture(scope="module")
 def engine(module_settings: Settings) -> Iterator[Engine]:
-    with Engine(module_settings, values=("skills.max_bytes=100",)) as running:
+    with Engine(module_settings, values=("skills.max_bytes=100",), points=LOADED) as running:
         yield running
 
 
@@ -181,15 +184,15 @@ def test_everything_wrong_with_the_request_or_the_engine_is_an_error_result(
         assert got.error
         assert got.codes[0].startswith("engine.") or got.codes == ("path_not_allowed",)
     assert read(engine, skill, None).codes == ("engine.request_invalid",)  # type: ignore[arg-type]
-    assert read(Engine(settings), skill).codes == ("engine.internal",)  # not open
-    with Engine(replace(settings, policy=skill)) as broken:
+    assert read(Engine(settings, points=LOADED), skill).codes == ("engine.internal",)  # not open
+    with Engine(replace(settings, policy=skill), points=LOADED) as broken:
         assert read(broken, skill).codes == ("engine.policy_invalid",)
 
 
 def test_an_approval_is_asked_for_where_the_policy_says_so(settings: Settings, skill: Path) -> None:
     os.link(skill / "scripts/run.sh", skill / "second")
     with Engine(
-        settings, values=(f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('confirm')}}}",)
+        settings, values=(f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('confirm')}}}",), points=LOADED
     ) as engine:
         got = read(engine, skill)
     assert (got.error, got.codes) == (True, ("hard_link_not_admitted",))
@@ -199,7 +202,7 @@ def test_an_approval_is_asked_for_where_the_policy_says_so(settings: Settings, s
 def test_what_only_warns_is_not_told_as_a_reason(settings: Settings, skill: Path) -> None:
     os.link(skill / "scripts/run.sh", skill / "second")
     warned = f"levels.levels.skill_file={{hard_link_not_admitted: {lowered('warn')}}}"
-    with Engine(settings, values=(warned, "skills.max_bytes=100")) as engine:
+    with Engine(settings, values=(warned, "skills.max_bytes=100"), points=LOADED) as engine:
         assert read(engine, skill).text == TEXT
         (skill / "second").write_bytes(b"x" * 101)
         got = read(engine, skill)
@@ -209,10 +212,14 @@ def test_what_only_warns_is_not_told_as_a_reason(settings: Settings, skill: Path
 
 def test_from_an_event_loop(settings: Settings, skill: Path) -> None:
     async def ask() -> tuple[SkillFile, SkillFile, SkillFile]:
-        async with AsyncEngine(settings) as engine:
+        async with AsyncEngine(settings, points=LOADED) as engine:
             good = await read_skill_file_async(engine, str(skill), "scripts/run.sh")
             bad = await read_skill_file_async(engine, str(skill), "../secret")
-        return good, bad, await read_skill_file_async(AsyncEngine(settings), str(skill), "scripts/run.sh")
+        return (
+            good,
+            bad,
+            await read_skill_file_async(AsyncEngine(settings, points=LOADED), str(skill), "scripts/run.sh"),
+        )
 
     good, bad, closed = asyncio.run(ask())
     assert good.text == TEXT

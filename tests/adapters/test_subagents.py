@@ -102,7 +102,7 @@ def home(settings: Settings) -> Iterator[Home]:
 @contextmanager
 def at_home(settings: Settings, *values: str, text: str = CHILD) -> Iterator[Home]:
     with (
-        Engine(settings, values=values, now=lambda: NOW) as engine,
+        Engine(settings, values=values, now=lambda: NOW, points=frozenset({"subagent"})) as engine,
         subagents(engine, program(text), CONTEXT) as own,
     ):
         yield Home(engine, own, settings.state)

@@ -32,10 +32,13 @@ from tests.adapters.permits import DIGEST, MISUSED, misused, sealed
 from tests.command import lines
 from tests.expect import refused
 
+LOADED = frozenset({"tool_call", "tool_contract", "tool_result", "tool_visibility"})
+"""The points of these tests: their rules alone are loaded in a third of the time."""
+
 
 @pytest.fixture(scope="module")
 def engine(module_settings: Settings) -> Iterator[Engine]:
-    with Engine(module_settings) as running:
+    with Engine(module_settings, points=LOADED) as running:
         yield running
 
 
@@ -478,10 +481,10 @@ def test_a_gate_whose_engine_fails_gives_results_all_the_same(tools: Tools, engi
     ):
         own = ToolGate(Broken(error), tools.registry, AGENT, **OPTIONS)
         assert (own.call(reading()).code, own.call(reading()).status, own.visible()) == (code, "refused", [])
-    closed = ToolGate(Engine(engine.settings), tools.registry, AGENT, **OPTIONS)
+    closed = ToolGate(Engine(engine.settings, points=LOADED), tools.registry, AGENT, **OPTIONS)
     assert (closed.call(reading()).status, closed.visible()) == ("refused", [])
     (tmp_path / "records").write_text("a file where the folder should be")
-    with Engine(replace(engine.settings, state=tmp_path)) as unrecorded:
+    with Engine(replace(engine.settings, state=tmp_path), points=LOADED) as unrecorded:
         own = gate(unrecorded, tools)
         assert (own.call(reading()).status, own.visible()) == ("refused", [])
     assert tools.calls == []
@@ -545,7 +548,7 @@ def test_the_same_on_an_event_loop(settings: Settings, tools: Tools) -> None:
         return f"found {search}"
 
     async def run() -> None:
-        async with AsyncEngine(settings) as engine:
+        async with AsyncEngine(settings, points=LOADED) as engine:
             own = AsyncToolGate(engine, tools.registry, AGENT, **OPTIONS)
             assert names(await own.visible()) == sorted([READ, ASK, "shell"])
             done = await asyncio.gather(*(own.call(reading(str(number))) for number in range(20)))
@@ -570,7 +573,7 @@ def test_tools_that_take_long_or_call_tools_hold_no_decision_up(settings: Settin
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        async with AsyncEngine(settings) as engine:
+        async with AsyncEngine(settings, points=LOADED) as engine:
             inner = AsyncToolGate(engine, registry(**{READ: lambda search: search}), AGENT, **OPTIONS)
             together = threading.Barrier(many)
 
@@ -596,7 +599,7 @@ def test_a_loop_that_is_shut_down_waits_for_the_tool_and_its_record(settings: Se
         return search
 
     async def run() -> None:
-        async with AsyncEngine(settings) as engine:
+        async with AsyncEngine(settings, points=LOADED) as engine:
             own = AsyncToolGate(engine, registry(**{READ: tool}), AGENT, **OPTIONS)
             calling = asyncio.ensure_future(own.call(reading()))
             await asyncio.to_thread(begun.wait, 20)
@@ -619,7 +622,7 @@ def test_a_hanging_tool_holds_the_loop_up_neither(settings: Settings) -> None:
         return search
 
     async def run() -> None:
-        async with AsyncEngine(settings, values=("tools.limits.seconds=1",)) as engine:
+        async with AsyncEngine(settings, values=("tools.limits.seconds=1",), points=LOADED) as engine:
             own = AsyncToolGate(engine, registry(**{READ: blocking}), AGENT, **OPTIONS)
             ticks = 0
 

@@ -28,6 +28,9 @@ from tests.command import decisions
 from tests.conftest import case
 from tests.expect import codes, there
 
+LOADED = frozenset({"license"})
+"""The points of these tests: their rules alone are loaded in a third of the time."""
+
 PIPELINE = Caller(via=Via.PROCESS, principal="pipeline")
 REVIEWED = case("license", "review_required").case.request
 
@@ -53,7 +56,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def engine(settings: Settings, clock: Clock) -> Iterator[Engine]:
-    with Engine(settings, now=clock) as running:
+    with Engine(settings, now=clock, points=LOADED) as running:
         yield running
 
 
@@ -151,7 +154,7 @@ def test_just_before_its_time_is_over_it_counts(engine: Engine, store: Store, cl
 def test_under_another_policy_it_does_not_count(engine: Engine, store: Store, clock: Clock, settings: Settings) -> None:
     row = approved(engine, store, clock)
     engine.__exit__()
-    with Engine(settings, values=("approvals.valid_seconds=3600",), now=clock) as other:
+    with Engine(settings, values=("approvals.valid_seconds=3600",), now=clock, points=LOADED) as other:
         got = ask(other, row.id)
     assert (got.decision.outcome, codes(got)) == ("deny", ["approval_policy_changed", "license_review_required"])
     engine.__enter__()
@@ -176,7 +179,7 @@ def test_who_is_not_known_gets_no_approval(engine: Engine, store: Store, clock: 
 def test_four_eyes_for_a_caller_without_a_name_are_a_value(settings: Settings, clock: Clock, ways: str) -> None:
     """A listener without a token knows no name; whether a named user of this machine may then approve is policy."""
     nobody = Caller(via=Via.LOOPBACK)
-    with Engine(settings, values=(f"approvals.unnamed_requesters={ways}",), now=clock) as engine:
+    with Engine(settings, values=(f"approvals.unnamed_requesters={ways}",), now=clock, points=LOADED) as engine:
         first = ask(engine, caller=nobody)
         assert first.decision.approval is not None
         engine.store().resolve(first.decision.approval.id, "granted", "user:ana", None, clock.seconds)
@@ -239,7 +242,7 @@ def test_requests_it_was_not_given_for_never_keep_it_from_the_one_it_was_given_f
 def test_without_the_state_a_confirm_is_a_deny(settings: Settings, clock: Clock) -> None:
     settings.state.mkdir()
     (settings.state / "state.sqlite3").write_text("no database", encoding="utf-8")
-    with Engine(settings, now=clock) as engine:
+    with Engine(settings, now=clock, points=LOADED) as engine:
         got = ask(engine)
         assert (got.decision.outcome, codes(got), got.exit) == ("deny", ["engine.state_unavailable"], 4)
         assert got.decision.approval is None
@@ -251,7 +254,7 @@ def test_without_the_values_nothing_can_be_approved(settings: Settings, clock: C
     policy = tmp_path / "policy"
     shutil.copytree(settings.policy, policy)
     (policy / "approvals.yaml").unlink()
-    with Engine(replace(settings, policy=policy), now=clock) as engine:
+    with Engine(replace(settings, policy=policy), now=clock, points=LOADED) as engine:
         got = ask(engine)
     assert (got.decision.outcome, codes(got)) == ("deny", ["engine.policy_invalid"])
 
@@ -272,7 +275,7 @@ LOWERED = (
 
 
 def test_it_covers_no_finding_that_its_approver_did_not_see(settings: Settings, clock: Clock) -> None:
-    with Engine(settings, values=LOWERED, now=clock) as engine:
+    with Engine(settings, values=LOWERED, now=clock, points=LOADED) as engine:
         store = engine.store()
         row = approved(engine, store, clock)
         assert row.codes == ("license_review_required",)
@@ -297,7 +300,7 @@ def test_a_request_that_cannot_be_recorded_leaves_the_earlier_one_for_the_same(
     def full(*_: object) -> NoReturn:
         raise RecordError("the disk is full", remedy="")
 
-    with Engine(settings, now=clock) as engine:
+    with Engine(settings, now=clock, points=LOADED) as engine:
         first = ask(engine).decision.approval
         with monkeypatch.context() as patched:
             patched.setattr(StandingLog, "append", full)
