@@ -9,8 +9,8 @@ import pytest
 
 from engine.cases.run import Runner
 from engine.points.registry import POINTS
-from tests.lanes import first_of
-from tests.laws.asking import ALLOWED, outcomes, taken
+from tests.lanes import covering, first_of
+from tests.laws.asking import ALLOWED, outcomes, shape, taken
 from tests.laws.mutations import DROPPED, generic, paths, with_value
 
 UNREAD = "no rule of the point reads it: it names things in messages, and identifies them in the record"
@@ -164,10 +164,10 @@ def test_every_fact_that_an_allow_can_do_without_is_listed_with_a_reason(
     assert not full or listed <= found.keys(), sorted(listed - found.keys())
 
 
-def test_no_fact_less_shows_one_tool_more(runner: Runner) -> None:
-    for file in ALLOWED:
-        if file.case.point != "tool_visibility":
-            continue
+def test_no_fact_less_shows_one_tool_more(runner: Runner, *, full: bool) -> None:
+    """The fast lane asks with one case of each form of request."""
+    files = [file for file in ALLOWED if file.case.point == "tool_visibility"]
+    for file in files if full else covering(files, shape):
         engine, document, _ = taken(runner, file)
         seen = engine.opa.ask("decision", document).result["limits"]["visible"]
         for path in paths(document):

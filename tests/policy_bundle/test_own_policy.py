@@ -69,6 +69,7 @@ def test_init_writes_only_schemas_into_a_policy_folder_and_nothing_into_any_othe
     assert not (tmp_path / "My Policy").exists()
 
 
+@pytest.mark.full
 def test_failed_tests_and_cases_are_told_together(own: Path) -> None:
     (own / "values" / "parameters.yaml").write_text("teams: [research]\n", encoding="utf-8")
     (own / "cases" / "source" / "typo.yaml").write_text("pint: source\n", encoding="utf-8")

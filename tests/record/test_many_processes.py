@@ -73,7 +73,7 @@ def intact(state: Path) -> bool:
     return True
 
 
-@pytest.mark.full(after=1)
+@pytest.mark.full
 @pytest.mark.parametrize("times", [1, 4])
 def test_everything_at_once(times: int, command: Command, cache: Path, tmp_path: Path, policy: Path) -> None:
     """Two servers under load, and `times` commands of each kind, twenty in parallel: no lock, an exact budget."""

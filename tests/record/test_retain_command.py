@@ -152,6 +152,7 @@ def test_chains_that_engines_hold_are_shortened_by_them(
     assert len(lines) == 2
 
 
+@pytest.mark.full
 def test_an_order_that_an_engine_does_not_carry_out_in_time_waits_for_the_next_one(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +169,7 @@ def test_an_order_that_an_engine_does_not_carry_out_in_time_waits_for_the_next_o
     assert verify(state).ok
 
 
+@pytest.mark.full
 def test_a_chain_that_is_broken_is_not_shortened_and_said_so(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
