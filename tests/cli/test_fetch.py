@@ -104,5 +104,5 @@ def test_a_folder_that_exists_is_an_error_of_usage(setup: Setup, tmp_path: Path)
     assert "is not an empty folder" in done.stderr
     done = setup.fetch(tmp_path / "new", "--host", HOST, "--ca-file", str(tmp_path / "full" / "mine"))
     assert done.code == 4
-    assert "certificate authorities" in done.stdout
+    assert "certificate authorities" in done.stderr
     assert not (tmp_path / "new").exists()
