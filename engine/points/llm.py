@@ -149,7 +149,7 @@ def gather(request: LlmRequest, context: GatherContext) -> Gathered:
         after=request.after,
     )
     missing = tuple(MissingVariable(id=name) for name in settings.missing)
-    quotas = {"requests": url.host} if url is not None and url.host is not None else {}
+    quotas = {"host": url.host} if url is not None and url.host is not None else {}
     return Gathered(
         LlmInput(llm=facts, missing=missing, addresses=host_addresses(answers or ())),
         "request to the remote model",

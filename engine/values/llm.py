@@ -48,7 +48,7 @@ class Price(Model):
 
 
 class ModelRequest(Model):
-    """Limits of one request."""
+    """What one request may send, cost in time, and bring back."""
 
     max_prompt_bytes: Annotated[StrictInt, Field(ge=0, le=64 << 20)] = Field(
         description="Size of a request as JSON, in bytes."
@@ -64,7 +64,7 @@ class ModelRequest(Model):
 
 
 class ModelRetry(Model):
-    """When a failed request is sent again, and how long after."""
+    """After which errors a request is sent again, how often, and how long after."""
 
     errors: Items[ModelError] = Field(description="Errors after which it is sent again.")
     max_attempts: Annotated[StrictInt, Field(ge=1, le=10)] = Field(description="Requests for one answer, at most.")
@@ -78,7 +78,7 @@ class ModelRetry(Model):
 
 
 class ModelDefaults(Model):
-    """What the variables OPENAI_… stand for where they state nothing."""
+    """A base URL, model and timeout for variables that are not set."""
 
     base_url: Annotated[str, StringConstraints(pattern=r"^https://[a-z0-9./:_-]+$", max_length=500)] = Field(
         description="Base URL that goes with OPENAI_API_KEY."

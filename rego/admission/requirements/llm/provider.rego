@@ -5,19 +5,30 @@ import data.admission.lib.llm
 import future.keywords.not
 
 # METADATA
-# title: The variables of the remote model are set and can be used
-# description: The list contains those that are not. Work without a remote model needs none of them.
+# title: A remote model is configured
+# description: Work without a remote model needs no variable.
+# custom:
+#   code: provider_not_configured
+#   fixed: true
+#   proof: the list contains only problems, so an empty list means that there are none
+#   remedy: Set AGENT_DATA_LLM_BASE_URL, AGENT_DATA_API_KEY and AGENT_DATA_LLM_MODEL, or OPENAI_API_KEY
+# labels:
+#   row: A101
+configured if input.missing == []
+
+# METADATA
+# title: Each variable of the remote model is set and can be used
+# description: The list contains those that are not.
 # custom:
 #   code: model_variable_missing
 #   each: missing
 #   empty: required
 #   fixed: true
 #   proof: the list contains only problems, so an empty list means that there are none
-#   remedy: Set AGENT_DATA_LLM_BASE_URL, AGENT_DATA_API_KEY and AGENT_DATA_LLM_MODEL, or OPENAI_API_KEY; a key is at
-#     least 8 visible ASCII characters and stands in no other variable
+#   remedy: Set this variable; a key has 8 or more visible ASCII characters and stands in no other variable
 # labels:
 #   row: A101, A62, A63, A64, C32
-configured if input.missing == []
+variables_set if input.missing == []
 
 # METADATA
 # title: The base URL begins with https
@@ -25,7 +36,7 @@ configured if input.missing == []
 # custom:
 #   code: base_url_not_https
 #   fixed: true
-#   after: [model_variable_missing]
+#   after: [provider_not_configured]
 #   remedy: Write the base URL as `https://host/path`
 # labels:
 #   row: A62, H21

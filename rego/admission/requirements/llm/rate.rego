@@ -9,17 +9,17 @@ import future.keywords.not
 #   code: rate_limited
 #   after: [base_url_not_canonical]
 #   proof: only the quota of this name counts
-#   remedy: Wait for the next minute, or have quotas.llm.requests in policy/budgets.yaml raised to the limit of the
+#   remedy: Wait for the next minute, or have quotas.llm.host in policy/budgets.yaml raised to the limit of the
 #     provider
-#   reads: [budgets.quotas.llm.requests]
+#   reads: [budgets.quotas.llm.host]
 # labels:
 #   row: E14
 rate_left if {
 	some counted in input.quotas
-	counted.id == "requests"
+	counted.id == "host"
 	is_number(counted.used)
 	is_number(counted.amount)
-	counted.used + counted.amount <= data.policy.budgets.quotas.llm.requests.limit
+	counted.used + counted.amount <= data.policy.budgets.quotas.llm.host.limit
 }
 
 # METADATA
