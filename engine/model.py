@@ -275,6 +275,7 @@ ModelError = Literal[
     "other_model",
     "finish_not_admitted",
     "key_in_answer",
+    "key_in_request",
 ]
 """Why an attempt of the remote model brought no answer: stable words, and all that is recorded of the reason."""
 

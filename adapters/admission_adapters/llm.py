@@ -165,6 +165,8 @@ class RemoteModel:
                 remedy="request a decision with the variables of the remote model set",
                 code="engine.limit_unenforceable",
             )
+        if key.found_in(body):
+            return Attempt(error="key_in_request")
         headers = {
             "accept": "text/event-stream" if grant.stream else "application/json",
             "content-type": "application/json",

@@ -30,7 +30,7 @@ def _group() -> None:
     """Keep `ask` a command below `model`."""
 
 
-@app.command("ask")
+@app.command()
 @options.sourced("state", *options.SERVED, "values")
 def ask(
     sources: options.Sources,

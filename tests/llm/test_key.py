@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,6 +15,8 @@ from uuid import uuid4
 
 import pytest
 
+from engine.cli.code.commands import repairing
+from engine.code.repair import Rejection
 from tests.command import Command, Run, lines
 from tests.conftest import ROOT
 from tests.llm.server import HOST, KEY, SAID, ModelServer, completion, failed, model_serving, values, variables
@@ -103,6 +107,14 @@ def test_the_key_is_in_one_header_and_nowhere_else(*, by_file: bool, setup: Setu
     recorded = json.dumps(lines(setup.command.state))
     assert "canary-prompt" not in recorded
     assert "throttled" in recorded
+
+
+def test_a_repair_program_gets_all_variables_but_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_DATA_API_KEY", KEY)
+    monkeypatch.setenv("ANOTHER_VARIABLE", "here")
+    look = "import json, os; print(json.dumps([os.environ.get('AGENT_DATA_API_KEY'), os.environ['ANOTHER_VARIABLE']]))"
+    repair = repairing(shlex.join([sys.executable, "-c", look]), 20.0, threading.Event())
+    assert repair(Rejection(1, "code_timeout", "execute", [], {})) == [None, "here"]
 
 
 def test_as_shipped_no_provider_is_admitted_and_the_refusal_says_how_to_allow_one(command: Command) -> None:

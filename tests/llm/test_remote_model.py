@@ -269,6 +269,11 @@ def test_a_drip_ends_at_the_deadline(name: str, server: ModelServer, settings: S
         assert 1_000_000 <= result["duration"] <= 3_000_000
 
 
+def test_a_prompt_with_the_key_is_not_sent(world: World) -> None:
+    done = world.ask([{"role": "user", "content": f"use {KEY}"}])
+    assert (done.error, world.server.server.connections) == ("key_in_request", 0)
+
+
 def test_an_endless_answer_ends_at_the_cap(server: ModelServer, settings: Settings) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     server.answers(endless(head, b"1000\r\n" + b"0" * 4096 + b"\r\n"))
