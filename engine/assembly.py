@@ -332,7 +332,8 @@ class Assembly:
 
         The variables are read when it is first needed, and again as long as one is missing.
         """
-        from admission_adapters.llm import Provider, RemoteModel
+        from admission_adapters.llm import RemoteModel
+        from admission_adapters.llm_provider import Provider
 
         with self._opening:
             model = self._remote_model

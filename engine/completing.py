@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
-from admission_adapters.llm import Attempt, RemoteModel, Tokens
+from admission_adapters.llm import Attempt, RemoteModel
+from admission_adapters.llm_answer import Tokens
 from engine.drive import Call, Steps, Work
 from engine.errors import EngineError, Exit
 from engine.flow import Answer, Context, Services, answer

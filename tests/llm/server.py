@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from admission_adapters.llm import Provider, RemoteModel
+from admission_adapters.llm import RemoteModel
+from admission_adapters.llm_provider import Provider
 from engine.completing import Completion, Prompt
 from engine.engine import AsyncEngine, Engine
 from engine.settings import Settings

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from admission_adapters.llm import Provider, ProviderKey, Tokens
+from admission_adapters.llm_answer import Tokens
+from admission_adapters.llm_provider import Provider, ProviderKey
 from engine.completing import Completion, Prompt
 from engine.engine import AsyncEngine
 from engine.errors import Exit, GatherError, WorkError
@@ -407,18 +408,20 @@ def test_the_executor_works_only_under_its_permit(world: World) -> None:
     limits, about = of(LlmLimits, decision.limits), there(decision.input_digest)
     model, url = there(world.engine._remote_model), f"{world.server.base_url}/chat/completions"
     permit = Permit.seal(decision_id="d", point="llm", input_digest=about, limits=limits)
-    assert model.attempt(permit, about, LlmLimits, url, b"{}").text == SAID  # the control
+    body = world.server.requests[0].partition(b"\r\n\r\n")[2]
+    assert model.attempt(permit, about, LlmLimits, url, body).text == SAID  # the control
     other = Permit.seal(decision_id="d", point="network", input_digest=about, limits=limits)
     changed = replace(permit, limits=limits.model_copy(update={"port": 443}))
     evil = url.replace(HOST, "evil.example")
-    for wrong, asked, code in (
-        (permit, evil, "engine.limit_unenforceable"),
-        (permit, f"{url}x", "engine.limit_unenforceable"),
-        (other, url, "engine.permit_missing"),
-        (changed, url, "engine.permit_missing"),
+    for wrong, asked, sent, code in (
+        (permit, evil, body, "engine.limit_unenforceable"),
+        (permit, f"{url}x", body, "engine.limit_unenforceable"),
+        (permit, url, body + b" ", "engine.limit_unenforceable"),
+        (other, url, body, "engine.permit_missing"),
+        (changed, url, body, "engine.permit_missing"),
     ):
         with refused(WorkError, code):
-            model.attempt(wrong, about, LlmLimits, asked, b"{}")
+            model.attempt(wrong, about, LlmLimits, asked, sent)
     assert len(world.server.requests) == 2
 
 
