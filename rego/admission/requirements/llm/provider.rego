@@ -105,6 +105,7 @@ known if {
 #   policy/addresses.yaml.
 # custom:
 #   code: provider_not_remote
+#   fixed: true
 #   each: addresses
 #   empty: allowed
 #   after: [provider_address_unknown]

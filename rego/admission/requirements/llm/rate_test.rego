@@ -11,7 +11,10 @@ _policy := {
 _used(number) := {"quotas": [{"id": "host", "used": number, "amount": 1}]}
 
 test_rate_left if {
-	held := {number | some number in [0, 1, 2, "0", null]; rate.rate_left with input as _used(number) with data.policy as _policy}
+	held := {number |
+		some number in [0, 1, 2, "0", null]
+		rate.rate_left with input as _used(number) with data.policy as _policy
+	}
 	held == {0, 1}
 	every request in [
 		{"quotas": []},

@@ -29,7 +29,10 @@ test_model_admitted if {
 }
 
 test_prompt_stated if {
-	held := {number | some number in [-1, 0, 1, "1", null]; request.prompt_stated with input as {"llm": {"messages": number}}}
+	held := {number |
+		some number in [-1, 0, 1, "1", null]
+		request.prompt_stated with input as {"llm": {"messages": number}}
+	}
 	held == {1}
 	not request.prompt_stated with input as {}
 }
