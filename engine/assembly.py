@@ -48,10 +48,12 @@ from engine.work import Executor
 
 if TYPE_CHECKING:
     from admission_adapters.fetch import Fetcher
+    from admission_adapters.llm import RemoteModel
     from engine.administration.act import Administered
     from engine.code.asking import Machine
     from engine.code.idempotency import RunWatcher
     from engine.code.result import CodeRun
+    from engine.completing import Completion, Prompt
     from engine.fetching import Fetched, FetchOrder
     from engine.sandboxes.evidence import Sandboxes
     from engine.state.store import Store
@@ -141,6 +143,7 @@ class Assembly:
         self._store: Store | None = None
         self._machine: Machine | None = None
         self._fetcher: Fetcher | None = None
+        self._remote_model: RemoteModel | None = None
         self._resolver: Resolver
         self._opening = threading.Lock()
         self._opening_store = threading.Lock()
@@ -203,6 +206,7 @@ class Assembly:
                 held=self._held_environment,
                 root=self.settings.root,
                 adapters=self._adapters.facts,
+                provider=lambda: self.remote_model().provider.settings,
             ),
             clock=lambda: datetime.now(UTC),
             new_id=self._new_id,
@@ -294,8 +298,8 @@ class Assembly:
         if asked.act and mode is Mode.ENFORCE and not isinstance(request, EngineError):
             request = GatherError(  # an act is recorded only when it is taken
                 f"a decision at point `{point}` is enforced only together with what it permits",
-                remedy="use `fetch`, or for administrative acts `administer` or POST /v1/administration; a dry run"
-                " only decides",
+                remedy="use `fetch` or `complete`, or for administrative acts `administer` or POST"
+                " /v1/administration; a dry run only decides",
                 code="engine.request_invalid",
             )
         return answer_once(asked, request, mode, self.opened, context, executor)
@@ -317,6 +321,26 @@ class Assembly:
         if self._fetcher is None:
             self._fetcher = Fetcher(self.settings.ca_file)
         return fetch(order, self.opened, self._fetcher, context)
+
+    def _complete_steps(self, prompt: Prompt, context: Context) -> Steps[Completion]:
+        from engine.completing import complete
+
+        return complete(prompt, self.opened, self.remote_model(), context)
+
+    def remote_model(self) -> RemoteModel:
+        """The remote model of the variables, the only holder of its key. Raises GatherError.
+
+        The variables are read when it is first needed, and again as long as one is missing.
+        """
+        from admission_adapters.llm import RemoteModel
+        from admission_adapters.llm_provider import Provider
+
+        with self._opening:
+            model = self._remote_model
+            if model is None or model.provider.settings.missing:
+                provider = Provider.read(file=self.settings.env_file)
+                model = self._remote_model = RemoteModel(provider, self.settings.ca_file)
+            return model
 
     def code_machine(self) -> Machine:
         """What runs of generated code need of this machine; its `running` knows those under way."""

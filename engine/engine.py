@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engine.code.idempotency import RunWatcher
     from engine.code.repair import Repair, RepairAsync
     from engine.code.result import CodeRun
+    from engine.completing import Completion, Prompt
     from engine.fetching import Fetched, FetchOrder
     from engine.state.store import Store
 
@@ -89,6 +90,14 @@ class Engine(Assembly):
         Raises GatherError if there is something at `order.into`.
         """
         return run(self._fetch_steps(order, context))
+
+    def complete(self, prompt: Prompt, context: Context = _ANYBODY) -> Completion:
+        """Ask the remote model: decide, send, and again after an error that may pass; each attempt is recorded.
+
+        Always returns: with the text and what it cost, or with a stable word for what went wrong. Raises GatherError
+        only for a file of variables that cannot be read.
+        """
+        return run(self._complete_steps(prompt, context))
 
     def build(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
         """Decide a source bundle and the environment that it names and, on two allows, build it below `into`.
@@ -255,6 +264,10 @@ class AsyncEngine(Assembly):
     async def fetch(self, order: FetchOrder, context: Context = _ANYBODY) -> Fetched:
         """`Engine.fetch`; transfers run in threads of their own."""
         return await self._walk(run_async(self._fetch_steps(order, context)))
+
+    async def complete(self, prompt: Prompt, context: Context = _ANYBODY) -> Completion:
+        """`Engine.complete`; requests and waits are in threads of their own."""
+        return await self._walk(run_async(self._complete_steps(prompt, context)))
 
     async def build(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
         """`Engine.build`."""

@@ -259,6 +259,41 @@ class AdapterFacts(Model):
     contracts: Mapping[Digest, AdapterContract] = Field(default_factory=dict)
 
 
+ModelError = Literal[
+    "connection_failed",
+    "tls_failed",
+    "deadline_exceeded",
+    "response_malformed",
+    "redirect_blocked",
+    "key_refused",
+    "throttled",
+    "provider_failed",
+    "request_refused",
+    "answer_too_large",
+    "answer_incomplete",
+    "answer_not_in_contract",
+    "other_model",
+    "finish_not_admitted",
+    "key_in_answer",
+    "key_in_request",
+]
+"""Why an attempt of the remote model brought no answer: stable words, and all that is recorded of the reason."""
+
+
+class ProviderSettings(Model):
+    """What the variables of the remote model state, without the key.
+
+    `missing` names the variables that are not set or cannot be used. With `defaults`, a base URL or model that is
+    not stated is that of policy/llm.yaml.
+    """
+
+    missing: tuple[str, ...] = ("AGENT_DATA_LLM_BASE_URL", "AGENT_DATA_API_KEY", "AGENT_DATA_LLM_MODEL")
+    base_url: str | None = None
+    model: str | None = None
+    timeout_seconds: int | None = None
+    defaults: bool = False
+
+
 LimitsT = TypeVar("LimitsT", bound=Limits)
 
 _KEY = secrets.token_bytes(32)

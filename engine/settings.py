@@ -56,7 +56,7 @@ class OpaLimits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One engine's folders and limits; nothing is read from the environment after this."""
+    """One engine's folders and limits. Only the variables of the remote model are read from the environment later."""
 
     state: Path = field(default_factory=_state_folder)
     cache: Path = field(default_factory=lambda: _own_folder("XDG_CACHE_HOME", ".cache"))
@@ -69,6 +69,7 @@ class Settings:
     release_key: Path | None = None  # public key (PEM) that it must be signed with
     unsigned_release_for_development: bool = False
     ca_file: Path | None = None  # authorities (PEM) that a fetch trusts; None for those of certifi
+    env_file: Path | None = None  # variables of the remote model as NAME=value; those of the process outrank them
     root: Path | None = None  # the only folder below which requests may name paths; None in process
     code_runs: int = 8  # programs in sandboxes at a time; each may use the memory of its profile
     warm_sandboxes: int = 0  # that wait for programs like the last ones; each is three processes

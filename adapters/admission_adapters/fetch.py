@@ -1,4 +1,4 @@
-"""The executor of a fetch: one GET of exactly the decided address, from one decided IP address, within the caps.
+"""The executor of a fetch: one request to exactly the decided address, at one decided IP address, within the caps.
 
 The name is never resolved again: the connection goes to an address of the permit, and TLS checks the name. No
 redirect is followed, no proxy, CA or key log of the environment is used, no body is unpacked. How a transfer ended
@@ -13,7 +13,7 @@ import hashlib
 import re
 import ssl
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -36,6 +36,8 @@ _CODING = re.compile(r"[a-z0-9, -]{1,40}")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _PLAIN = "identity"
 _HTTPS_PORT = 443
+_PIECE_BYTES = 16 << 10
+"""A body is sent in pieces, so that the deadline is looked at between them."""
 
 
 @runtime_checkable
@@ -51,9 +53,21 @@ class FetchGrant(Protocol):
     seconds: int  # from the connection to the last byte
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a request sends to its address: the method, headers of its own, and a body if it has one."""
+
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=lambda: {"accept": "*/*"}, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
 @dataclass(slots=True)
 class Transfer:
-    """What was seen of one transfer: facts as point `network_response` asks for them, and the body."""
+    """What was seen of one transfer: facts as point `network_response` asks for them, and the body.
+
+    `retry_after` is that header of the answer as it came; no fact.
+    """
 
     connected: bool = False
     secured: bool = False
@@ -64,6 +78,7 @@ class Transfer:
     head: dict[str, Any] | None = None
     read: bool = False
     data: bytearray = field(default_factory=bytearray)
+    retry_after: str | None = None
 
     def facts(self) -> dict[str, Any]:
         """The fields of a request for point `network_response`."""
@@ -93,16 +108,24 @@ class Fetcher:
         grant = permit.demand(POINT, input_digest, limits)
         if not isinstance(grant, FetchGrant):
             raise _unenforceable()
+        transfer = self.exchange(grant, url, Sent())
+        facts = {"bytes": len(transfer.data), "complete": transfer.complete}
+        return Result("transferred" if transfer.complete else "ended_early", facts), transfer
+
+    def exchange(self, grant: FetchGrant, url: str, sent: Sent) -> Transfer:
+        """One request under a grant that the caller took from its permit; blocks until the transfer ended.
+
+        Raises WorkError `engine.limit_unenforceable` as `fetch` does.
+        """
         target = _target(grant, url)
         transfer, deadline = Transfer(), time.monotonic() + grant.seconds
         try:
-            _transfer(grant, target, self._trusted(), deadline, transfer)
+            _transfer(grant, target, sent, self._trusted(), deadline, transfer)
         except (httpcore.TimeoutException, TimeoutError):
             transfer.in_time = False
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError):
             transfer.in_time = time.monotonic() < deadline
-        facts = {"bytes": len(transfer.data), "complete": transfer.complete}
-        return Result("transferred" if transfer.complete else "ended_early", facts), transfer
+        return transfer
 
     def _trusted(self) -> ssl.SSLContext:
         """Our own TLS context: `ssl.create_default_context` obeys SSL_CERT_FILE and SSLKEYLOGFILE."""
@@ -134,7 +157,9 @@ def _target(grant: FetchGrant, url: str) -> bytes:
     return url.removeprefix(origin).encode("ascii")
 
 
-def _transfer(grant: FetchGrant, target: bytes, context: ssl.SSLContext, deadline: float, transfer: Transfer) -> None:
+def _transfer(
+    grant: FetchGrant, target: bytes, sent: Sent, context: ssl.SSLContext, deadline: float, transfer: Transfer
+) -> None:
     """Connect, send the request, read the answer into `transfer`. Raises what httpcore and sockets raise."""
     wire = _Wire(transfer, deadline)
     pool = httpcore.ConnectionPool(
@@ -147,14 +172,18 @@ def _transfer(grant: FetchGrant, target: bytes, context: ssl.SSLContext, deadlin
     )
     headers: dict[bytes | str, bytes | str] = {
         "host": grant.host if grant.port == _HTTPS_PORT else f"{grant.host}:{grant.port}",
-        "accept": "*/*",
         "accept-encoding": _PLAIN,
         "connection": "close",
         "user-agent": "admission-engine",
     }
+    headers.update(sent.headers)
+    if sent.body:
+        headers["content-length"] = str(len(sent.body))
     url = httpcore.URL(scheme="https", host=grant.host, port=grant.port, target=target)
-    with pool, pool.stream("GET", url, headers=headers) as answer:
+    pieces = (sent.body[at : at + _PIECE_BYTES] for at in range(0, len(sent.body), _PIECE_BYTES))
+    with pool, pool.stream(sent.method, url, headers=headers, content=pieces if sent.body else None) as answer:
         transfer.well_formed = True
+        transfer.retry_after = _retry_after(answer.headers)
         transfer.head = head = _head(answer.status, answer.headers)
         declared = head.get("declared_bytes")
         transfer.within_cap = declared is None or declared <= grant.max_bytes
@@ -164,6 +193,10 @@ def _transfer(grant: FetchGrant, target: bytes, context: ssl.SSLContext, deadlin
         _read(answer.iter_stream(), grant.max_bytes, transfer)
         if head["framing"] == "length" and transfer.complete:
             transfer.within_cap = wire.received == wire.heads() + len(transfer.data)
+
+
+def _retry_after(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
+    return next((value.decode("latin-1") for name, value in headers if name.lower() == b"retry-after"), None)
 
 
 def _read(chunks: Iterable[bytes], most: int, transfer: Transfer) -> None:

@@ -36,6 +36,7 @@ from engine.model import (
     Model,
     Outcome,
     Probe,
+    ProviderSettings,
     Revisions,
     SandboxFacts,
     Via,
@@ -73,7 +74,8 @@ class CaseWorld(Model):
 
     `approvals` are those of the state, `addresses` those of each host, and no other host has any. `last_policy` is
     that of the record's last enforced decision. `admitted` is what point `source` has permitted, `held` the open
-    environments by id. `adapters` has the switch and what was admitted. `root` is the folder that limits requests,
+    environments by id. `adapters` has the switch and what was admitted, `provider` what the variables of the remote
+    model state. `root` is the folder that limits requests,
     beside the case file; `links` are created in a copy of it, as path and target.
     """
 
@@ -87,6 +89,7 @@ class CaseWorld(Model):
     admitted: AdmittedSource | None = None
     held: dict[str, HeldEnvironment] = Field(default_factory=dict)
     adapters: AdapterFacts = AdapterFacts()
+    provider: ProviderSettings = ProviderSettings()
     root: str | None = None
     links: dict[str, str] = Field(default_factory=dict)
 
@@ -113,6 +116,7 @@ class CaseWorld(Model):
             admitted=self.admitted,
             held=self.held.get,
             adapters=lambda: self.adapters,
+            provider=lambda: self.provider,
             root=own.root if self.root is None else Path(self.root),
         )
 

@@ -30,6 +30,7 @@ _COMMANDS = {
     "decide": ("decide", "Decide one request and print the decision, as JSON or for people."),
     "doctor": ("machine.doctor", "Report what this machine has: OPA, writable state, sandbox tools."),
     "fetch": ("fetch", "Fetch material over HTTPS into a new source bundle, within the policy."),
+    "model": ("model", "Ask the remote model, within the policy; off until a provider is admitted."),
     "serve": ("serve", "Serve decisions over HTTP until SIGTERM or SIGINT; SIGHUP activates a changed policy."),
     "approvals": ("administration.approvals", "List, show, grant and refuse approval requests."),
     "code": ("code.commands", "Run generated code in a sandbox; show stored code, results and logs."),

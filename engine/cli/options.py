@@ -198,13 +198,14 @@ class Sources:
         *points: str,
         progress: Callable[[str, int, int], None] = lambda *_: None,
         ca_file: Path | None = None,
+        env_file: Path | None = None,
         enable_mcp_adapter: bool = False,
     ) -> Iterator[Engine]:
         """An engine for these decision points, or for all. Reports on standard error what a crash left unfinished."""
         from engine.engine import Engine
 
         opening = Engine(
-            replace(self.settings(), ca_file=ca_file),
+            replace(self.settings(), ca_file=ca_file, env_file=env_file),
             values=tuple(self.values or ()),
             now=lambda: self.now or datetime.now(UTC),
             progress=progress,

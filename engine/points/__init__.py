@@ -23,6 +23,7 @@ from engine.model import (
     Limits,
     Model,
     Pace,
+    ProviderSettings,
     Revisions,
     SandboxFacts,
 )
@@ -75,6 +76,8 @@ class GatherContext:
     """What point `source` has just permitted to this engine, which builds an environment of it."""
     held: Callable[[str], HeldEnvironment | None] = lambda _: None
     """The built environment that this engine holds open under this id."""
+    provider: Callable[[], ProviderSettings] = ProviderSettings
+    """What the variables of the remote model state, without the key. Raises GatherError."""
     adapters: Callable[[], AdapterFacts] = AdapterFacts
     """The switch for adapters, and the admitted environments and manifests."""
     root: Path | None = None

@@ -20,6 +20,7 @@ _NAMES = (
     "code_execution",
     "code_output",
     "code_scan",
+    "llm",
     "mcp",
     "media",
     "network",

@@ -38,6 +38,8 @@ class Lookups:
     """What requests in the words of other systems ask, by system, as `policy/operations.yaml` has it."""
     environments: Mapping[str, str] = field(default_factory=dict)
     """What each environment holds, which is how its material is read."""
+    provider_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """What the variables of the remote model stand for where they state nothing."""
     forms: SecretForms = UNKNOWN_FORMS
     """The forms in which vendors issue secrets."""
 
@@ -60,6 +62,7 @@ class Lookups:
             environments={
                 name: one["holds"] for name, one in data.get("environments", {}).get("environments", {}).items()
             },
+            provider_defaults=data.get("llm", {}).get("defaults", {}),
             forms=SecretForms.of(data.get("secrets")),
         )
 

@@ -15,6 +15,7 @@ from engine.values.agents import Media, Proposals, Skills, Subagents
 from engine.values.code import Code
 from engine.values.environments import Environments
 from engine.values.licenses import Licenses
+from engine.values.llm import Llm
 from engine.values.operations import Administration, Approvals, Budgets, Callers, Levels, Operations
 from engine.values.runners import Mcp, Runners
 from engine.values.sandbox import Sandbox
@@ -34,6 +35,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "environments": Environments,
     "levels": Levels,
     "licenses": Licenses,
+    "llm": Llm,
     "mcp": Mcp,
     "media": Media,
     "networks": Networks,

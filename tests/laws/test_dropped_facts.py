@@ -61,6 +61,10 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         EITHER: ("echoed.[].text", "echoed.[].upper", "output.fields.[].sha256", "output.fields.[].upper_sha256"),
     },
     "environment": {UNREAD: ("records.[].origin_alias",)},
+    "llm": {
+        UNREAD: ("addresses.[].id",),
+        PERMIT: ("llm.prompt_digest", "llm.stream", "llm.timeout_seconds", "llm.url.digest"),
+    },
     "mcp": {
         EITHER: ("servers.[].deliverable", "servers.[].transport", "servers.[].url_stated"),
         UNUSED: ("servers.[].secrets", "tools.[].hints.destructive"),

@@ -38,6 +38,10 @@ FIXED = {
         *("probe_foreign", "probe_missing", "probe_stale"),
     },
     "environment": {"content_changed", "material_unfit", "source_changed", "source_not_admitted"},
+    "llm": {
+        *("base_url_not_canonical", "base_url_not_https", "key_target_refused", "model_variable_missing"),
+        *("provider_not_configured", "provider_not_remote"),
+    },
     "mcp": {"definition_changed"},
     "record": {"payload_detail_not_admitted", "policy_not_in_force", "retention_below_floor"},
     "record_read": {"record_read_out_of_scope"},

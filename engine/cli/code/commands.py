@@ -222,6 +222,9 @@ def _details(document: dict[str, Any]) -> dict[str, str]:
 _MOST = ReadLimits().document_bytes
 """Bytes that a program may print; no action is larger."""
 
+_MODEL_KEY = "AGENT_DATA_API_KEY"
+"""The variable of the remote model's key, which only its adapter gets (A04)."""
+
 _LOOK_SECONDS = 0.02
 """How often to look whether it has ended."""
 
@@ -259,7 +262,8 @@ def _repair_output(argv: list[str], sent: bytes, seconds: float, cancel: threadi
     with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as printed:
         told.write(sent)
         told.seek(0)
-        with subprocess.Popen(argv, stdin=told, stdout=printed) as child:
+        own = {name: text for name, text in os.environ.items() if name != _MODEL_KEY}
+        with subprocess.Popen(argv, stdin=told, stdout=printed, env=own) as child:
             try:
                 while child.poll() is None and not cancel.is_set() and os.fstat(printed.fileno()).st_size <= _MOST:
                     if time.monotonic() > end:

@@ -12,6 +12,12 @@ host_looked_up if {
 # The host name may be resolved: material may come from this host.
 host_looked_up if input.network.url.host in data.policy.networks.hosts
 
+# The host name may be resolved: the remote model may be asked there.
+host_looked_up if {
+	some row in data.policy.llm.providers
+	row.host == input.llm.url.host
+}
+
 # The sandbox in which a program would run: that of the requested profile, else of the language's profile.
 backend := data.policy.sandbox.profiles[input.profile.value].backend if input.profile.stated == true
 

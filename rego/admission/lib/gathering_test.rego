@@ -32,6 +32,17 @@ test_host_of_a_fetch_looked_up if {
 	}
 }
 
+test_host_of_a_remote_model_looked_up if {
+	policy := {"llm": {"providers": {"a": {"host": "a.example.org"}}}}
+	gathering.host_looked_up with input as _asked_of("a.example.org") with data.policy as policy
+	every host in ["b.example.org", "x.a.example.org", "", null] {
+		not gathering.host_looked_up with input as _asked_of(host) with data.policy as policy
+	}
+	every gone in [{}, {"llm": {}}, {"llm": {"providers": {}}}, {"llm": {"providers": {"a": {}}}}] {
+		not gathering.host_looked_up with input as _asked_of("a.example.org") with data.policy as gone
+	}
+}
+
 test_a_profile_counts_where_it_is_stated if {
 	every stated in [null, "true"] {
 		asked := {"profile": {"stated": stated, "value": "strict"}, "action": {"language": {"value": "python"}}}
@@ -59,5 +70,7 @@ _asked(profile) := {"profile": {"stated": true, "value": profile}, "action": {"l
 _unasked(language) := {"profile": {"stated": false}, "action": {"language": {"value": language}}}
 
 _host(name) := {"media": {"url": {"host": name}}}
+
+_asked_of(name) := {"llm": {"url": {"host": name}}}
 
 _fetched(name) := {"network": {"url": {"host": name}}}

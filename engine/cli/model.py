@@ -1,0 +1,120 @@
+"""`engine model ask FILE`: one completion of the remote model, each attempt decided and recorded."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options
+from engine.cli.outputs import json_text, write
+from engine.cli.terminal import remark
+from engine.cli.waiting import during
+from engine.errors import GatherError
+
+if TYPE_CHECKING:
+    from engine.completing import Completion
+    from engine.engine import Engine
+
+app = typer.Typer()
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that a terminal obeys; whoever answers must not drive it."""
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `ask` a command below `model`."""
+
+
+@app.command()
+@options.sourced("state", *options.SERVED, "values")
+def ask(
+    sources: options.Sources,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Prompt as text; - reads standard input.")],
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="System message before the prompt.")] = None,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=1, metavar="N", help="Tokens that the answer may have.")
+    ] = 1_024,
+    stream: Annotated[bool, typer.Option("--stream", help="Receive the answer as a stream.")] = False,
+    target: Annotated[
+        str | None, typer.Option("--host", metavar="NAME", help="Host that must be the configured one.")
+    ] = None,
+    env_file: Annotated[
+        Path | None,
+        options.file("--env-file", help="Variables of the remote model as lines NAME=value, such as .env."),
+    ] = None,
+    ca_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Trusted certificate authorities (PEM; default: those of certifi)."),
+    ] = None,
+    how: options.Output = "text",
+    principal: options.Principal = None,
+    run: options.Run = None,
+) -> None:
+    """Ask the remote model and print its answer.
+
+    The model is that of AGENT_DATA_LLM_BASE_URL, AGENT_DATA_API_KEY and AGENT_DATA_LLM_MODEL, or of OPENAI_API_KEY;
+    policy/llm.yaml must admit it. Exits with 0 if it answered, and with 1 if the request was refused or failed.
+    """
+    from engine.completing import Prompt
+
+    messages = [] if system is None else [{"role": "system", "content": options.text(system) or ""}]
+    messages.append({"role": "user", "content": _prompt(file)})
+    prompt = Prompt(messages, max_tokens, stream, options.text(target))
+    with sources.engine("llm", ca_file=ca_file, env_file=env_file) as engine:
+        options.tell_lowered(engine, "llm")
+        with during("waiting for the remote model"):
+            done = engine.complete(prompt, options.context(principal, run))
+        if done.fault is not None and how == "text":
+            raise done.fault
+        text = _people(engine, done) if how == "text" else json_text(_document(done)) + "\n"
+    write([(text, None)])
+    raise typer.Exit(done.exit)
+
+
+def _prompt(file: Path) -> str:
+    from engine.cli.inputs import all_bytes
+    from engine.settings import ReadLimits
+
+    try:
+        return all_bytes(file, ReadLimits().document_bytes).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise GatherError("the prompt is not UTF-8 text", remedy="name a text file") from error
+
+
+def _document(done: Completion) -> dict[str, object]:
+    tokens, cost = done.tokens, done.cost
+    return {
+        "text": done.text,
+        "error": done.error,
+        "tokens": None if tokens is None else {"prompt": tokens.prompt, "completion": tokens.completion},
+        "cost": None if cost is None else {"amount": f"{cost.amount:f}", "currency": cost.currency},
+        "retries": done.retries,
+        "decisions": [one.decision.model_dump(mode="json") for one in done.answers],
+    }
+
+
+def _people(engine: Engine, done: Completion) -> str:
+    """The answer; or what was refused and why, or which error the last attempt ended with."""
+    if any(one.result is not None for one in done.answers):
+        remark(f"engine: {_counted(done)}")
+    if done.text is not None:
+        return (_CONTROL.sub("\N{REPLACEMENT CHARACTER}", done.text) if sys.stdout.isatty() else done.text) + "\n"
+    if done.answers[-1].result is not None:
+        return f"no answer: {done.error} (docs/remote-model.md)\n"
+    from engine.cli.formats import Context, ReportFormat, render
+    from engine.reports.explain import report
+
+    context = Context(exit=done.exit, explain=False).for_output()
+    return render(ReportFormat.TEXT, [report("remote model", done.answers[-1], engine.policy)], context)
+
+
+def _counted(done: Completion) -> str:
+    tokens, cost = done.tokens, done.cost
+    counted = "no tokens counted" if tokens is None else f"{tokens.prompt} + {tokens.completion} tokens"
+    price = "cost unknown" if cost is None else f"{cost.amount:f} {cost.currency}"
+    return f"{counted}, {price}, {done.retries} {'retry' if done.retries == 1 else 'retries'}"

@@ -1,0 +1,181 @@
+"""Point `llm`: whether one attempt at a completion may go to the remote model, decided before any socket opens.
+
+Which provider and model is asked comes from the variables of the engine's process. The prompt is under a digest of
+what will be sent; no text of it is a fact. Each attempt is a decision of its own, so that the quota counts what
+really leaves.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from engine.documents.canonical import digest
+from engine.facts.completion import endpoint_facts, prepared
+from engine.facts.net.addresses import HostAddress, host_addresses
+from engine.model import Digest, Limits, Line, Model, ModelError, Pace, ProviderSettings, Text
+from engine.points import GatherContext, Gathered, Point
+from engine.policy_bundle.lookups import Lookups
+
+MOST_ATTEMPTS = 10
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):")
+
+
+class ModelMessage(Model):
+    """One message of the prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: Text
+
+
+class LlmRequest(Model):
+    """Ask for one attempt. `target` is the host that the caller means: the key goes to no other one.
+
+    `after` is the error of the attempt before, `none` for the first.
+    """
+
+    target: Line
+    messages: Annotated[list[ModelMessage], Field(max_length=10_000)]
+    max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)]
+    stream: bool
+    attempt: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)]
+    after: Literal["none"] | ModelError
+
+
+class BaseUrl(Model):
+    """The address that is asked, below the base URL; host and port only when it is canonical."""
+
+    canonical: bool
+    digest: Digest
+    scheme: str | None = None
+    host: str | None = None
+    port: int | None = None
+
+
+class MissingVariable(Model):
+    """A variable of the remote model that is not set, or cannot be used."""
+
+    id: str
+
+
+class LlmFacts(Model):
+    """The attempt. `prompt_digest` is of all that is sent, `prompt_bytes` its size."""
+
+    target: str
+    url: BaseUrl | None = None
+    model: str | None = None
+    messages: int
+    prompt_digest: Digest
+    prompt_bytes: int
+    max_output_tokens: int
+    timeout_seconds: int | None = None
+    stream: bool
+    attempt: int
+    after: str
+
+
+class LlmInput(Model):
+    """What OPA sees; `addresses` are all of the host's, and none where it was not looked up, or not found in time."""
+
+    llm: LlmFacts
+    missing: tuple[MissingVariable, ...]
+    addresses: tuple[HostAddress, ...]
+
+
+class ModelPrice(Model):
+    """Price of 1,000,000 tokens of the prompt and of the answer, in decimal notation."""
+
+    currency: str
+    prompt: str
+    completion: str
+
+
+class LlmLimits(Limits):
+    """One attempt: exactly this request, to exactly this address, and the answers that count.
+
+    The body is read only of an answer with `status`; `seconds` are from the connection to the last byte. After one of
+    `retry_errors` the next attempt may follow. `prices` has one row, or none where the price is not known.
+    """
+
+    provider: str
+    url_digest: Digest
+    host: str
+    port: int
+    addresses: tuple[str, ...]
+    status: int
+    max_bytes: int
+    seconds: int
+    model: str
+    prompt_digest: Digest
+    stream: bool
+    answers_as: tuple[str, ...]
+    finish_reasons: tuple[str, ...]
+    prices: tuple[ModelPrice, ...]
+    retry_errors: tuple[ModelError, ...]
+    wait_least_ms: int
+    wait_most_ms: int
+    longest_wait_ms: int
+
+
+def target_of(settings: ProviderSettings, lookups: Lookups) -> str:
+    """The configured host; empty where the base URL has none that a rule could compare."""
+    return endpoint_facts(_stated(settings, lookups).base_url or "").host or ""
+
+
+def gather(request: LlmRequest, context: GatherContext) -> Gathered:
+    """Build what would be sent, and look the host up where it is the caller's and the policy's."""
+    settings = _stated(context.provider(), context.lookups)
+    messages = [one.model_dump() for one in request.messages]
+    ready = prepared(
+        settings.base_url or "", settings.model or "", messages, request.max_output_tokens, stream=request.stream
+    )
+    url = None if settings.base_url is None else _url(settings.base_url, ready.url)
+    host = None if url is None or settings.missing or url.host != request.target else url.host
+    answers = None if host is None else context.addresses(host)
+    facts = LlmFacts(
+        target=request.target,
+        url=url,
+        model=settings.model,
+        messages=len(messages),
+        prompt_digest=digest(ready.body),
+        prompt_bytes=len(ready.body),
+        max_output_tokens=request.max_output_tokens,
+        timeout_seconds=settings.timeout_seconds,
+        stream=request.stream,
+        attempt=request.attempt,
+        after=request.after,
+    )
+    missing = tuple(MissingVariable(id=name) for name in settings.missing)
+    quotas = {"host": url.host} if url is not None and url.host is not None else {}
+    return Gathered(
+        LlmInput(llm=facts, missing=missing, addresses=host_addresses(answers or ())),
+        "request to the remote model",
+        opened=ready,
+        quotas=quotas,
+    )
+
+
+def _stated(settings: ProviderSettings, lookups: Lookups) -> ProviderSettings:
+    """The settings with the defaults of the policy, where they count."""
+    usual = lookups.provider_defaults
+    changes: dict[str, object] = {"timeout_seconds": settings.timeout_seconds or usual.get("timeout_seconds")}
+    if settings.defaults:
+        changes |= {"base_url": usual.get("base_url"), "model": settings.model or usual.get("model")}
+    return settings.model_copy(update=changes)
+
+
+def _url(base_url: str, address: str) -> BaseUrl:
+    facts, scheme = endpoint_facts(base_url), _SCHEME.match(base_url)
+    return BaseUrl(
+        canonical=facts.canonical,
+        digest=digest(address.encode("utf-8", "surrogatepass")),
+        scheme=None if scheme is None else scheme[1],
+        host=facts.host,
+        port=facts.port,
+    )
+
+
+POINT = Point("llm", LlmRequest, LlmInput, LlmLimits, gather, pace=Pace.SLOW, act=True, secret=True)

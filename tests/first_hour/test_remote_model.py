@@ -1,0 +1,36 @@
+"""docs/remote-model.md: its commands print what it shows, and its values are admitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from engine.model import ModelError
+from tests.conftest import ROOT
+from tests.first_hour.pages import Reader, blocks, steps
+
+PAGE = "docs/remote-model.md"
+
+
+def test_the_page_runs_as_written(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader = Reader(tmp_path, cache, tmp_path)
+    (row,) = blocks(PAGE, "yaml")
+    for step in steps(PAGE):
+        done = reader.run(step.command)
+        assert step.matches(done.stdout), (step.command, done)
+        if "init" in step.command:
+            (tmp_path / "my-policy" / "values" / "llm.yaml").write_text(row, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    (program,) = blocks(PAGE, "python")
+    names: dict[str, Any] = {}
+    exec(program, names)  # noqa: S102  (of our own page)
+    assert capsys.readouterr().out == "no answer: model_variable_missing\n"
+
+
+def test_the_page_explains_every_error() -> None:
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    assert [word for word in get_args(ModelError) if f"`{word}`" not in text] == []

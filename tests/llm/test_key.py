@@ -1,0 +1,135 @@
+"""The key of the remote model is in one header and found nowhere else; `engine model ask` as a user has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import ssl
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from engine.cli.code.commands import repairing
+from engine.code.repair import Rejection
+from tests.command import Command, Run, lines
+from tests.conftest import ROOT
+from tests.llm.server import HOST, KEY, SAID, ModelServer, completion, failed, model_serving, values, variables
+
+RESOLVES = f"""
+import socket
+real = socket.getaddrinfo
+def found(host, *arguments, **more):
+    return real("127.0.0.1" if host == "{HOST}" else host, *arguments, **more)
+socket.getaddrinfo = found
+"""
+
+
+@dataclass(slots=True)
+class Setup:
+    """A command under a policy that admits the server, on a machine where its name leads to loopback."""
+
+    command: Command
+    server: ModelServer
+    folder: Path
+    more: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, *arguments: str | Path, env: dict[str, str], stdin: str = "canary-prompt") -> Run:
+        path = f"{self.folder}:{ROOT}:{ROOT}/adapters"
+        own = [part for one in values(self.server.server.port, **self.more) for part in ("--values", one)]
+        trusted = ("--ca-file", self.server.authority.path)
+        return self.command(
+            "model", "ask", "-", *trusted, *own, *arguments, stdin=stdin, env={"PYTHONPATH": path, **env}
+        )
+
+
+@pytest.fixture
+def setup(command: Command, tmp_path: Path) -> Iterator[Setup]:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(RESOLVES, encoding="utf-8")
+    with model_serving(tmp_path) as server:
+        yield Setup(command, server, folder)
+
+
+def holders(key: str) -> dict[int, str]:
+    """Every other process in whose environment or arguments the key is, with its arguments."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+            continue
+        try:
+            told = [(entry / name).read_bytes() for name in ("environ", "cmdline")]
+        except OSError:
+            continue
+        if any(key.encode() in one for one in told):
+            found[int(entry.name)] = told[1].decode("utf-8", "replace")
+    return found
+
+
+def files_with(key: str, folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
+
+
+# covers: A04.1, A63.1, A66, A68.1-2
+@pytest.mark.parametrize("by_file", [True, False], ids=["by file", "by variable"])
+def test_the_key_is_in_one_header_and_nowhere_else(*, by_file: bool, setup: Setup, tmp_path: Path) -> None:
+    during: list[dict[int, str]] = []
+    key = f"{KEY}-{uuid4().hex}"  # other tests run at the same time
+
+    def script(stream: ssl.SSLSocket, _: threading.Event) -> None:
+        during.append(holders(key))
+        stream.sendall(completion())
+
+    setup.server.answers(failed("429 Too Many Requests", body=f"bad key {key}".encode()), script)
+    setup.more["llm.retry.first_wait_ms"] = "1"
+    stated = variables(setup.server, AGENT_DATA_API_KEY=key)
+    file = tmp_path / "elsewhere" / ".env"
+    file.parent.mkdir()
+    if by_file:
+        file.write_text("".join(f"{name}={text}\n" for name, text in stated.items()), encoding="utf-8")
+    arguments = ("--env-file", file) if by_file else ()
+    done = setup.ask(*arguments, env={} if by_file else stated)
+    assert (done.code, done.stdout) == (0, f"{SAID}\n"), done.stderr
+    assert done.stderr == "engine: 12 + 30 tokens, 0.0000528 USD, 1 retry\n"
+    (held,) = during
+    assert len(held) == (0 if by_file else 1), held  # the user gave it to the one process of the command itself
+    assert all("model\0ask" in told for told in held.values())
+    assert [request.count(key.encode()) for request in setup.server.requests] == [1, 1]
+    file.unlink(missing_ok=True)
+    assert files_with(key, tmp_path) == []
+    assert files_with(key, setup.command.cache) == []
+    recorded = json.dumps(lines(setup.command.state))
+    assert "canary-prompt" not in recorded
+    assert "throttled" in recorded
+
+
+def test_a_repair_program_gets_all_variables_but_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_DATA_API_KEY", KEY)
+    monkeypatch.setenv("ANOTHER_VARIABLE", "here")
+    look = "import json, os; print(json.dumps([os.environ.get('AGENT_DATA_API_KEY'), os.environ['ANOTHER_VARIABLE']]))"
+    repair = repairing(shlex.join([sys.executable, "-c", look]), 20.0, threading.Event())
+    assert repair(Rejection(1, "code_timeout", "execute", [], {})) == [None, "here"]
+
+
+def test_as_shipped_no_provider_is_admitted_and_the_refusal_says_how_to_allow_one(command: Command) -> None:
+    done = command("model", "ask", "-", stdin="hello", env={"OPENAI_API_KEY": KEY})
+    assert done.code == 1
+    assert "provider_not_admitted" in done.stdout
+    assert "openai: {host: api.openai.com, port: 443" in " ".join(done.stdout.split())
+    assert files_with(KEY, command.home) == []
+    document = command("model", "ask", "-", "--format", "json", stdin="hello")
+    assert document.code == 1
+    assert (document.json["text"], document.json["error"]) == (None, "model_variable_missing")
+
+
+def test_an_error_of_the_provider_is_one_word(setup: Setup) -> None:
+    setup.server.answers(failed("401 Unauthorized", body=KEY.encode()))
+    done = setup.ask(env=variables(setup.server))
+    assert (done.code, done.stdout) == (1, "no answer: key_refused (docs/remote-model.md)\n")
+    assert KEY not in done.stderr
