@@ -312,11 +312,11 @@ class Assembly:
 
     def _fetch_steps(self, order: FetchOrder, context: Context) -> Steps[Fetched]:
         from admission_adapters.fetch import Fetcher
-        from engine.fetching import fetch
+        from engine.fetching import fetch_once
 
         if self._fetcher is None:
             self._fetcher = Fetcher(self.settings.ca_file)
-        return fetch(order, self.opened, self._fetcher, context)
+        return fetch_once(order, self.opened, self._fetcher, context)
 
     def code_machine(self) -> Machine:
         """What runs of generated code need of this machine; its `running` knows those under way."""

@@ -69,6 +69,7 @@ class Settings:
     release_key: Path | None = None  # public key (PEM) that it must be signed with
     unsigned_release_for_development: bool = False
     ca_file: Path | None = None  # authorities (PEM) that a fetch trusts; None for those of certifi
+    fetch_root: Path | None = None  # the only folder below which POST /v1/fetch writes; None refuses it
     root: Path | None = None  # the only folder below which requests may name paths; None in process
     code_runs: int = 8  # programs in sandboxes at a time; each may use the memory of its profile
     warm_sandboxes: int = 0  # that wait for programs like the last ones; each is three processes

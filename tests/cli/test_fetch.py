@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import Command, Run, lines
-from tests.conftest import ROOT
-from tests.sources.https import BODY, HOST, Authority, Server, response, serving
-
-RESOLVES = f"""
-import socket
-real = socket.getaddrinfo
-def found(host, *arguments, **more):
-    return real("127.0.0.1" if host == "{HOST}" else host, *arguments, **more)
-socket.getaddrinfo = found
-"""
+from tests.sources.https import BODY, HOST, Authority, Server, admitting, resolving, response, serving
 
 
 @dataclass(slots=True)
@@ -33,8 +23,7 @@ class Setup:
     authority: Authority
 
     def __call__(self, *arguments: str | Path) -> Run:
-        path = f"{self.policy.parent}:{ROOT}:{ROOT}/adapters"
-        return self.command(*arguments, "--policy", self.policy, env={"PYTHONPATH": path})
+        return self.command(*arguments, "--policy", self.policy, env=resolving(self.policy))
 
     def fetch(self, into: Path, *arguments: str) -> Run:
         asked = (self.server.url(), "--license", "CC-BY-4.0", "--into", into, "--ca-file", self.authority.path)
@@ -45,16 +34,7 @@ class Setup:
 def setup(command: Command, tmp_path: Path) -> Iterator[Setup]:
     authority = Authority(tmp_path)
     with serving(authority.context()) as server:
-        policy = tmp_path / "own" / "policy"
-        shutil.copytree(ROOT / "policy", policy)
-        networks = policy / "networks.yaml"
-        text = networks.read_text(encoding="utf-8")
-        networks.write_text(text.replace("ports: [443]", f"ports: [443, {server.port}]"), encoding="utf-8")
-        addresses = policy / "addresses.yaml"
-        rows = addresses.read_text(encoding="utf-8").splitlines(keepends=True)
-        addresses.write_text("".join(row for row in rows if "127.0.0.0/8" not in row), encoding="utf-8")
-        (policy.parent / "sitecustomize.py").write_text(RESOLVES, encoding="utf-8")
-        yield Setup(command, server, policy, authority)
+        yield Setup(command, server, admitting(tmp_path / "own", server), authority)
 
 
 def test_fetch_and_check(setup: Setup, tmp_path: Path) -> None:
@@ -104,5 +84,5 @@ def test_a_folder_that_exists_is_an_error_of_usage(setup: Setup, tmp_path: Path)
     assert "is not an empty folder" in done.stderr
     done = setup.fetch(tmp_path / "new", "--host", HOST, "--ca-file", str(tmp_path / "full" / "mine"))
     assert done.code == 4
-    assert "certificate authorities" in done.stdout
+    assert "certificate authorities" in done.stderr
     assert not (tmp_path / "new").exists()
