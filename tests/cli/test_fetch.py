@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -86,3 +87,56 @@ def test_a_folder_that_exists_is_an_error_of_usage(setup: Setup, tmp_path: Path)
     assert done.code == 4
     assert "certificate authorities" in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+def completed(into: Path) -> None:
+    """State in a fetched bundle.yaml what only a person can state, as a license decision for its content."""
+    document = into / "bundle.yaml"
+    text = document.read_text(encoding="utf-8")
+    text = text.replace("# purpose: # state train, eval, tool or environment", "purpose: environment")
+    text = text.replace("# retention:", "retention:").replace("environment: contacts", "environment: contacts_sqlite")
+    sha256 = hashlib.sha256(BODY).hexdigest()
+    text = text.replace(
+        "license_decisions: []",
+        f"license_decisions:\n  - {{record: contacts, sha256: {sha256}, decision: accepted,"
+        ' decided_by: legal, decided_at: "2026-01-01T00:00:00Z"}',
+    )
+    document.write_text(text, encoding="utf-8")
+
+
+REJECTED: dict[str, tuple[str, tuple[str, ...], bytes | None]] = {
+    "a good answer": ("", ("URL",), None),
+    "an unsafe scheme": ("unsafe_scheme", (f"http://{HOST}/contacts.json",), None),
+    "a host that is not allowlisted": ("host_not_allowlisted", ("https://other.example.org/contacts.json",), None),
+    "a redirect": ("redirect_blocked", ("URL",), response(b"", status="302 Found", more=("Location: /b.json",))),
+    "an exhausted request budget": ("request_budget_exhausted", ("URL", "--max-requests", "0"), None),
+    "an oversized payload": ("payload_too_large", ("URL",), response(b"", length=17_000_000)),
+    "an unsupported content type": ("unsupported_content_type", ("URL",), response(type_="text/html")),
+    "a status that is not 200": ("http_status_not_200", ("URL",), response(status="404 Not Found")),
+}
+
+
+# covers: A97.1-7
+@pytest.mark.full(after=2)
+@pytest.mark.parametrize("why", REJECTED)
+def test_no_environment_is_built_after_a_rejected_fetch(why: str, setup: Setup, tmp_path: Path) -> None:
+    code, (url, *more), answer = REJECTED[why]
+    if answer is not None:
+        setup.server.answers(answer)
+    into, built = tmp_path / "contacts", tmp_path / "built"
+    asked = ("--license", "CC-BY-4.0", "--host", HOST, "--into", into, "--ca-file", setup.authority.path, *more)
+    done = setup("fetch", url.replace("URL", setup.server.url()), *asked, "--format", "json")
+    if not code:  # the control: what was fetched does become an environment
+        completed(into)
+    outcome = setup("build", into, "--into", built)
+    points = [one["point"] for one in lines(setup.command.state) if one["kind"] == "decision"]
+    if not code:
+        assert (done.code, outcome.code, points[2:]) == (0, 0, ["source", "environment"]), outcome.stdout
+        assert (built / "contacts_sqlite" / "base.sqlite").is_file()
+        return
+    last = done.json["decisions"][-1]
+    assert (done.code, done.json["folder"]) == (1, None)
+    assert code in {finding["code"] for finding in last["findings"]}
+    assert (outcome.code, "environment" in points) == (2, False), outcome.stdout
+    assert not into.exists()
+    assert not built.exists()

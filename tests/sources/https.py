@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 from tests.conftest import ROOT
 
 HOST = "data.example.org"
-BODY = b'[{"name": "Ada", "email": "ada@example.org"}]'
+BODY = b'[{"id": 1, "name": "Ada", "email": "ada@example.org"}]'
 
 Script = Callable[[ssl.SSLSocket, threading.Event], None]
 """Answers one request that was read; the event is set when the test is over."""
