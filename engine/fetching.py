@@ -1,4 +1,4 @@
-"""The path of one fetch: from addresses to a source bundle of format 1.
+"""The path of one fetch: from addresses to a source bundle of format 1, or from one address to its content.
 
     network ─(transfer)─> network_response ─(keep)─> … ─> bundle.yaml
      once for each address                            once, after the last one
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import mimetypes
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +28,7 @@ from engine.facts.fetched import fetched_content
 from engine.facts.net.urls import url_facts
 from engine.flow import Answer, Context, Services, answer
 from engine.idempotency import Taken, replayed, same_policy, take
-from engine.model import Job, Mode, Outcome, Pace, Permit, Result
+from engine.model import Job, Limits, Mode, Outcome, Pace, Permit, Result
 from engine.points.network import NetworkLimits
 from engine.points.network_response import NetworkResponseLimits
 from engine.points.registry import find
@@ -59,13 +60,14 @@ class Fetched:
     """Every answer of the run, two for each address that was fetched; `folder` is the new source bundle, if any.
 
     `unwritten` is why the folder could not be made of what was accepted. `replayed`: the first result of the
-    idempotency key, again.
+    idempotency key, again. `content` is in the place of a folder where one address was read into memory.
     """
 
     answers: tuple[Answer, ...]
     folder: Path | None
     unwritten: EngineError | None = None
     replayed: bool = False
+    content: bytes | None = None
 
     @property
     def fault(self) -> EngineError | None:
@@ -134,11 +136,11 @@ def fetch(order: FetchOrder, services: Services, fetcher: Fetcher, context: Cont
 
     Raises GatherError, before anything is asked, if there is something at `into`.
     """
-    run = _Run(order, services, fetcher, context)
     with NewFolder(order.into, _CONTENT) as folder:
+        run = _Run(order, services, fetcher, context, folder.keep)
         for position in range(max(1, len(order.urls))):
             services.gather_context.progress("fetching", position + 1, len(order.urls))
-            if not (yield from run.one(position, folder)):
+            if not (yield from run.one(position)):
                 return Fetched(tuple(run.answers), None)
         try:
             yield Call(lambda: folder.finish(DOCUMENT, run.document()), Pace.SLOW)
@@ -147,16 +149,35 @@ def fetch(order: FetchOrder, services: Services, fetcher: Fetcher, context: Cont
     return Fetched(tuple(run.answers), order.into)
 
 
+def get(order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> Steps[Fetched]:
+    """Fetch the one address of the order into memory; nothing is written to `into`."""
+    held: list[bytes] = []
+
+    def hold(permit: Permit, input_digest: str, limits: type[Limits], data: Sequence[int], _: str) -> Result:
+        permit.demand("network_response", input_digest, limits)
+        held.append(bytes(data))
+        return Result("held", {"bytes": len(data)})
+
+    run = _Run(order, services, fetcher, context, hold)
+    accepted = yield from run.one(0)
+    return Fetched(tuple(run.answers), None, content=held[0] if accepted else None)
+
+
+Keep = Callable[[Permit, str, type[Limits], Sequence[int], str], Result]
+"""Keeps one content under the permit of its response; the last argument is a name for it."""
+
+
 class _Run:
     """One run: its answers so far, and the records of what was kept."""
 
-    def __init__(self, order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> None:
+    def __init__(self, order: FetchOrder, services: Services, fetcher: Fetcher, context: Context, keep: Keep) -> None:
         self._order, self._services, self._fetcher, self._context = order, services, fetcher, context
+        self._keep = keep
         self._alias = order.alias or as_id(order.into.absolute().name)
         self._records: list[NewRecord] = []
         self.answers: list[Answer] = []
 
-    def one(self, position: int, folder: NewFolder) -> Steps[bool]:
+    def one(self, position: int) -> Steps[bool]:
         """Fetch and keep one address; whether it was accepted."""
         order = self._order
         named = {"id": f"{self._alias}-{position + 1}" if len(order.urls) > 1 else self._alias, "alias": self._alias}
@@ -181,7 +202,7 @@ class _Run:
         def keep(permit: Permit, job: Job) -> Result:
             limits = permit.demand("network_response", job.input_digest, NetworkResponseLimits)
             name = f"{limits.id}{mimetypes.guess_extension(limits.media_type) or ''}"
-            kept = folder.keep(permit, job.input_digest, NetworkResponseLimits, found.data, name)
+            kept = self._keep(permit, job.input_digest, NetworkResponseLimits, found.data, name)
             self._records.append(self._record(limits, name, order.urls[position]))
             return kept
 
