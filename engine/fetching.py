@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import mimetypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -153,7 +153,7 @@ def get(order: FetchOrder, services: Services, fetcher: Fetcher, context: Contex
     """Fetch the one address of the order into memory; nothing is written to `into`."""
     held: list[bytes] = []
 
-    def hold(permit: Permit, input_digest: str, limits: type[Limits], data: Sequence[int], _: str) -> Result:
+    def hold(permit: Permit, input_digest: str, limits: type[Limits], data: bytearray, _: str) -> Result:
         permit.demand("network_response", input_digest, limits)
         held.append(bytes(data))
         return Result("held", {"bytes": len(data)})
@@ -163,7 +163,7 @@ def get(order: FetchOrder, services: Services, fetcher: Fetcher, context: Contex
     return Fetched(tuple(run.answers), None, content=held[0] if accepted else None)
 
 
-Keep = Callable[[Permit, str, type[Limits], Sequence[int], str], Result]
+Keep = Callable[[Permit, str, type[Limits], bytearray, str], Result]
 """Keeps one content under the permit of its response; the last argument is a name for it."""
 
 

@@ -444,6 +444,15 @@ def test_a_folder_that_cannot_be_written_is_a_fault_and_leaves_nothing(world: Wo
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_what_a_killed_fetch_left_is_removed_by_the_next_one(world: World, tmp_path: Path) -> None:
+    dead, other = tmp_path / f".draft-{'0' * 16}", tmp_path / ".draft-letters"
+    for folder in (dead, other):  # the second one is not ours
+        (folder / "content").mkdir(parents=True)
+        (folder / "content" / "contacts.json").write_bytes(b"half")
+    assert world.fetch(tmp_path / "contacts").folder is not None
+    assert {path.name for path in tmp_path.iterdir()} == {"contacts", other.name}
+
+
 def test_an_interrupted_run_leaves_nothing(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> Any:
         assert any(tmp_path.iterdir())  # the control: there was a draft
