@@ -68,6 +68,7 @@ _ROWS: Mapping[str, Measurement] = {
     "T1": tool_arguments.rows,
     "E1": environments.rows,
     "F1": fetching.rows,
+    "F2": fetching.rows,
 }
 
 

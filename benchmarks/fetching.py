@@ -4,6 +4,8 @@ An engine in this process, its record on disk, the server in a process of its ow
 records them and their results, reads the JSON strictly, hashes it, and makes a durable source bundle; httpx only
 gets the bytes. Both open a new connection each time, with a TLS context that exists already. F1 floor is what no order
 of these steps can save: the same GET, one hash and one reading of the JSON, and a folder made durable.
+
+F2: how long after its deadline of one second a fetch ends, whose server sends a byte every twentieth of a second.
 """
 
 from __future__ import annotations
@@ -29,19 +31,28 @@ from benchmarks.measure import Bench, NotMeasuredError, Row, interleaved
 from engine.engine import Engine
 from engine.fetching import FetchOrder
 from engine.settings import Settings
-from tests.sources.https import HOST, Authority, response, serving
+from tests.sources.https import HOST, Authority, Script, drips, response, serving
 
 _BYTES = 1 << 20
 _GOAL = 1.3
+_LATE = 0.5
 _AT_ONCE = 5
 """Fetches of one round: one alone takes milliseconds."""
 
 
 def rows(bench: Bench) -> Iterator[Row]:
+    """The rows that were asked for."""
+    if "F1" in bench.asked:
+        yield from _speed(bench)
+    if "F2" in bench.asked:
+        yield from _late(bench)
+
+
+def _speed(bench: Bench) -> Iterator[Row]:
     """Wall time of fetches, and the floor."""
     folder = bench.folder("f1")
     authority = Authority(folder)
-    with _served(authority, _body()) as port, _engine(bench, folder, authority, port) as engine:
+    with _served(authority, response(_body())) as port, _engine(bench, folder, authority, port) as engine:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(authority.path)
         bare = partial(_bare, context, port)
@@ -58,6 +69,31 @@ def rows(bench: Bench) -> Iterator[Row]:
     )
 
 
+def _late(bench: Bench) -> Iterator[Row]:
+    """Seconds between the deadline and the end of a whole run, its decisions included."""
+    folder = bench.folder("f2")
+    authority = Authority(folder)
+    slow = drips([response(b"", length=_BYTES), *[b"0"] * 10_000])
+    seconds = []
+    with (
+        _served(authority, slow) as port,
+        _engine(bench, folder, authority, port, "networks.fetch.seconds=1") as engine,
+    ):
+        for number in range(bench.rounds):
+            bench.tell("F2", number + 1, bench.rounds)
+            start = time.perf_counter()
+            done = engine.fetch(_order(port, folder / "into"))
+            seconds.append(time.perf_counter() - start - 1)
+            codes = [finding.code for finding in done.answers[-1].decision.findings]
+            if codes != ["fetch_deadline_exceeded"]:
+                raise NotMeasuredError(f"F2 measures something else: {codes} {done.fault}")
+    yield Row("F2", "end of a dripping fetch after its deadline", _LATE, tuple(seconds), "s")
+
+
+def _order(port: int, into: Path) -> FetchOrder:
+    return FetchOrder((f"https://{HOST}:{port}/contacts.json",), into, "CC-BY-4.0", (HOST,))
+
+
 def _body() -> bytes:
     """A list of contacts of about 1 MiB."""
     contacts = [{"id": at, "name": f"Contact {at}", "city": "Bern", "note": "x" * 40} for at in range(_BYTES // 100)]
@@ -65,11 +101,11 @@ def _body() -> bytes:
 
 
 @contextmanager
-def _served(authority: Authority, body: bytes) -> Iterator[int]:
-    """The port of a server that answers with this body, in a process of its own."""
+def _served(authority: Authority, script: Script | bytes) -> Iterator[int]:
+    """The port of a server that answers like this, in a process of its own."""
     fork = multiprocessing.get_context("fork")
     here, there = fork.Pipe()
-    process = fork.Process(target=_serve, args=(authority, body, there), daemon=True)
+    process = fork.Process(target=_serve, args=(authority, script, there), daemon=True)
     process.start()
     try:
         yield here.recv()
@@ -78,18 +114,19 @@ def _served(authority: Authority, body: bytes) -> Iterator[int]:
         process.join()
 
 
-def _serve(authority: Authority, body: bytes, end: Connection) -> None:
+def _serve(authority: Authority, script: Script | bytes, end: Connection) -> None:
     with serving(authority.context()) as server:
-        server.answers(response(body))
+        server.answers(script)
         end.send(server.port)
         end.recv()
 
 
 @contextmanager
-def _engine(bench: Bench, folder: Path, authority: Authority, port: int) -> Iterator[Engine]:
+def _engine(bench: Bench, folder: Path, authority: Authority, port: int, *more: str) -> Iterator[Engine]:
     values = (
         f"networks.ports=[443, {port}]",
         'addresses.refused=[{cidr: 10.0.0.0/8, reason: loopback, source: a benchmark, date: "2026-01-01"}]',
+        *more,
     )
     settings = Settings(state=folder / "state", cache=bench.cache, ca_file=authority.path)
     with Engine(settings, values=values) as engine:
@@ -100,10 +137,8 @@ def _engine(bench: Bench, folder: Path, authority: Authority, port: int) -> Iter
 
 
 def _fetched(engine: Engine, port: int, into: Path) -> float:
-    order = FetchOrder((f"https://{HOST}:{port}/contacts.json",), into, "CC-BY-4.0", (HOST,))
-
     def one() -> None:
-        done = engine.fetch(order)
+        done = engine.fetch(_order(port, into))
         if done.folder is None:
             raise NotMeasuredError(f"F1 measures a refusal: {done.answers[-1].decision.findings} {done.fault}")
 
