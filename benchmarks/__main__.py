@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks import (
     bulk,
     environments,
+    fetching,
     latency,
     licenses,
     linear,
@@ -66,6 +67,8 @@ _ROWS: Mapping[str, Measurement] = {
     "actions": sandbox.rows,
     "T1": tool_arguments.rows,
     "E1": environments.rows,
+    "F1": fetching.rows,
+    "F2": fetching.rows,
 }
 
 

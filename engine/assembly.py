@@ -315,12 +315,36 @@ class Assembly:
         return run_code(asked, self.opened, self.code_machine(), context, watch or RunWatcher())
 
     def _fetch_steps(self, order: FetchOrder, context: Context) -> Steps[Fetched]:
+        from engine.fetching import fetch_once
+
+        return fetch_once(order, self.opened, self._fetches(), context)
+
+    def _fetches(self) -> Fetcher:
         from admission_adapters.fetch import Fetcher
-        from engine.fetching import fetch
 
         if self._fetcher is None:
             self._fetcher = Fetcher(self.settings.ca_file)
-        return fetch(order, self.opened, self._fetcher, context)
+        return self._fetcher
+
+    def get_url(
+        self,
+        url: str,
+        *,
+        hosts: tuple[str, ...],
+        license: str,  # noqa: A002  (its name everywhere)
+        alias: str = "http-get",
+        max_requests: int = 1,
+        context: Context = Context(),  # noqa: B008  (frozen)
+    ) -> Fetched:
+        """Fetch one address into memory, under the same decisions as a source bundle: `content` of the result.
+
+        Naming `hosts` enables it; `alias` stands for them in events. Blocks: with an `AsyncEngine`, call it in a
+        thread of its own.
+        """
+        from engine.fetching import FetchOrder, get
+
+        order = FetchOrder((url,), Path(alias), license, hosts, alias, max_requests)
+        return run(get(order, self.opened, self._fetches(), context))
 
     def _complete_steps(self, prompt: Prompt, context: Context) -> Steps[Completion]:
         from engine.completing import complete

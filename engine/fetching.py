@@ -1,4 +1,4 @@
-"""The path of one fetch: from addresses to a source bundle of format 1.
+"""The path of one fetch: from addresses to a source bundle of format 1, or from one address to its content.
 
     network ─(transfer)─> network_response ─(keep)─> … ─> bundle.yaml
      once for each address                            once, after the last one
@@ -9,21 +9,26 @@ kept before `network_response` does. The folder appears when every address was a
 
 from __future__ import annotations
 
+import json
 import mimetypes
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from admission_adapters.fetch import Fetcher, Transfer
 from admission_adapters.files.new_folder import NewFolder
+from engine.decide import parsed
+from engine.documents.canonical import canonical, digest
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit
 from engine.facts.archives.source_bundle import DOCUMENT
 from engine.facts.fetched import fetched_content
 from engine.facts.net.urls import url_facts
 from engine.flow import Answer, Context, Services, answer
-from engine.model import Job, Mode, Outcome, Pace, Permit, Result
+from engine.idempotency import Taken, replayed, same_policy, take
+from engine.model import Job, Limits, Mode, Outcome, Pace, Permit, Result
 from engine.points.network import NetworkLimits
 from engine.points.network_response import NetworkResponseLimits
 from engine.points.registry import find
@@ -54,12 +59,15 @@ class FetchOrder:
 class Fetched:
     """Every answer of the run, two for each address that was fetched; `folder` is the new source bundle, if any.
 
-    `unwritten` is why the folder could not be made of what was accepted.
+    `unwritten` is why the folder could not be made of what was accepted. `replayed`: the first result of the
+    idempotency key, again. `content` is in the place of a folder where one address was read into memory.
     """
 
     answers: tuple[Answer, ...]
     folder: Path | None
     unwritten: EngineError | None = None
+    replayed: bool = False
+    content: bytes | None = None
 
     @property
     def fault(self) -> EngineError | None:
@@ -73,16 +81,66 @@ class Fetched:
         return self.answers[-1].exit if self.fault is None else self.fault.exit
 
 
+def fetch_once(order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> Steps[Fetched]:
+    """`fetch`, once for each idempotency key of a caller; a repetition returns the first result (C69).
+
+    Raises what `fetch` does, and EngineError for a key that cannot be used.
+    """
+    key = context.idempotency_key
+    if key is None:
+        return (yield from fetch(order, services, fetcher, context))
+    caller = context.caller.model_dump(mode="json")
+    stated = [{**asdict(order), "into": str(order.into)}, caller, context.run, context.approval]
+    same = digest(json.dumps(stated, sort_keys=True).encode("utf-8"))
+    taken = yield from take("fetch", key, same, services, context)
+    if taken.begun.kind == "done":
+        return (yield from _replay(taken, services, context))
+    try:
+        first: Fetched = yield from fetch(order, services, fetcher, context)
+    except EngineError:  # before anything was decided
+        yield Call(lambda: taken.store.abandon(taken.scope, taken.key))
+        raise
+    try:
+        yield Call(lambda: _store(taken, first))
+    except EngineError as error:  # the key stays taken: nothing may happen twice
+        return replace(first, unwritten=error)
+    return first
+
+
+def _store(taken: Taken, first: Fetched) -> None:
+    """Store the whole result; after a fault nothing was written, and the key is free again."""
+    revisions = first.answers[-1].decision.policy
+    if first.fault is not None or revisions is None:
+        taken.store.abandon(taken.scope, taken.key)
+        return
+    kept = {
+        "folder": None if first.folder is None else str(first.folder),
+        "decisions": [one.decision.model_dump(mode="json") for one in first.answers],
+    }
+    taken.store.finish(taken.scope, taken.key, canonical(kept).decode("utf-8"), revisions.rules, revisions.values)
+
+
+def _replay(taken: Taken, services: Services, context: Context) -> Steps[Fetched]:
+    """Replay the first result, under the policy of that time."""
+    with services.policy() as policy:
+        same_policy(taken.begun, policy.revisions)
+    first: dict[str, Any] = json.loads(taken.begun.answer or "{}")
+    decisions = [parsed(find(fields["point"]), fields) for fields in first["decisions"]]
+    yield replayed(services, context, decisions[-1].decision_id)
+    folder = None if first["folder"] is None else Path(first["folder"])
+    return Fetched(tuple(Answer(one, None, None) for one in decisions), folder, replayed=True)
+
+
 def fetch(order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> Steps[Fetched]:
     """Fetch every address of the order in turn, up to the first one that is refused.
 
     Raises GatherError, before anything is asked, if there is something at `into`.
     """
-    run = _Run(order, services, fetcher, context)
     with NewFolder(order.into, _CONTENT) as folder:
+        run = _Run(order, services, fetcher, context, folder.keep)
         for position in range(max(1, len(order.urls))):
             services.gather_context.progress("fetching", position + 1, len(order.urls))
-            if not (yield from run.one(position, folder)):
+            if not (yield from run.one(position)):
                 return Fetched(tuple(run.answers), None)
         try:
             yield Call(lambda: folder.finish(DOCUMENT, run.document()), Pace.SLOW)
@@ -91,16 +149,35 @@ def fetch(order: FetchOrder, services: Services, fetcher: Fetcher, context: Cont
     return Fetched(tuple(run.answers), order.into)
 
 
+def get(order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> Steps[Fetched]:
+    """Fetch the one address of the order into memory; nothing is written to `into`."""
+    held: list[bytes] = []
+
+    def hold(permit: Permit, input_digest: str, limits: type[Limits], data: bytearray, _: str) -> Result:
+        permit.demand("network_response", input_digest, limits)
+        held.append(bytes(data))
+        return Result("held", {"bytes": len(data)})
+
+    run = _Run(order, services, fetcher, context, hold)
+    accepted = yield from run.one(0)
+    return Fetched(tuple(run.answers), None, content=held[0] if accepted else None)
+
+
+Keep = Callable[[Permit, str, type[Limits], bytearray, str], Result]
+"""Keeps one content under the permit of its response; the last argument is a name for it."""
+
+
 class _Run:
     """One run: its answers so far, and the records of what was kept."""
 
-    def __init__(self, order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> None:
+    def __init__(self, order: FetchOrder, services: Services, fetcher: Fetcher, context: Context, keep: Keep) -> None:
         self._order, self._services, self._fetcher, self._context = order, services, fetcher, context
+        self._keep = keep
         self._alias = order.alias or as_id(order.into.absolute().name)
         self._records: list[NewRecord] = []
         self.answers: list[Answer] = []
 
-    def one(self, position: int, folder: NewFolder) -> Steps[bool]:
+    def one(self, position: int) -> Steps[bool]:
         """Fetch and keep one address; whether it was accepted."""
         order = self._order
         named = {"id": f"{self._alias}-{position + 1}" if len(order.urls) > 1 else self._alias, "alias": self._alias}
@@ -125,7 +202,7 @@ class _Run:
         def keep(permit: Permit, job: Job) -> Result:
             limits = permit.demand("network_response", job.input_digest, NetworkResponseLimits)
             name = f"{limits.id}{mimetypes.guess_extension(limits.media_type) or ''}"
-            kept = folder.keep(permit, job.input_digest, NetworkResponseLimits, found.data, name)
+            kept = self._keep(permit, job.input_digest, NetworkResponseLimits, found.data, name)
             self._records.append(self._record(limits, name, order.urls[position]))
             return kept
 
@@ -147,7 +224,9 @@ class _Run:
         return written(self._alias, self._alias, self._records, Statements(now=now, retrieved_at=now))
 
     def _ask(self, point: str, request: dict[str, Any], executor: Any) -> Steps[Answer]:
-        got = yield from answer(find(point), request, Mode.ENFORCE, self._services, self._context, executor)
+        """The answer at a point. An approval is for a request to fetch: no two responses are the same request."""
+        context = self._context if point == "network" else replace(self._context, approval=None)
+        got = yield from answer(find(point), request, Mode.ENFORCE, self._services, context, executor)
         self.answers.append(got)
         return got
 

@@ -192,7 +192,7 @@ def _transfer(
         transfer.read = True
         _read(answer.iter_stream(), grant.max_bytes, transfer)
         if head["framing"] == "length" and transfer.complete:
-            transfer.within_cap = wire.received == wire.heads() + len(transfer.data)
+            transfer.within_cap = wire.received == wire.heads() + len(transfer.data) and not wire.has_more()
 
 
 def _retry_after(headers: Sequence[tuple[bytes, bytes]]) -> str | None:
@@ -241,6 +241,7 @@ class _Wire:
     def __init__(self, transfer: Transfer, deadline: float) -> None:
         self.transfer = transfer
         self.received = 0
+        self.secured: httpcore.NetworkStream | None = None
         self._deadline = deadline
         self._beginning = bytearray()
 
@@ -257,6 +258,13 @@ class _Wire:
         if len(self._beginning) < _HEADS_BYTES:
             self._beginning += data
         return data
+
+    def has_more(self) -> bool:
+        """Whether another byte is here already; waits for none."""
+        try:
+            return self.secured is not None and self.secured.read(1, 0.0) != b""
+        except (httpcore.TimeoutException, httpcore.NetworkError):
+            return False
 
     def heads(self) -> int:
         """Bytes of the heads of the answer, those of interim ones among them; -1 if they have no end."""
@@ -294,6 +302,7 @@ class _Stream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         inner = self._inner.start_tls(ssl_context, server_hostname, self._wire.left())
         self._wire.transfer.secured = True
+        self._wire.secured = inner
         return _Stream(inner, self._wire)
 
 

@@ -163,15 +163,6 @@ deny contains {"code": "host_not_allowlisted", "subject": _subject("records", in
 		is_string(record.url.host)
 		record.url.host != ""
 		record.url.host in _allowed_hosts
-	}
-}
-
-deny contains {"code": "host_not_admitted", "subject": _subject("records", index, record)} if {
-	some index, record in input.bundle.records
-	not _offline(record)
-	not {
-		_external(record)
-		is_string(record.url.host)
 		record.url.host in _admitted_hosts
 	}
 }

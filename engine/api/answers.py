@@ -121,6 +121,16 @@ class CodePhase(Model):
     phase: str
 
 
+class FetchAnswer(Model):
+    """The new source bundle, below the folder of the server for what is fetched; null if nothing was written.
+
+    Two decisions for each address that was fetched, up to the one that refused.
+    """
+
+    folder: str | None
+    decisions: tuple[Decision, ...]
+
+
 class DecidedItem(Decision):
     """An item of a batch that was decided; the status where some items were not."""
 

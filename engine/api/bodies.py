@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from engine.api.limits import ApiLimits
-from engine.model import Model
+from engine.facts.archives.source_bundle import Id
+from engine.model import Line, Model
 from engine.points import administration
 from engine.points.registry import POINTS
 
@@ -28,6 +29,21 @@ class Batch(Model):
         Field(max_length=ApiLimits().batch_items, description="Each is a request, complete with the common input"),
     ]
     common_input: Annotated[Object, Field(description="Merged into every request; fields of the request win")]
+
+
+class Fetch(Model):
+    """What to fetch into the new folder `into`, as `engine fetch` takes it. Naming `hosts` enables the fetch.
+
+    `license` is the SPDX label of the content, `alias` the public name of its origin (default: `into`),
+    `max_requests` the budget of the run.
+    """
+
+    urls: Annotated[list[Annotated[str, Field(max_length=8_192)]], Field(min_length=1, max_length=1_000)]
+    into: Id
+    license: Line | None = None
+    hosts: Annotated[list[Line], Field(max_length=1_000, default_factory=list)]
+    alias: Id | None = None
+    max_requests: Annotated[int, Field(ge=0, le=1_000_000)] = 1
 
 
 class AuthZen(Model):

@@ -33,6 +33,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "engine.head_too_large": (431, "The headers are too large"),
     "engine.not_found": (404, "Nothing is served at this path"),
     "engine.method_not_allowed": (405, "The method is not supported"),
+    "engine.fetch_disabled": (403, "This server fetches nothing"),
     "engine.id_taken": (409, "The id is taken"),
     "engine.approval_closed": (409, "The approval is closed"),
     "engine.decision_unknown": (404, "There is no such decision"),

@@ -39,6 +39,20 @@ def serve(
         Path | None,
         options.folder(envvar="ENGINE_ROOT", help="Folder in which requests may name source bundles."),
     ] = None,
+    fetch_root: Annotated[
+        Path | None,
+        options.folder(
+            envvar="ENGINE_FETCH_ROOT",
+            help="Folder below which POST /v1/fetch writes source bundles; without it, nothing is fetched.",
+        ),
+    ] = None,
+    ca_file: Annotated[
+        Path | None,
+        options.file(
+            envvar="ENGINE_CA_FILE",
+            help="Certificate authorities (PEM) that a fetch trusts (default: those of certifi).",
+        ),
+    ] = None,
     tls_cert: Annotated[
         Path | None, options.file(envvar="ENGINE_TLS_CERT", help="TLS certificate chain (PEM).")
     ] = None,
@@ -129,5 +143,12 @@ def serve(
     )
     chosen = sources.settings()
     opa = replace(chosen.opa, answer_seconds=deadline)
-    settings = replace(chosen, root=root or Path(os.devnull), opa=opa, warm_sandboxes=warm_sandboxes)
+    settings = replace(
+        chosen,
+        root=root or Path(os.devnull),
+        opa=opa,
+        fetch_root=fetch_root,
+        ca_file=ca_file,
+        warm_sandboxes=warm_sandboxes,
+    )
     raise typer.Exit(run(settings, listen, lambda url: typer.echo(f"engine: listening on {url}", err=True)))

@@ -25,7 +25,7 @@ _DIGITS = 4_000
 """Digits of a number; Python converts no more than 4,300."""
 
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-_NO_BRACKET = bytes(byte for byte in range(256) if byte not in _STEP)
+_NO_STRUCTURE = bytes(byte for byte in range(256) if byte not in {*_STEP, ord('"')})
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
@@ -87,8 +87,10 @@ def _separators(text: bytes | bytearray) -> int:
 def _deeper_than(text: str, levels: int) -> bool:
     if text.count("[") + text.count("{") <= levels:
         return False
-    outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
-    brackets = outside.encode("utf-8", "replace").translate(None, _NO_BRACKET)
+    unescaped = text.replace("\\\\", "").replace('\\"', "") if "\\" in text else text
+    structure = unescaped.encode("utf-8", "replace").translate(None, _NO_STRUCTURE)
+    # Two quotes side by side change nothing about which brackets are inside of strings.
+    brackets = b"".join(structure.replace(b'""', b"").split(b'"')[::2])
     return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > levels
 
 

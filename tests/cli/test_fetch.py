@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import Command, Run, lines
-from tests.conftest import ROOT
-from tests.sources.https import BODY, HOST, Authority, Server, response, serving
-
-RESOLVES = f"""
-import socket
-real = socket.getaddrinfo
-def found(host, *arguments, **more):
-    return real("127.0.0.1" if host == "{HOST}" else host, *arguments, **more)
-socket.getaddrinfo = found
-"""
+from tests.sources.https import BODY, HOST, Authority, Server, admitting, resolving, response, serving
 
 
 @dataclass(slots=True)
@@ -33,8 +24,7 @@ class Setup:
     authority: Authority
 
     def __call__(self, *arguments: str | Path) -> Run:
-        path = f"{self.policy.parent}:{ROOT}:{ROOT}/adapters"
-        return self.command(*arguments, "--policy", self.policy, env={"PYTHONPATH": path})
+        return self.command(*arguments, "--policy", self.policy, env=resolving(self.policy))
 
     def fetch(self, into: Path, *arguments: str) -> Run:
         asked = (self.server.url(), "--license", "CC-BY-4.0", "--into", into, "--ca-file", self.authority.path)
@@ -45,16 +35,7 @@ class Setup:
 def setup(command: Command, tmp_path: Path) -> Iterator[Setup]:
     authority = Authority(tmp_path)
     with serving(authority.context()) as server:
-        policy = tmp_path / "own" / "policy"
-        shutil.copytree(ROOT / "policy", policy)
-        networks = policy / "networks.yaml"
-        text = networks.read_text(encoding="utf-8")
-        networks.write_text(text.replace("ports: [443]", f"ports: [443, {server.port}]"), encoding="utf-8")
-        addresses = policy / "addresses.yaml"
-        rows = addresses.read_text(encoding="utf-8").splitlines(keepends=True)
-        addresses.write_text("".join(row for row in rows if "127.0.0.0/8" not in row), encoding="utf-8")
-        (policy.parent / "sitecustomize.py").write_text(RESOLVES, encoding="utf-8")
-        yield Setup(command, server, policy, authority)
+        yield Setup(command, server, admitting(tmp_path / "own", server), authority)
 
 
 def test_fetch_and_check(setup: Setup, tmp_path: Path) -> None:
@@ -106,3 +87,56 @@ def test_a_folder_that_exists_is_an_error_of_usage(setup: Setup, tmp_path: Path)
     assert done.code == 4
     assert "certificate authorities" in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+def completed(into: Path) -> None:
+    """State in a fetched bundle.yaml what only a person can state, as a license decision for its content."""
+    document = into / "bundle.yaml"
+    text = document.read_text(encoding="utf-8")
+    text = text.replace("# purpose: # state train, eval, tool or environment", "purpose: environment")
+    text = text.replace("# retention:", "retention:").replace("environment: contacts", "environment: contacts_sqlite")
+    sha256 = hashlib.sha256(BODY).hexdigest()
+    text = text.replace(
+        "license_decisions: []",
+        f"license_decisions:\n  - {{record: contacts, sha256: {sha256}, decision: accepted,"
+        ' decided_by: legal, decided_at: "2026-01-01T00:00:00Z"}',
+    )
+    document.write_text(text, encoding="utf-8")
+
+
+REJECTED: dict[str, tuple[str, tuple[str, ...], bytes | None]] = {
+    "a good answer": ("", ("URL",), None),
+    "an unsafe scheme": ("unsafe_scheme", (f"http://{HOST}/contacts.json",), None),
+    "a host that is not allowlisted": ("host_not_allowlisted", ("https://other.example.org/contacts.json",), None),
+    "a redirect": ("redirect_blocked", ("URL",), response(b"", status="302 Found", more=("Location: /b.json",))),
+    "an exhausted request budget": ("request_budget_exhausted", ("URL", "--max-requests", "0"), None),
+    "an oversized payload": ("payload_too_large", ("URL",), response(b"", length=17_000_000)),
+    "an unsupported content type": ("unsupported_content_type", ("URL",), response(type_="text/html")),
+    "a status that is not 200": ("http_status_not_200", ("URL",), response(status="404 Not Found")),
+}
+
+
+# covers: A97.1-7
+@pytest.mark.full(after=2)
+@pytest.mark.parametrize("why", REJECTED)
+def test_no_environment_is_built_after_a_rejected_fetch(why: str, setup: Setup, tmp_path: Path) -> None:
+    code, (url, *more), answer = REJECTED[why]
+    if answer is not None:
+        setup.server.answers(answer)
+    into, built = tmp_path / "contacts", tmp_path / "built"
+    asked = ("--license", "CC-BY-4.0", "--host", HOST, "--into", into, "--ca-file", setup.authority.path, *more)
+    done = setup("fetch", url.replace("URL", setup.server.url()), *asked, "--format", "json")
+    if not code:  # the control: what was fetched does become an environment
+        completed(into)
+    outcome = setup("build", into, "--into", built)
+    points = [one["point"] for one in lines(setup.command.state) if one["kind"] == "decision"]
+    if not code:
+        assert (done.code, outcome.code, points[2:]) == (0, 0, ["source", "environment"]), outcome.stdout
+        assert (built / "contacts_sqlite" / "base.sqlite").is_file()
+        return
+    last = done.json["decisions"][-1]
+    assert (done.code, done.json["folder"]) == (1, None)
+    assert code in {finding["code"] for finding in last["findings"]}
+    assert (outcome.code, "environment" in points) == (2, False), outcome.stdout
+    assert not into.exists()
+    assert not built.exists()

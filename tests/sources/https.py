@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 import socket
 import ssl
 import threading
@@ -16,11 +17,41 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.conftest import ROOT
+
 HOST = "data.example.org"
-BODY = b'[{"name": "Ada", "email": "ada@example.org"}]'
+BODY = b'[{"id": 1, "name": "Ada", "email": "ada@example.org"}]'
 
 Script = Callable[[ssl.SSLSocket, threading.Event], None]
 """Answers one request that was read; the event is set when the test is over."""
+
+
+_RESOLVES = f"""
+import socket
+real = socket.getaddrinfo
+def found(host, *arguments, **more):
+    return real("127.0.0.1" if host == "{HOST}" else host, *arguments, **more)
+socket.getaddrinfo = found
+"""
+
+
+def admitting(folder: Path, server: Server) -> Path:
+    """A new policy folder in `folder` that admits this server."""
+    policy = folder / "policy"
+    shutil.copytree(ROOT / "policy", policy)
+    networks = policy / "networks.yaml"
+    text = networks.read_text(encoding="utf-8")
+    networks.write_text(text.replace("ports: [443]", f"ports: [443, {server.port}]"), encoding="utf-8")
+    addresses = policy / "addresses.yaml"
+    rows = addresses.read_text(encoding="utf-8").splitlines(keepends=True)
+    addresses.write_text("".join(row for row in rows if "127.0.0.0/8" not in row), encoding="utf-8")
+    (folder / "sitecustomize.py").write_text(_RESOLVES, encoding="utf-8")
+    return policy
+
+
+def resolving(policy: Path) -> dict[str, str]:
+    """The environment of a process in which the name of the server leads to loopback."""
+    return {"PYTHONPATH": f"{policy.parent}:{ROOT}:{ROOT}/adapters"}
 
 
 class Authority:

@@ -6,7 +6,9 @@ import asyncio
 import gzip
 import hashlib
 import json
+import socket
 import ssl
+import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -23,14 +25,12 @@ from engine.fetching import Fetched, FetchOrder
 from engine.model import Outcome, Permit
 from engine.points.network import NetworkLimits
 from engine.settings import Settings
-from tests.command import decisions, events, lines
+from tests.command import decisions, events
 from tests.expect import refused
 from tests.sources.https import BODY, HOST, Authority, Server, drips, endless, response, serving
 
 CAP = 200_000
 SECONDS = 3
-LATE = 2
-"""Seconds after the deadline within which a transfer has ended, also on a busy machine; on an idle one 0.1."""
 
 
 @dataclass(slots=True)
@@ -244,6 +244,20 @@ def test_an_endless_body_ends_at_the_cap(world: World, tmp_path: Path) -> None:
     assert document["body"]["bytes"] == CAP
 
 
+def test_bytes_behind_the_declared_length_are_seen_also_in_a_record_of_their_own(world: World, tmp_path: Path) -> None:
+    def script(stream: ssl.SSLSocket, ended_: threading.Event) -> None:
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        stream.sendall(response())
+        stream.sendall(b"more")
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)  # both records leave together
+        ended_.wait()
+
+    world.server.answers(script)
+    assert codes(world.fetch(tmp_path / "more")) == ["payload_too_large"]
+    world.server.answers(drips([response()]))  # the connection stays open: nothing is waited for
+    assert world.fetch(tmp_path / "open").folder is not None
+
+
 ENDLESS = {
     "chunks": endless(CHUNKED.encode() + b"\r\n", b"8000\r\n" + b"0" * 0x8000 + b"\r\n"),
     "one chunk": endless(CHUNKED.encode() + b"\r\nfffffffff\r\n", b"0" * 65_536),
@@ -291,9 +305,7 @@ def test_a_slow_answer_ends_at_the_deadline(name: str, world: World, tmp_path: P
     done = world.fetch(tmp_path / "slow")
     assert (codes(done), done.folder) == (["fetch_deadline_exceeded"], None)
     assert time.monotonic() - started >= SECONDS
-    own = done.answers[0].decision.decision_id
-    (ended_,) = [one for one in lines(world.state) if one["kind"] == "result" and one["decision_id"] == own]
-    assert ended_["duration"] <= (SECONDS + LATE) * 1_000_000
+    assert not world.server.ended.is_set()  # it would have gone on; `scripts/bench F2` measures how late it ends
 
 
 @pytest.mark.parametrize("fault", ["another name", "unknown authority", "expired"])
@@ -442,6 +454,15 @@ def test_a_folder_that_cannot_be_written_is_a_fault_and_leaves_nothing(world: Wo
     assert done.fault is not None
     assert "cannot be written" in done.fault.message
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_a_killed_fetch_left_is_removed_by_the_next_one(world: World, tmp_path: Path) -> None:
+    dead, other = tmp_path / f".draft-{'0' * 16}", tmp_path / ".draft-letters"
+    for folder in (dead, other):  # the second one is not ours
+        (folder / "content").mkdir(parents=True)
+        (folder / "content" / "contacts.json").write_bytes(b"half")
+    assert world.fetch(tmp_path / "contacts").folder is not None
+    assert {path.name for path in tmp_path.iterdir()} == {"contacts", other.name}
 
 
 def test_an_interrupted_run_leaves_nothing(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

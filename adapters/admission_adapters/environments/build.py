@@ -7,15 +7,14 @@ left is removed by the next build.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from admission_adapters.environments.database import TABLES, filled
 from admission_adapters.files.artifacts import opened_folder
+from admission_adapters.files.drafts import draft_folder
 from admission_adapters.files.new_files import create, names_in
-from admission_adapters.files.staging import draft_folder
 from engine.errors import WorkError
 from engine.model import Limits, Permit, Result
 
@@ -80,20 +79,18 @@ def _rows(grant: EnvironmentGrant, rows: Rows) -> Iterator[tuple[str, ...]]:
 
 
 def _written(root: int, grant: EnvironmentGrant, decision_id: str, database: bytes) -> Result:
-    with draft_folder(root) as (draft, folder):
-        _, sha256 = create(folder, BASE, (database,), grant.database_bytes)
-        create(folder, CURRENT, (database,), grant.database_bytes, mode=0o600)
+    with draft_folder(root) as draft:
+        _, sha256 = create(draft.folder, BASE, (database,), grant.database_bytes)
+        create(draft.folder, CURRENT, (database,), grant.database_bytes, mode=0o600)
         text = _description(grant, decision_id, sha256)
-        create(folder, DESCRIPTION, (text,), MOST_DESCRIPTION)
-        create(folder, TRAJECTORY, (), 0, mode=0o600)
-        os.fsync(folder)
+        create(draft.folder, DESCRIPTION, (text,), MOST_DESCRIPTION)
+        create(draft.folder, TRAJECTORY, (), 0, mode=0o600)
         try:
-            os.rename(draft, grant.environment, src_dir_fd=root, dst_dir_fd=root)
+            draft.appear(grant.environment)
         except OSError as error:
             if grant.environment in names_in(root):
                 raise _exists(grant) from error
             raise
-        os.fsync(root)
     facts = {"environment": grant.environment, "rows": grant.rows, "bytes": len(database), "sha256": sha256}
     return Result("built", {**facts, "records": len(grant.records)})
 

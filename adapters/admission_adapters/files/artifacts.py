@@ -14,8 +14,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from admission_adapters.digests import json_digest
+from admission_adapters.files.drafts import DRAFT
 from admission_adapters.files.new_files import FOLDER, create, opened
-from admission_adapters.files.staging import DRAFT, Contents, SourceGrant, stage, unenforceable
+from admission_adapters.files.staging import Contents, SourceGrant, stage, unenforceable
 from engine.errors import WorkError
 from engine.model import Boundary, Limits, Permit, Result
 

@@ -19,7 +19,7 @@ _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def create(
-    folder: int, name: str, chunks: Iterable[bytes], most: int, *, sync: bool = True, mode: int = 0o400
+    folder: int, name: str, chunks: Iterable[bytes | bytearray], most: int, *, sync: bool = True, mode: int = 0o400
 ) -> tuple[int, str]:
     """Create one file, read-only by its default mode, of at most `most` bytes; returns its size and SHA-256 in hex.
 
@@ -63,7 +63,7 @@ def names_in(folder: int) -> list[str]:
         return [entry.name for entry in entries]
 
 
-def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
+def _capped(chunks: Iterable[bytes | bytearray], most: int) -> Iterator[bytes | bytearray]:
     left = most
     for chunk in chunks:
         left -= len(chunk)

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from admission_adapters.files.new_files import FOLDER, create
+from admission_adapters.files.drafts import Draft, draft_folder
+from admission_adapters.files.new_files import create, existing, opened
 from engine.errors import GatherError, WorkError
 from engine.model import Limits, Permit, Result
 
@@ -39,7 +37,9 @@ class NewFolder:
         """`content` is the folder inside it for what is kept."""
         self._path = path.absolute()
         self._content = content
-        self._draft: Path | None = None
+        self._kept: list[str] = []
+        self._draft: Draft | None = None
+        self._end = ExitStack()
 
     def __enter__(self) -> Self:
         """Raises GatherError if something is there already."""
@@ -50,17 +50,15 @@ class NewFolder:
         if taken:
             raise GatherError(
                 "the folder for what is fetched exists and is not an empty folder",
-                remedy="name a new folder with `--into`, or remove this one",
+                remedy="name a new folder as `into`, or remove this one",
             )
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._draft is not None:
-            shutil.rmtree(self._draft, ignore_errors=True)
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # what cannot be removed now is removed by the next draft beside it
+            self._end.close()
 
-    def keep(self, permit: Permit, input_digest: str, limits: type[Limits], data: Sequence[int], name: str) -> Result:
+    def keep(self, permit: Permit, input_digest: str, limits: type[Limits], data: bytearray, name: str) -> Result:
         """Write one content as `name`. Raises WorkError unless it is exactly that of the permit."""
         grant = permit.demand("network_response", input_digest, limits)
         if not isinstance(grant, ContentGrant):
@@ -69,46 +67,34 @@ class NewFolder:
                 remedy="request a decision on what was fetched",
                 code="engine.limit_unenforceable",
             )
-        with _disk():
-            folder = os.open(self._drafted() / self._content, FOLDER)
-            try:
-                written = create(folder, name, (memoryview(data),), grant.bytes)  # type: ignore[arg-type]
-                os.chmod(name, _MODE, dir_fd=folder, follow_symlinks=False)
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        with _disk(), opened(self._content, self._drafted().folder) as folder:
+            written = create(folder, name, (data,), grant.bytes, sync=False, mode=_MODE)
         if written != (grant.bytes, grant.sha256):
             raise WorkError("this is not the content that was decided on", remedy="fetch it again")
+        self._kept.append(name)
         return Result("kept", {"bytes": grant.bytes, "sha256": grant.sha256})
 
     def finish(self, name: str, text: str) -> None:
-        """Add the document `name`, and make the folder appear. Raises WorkError."""
+        """Add the document `name`, and make the folder appear, durably. Raises WorkError."""
+        data = text.encode("utf-8")
         with _disk():
             draft = self._drafted()
-            folder = os.open(draft, FOLDER)
-            try:
-                data = text.encode("utf-8")
-                create(folder, name, (data,), len(data))
-                os.chmod(name, _MODE, dir_fd=folder)
+            with opened(self._content, draft.folder) as folder:
+                for kept in self._kept:  # not before: until now nothing of it counts
+                    with existing(folder, kept) as file:
+                        os.fsync(file.fileno())
                 os.fsync(folder)
-            finally:
-                os.close(folder)
-            draft.rename(self._path)
-            self._draft = None
-            parent = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(parent)
-            finally:
-                os.close(parent)
+            create(draft.folder, name, (data,), len(data), mode=_MODE)
+            draft.appear(self._path.name)
 
-    def _drafted(self) -> Path:
+    def _drafted(self) -> Draft:
         if self._draft is None:
             parent = self._path.parent
             parent.mkdir(parents=True, exist_ok=True)
-            draft = parent / f".{self._path.name[:100]}.{secrets.token_hex(8)}"
-            draft.mkdir(mode=0o700)
+            root = self._end.enter_context(opened(parent.resolve()))
+            draft = self._end.enter_context(draft_folder(root))
+            os.mkdir(self._content, 0o700, dir_fd=draft.folder)
             self._draft = draft
-            (draft / self._content).mkdir(mode=0o700)
         return self._draft
 
 
@@ -118,7 +104,7 @@ def _disk() -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
-            remedy = "another program made something there meanwhile: name a new folder with `--into`"
+            remedy = "another program made something there meanwhile: name a new folder as `into`"
         else:
             remedy = "free disk space, or check the permissions of the parent folder"
         reason = os.strerror(error.errno).lower() if error.errno else "it failed"

@@ -7,27 +7,20 @@ that what is staged is what was decided on.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
-import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol, runtime_checkable
 
-from admission_adapters.files.new_files import FOLDER, create, existing, names_in, opened
+from admission_adapters.files.drafts import draft_folder
+from admission_adapters.files.new_files import create, existing, names_in, opened
 from engine.errors import EngineError, WorkError
 
 Contents = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens the content of a record by the record's id."""
-
-DRAFT = ".draft-"
-"""Prefix of folders that are being filled; no digest begins like this."""
-
-_DRAFT_NAME = re.compile(re.escape(DRAFT) + r"[0-9a-f]{16}")
-"""Exactly the names that we make: the folder around them may be anyone's."""
 
 _CHUNK = 256 << 10
 
@@ -81,57 +74,19 @@ def unenforceable() -> WorkError:
 
 def _staged(root: int, name: str, records: Sequence[StagedRecord], contents: Contents) -> bool:
     """Fill a folder and rename it; False if another process was faster."""
-    with draft_folder(root) as (draft, folder):
+    with draft_folder(root) as draft:
         for record in records:
-            _copy(folder, record, contents)
+            _copy(draft.folder, record, contents)
         for record in records:  # once all are written: the first sync carries most of the rest
-            with existing(folder, record.id) as file:
+            with existing(draft.folder, record.id) as file:
                 os.fsync(file.fileno())
-        os.fsync(folder)
         try:
-            os.rename(draft, name, src_dir_fd=root, dst_dir_fd=root)
+            draft.appear(name)
         except OSError as error:
             if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
                 return False
             raise
-        os.fsync(root)
     return True
-
-
-@contextmanager
-def draft_folder(root: int) -> Iterator[tuple[str, int]]:
-    """A new folder, locked while it is filled, removed at the end unless it was renamed."""
-    fcntl.flock(root, fcntl.LOCK_EX)
-    try:
-        _sweep(root)
-        draft = DRAFT + secrets.token_hex(8)
-        os.mkdir(draft, 0o700, dir_fd=root)
-        folder = os.open(draft, FOLDER, dir_fd=root)
-        fcntl.flock(folder, fcntl.LOCK_EX)
-    finally:
-        fcntl.flock(root, fcntl.LOCK_UN)
-    try:
-        yield draft, folder
-    finally:
-        if draft in names_in(root):
-            _remove(root, draft, folder)
-        os.close(folder)
-
-
-def _sweep(root: int) -> None:
-    """Remove partly filled folders of killed processes: their locks are free."""
-    for name in names_in(root):
-        if _DRAFT_NAME.fullmatch(name):
-            # What raises is in use by another process, or not one of ours: it does no harm.
-            with suppress(OSError), opened(name, root) as folder:
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(root, name, folder)
-
-
-def _remove(root: int, name: str, folder: int) -> None:
-    for entry in names_in(folder):
-        os.unlink(entry, dir_fd=folder)
-    os.rmdir(name, dir_fd=root)
 
 
 def _copy(folder: int, record: StagedRecord, contents: Contents) -> None:

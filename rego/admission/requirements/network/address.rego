@@ -9,7 +9,7 @@ import future.keywords.not
 #   address.
 # custom:
 #   code: address_unknown
-#   after: [network_disabled, host_not_admitted]
+#   after: [network_disabled, host_not_allowlisted, url_not_canonical]
 #   remedy: Retry when the host name can be resolved
 # labels:
 #   row: H06

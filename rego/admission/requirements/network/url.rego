@@ -32,19 +32,23 @@ canonical if {
 }
 
 # METADATA
-# title: The caller allows exactly this host
-# description: The exact host name of a canonical address; a subdomain is another host.
+# title: Both the caller and the organisation allow exactly this host
+# description: The exact host name of a canonical address, named by the caller and listed in policy/networks.yaml. A
+#   subdomain is another host, and neither list can add to the other.
 # custom:
 #   code: host_not_allowlisted
 #   after: [unsafe_scheme]
 #   facts: {host: network.url.host}
-#   remedy: Name the exact host of a canonical address with `--host`
+#   remedy: Name the exact host of a canonical address with `--host`; policy/networks.yaml has to list it under `hosts`,
+#     where compliance can add it
+#   reads: [networks.hosts]
 # labels:
-#   row: A31, A33
+#   row: A31, A33, A104
 host_allowlisted if {
 	is_string(input.network.url.host)
 	is_array(input.network.allowed_hosts)
 	input.network.url.host in _allowed
+	input.network.url.host in data.policy.networks.hosts
 }
 
 # METADATA
@@ -65,19 +69,3 @@ _allowed contains host.name if some host in input.network.allowed_hosts
 # labels:
 #   row: A31
 host_exact(host) if host.exact == true
-
-# METADATA
-# title: The organisation admits this host
-# description: The exact host name, in policy/networks.yaml. The list of the caller cannot add to it.
-# custom:
-#   code: host_not_admitted
-#   after: [host_not_allowlisted, url_not_canonical]
-#   facts: {host: network.url.host}
-#   remedy: Use a source that policy/networks.yaml lists under `hosts`, or ask compliance to add this host there
-#   reads: [networks.hosts]
-# labels:
-#   row: A33
-host_admitted if {
-	is_string(input.network.url.host)
-	input.network.url.host in data.policy.networks.hosts
-}

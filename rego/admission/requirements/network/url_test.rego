@@ -35,8 +35,9 @@ test_canonical if {
 }
 
 test_host_allowlisted if {
-	url.host_allowlisted with input as _clean
+	url.host_allowlisted with input as _clean with data.policy as _policy
 	every request in [
+		_url({"host": "other.example.org"}),
 		_url({"host": "b.a.example.org"}),
 		_url({"host": "xa.example.org"}),
 		_url({"host": null}),
@@ -47,7 +48,10 @@ test_host_allowlisted if {
 		json.remove(_clean, ["network/allowed_hosts"]),
 		{},
 	] {
-		not url.host_allowlisted with input as request
+		not url.host_allowlisted with input as request with data.policy as _policy
+	}
+	every policy in [{}, {"networks": {}}, {"networks": {"hosts": []}}, {"networks": {"hosts": ["example.org"]}}] {
+		not url.host_allowlisted with input as _clean with data.policy as policy
 	}
 }
 
@@ -55,15 +59,5 @@ test_host_exact if {
 	url.host_exact({"exact": true})
 	every host in [{"exact": false}, {"exact": "true"}, {}] {
 		not url.host_exact(host)
-	}
-}
-
-test_host_admitted if {
-	url.host_admitted with input as _clean with data.policy as _policy
-	every request in [_url({"host": "b.a.example.org"}), json.remove(_clean, ["network/url/host"]), {}] {
-		not url.host_admitted with input as request with data.policy as _policy
-	}
-	every policy in [{}, {"networks": {"hosts": []}}] {
-		not url.host_admitted with input as _clean with data.policy as policy
 	}
 }

@@ -26,17 +26,20 @@ canonical(record) if {
 }
 
 # METADATA
-# title: The source bundle lists the host of every external record
-# description: The exact host name, in network.allowed_hosts of the source bundle; a subdomain is another host.
+# title: Both the source bundle and the organisation list the host of every external record
+# description: The exact host name, in network.allowed_hosts of the source bundle and in policy/networks.yaml. A
+#   subdomain is another host, and neither list can add to the other.
 # custom:
 #   code: host_not_allowlisted
 #   each: bundle.records
 #   after: [url_not_canonical]
 #   field: bundle.network.allowed_hosts
 #   facts: {host: url.host}
-#   remedy: Add the exact host to network.allowed_hosts, or replace the record
+#   remedy: Add the exact host to network.allowed_hosts, or replace the record; policy/networks.yaml has to list it under
+#     `hosts`, where compliance can add it
+#   reads: [networks.hosts]
 # labels:
-#   row: A20
+#   row: A20, A104
 host_allowlisted(record) if origin.offline(record)
 
 host_allowlisted(record) if {
@@ -44,27 +47,6 @@ host_allowlisted(record) if {
 	is_string(record.url.host)
 	record.url.host != ""
 	record.url.host in _allowed_hosts
-}
-
-# METADATA
-# title: The organisation admits the host of every external record
-# description: The exact host name, in policy/networks.yaml; a subdomain is another host. The list of the source
-#   bundle cannot add to it.
-# custom:
-#   code: host_not_admitted
-#   each: bundle.records
-#   after: [url_not_canonical]
-#   field: url
-#   facts: {host: url.host}
-#   remedy: Use a source that policy/networks.yaml lists under `hosts`, or ask compliance to add this host there
-#   reads: [networks.hosts]
-# labels:
-#   row: A20
-host_admitted(record) if origin.offline(record)
-
-host_admitted(record) if {
-	origin.external(record)
-	is_string(record.url.host)
 	record.url.host in origin.hosts
 }
 

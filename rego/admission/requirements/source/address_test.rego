@@ -3,7 +3,7 @@ package admission.requirements.source.address_test
 import data.admission.requirements.source.address
 import future.keywords.not
 
-_policy := {"networks": {"schemes": ["https"], "ports": [443]}}
+_policy := {"networks": {"schemes": ["https"], "ports": [443], "hosts": ["data.example.org", "other.example.org", ""]}}
 
 _url := {"canonical": true, "scheme": "https", "host": "data.example.org", "port": 443}
 
@@ -55,35 +55,28 @@ test_host_allowlisted if {
 	held := {name |
 		some name, record in records
 		address.host_allowlisted(record) with input as _request(["other.example.org", "data.example.org", "", null])
+			with data.policy as _policy
 	}
 	held == {"external", "fixture"}
 }
 
-test_host_admitted if {
-	policy := {"networks": {"hosts": ["other.example.org", "data.example.org"]}}
-	records := {
-		"external": _clean,
-		"fixture": _fixture,
-		"subdomain": _with({"host": "www.data.example.org"}),
-		"parent": _with({"host": "example.org"}),
-		"upper case": _with({"host": "DATA.example.org"}),
-		"host is null": _with({"host": null}),
-		"host missing": json.remove(_clean, ["url/host"]),
-		"no kind": json.remove(_clean, ["kind"]),
+test_host_allowlisted_by_the_organisation_too if {
+	bundle := _request(["other.example.org", "data.example.org"])
+	policy := {"networks": {"hosts": ["data.example.org", null]}}
+	address.host_allowlisted(_clean) with input as bundle with data.policy as policy
+	every host in ["other.example.org", "www.data.example.org", null] {
+		not address.host_allowlisted(_with({"host": host})) with input as bundle with data.policy as policy
 	}
-	nothing := {"networks": {"hosts": [null]}}
-	not address.host_admitted(records["host is null"]) with data.policy as nothing
-	held := {name | some name, record in records; address.host_admitted(record) with data.policy as policy}
-	held == {"external", "fixture"}
-	every gone in ["networks", "networks/hosts", "networks/hosts/1"] {
-		not address.host_admitted(_clean) with data.policy as json.remove(policy, [gone])
-		address.host_admitted(_fixture) with data.policy as json.remove(policy, [gone])
+	every gone in ["networks", "networks/hosts", "networks/hosts/0"] {
+		less := json.remove(policy, [gone])
+		not address.host_allowlisted(_clean) with input as bundle with data.policy as less
+		address.host_allowlisted(_fixture) with input as bundle with data.policy as less
 	}
 }
 
 test_empty_allowlist if {
 	every request in [_request([]), _request(null), _request({}), _request("data.example.org"), {}] {
-		not address.host_allowlisted(_clean) with input as request
-		address.host_allowlisted(_fixture) with input as request
+		not address.host_allowlisted(_clean) with input as request with data.policy as _policy
+		address.host_allowlisted(_fixture) with input as request with data.policy as _policy
 	}
 }
