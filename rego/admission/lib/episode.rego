@@ -34,8 +34,6 @@ tokens_of(one) := max([data.policy.episodes.estimate.tokens, one.sent_bytes + on
 	is_number(one.sent_bytes)
 }
 
-tokens_of(one) := 0 if one.outcome == "conceded"
-
 # METADATA
 # description: The spend of an attempt in millionths; without stated usage the estimate.
 spend_of(one) := one.spend_micros if {
@@ -49,8 +47,6 @@ spend_of(one) := data.policy.episodes.estimate.spend_micros if {
 	_called(one)
 	is_number(data.policy.episodes.estimate.spend_micros)
 }
-
-spend_of(one) := 0 if one.outcome == "conceded"
 
 _called(one) if one.outcome in {"accepted", "rejected", "interrupted"}
 
@@ -119,7 +115,10 @@ closed := {one.turn | some one in input.history; one.outcome in {"accepted", "co
 # description: The penalties of an actor. A turn with rejected replies is one, however often it is reported.
 # custom:
 #   proof: another requirement checks that every attempt has an actor, a turn and an outcome
-penalties(actor) := count({turn | some turn in _penalised(actor); turn > _reset(actor)})
+penalties(actor) := count({turn | some turn in _penalised(actor); turn > reset}) if {
+	reset := _reset(actor)
+	is_number(reset)
+}
 
 # METADATA
 # custom:
