@@ -61,6 +61,15 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         EITHER: ("echoed.[].text", "echoed.[].upper", "output.fields.[].sha256", "output.fields.[].upper_sha256"),
     },
     "environment": {UNREAD: ("records.[].origin_alias",)},
+    "episode": {
+        UNREAD: (
+            *("changes.[].group", "changes.[].parameter", "changes.[].value", "episode", "event.sent_bytes"),
+            *("history.[].id", "reply.digest", "reply.spend_micros", "reply.spend_stated", "reply.tokens"),
+            *("reply.tokens_stated", "review", "running.[].sent_bytes"),
+            *("state.[].values.price", "state.[].values.warranty"),
+        ),
+        UNUSED: ("proposal.justification_bytes", "reply.readable"),
+    },
     "mcp": {
         EITHER: ("servers.[].deliverable", "servers.[].transport", "servers.[].url_stated"),
         UNUSED: ("servers.[].secrets", "tools.[].hints.destructive"),
@@ -125,6 +134,12 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         UNREAD: ("decision", "details.[].id", "messages.[].id", "messages.[].path", "side_effects.[].id",
                  "side_effects.[].target_digest"),
         UNUSED: ("messages.[].secret",),
+    },
+    "transcript": {
+        UNREAD: ("entries.[].id", "entries.[].quotes.[].id"),
+        EITHER: ("entries.[].quotes.[].whole", "entries.[].quotes.[].words"),
+        UNUSED: ("entries.[].recipient_known",),
+        PERMIT: ("entries.[].digest", "episode"),
     },
     "tool_visibility": {
         UNREAD: ("tools.[].id",),

@@ -20,10 +20,12 @@ test_complete if {
 
 test_unique if {
 	history.unique with input as {"history": [], "running": []}
-	history.unique with input as {"history": [_one], "running": [{"turn": 1, "attempt": 2}]}
+	history.unique with input as {"history": [_one], "running": [{"turn": 1, "attempt": 2, "actor": "b"}]}
 	not history.unique with input as {"history": [_one, _one], "running": []}
-	not history.unique with input as {"history": [_one], "running": [{"turn": 1, "attempt": 1}]}
-	not history.unique with input as {"history": [_one, {"turn": 2}], "running": []}
+	not history.unique with input as {"history": [_one], "running": [{"turn": 1, "attempt": 1, "actor": "b"}]}
+	every call in [{"turn": 2}, {"turn": 2, "attempt": null, "actor": "b"}, {"turn": 2, "attempt": 1}] {
+		not history.unique with input as {"history": [_one], "running": [call]}
+	}
 	not history.unique with input as {"history": []}
 	not history.unique with input as {"running": []}
 	not history.unique with input as {"history": null, "running": {}}

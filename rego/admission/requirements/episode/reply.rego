@@ -82,17 +82,13 @@ readable if {
 #   declared in the state, and its new value has the same type.
 # custom:
 #   code: proposal_schema_invalid
-#   each: problems
-#   empty: required
 #   after: [proposal_not_json]
 #   proof: the list contains only problems, so an empty list means that there are none
+#   facts: {problems: problems}
 #   remedy: Reply with the fields of an ActionProposal only, each of its type
 # labels:
 #   row: E02, E03, E04, E31
-fits if {
-	input.problems == []
-	episode.besides({"proposal"})
-}
+fits if episode.besides({"proposal"})
 
 fits if {
 	input.event.kind == "proposal"

@@ -22,6 +22,24 @@ few_actors if {
 }
 
 # METADATA
+# title: The episode states every ceiling
+# description: Nothing is unlimited; the policy has ceilings of its own, and the lower one applies.
+# custom:
+#   code: ceilings_incomplete
+#   remedy: State every ceiling as a whole number
+#   reads: [episodes.ceilings]
+# labels:
+#   row: E31
+limited if {
+	is_number(episode.ceiling("max_episode_tokens"))
+	is_number(episode.ceiling("max_turns"))
+	is_number(episode.ceiling("max_steps"))
+	is_number(episode.ceiling("max_spend_micros"))
+	is_number(episode.ceiling("forced_concession_threshold"))
+	is_number(episode.ceiling("retries"))
+}
+
+# METADATA
 # title: The role of the actor is known
 # description: Roles are rows in policy/episodes.yaml; `external` is the role of text from outside, not of an actor.
 # custom:
@@ -68,11 +86,13 @@ state_owned(group) if {
 #   row: H16, E37
 goes_on if {
 	input.ended == false
+	is_boolean(input.broken)
 	episode.besides({"turn"})
 }
 
 goes_on if {
 	input.ended == false
+	is_boolean(input.broken)
 	input.event.kind == "turn"
 	is_array(input.history)
 	not episode.aborted

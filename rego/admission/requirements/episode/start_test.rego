@@ -14,6 +14,7 @@ _start := {
 	"history": [],
 	"running": [],
 	"ended": false,
+	"broken": false,
 	"quotas": [{"id": "tokens", "used": 40, "amount": 60}],
 }
 
@@ -36,6 +37,8 @@ _requests := {
 	"ended": _with({"ended": true}),
 	"turn after the end": _with({"event": {"kind": "turn"}, "ended": true}),
 	"no word on the end": json.remove(_start, ["ended"]),
+	"no word on what is lost": json.remove(_start, ["broken"]),
+	"turn, no word on what is lost": json.remove(_with({"event": {"kind": "turn"}}), ["broken"]),
 	"history": _with({"history": [_accepted]}),
 	"running": _with({"running": [_accepted]}),
 	"no lists": json.remove(_start, ["history", "running"]),
@@ -80,7 +83,7 @@ test_goes_on if {
 	held := {name | some name, one in _requests; start.goes_on with input as one with data.policy as _policy}
 	held == object.keys(_requests) - {
 		"turn after resolution", "turn after abort", "turn without history", "ended", "turn after the end",
-		"no word on the end", "no event",
+		"no word on the end", "no word on what is lost", "turn, no word on what is lost", "no event",
 	}
 }
 
@@ -95,4 +98,20 @@ test_tokens_left if {
 		"no quota", "quota used up", "other quota", "quota without amount", "no event",
 	}
 	not start.tokens_left with input as _start with data.policy as {}
+}
+
+_ceilings := {name: 1 |
+	some name in [
+		"max_episode_tokens", "max_turns", "max_steps", "max_spend_micros", "forced_concession_threshold", "retries",
+	]
+}
+
+test_limited if {
+	policy := {"episodes": {"ceilings": _ceilings}}
+	start.limited with input as {"ceilings": _ceilings} with data.policy as policy
+	every name in object.keys(_ceilings) {
+		not start.limited with input as {"ceilings": json.remove(_ceilings, [name])} with data.policy as policy
+		lacking := {"episodes": {"ceilings": json.remove(_ceilings, [name])}}
+		not start.limited with input as {"ceilings": _ceilings} with data.policy as lacking
+	}
 }
