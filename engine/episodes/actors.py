@@ -25,7 +25,7 @@ class Entry:
 class Turn:
     """What an actor is given: the entries that it may read, the state, and what its reply may use.
 
-    `calls`: how often it was called before, retries included. `rejected`: codes of its last reply, if it was rejected.
+    `calls`: how often it has replied before, retries included. `rejected`: codes of its last reply, if it was rejected.
     """
 
     actor: str

@@ -70,8 +70,8 @@ class Standing:
         return max((one["turn"] for one in [*self.history, *self.running]), default=0) + 1, 1
 
     def calls(self, actor: str) -> int:
-        """How often an actor was called."""
-        return sum(one["actor"] == actor and one["outcome"] != "conceded" for one in self.history)
+        """How often an actor has replied."""
+        return sum(one["actor"] == actor and one["outcome"] in {"accepted", "rejected"} for one in self.history)
 
     def accepted(self) -> int:
         """How many replies were accepted."""

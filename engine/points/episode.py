@@ -49,7 +49,7 @@ class Ceilings(Model):
     max_steps: Positive
     max_spend_micros: Positive
     forced_concession_threshold: Positive
-    retries: Whole
+    retries: Annotated[int, Field(ge=0, le=1 << 40)]
 
 
 class Call(Model):

@@ -68,7 +68,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             *("reply.tokens_stated", "review", "running.[].sent_bytes"),
             *("state.[].values.price", "state.[].values.warranty"),
         ),
-        UNUSED: ("proposal.justification_bytes", "reply.readable"),
+        UNUSED: ("problems", "proposal.justification_bytes", "reply.readable"),
     },
     "mcp": {
         EITHER: ("servers.[].deliverable", "servers.[].transport", "servers.[].url_stated"),
