@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks import (
     bulk,
     environments,
+    episodes,
     latency,
     licenses,
     linear,
@@ -66,6 +67,7 @@ _ROWS: Mapping[str, Measurement] = {
     "actions": sandbox.rows,
     "T1": tool_arguments.rows,
     "E1": environments.rows,
+    "episodes": episodes.rows,
 }
 
 

@@ -85,10 +85,7 @@ def _people(done: Episode) -> str:
     lines = [
         f"episode {done.id}: {end.reason} after {done.turns} turns, {end.tokens} tokens",
         *(f"  {actor}: score {score}, penalties {end.penalties[actor]}" for actor, score in end.scores.items()),
-        *(
-            f"  rejected: turn {one.turn}.{one.attempt} of {one.actor}: {', '.join(one.codes)}"
-            for one in done.rejections
-        ),
+        *(f"  rejected: {one.turn}.{one.attempt} of {one.actor}: {', '.join(one.codes)}" for one in done.rejections),
         *(f"  for review: {one}" for one in review),
         *(f"  {group}: {_values(values)}" for group, values in done.state.items()),
     ]

@@ -84,8 +84,8 @@ class PendingCall:
 
     def _call(self) -> None:
         try:
-            found = self.actor(self.turn)
-            if isinstance(found, ActorReply) and isinstance(found.text, str):
+            found: Any = self.actor(self.turn)
+            if isinstance(found, ActorReply) and isinstance(getattr(found, "text", None), str):
                 self._reply = found
         except Exception:  # noqa: BLE001  (an actor that fails has not replied)
             self._reply = None

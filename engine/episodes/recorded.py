@@ -31,7 +31,8 @@ def recorded(state: Path, folder: TranscriptFolder, episode: str, definition: Ep
     Raises GatherError if the record has another episode under this id, RecordError if it cannot be read.
     """
     standing = Standing(episode, definition)
-    started_by, appended, admitted = "", 0, []
+    started_by, appended = "", 0
+    admitted: list[dict[str, Any]] = []
     for body in _decisions(state, "episode", episode):
         document: dict[str, Any] = body.input or {}
         if any(path.startswith(("input.", "limits.")) for path in body.redactions):

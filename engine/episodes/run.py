@@ -23,7 +23,7 @@ from engine.errors import EngineError, GatherError, StateError
 from engine.facts.proposals import read_proposal
 from engine.flow import Answer, Context, Services, answer
 from engine.model import Job, Mode, Outcome, Permit, Result
-from engine.points.episode import CallPermit, EpisodeLimits
+from engine.points.episode import REPLY_CHARACTERS, CallPermit, EpisodeLimits
 from engine.points.registry import find
 from engine.points.transcript import TranscriptLimits
 from engine.work import Executor
@@ -149,7 +149,7 @@ class _Run:
     def _judge(self, event: Mapping[str, Any], reply: ActorReply | None, grant: CallPermit) -> Steps[None]:
         """Ask whether a reply may be applied; its texts then become entries of the transcript."""
         said = ActorReply("") if reply is None else reply
-        text = said.text.encode("utf-8", "replace").decode("utf-8")
+        text = said.text[:REPLY_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
         given = {"text": text, "usage": _plain(said.usage), "missing": reply is None}
         accepted = self.standing.accepted()
         yield from self._decide({**event, "kind": grant.replies, "reply": given})

@@ -11,6 +11,9 @@ from engine.model import Model
 from engine.values.fields import Items, Word
 
 Positive = Annotated[StrictInt, Field(ge=1, le=1 << 40)]
+Calls = Annotated[StrictInt, Field(ge=1, le=5_000)]
+"""Every request of an episode states all calls before it."""
+
 Score = Annotated[StrictInt, Field(ge=-1_000, le=1_000)]
 Role = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 
@@ -21,8 +24,8 @@ class EpisodeCeilings(Model):
     max_episode_tokens: Positive = Field(
         description="Maximum number of tokens of all calls, those of rejected replies included. More end the episode."
     )
-    max_turns: Positive = Field(description="Maximum number of turns of all actors together.")
-    max_steps: Positive = Field(description="Maximum number of calls of actors, retries included.")
+    max_turns: Calls = Field(description="Maximum number of turns of all actors together.")
+    max_steps: Calls = Field(description="Maximum number of calls of actors, retries included.")
     max_spend_micros: Positive = Field(
         description="Maximum spend of all calls, in millionths of the currency that the provider bills."
     )

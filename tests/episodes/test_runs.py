@@ -47,7 +47,7 @@ def test_a_negotiation_runs_from_one_file(engine: Engine, market: EpisodeDefinit
     }
     assert [one.codes for one in done.rejections] == [("unauthorized_state_transition",)]
     # covers: E10.1, E35.1-2
-    assert done.end.tokens == 60 + 120 + 90 + 90 + 10 * 0 + 110 + 80
+    assert done.end.tokens == 60 + 120 + 90 + 90 + 10 + 110 + 80
 
 
 # covers: E36.1-2

@@ -87,10 +87,10 @@ def test_sec_10_dialogue_that_looks_like_structure_stays_one_string(engine: Engi
 # covers: E26.1-2
 @pytest.mark.security("SEC-11", "injection")
 def test_sec_11_a_hint_that_quotes_a_monologue_is_delivered_and_marked_for_review(engine: Engine) -> None:
-    secret = "My lowest price is 95 and I must sell today."
-    hint = f"A thinks: {secret}"
+    thought = "My lowest price is 95 and I must sell today."
+    hint = f"A thinks: {thought}"
     capitalizer = {"id": "hints", "role": "Capitalizer", "recipient": "agent_b", "rounds": [1], "script": [text(hint)]}
-    a, b = [proposal(monologue=secret, dialogue="110?")], [proposal(dialogue="90?")]
+    a, b = [proposal(monologue=thought, dialogue="110?")], [proposal(dialogue="90?")]
     done = engine.episode(episode(a, b, capitalizer, ceilings={"max_turns": 3}))
     at, entry = next((at, one) for at, one in enumerate(done.transcript) if one["kind"] == "hint")
     assert entry["text"] == hint
