@@ -185,7 +185,8 @@ class Engine(Assembly):
         `actors` by id replace scripts. `episode` is its id; one that the record knows goes on where it stood, or
         returns its recorded end. Raises GatherError, or WorkError if it is already running.
         """
-        return self.episodes([(episode, definition)], actors, context)[0]
+        with ExitStack() as claims:
+            return run(self._episode_steps(definition, episode, actors or {}, context, claims))
 
     def episodes(
         self,

@@ -6,6 +6,7 @@ back from its record stands where it stood.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ class Standing:
         self.started = False
         self.end: Mapping[str, Any] | None = None
         self.broken = False
+        self._round = 1
 
     def request(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """A request at point `episode`."""
@@ -55,12 +57,9 @@ class Standing:
 
     def due(self) -> list[ActorDefinition]:
         """The actors that still have to reply in the current round, in their order."""
-        number = 1
-        while True:
-            due = [actor for actor in self.definition.actors if self._lags(actor, number)]
-            if due:
-                return due
-            number += 1
+        while not (due := self._lagging()):
+            self._round += 1
+        return due
 
     def next_call(self, actor: str) -> tuple[int, int]:
         """Turn and attempt of the next call of an actor; both count from 1."""
@@ -130,10 +129,12 @@ class Standing:
         rest = {"resolution": False, "abort": False} | resolved
         self.history.append({**call, "outcome": outcome, **facts, **stated, **rest})
 
-    def _lags(self, actor: ActorDefinition, number: int) -> bool:
-        """Whether an actor has not closed all the turns that it has up to a round."""
-        wanted = number if actor.rounds is None else sum(one <= number for one in set(actor.rounds))
-        return sum(turn in self._closed() for turn in self._turns(actor.id)) < wanted
+    def _lagging(self) -> list[ActorDefinition]:
+        """The actors that have not closed all the turns that they have up to the current round."""
+        closed, done = self._closed(), Counter[str]()
+        for actor, turn in {(one["actor"], one["turn"]) for one in self.history}:
+            done[actor] += turn in closed
+        return [actor for actor in self.definition.actors if done[actor.id] < _turns_by(actor, self._round)]
 
     def _turns(self, actor: str) -> list[int]:
         return sorted({one["turn"] for one in [*self.history, *self.running] if one["actor"] == actor})
@@ -148,3 +149,8 @@ def _call(event: Mapping[str, Any], sent: int) -> dict[str, Any]:
 
 def _numbers(call: Mapping[str, Any]) -> tuple[Any, ...]:
     return call["turn"], call["attempt"], call["actor"]
+
+
+def _turns_by(actor: ActorDefinition, number: int) -> int:
+    """How many turns an actor has up to a round."""
+    return number if actor.rounds is None else sum(one <= number for one in set(actor.rounds))
