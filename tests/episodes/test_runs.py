@@ -204,3 +204,23 @@ def test_an_episode_runs_in_one_place(engine: Engine) -> None:
 
     defined = episode([proposal(resolution=True)], [proposal(resolution=True)])
     assert engine.episode(defined, {"agent_a": again}, "one-place").rejections == ()
+
+
+def test_the_record_has_no_text_of_actors(settings: Settings) -> None:
+    with Engine(settings) as engine:
+        canary = proposal(dialogue="canary-dialogue", monologue="canary-monologue")
+        done = engine.episode(episode([canary], [text("canary-invalid")], ceilings={"max_turns": 2}))
+    assert any("canary-monologue" in entry["text"] for entry in done.transcript)
+    record = b"".join(path.read_bytes() for path in (settings.state / "records").rglob("*.jsonl"))
+    assert done.id.encode() in record
+    assert b"canary" not in record
+    private = settings.state / "episodes"
+    assert {path.stat().st_mode & 0o077 for path in [private, *private.iterdir()]} == {0}
+
+
+def test_a_quota_takes_the_tokens_of_an_episode_and_gets_back_what_was_not_used(settings: Settings) -> None:
+    defined = episode([proposal()], [proposal()], ceilings={"max_turns": 2})
+    with Engine(settings, values=("budgets.quotas.episode.tokens.limit=20150",)) as engine:
+        reasons = [engine.episode(defined) for _ in range(2)]
+    assert [one.end is not None for one in reasons] == [True, False]
+    assert getattr(reasons[1].fault, "code", None) == "episode_quota:tokens"
