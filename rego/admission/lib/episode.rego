@@ -109,7 +109,10 @@ rejected(turn) := [one | some one in input.history; one.turn == turn; one.outcom
 # description: The turns that are closed by an accepted reply or by a concession.
 # custom:
 #   proof: a turn without outcome is not closed
-closed := {one.turn | some one in input.history; one.outcome in {"accepted", "conceded"}}
+closed contains one.turn if {
+	some one in input.history
+	one.outcome in {"accepted", "conceded"}
+}
 
 # METADATA
 # description: The penalties of an actor. A turn with rejected replies is one, however often it is reported.
@@ -139,13 +142,16 @@ _reset(actor) := max({0} | (accepted - _penalised(actor))) if {
 # description: The penalties of every actor.
 # custom:
 #   proof: an actor is left out only if the policy does not say when penalties reset; then nothing is allowed
-all_penalties := {actor.id: penalties(actor.id) | some actor in input.actors}
+all_penalties[actor.id] := penalties(actor.id) if some actor in input.actors
 
 # METADATA
 # description: The actors that make proposals.
 # custom:
 #   proof: another requirement checks the role of every actor
-proposers := {actor.id | some actor in input.actors; data.policy.episodes.roles[actor.role].replies == "proposal"}
+proposers contains actor.id if {
+	some actor in input.actors
+	data.policy.episodes.roles[actor.role].replies == "proposal"
+}
 
 # METADATA
 # description: What the actor with this id may reply, as its role says.
@@ -177,9 +183,9 @@ over_spend if {
 # custom:
 #   proof: the numbers are those of the engine; the turn requirement asks the opposite and is refused without them
 corrupted if {
+	turns == closed
 	some penalty in all_penalties
 	penalty >= ceiling("forced_concession_threshold")
-	turns == closed
 }
 
 # METADATA

@@ -82,7 +82,8 @@ test_sums if {
 	counted.steps == 3
 	counted.turns == {1, 2, 3}
 	counted.closed == {1, 2}
-	incomplete := episode with input as _input([json.remove(_one, ["tokens", "spend_micros"])], []) with data.policy as _policy
+	lacking := _input([json.remove(_one, ["tokens", "spend_micros"])], [])
+	incomplete := episode with input as lacking with data.policy as _policy
 	not incomplete.tokens
 	not incomplete.spend
 	nothing := episode with input as {} with data.policy as _policy

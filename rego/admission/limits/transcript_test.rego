@@ -14,16 +14,18 @@ _one := {
 
 _with(change) := object.union(_one, change)
 
-_limits(entry) := limits.entries[0] if {
-	limits := transcript.limits with input as {"episode": "e", "entries": [entry]} with data.policy as _policy
-}
+_request(entry) := {"episode": "e", "entries": [entry]}
 
 test_entries if {
-	wanted := {"author": "a", "role": "Actor", "kind": "dialogue", "readers": "all", "mark_for_review": false, "digest": "d"}
+	wanted := {
+		"author": "a", "role": "Actor", "kind": "dialogue", "readers": "all", "mark_for_review": false, "digest": "d",
+	}
 	request := {"episode": "e", "entries": [_one]}
 	transcript.limits == {"episode": "e", "entries": [wanted]} with input as request with data.policy as _policy
-	_limits(_with({"kind": "monologue"})).readers == ["a"]
-	_limits(_with({"kind": "hint"})).readers == ["a", "b"]
+	monologue := transcript.limits with input as _request(_with({"kind": "monologue"})) with data.policy as _policy
+	monologue.entries[0].readers == ["a"]
+	hint := transcript.limits with input as _request(_with({"kind": "hint"})) with data.policy as _policy
+	hint.entries[0].readers == ["a", "b"]
 	every path in ["author", "role", "kind", "digest"] {
 		incomplete := {"episode": "e", "entries": [json.remove(_one, [path])]}
 		not transcript.limits with input as incomplete with data.policy as _policy
@@ -38,9 +40,12 @@ test_marked_for_review if {
 		{"poses": true}, {"poses": null}, {"quotes": null}, {"quotes": [{"id": "b", "words": 3, "whole": false}]},
 		{"quotes": [{"id": "b", "words": 1, "whole": true}]}, {"quotes": [{"id": "b"}]},
 	] {
-		_limits(_with(change)).mark_for_review == true
+		marked := transcript.limits with input as _request(_with(change)) with data.policy as _policy
+		marked.entries[0].mark_for_review == true
 	}
-	_limits(_with({"quotes": [{"id": "b", "words": 2, "whole": false}]})).mark_for_review == false
+	short := _request(_with({"quotes": [{"id": "b", "words": 2, "whole": false}]}))
+	unmarked := transcript.limits with input as short with data.policy as _policy
+	unmarked.entries[0].mark_for_review == false
 	unlimited := json.remove(_policy, ["episodes/quoted_words"])
 	quoting := {"episode": "e", "entries": [_with({"quotes": [{"id": "b", "words": 1, "whole": false}]})]}
 	found := transcript.limits with input as quoting with data.policy as unlimited

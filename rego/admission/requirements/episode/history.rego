@@ -43,11 +43,11 @@ unique if {
 	is_array(input.history)
 	is_array(input.running)
 	calls := array.concat(input.history, input.running)
-	numbers := {[call.turn, call.attempt] |
+	pairs := {[call.turn, call.attempt] |
 		some call in calls
 		is_string(call.actor)
 		is_number(call.turn)
 		is_number(call.attempt)
 	}
-	count(numbers) == count(calls)
+	count(pairs) == count(calls)
 }

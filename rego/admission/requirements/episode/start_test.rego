@@ -100,10 +100,9 @@ test_tokens_left if {
 	not start.tokens_left with input as _start with data.policy as {}
 }
 
-_ceilings := {name: 1 |
-	some name in [
-		"max_episode_tokens", "max_turns", "max_steps", "max_spend_micros", "forced_concession_threshold", "retries",
-	]
+_ceilings := {
+	"max_episode_tokens": 1, "max_turns": 1, "max_steps": 1, "max_spend_micros": 1, "forced_concession_threshold": 1,
+	"retries": 1,
 }
 
 test_limited if {

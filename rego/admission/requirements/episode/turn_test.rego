@@ -33,6 +33,8 @@ _input(event, history) := {
 
 _accepted := object.union(_rejected(1), {"outcome": "accepted"})
 
+_interrupted := object.union(_rejected(1), {"outcome": "interrupted"})
+
 _running(call) := object.union(_input(_event("turn", "a", 1, 2), [_rejected(1)]), {"running": [call]})
 
 _requests := {
@@ -40,7 +42,7 @@ _requests := {
 	"next": _input(_event("turn", "a", 2, 1), [_accepted]),
 	"other actor": _input(_event("turn", "b", 2, 1), [_rejected(1)]),
 	"retry": _input(_event("turn", "a", 1, 2), [_rejected(1)]),
-	"retry after an interruption": _input(_event("turn", "a", 1, 2), [object.union(_rejected(1), {"outcome": "interrupted"})]),
+	"retry after an interruption": _input(_event("turn", "a", 1, 2), [_interrupted]),
 	"third": _input(_event("turn", "a", 1, 3), [_rejected(1), _rejected(2)]),
 	"skipped": _input(_event("turn", "a", 3, 1), [_accepted]),
 	"again": _input(_event("turn", "a", 1, 1), [_accepted]),
