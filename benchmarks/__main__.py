@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks import (
     bulk,
     environments,
+    episodes,
     fetching,
     latency,
     licenses,
@@ -69,6 +70,7 @@ _ROWS: Mapping[str, Measurement] = {
     "E1": environments.rows,
     "F1": fetching.rows,
     "F2": fetching.rows,
+    "episodes": episodes.rows,
 }
 
 

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from admission_adapters.episodes.transcripts import TranscriptFolder
 from admission_adapters.files.artifacts import ArtifactDirectory
 from admission_adapters.runner.resolver import Resolver
 from engine.adapter_admissions import AdapterAdmissions
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
     from engine.code.idempotency import RunWatcher
     from engine.code.result import CodeRun
     from engine.completing import Completion, Prompt
+    from engine.episodes.actors import Actor
+    from engine.episodes.definition import EpisodeDefinition
+    from engine.episodes.result import Episode
     from engine.fetching import Fetched, FetchOrder
     from engine.sandboxes.evidence import Sandboxes
     from engine.state.store import Store
@@ -150,6 +154,7 @@ class Assembly:
         self._store_fault: EngineError | None = None
         self._store_again = 0.0
         self._state_look = HealthCheck(self._state_works)
+        self._transcripts = TranscriptFolder(self.settings.state / "episodes")
         self._held: dict[str, Callable[[], HeldEnvironment]] = {}
         self._walking: set[asyncio.Task[Any]] = set()
         self._adapters = AdapterAdmissions(enable_mcp_adapter)
@@ -218,6 +223,7 @@ class Assembly:
     def _close(self) -> None:
         with ExitStack() as parts:  # each part is closed even if others fail; the last one first
             parts.callback(self._close_store)
+            parts.callback(self._transcripts.close)
             parts.callback(self._log.close)  # uses the state
             parts.callback(self._supervisor.close)
             if self._sandboxes is not None:
@@ -365,6 +371,25 @@ class Assembly:
                 provider = Provider.read(file=self.settings.env_file)
                 model = self._remote_model = RemoteModel(provider, self.settings.ca_file)
             return model
+
+    def _episode_steps(
+        self,
+        definition: EpisodeDefinition,
+        episode: str | None,
+        actors: Mapping[str, Actor],
+        context: Context,
+        claims: ExitStack,
+    ) -> Steps[Episode]:
+        """The path of an episode, which is claimed until `claims` is closed. Raises GatherError or WorkError."""
+        from engine.episodes.recorded import recorded
+        from engine.episodes.run import cast, episode_steps
+
+        parts, folder = self.opened, self._transcripts
+        everyone = cast(definition, actors)
+        name = episode or parts.new_id()
+        claims.enter_context(folder.claimed(name))
+        known = recorded(self.settings.state, folder, name, definition) if episode else None
+        return episode_steps(parts, context, folder, name, definition, everyone, known)
 
     def code_machine(self) -> Machine:
         """What runs of generated code need of this machine; its `running` knows those under way."""

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from engine.code.repair import Repair, RepairAsync
     from engine.code.result import CodeRun
     from engine.completing import Completion, Prompt
+    from engine.episodes.actors import Actor
+    from engine.episodes.definition import EpisodeDefinition
+    from engine.episodes.result import Episode
     from engine.fetching import Fetched, FetchOrder
     from engine.state.store import Store
 
@@ -179,6 +182,31 @@ class Engine(Assembly):
         own = replace(context, idempotency_key=None)  # a key is for one run
         return repaired(lambda document: self.run_code(document, own, watch), asked, repair)
 
+    def episode(
+        self,
+        definition: EpisodeDefinition,
+        actors: Mapping[str, Actor] | None = None,
+        episode: str | None = None,
+        context: Context = _ANYBODY,
+    ) -> Episode:
+        """Run an episode: each turn is decided before the actor is called and after it replied, and recorded.
+
+        `actors` by id replace scripts. `episode` is its id; one that the record knows goes on where it stood, or
+        returns its recorded end. Raises GatherError, or WorkError if it is already running.
+        """
+        with ExitStack() as claims:
+            return run(self._episode_steps(definition, episode, actors or {}, context, claims))
+
+    def episodes(
+        self,
+        asked: Sequence[tuple[str | None, EpisodeDefinition]],
+        actors: Mapping[str, Actor] | None = None,
+        context: Context = _ANYBODY,
+    ) -> list[Episode]:
+        """`episode` for many side by side: their questions go to OPA together."""
+        with ExitStack() as claims:
+            return run_all([self._episode_steps(one, name, actors or {}, context, claims) for name, one in asked])
+
     def settle(self, decision_id: str, amounts: Mapping[str, int]) -> None:
         """Report what an allowed request really used of its budgets, such as `{"source.run": 0}`. Raises StateError."""
         self._open_store().settle(decision_id, amounts)
@@ -299,6 +327,23 @@ class AsyncEngine(Assembly):
 
         own = replace(context, idempotency_key=None)
         return await repaired_async(lambda document: self.run_code(document, own, watch), asked, repair)
+
+    async def episode(
+        self,
+        definition: EpisodeDefinition,
+        actors: Mapping[str, Actor] | None = None,
+        episode: str | None = None,
+        context: Context = _ANYBODY,
+    ) -> Episode:
+        """`Engine.episode`; actors reply in threads of their own."""
+
+        async def whole() -> Episode:
+            with ExitStack() as claims:
+                return await run_async(
+                    await asyncio.to_thread(self._episode_steps, definition, episode, actors or {}, context, claims)
+                )
+
+        return await self._walk(whole())
 
     async def _walk(self, path: Coroutine[Any, Any, T]) -> T:
         """Run a path to its end, even if the caller is cancelled, so that it releases or records what it reserved."""

@@ -303,12 +303,16 @@ def _reserve(case: _Case, serving: Serving, services: Services) -> Steps[None]:
     if budgets or quotas:
         keys = {"principal": case.context.caller.principal or "", "run": case.context.run or "", "all": ""}
         counters = [Counter(f"{case.point.name}.{scope}", keys[scope], window) for scope, window in budgets.items()]
-        counters += [Counter(f"{case.point.name}/{name}", key, windows[name]) for name, key in quotas.items()]
+        counters += [
+            Counter(f"{case.point.name}/{name}", key, windows[name], gathered.amounts.get(name, 1))
+            for name, key in quotas.items()
+        ]
         used = yield Call(
             lambda: store.reserve(own, counters, now) if enforced else [store.used(one, now) for one in counters]
         )
         counted = [
-            {"id": name, "used": count, "amount": 1} for name, count in zip([*budgets, *quotas], used, strict=True)
+            {"id": name, "used": count, "amount": counter.amount}
+            for name, counter, count in zip([*budgets, *quotas], counters, used, strict=True)
         ]
         document["budgets"], document["quotas"] = counted[: len(budgets)], counted[len(budgets) :]
     if wanted:

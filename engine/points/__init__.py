@@ -113,6 +113,8 @@ class Gathered:
     """Reads facts from the engine's own state for the caller."""
     quotas: Mapping[str, str] = field(default_factory=dict)
     """What else is counted for this request: the name of a quota, and whom it is counted for."""
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    """How much of a quota this request takes; 1 where nothing is stated."""
     stated: Callable[[str | None, str], Stated | None] = lambda *_: None
     """Finds the field of the request that a fact of a subject, by its dotted path, was read from."""
     notes: Mapping[str, str] = field(default_factory=dict)

@@ -13,6 +13,8 @@ _NAMES = (
     "source",
     "license",
     "environment",
+    "episode",
+    "transcript",
     "adapter",
     "adapter_envelope",
     "artifact",

@@ -16,7 +16,8 @@ from engine.policy_bundle.syntax import Note
 from engine.settings import ReadLimits
 
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
-Code = Annotated[str, Field(pattern=r"^((engine\.)?[a-z][a-z0-9_]*(:[a-z][a-z0-9_]*)?|[A-Z][A-Z0-9_]*_MESSAGE)$")]
+_CODE = r"(engine\.)?[a-z][a-z0-9_]*(:[a-z][a-z0-9_]*)?|[A-Z][A-Z0-9_]*_MESSAGE|[A-Z][A-Za-z]*Error"
+Code = Annotated[str, Field(pattern=rf"^({_CODE})$")]
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z_ ]*$")]
 Dotted = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$")]
 _FIELD = r"\{[a-z0-9_.]+\}"

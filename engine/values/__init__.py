@@ -14,6 +14,7 @@ from engine.values.adapters import Adapters
 from engine.values.agents import Media, Proposals, Skills, Subagents
 from engine.values.code import Code
 from engine.values.environments import Environments
+from engine.values.episodes import Episodes
 from engine.values.licenses import Licenses
 from engine.values.llm import Llm
 from engine.values.operations import Administration, Approvals, Budgets, Callers, Levels, Operations
@@ -33,6 +34,7 @@ DOCUMENTS: Mapping[str, type[Model]] = {
     "callers": Callers,
     "code": Code,
     "environments": Environments,
+    "episodes": Episodes,
     "levels": Levels,
     "licenses": Licenses,
     "llm": Llm,

@@ -188,6 +188,7 @@ PAYLOADS = {
     "adapter": {"definition"},
     "adapter_envelope": {"arguments"},
     "code_output": {"artifacts"},
+    "episode": {"usage", "values"},
     "llm": {"messages"},
     "mcp": {"definitions", "env"},
     "tool_call": {"arguments", "input", "definition", "_meta"},

@@ -61,6 +61,15 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         EITHER: ("echoed.[].text", "echoed.[].upper", "output.fields.[].sha256", "output.fields.[].upper_sha256"),
     },
     "environment": {UNREAD: ("records.[].origin_alias",)},
+    "episode": {
+        UNREAD: (
+            *("changes.[].group", "changes.[].parameter", "changes.[].value", "episode", "event.sent_bytes"),
+            *("history.[].id", "reply.digest", "reply.spend_micros", "reply.spend_stated", "reply.tokens"),
+            *("reply.tokens_stated", "review", "running.[].sent_bytes"),
+            *("state.[].values.price", "state.[].values.warranty"),
+        ),
+        UNUSED: ("problems", "proposal.justification_bytes", "reply.readable"),
+    },
     "llm": {
         UNREAD: ("addresses.[].id",),
         PERMIT: ("llm.prompt_digest", "llm.stream", "llm.timeout_seconds", "llm.url.digest"),
@@ -129,6 +138,12 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         UNREAD: ("decision", "details.[].id", "messages.[].id", "messages.[].path", "side_effects.[].id",
                  "side_effects.[].target_digest"),
         UNUSED: ("messages.[].secret",),
+    },
+    "transcript": {
+        UNREAD: ("entries.[].id", "entries.[].quotes.[].id"),
+        EITHER: ("entries.[].quotes.[].whole", "entries.[].quotes.[].words"),
+        UNUSED: ("entries.[].recipient_known",),
+        PERMIT: ("entries.[].digest", "episode"),
     },
     "tool_visibility": {
         UNREAD: ("tools.[].id",),

@@ -40,6 +40,8 @@ _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/admission_adapters/fetch.py": {"https"},  # how to connect to what the limits name
     "adapters/admission_adapters/environments/contacts.py": _CONTACT,
     "engine/facts/material.py": _CONTACT,
+    "engine/facts/proposals.py": {"dialogue", "monologue"},  # fields of an ActionProposal
+    "engine/episodes/run.py": {"dialogue", "monologue"},  # as proposals.py
     "engine/api/client.py": {"application/json"},  # the type of its own messages
     "engine/api/docs.py": {"application/json", "tags"},  # as client.py; a field of OpenAPI
     "engine/cli/administration/control.py": {"application/json"},  # as client.py

@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine", "engine.api", "engine.cases", "engine.subagents"),
     ("engine.engine",),
     ("engine.assembly",),
-    ("engine.code", "engine.completing", "engine.environments", "engine.fetching"),
+    ("engine.code", "engine.completing", "engine.environments", "engine.episodes", "engine.fetching"),
     ("engine.adapter_admissions", "engine.administration", "engine.idempotency", "engine.reports"),
     ("engine.flow",),
     ("engine.decide", "engine.drive", "engine.sandboxes"),

@@ -1,0 +1,1 @@
+"""Transcripts of episodes on disk."""

@@ -1,0 +1,93 @@
+"""Actors: callables from what an actor may read to its reply. A call has a time and its own thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.episodes.definition import ActorDefinition
+from engine.points.episode import CallPermit
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a transcript, as a reader gets it; author and role are set by the engine."""
+
+    author: str
+    role: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What an actor is given: the entries that it may read, the state, and what its reply may use.
+
+    `calls`: how often it has replied before, retries included. `rejected`: codes of its last reply, if it was rejected.
+    """
+
+    actor: str
+    role: str
+    transcript: tuple[Entry, ...]
+    state: Mapping[str, Mapping[str, Any]]
+    max_tokens: int
+    milliseconds: int
+    calls: int
+    rejected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ActorReply:
+    """The text of a reply, and the usage as the provider reported it: `{"tokens": 120, "spend_micros": 40}`."""
+
+    text: str
+    usage: Any = None
+
+
+Actor = Callable[[Turn], ActorReply]
+"""Scripted, or a model. It may raise; then it has not replied."""
+
+
+def scripted(definition: ActorDefinition) -> Actor | None:
+    """The actor of a script; None if the definition has none."""
+    script = definition.script
+    if script is None:
+        return None
+
+    def reply(turn: Turn) -> ActorReply:
+        line = script[min(turn.calls, len(script) - 1)]
+        return ActorReply(line.reply(), line.usage)
+
+    return reply
+
+
+@dataclass(slots=True)
+class PendingCall:
+    """A call under way. What comes after its time is dropped."""
+
+    actor: Actor
+    turn: Turn
+    grant: CallPermit
+    _done: threading.Event = field(default_factory=threading.Event)
+    _reply: ActorReply | None = None
+
+    def start(self) -> None:
+        """Call the actor."""
+        threading.Thread(target=self._call, name="engine-actor", daemon=True).start()
+
+    def wait(self) -> ActorReply | None:
+        """The reply; None if there was none in time."""
+        self._done.wait(self.grant.milliseconds / 1000)
+        return self._reply
+
+    def _call(self) -> None:
+        try:
+            found: Any = self.actor(self.turn)
+            if isinstance(found, ActorReply) and isinstance(getattr(found, "text", None), str):
+                self._reply = found
+        except Exception:  # noqa: BLE001  (an actor that fails has not replied)
+            self._reply = None
+        finally:
+            self._done.set()

@@ -1,0 +1,340 @@
+"""Point `episode`: whether the next event of an episode may happen, what it changes, and how the episode ends.
+
+The events are `start`, `turn` (an actor is called), `proposal` and `text` (its reply), `concession` (the engine closes
+a turn whose replies were all rejected) and `end`. A request states the whole history, so that tokens, penalties and
+scores are computed from it by rules, never counted up: an event that is repeated counts once. Of a reply only facts
+get into the input. Rows E02 to E05, E10 to E12, E20 to E22, E31, E32, E35, E37, C66, H16.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from engine.documents.canonical import digest
+from engine.documents.strict_json import MAX_SAFE_INTEGER
+from engine.facts.proposals import Proposal, read_proposal
+from engine.model import Digest, Limits, Model
+from engine.points import GatherContext, Gathered, Point
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+EpisodeId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Whole = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
+Positive = Annotated[int, Field(ge=1, le=1 << 40)]
+Scalar = bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=1_000)]
+REPLY_CHARACTERS = (1 << 24) + 1
+"""One more than the policy can allow bytes."""
+
+ReplyText = Annotated[str, Field(max_length=REPLY_CHARACTERS)]
+
+
+class EpisodeActor(Model):
+    """An actor and its role, a row of `roles` in policy/episodes.yaml."""
+
+    id: Name
+    role: Name
+
+
+class StateGroup(Model):
+    """Parameters of the state with their values; only the owner may change them."""
+
+    id: Name
+    owner: Name
+    values: dict[Name, Scalar]
+
+
+class Ceilings(Model):
+    """What this episode may use; the lower of each and the one in policy/episodes.yaml applies."""
+
+    max_episode_tokens: Positive
+    max_turns: Positive
+    max_steps: Positive
+    max_spend_micros: Positive
+    forced_concession_threshold: Positive
+    retries: Annotated[int, Field(ge=0, le=1 << 40)]
+
+
+class Call(Model):
+    """A call of an actor. Turns are counted from 1 in the episode, attempts from 1 in the turn.
+
+    `sent_bytes`: size of what the actor is given to read.
+    """
+
+    turn: Positive
+    attempt: Positive
+    actor: Name
+    sent_bytes: Whole
+
+
+class Attempt(Call):
+    """A call that has ended, or a concession. `bytes`: size of the reply; `resolution` and `abort`: as accepted.
+
+    `interrupted`: the engine was stopped during the call. Tokens and spend are 0 where usage did not state them.
+    """
+
+    outcome: Literal["accepted", "rejected", "conceded", "interrupted"]
+    tokens_stated: bool
+    tokens: Whole
+    spend_stated: bool
+    spend_micros: Whole
+    bytes: Whole
+    resolution: bool
+    abort: bool
+
+
+class Reply(Model):
+    """What an actor returned: its text, and the usage as the provider reported it, any JSON.
+
+    `missing`: none came before the time was over.
+    """
+
+    text: ReplyText
+    usage: Any
+    missing: bool
+
+
+class StartEvent(Model):
+    """The episode begins."""
+
+    kind: Literal["start"]
+
+
+class TurnEvent(Call):
+    """An actor is to be called."""
+
+    kind: Literal["turn"]
+
+
+class ReplyEvent(Call):
+    """An actor has replied."""
+
+    kind: Literal["proposal", "text"]
+    reply: Reply
+
+
+class ConcessionEvent(Call):
+    """The turn of an actor is to be closed without an accepted reply."""
+
+    kind: Literal["concession"]
+
+
+class EndEvent(Model):
+    """The episode is to end; `review`: numbers of the transcript entries that are marked for review."""
+
+    kind: Literal["end"]
+    review: Annotated[tuple[Whole, ...], Field(strict=False, max_length=10_000)]
+
+
+class EpisodeRequest(Model):
+    """One event of an episode, and everything that happened before. `running`: calls under way.
+
+    `broken`: the record or the transcript lacks something that happened.
+    """
+
+    episode: EpisodeId
+    event: Annotated[StartEvent | TurnEvent | ReplyEvent | ConcessionEvent | EndEvent, Field(discriminator="kind")]
+    actors: Annotated[tuple[EpisodeActor, ...], Field(strict=False, max_length=1_000)]
+    state: Annotated[tuple[StateGroup, ...], Field(strict=False, max_length=1_000)]
+    ceilings: Ceilings
+    history: Annotated[tuple[Attempt, ...], Field(strict=False, max_length=10_000)]
+    running: Annotated[tuple[Call, ...], Field(strict=False, max_length=1_000)]
+    ended: bool
+    broken: bool
+
+
+class EventFacts(Model):
+    """The event; a call is stated by all but `start` and `end`."""
+
+    kind: Literal["start", "turn", "proposal", "text", "concession", "end"]
+    turn: int | None = None
+    attempt: int | None = None
+    actor: str | None = None
+    sent_bytes: int | None = None
+
+
+class PastAttempt(Attempt):
+    """An attempt with the id `turn.attempt`."""
+
+    id: str
+
+
+class ReplyFacts(Model):
+    """A reply without its text; `readable`: a JSON object. Stated usage is a whole number that is not negative."""
+
+    digest: Digest
+    bytes: int
+    missing: bool
+    readable: bool
+    tokens_stated: bool
+    tokens: int
+    spend_stated: bool
+    spend_micros: int
+
+
+class ProposalFacts(Model):
+    """What a proposal asks for; a field is absent if it is missing or has another type."""
+
+    propose_resolution: bool | None = None
+    abort_episode: bool | None = None
+    justification_bytes: int
+
+
+class ChangeFacts(Model):
+    """A parameter `group.parameter`, its owner and its new value."""
+
+    id: str
+    group: str
+    parameter: str
+    owner: str
+    value: Scalar
+
+
+class ProblemFacts(Model):
+    """A field that does not fit the schema of an ActionProposal."""
+
+    id: str
+    problem: Literal["unknown", "type", "missing"]
+
+
+class EpisodeInput(Model):
+    """What OPA sees. `state` is there at the start; later values are in `changes`."""
+
+    episode: str
+    event: EventFacts
+    actors: tuple[EpisodeActor, ...]
+    state: tuple[StateGroup, ...]
+    ceilings: Ceilings
+    history: tuple[PastAttempt, ...]
+    running: tuple[Call, ...]
+    ended: bool
+    broken: bool
+    reply: ReplyFacts | None = None
+    proposal: ProposalFacts | None = None
+    changes: tuple[ChangeFacts, ...] = ()
+    problems: tuple[ProblemFacts, ...] = ()
+    review: tuple[int, ...] = ()
+
+
+class CallPermit(Model):
+    """One call: its most tokens, time and reply; which event its reply is, and which entries it becomes."""
+
+    tokens: Positive
+    milliseconds: Positive
+    reply_bytes: Positive
+    replies: Literal["proposal", "text"]
+    entry: str
+    aside: str
+
+
+class EpisodeEnd(Model):
+    """Why the episode ended, the score of each proposing actor, and the entries that a person must review."""
+
+    reason: str
+    scores: dict[str, int]
+    tokens: Whole
+    spend_micros: Whole
+    penalties: dict[str, int]
+    review: tuple[int, ...]
+
+
+class EpisodeLimits(Limits):
+    """What the event may do: `call` at a turn, `changes` (ids of parameters) at a proposal, `end` at the end."""
+
+    event: str
+    call: CallPermit | None
+    changes: tuple[str, ...]
+    resolution: bool
+    abort: bool
+    end: EpisodeEnd | None
+
+
+def gather(request: EpisodeRequest, _: GatherContext) -> Gathered:
+    """Read the reply, if there is one; the rules compute everything else from the history."""
+    event = request.event
+    starts, reply = event.kind == "start", event.reply if isinstance(event, ReplyEvent) else None
+    proposal = _proposal(request, reply) if event.kind == "proposal" else None
+    call = event if isinstance(event, Call) else None
+    facts = EpisodeInput(
+        episode=request.episode,
+        event=EventFacts(
+            kind=event.kind,
+            turn=None if call is None else call.turn,
+            attempt=None if call is None else call.attempt,
+            actor=None if call is None else call.actor,
+            sent_bytes=None if call is None else call.sent_bytes,
+        ),
+        actors=request.actors,
+        state=request.state if starts else (),
+        ceilings=request.ceilings,
+        history=tuple(PastAttempt(id=f"{one.turn}.{one.attempt}", **dict(one)) for one in request.history),
+        running=request.running,
+        ended=request.ended,
+        broken=request.broken,
+        reply=None if reply is None else _reply(reply, proposal),
+        proposal=None if proposal is None or not proposal.readable else _asked(proposal),
+        changes=_changes(request, proposal),
+        problems=tuple(
+            ProblemFacts(id=one.id, problem=one.problem) for one in (() if proposal is None else proposal.problems)
+        ),
+        review=event.review if isinstance(event, EndEvent) else (),
+    )
+    where = "" if call is None else f" {call.turn}.{call.attempt} of {call.actor}"
+    return Gathered(
+        facts,
+        f"episode {request.episode}: {event.kind}{where}",
+        quotas={"tokens": ""} if starts else {},
+        amounts={"tokens": request.ceilings.max_episode_tokens} if starts else {},
+    )
+
+
+def stated_usage(usage: Any, name: str) -> int | None:
+    """A count of the reported usage; None unless it is a whole number that is not negative."""
+    found = usage.get(name) if isinstance(usage, dict) else None
+    return found if type(found) is int and 0 <= found <= MAX_SAFE_INTEGER else None
+
+
+def _proposal(request: EpisodeRequest, reply: Reply | None) -> Proposal:
+    state = {group.id: group.values for group in request.state}
+    return Proposal(readable=False) if reply is None else read_proposal(reply.text, state)
+
+
+def _reply(reply: Reply, proposal: Proposal | None) -> ReplyFacts:
+    data = reply.text.encode("utf-8")
+    tokens, spend = stated_usage(reply.usage, "tokens"), stated_usage(reply.usage, "spend_micros")
+    return ReplyFacts(
+        digest=digest(data),
+        bytes=len(data),
+        missing=reply.missing,
+        readable=proposal is None or proposal.readable,
+        tokens_stated=tokens is not None,
+        tokens=tokens or 0,
+        spend_stated=spend is not None,
+        spend_micros=spend or 0,
+    )
+
+
+def _asked(proposal: Proposal) -> ProposalFacts:
+    resolution, abort = proposal.fields.get("propose_resolution"), proposal.fields.get("abort_episode", False)
+    return ProposalFacts(
+        propose_resolution=resolution if isinstance(resolution, bool) else None,
+        abort_episode=abort if isinstance(abort, bool) else None,
+        justification_bytes=len(proposal.text("justification").strip().encode("utf-8")),
+    )
+
+
+def _changes(request: EpisodeRequest, proposal: Proposal | None) -> tuple[ChangeFacts, ...]:
+    owners = {group.id: group.owner for group in request.state}
+    return tuple(
+        ChangeFacts(
+            id=f"{one.group}.{one.parameter}",
+            group=one.group,
+            parameter=one.parameter,
+            owner=owners[one.group],
+            value=one.value,
+        )
+        for one in (() if proposal is None else proposal.changes)
+    )
+
+
+POINT = Point("episode", EpisodeRequest, EpisodeInput, EpisodeLimits, gather, secret=True)

@@ -1,0 +1,145 @@
+"""Point `transcript`: whether entries may be appended to the transcript of an episode, as whose words, and for whom.
+
+The engine sets author and role of an entry from the actor that wrote it, or `external` for text from outside; what the
+text or the request claims is a fact of its own. Of texts only digests, sizes and quotes get into the input. Rows
+E24 to E26, E36.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from engine.documents.canonical import digest
+from engine.facts.text.quotes import longest_quote, words_of
+from engine.model import Digest, Limits, Model, Word
+from engine.points import GatherContext, Gathered, Point
+from engine.points.episode import EpisodeActor, EpisodeId, Name
+
+EntryText = Annotated[str, Field(max_length=16 << 20)]
+EXTERNAL = "external"
+"""Author and role of text from outside."""
+
+
+class NewEntry(Model):
+    """An entry to append. `actor` wrote it; null for text from outside.
+
+    `recipient` is the actor that it is for. `claimed_role` is the role that its source claims; it is never taken over.
+    """
+
+    actor: Name | None
+    kind: Word
+    recipient: Name | None
+    claimed_role: Annotated[str, Field(max_length=200)] | None
+    text: EntryText
+
+
+class Monologue(Model):
+    """A monologue of an actor that this episode has."""
+
+    actor: Name
+    text: EntryText
+
+
+class TranscriptRequest(Model):
+    """Entries that are appended together, all or none."""
+
+    episode: EpisodeId
+    actors: Annotated[tuple[EpisodeActor, ...], Field(strict=False, max_length=1_000)]
+    entries: Annotated[tuple[NewEntry, ...], Field(strict=False, min_length=1, max_length=16)]
+    monologues: Annotated[tuple[Monologue, ...], Field(strict=False, max_length=10_000)]
+
+
+class Quote(Model):
+    """The longest run of words of another actor's monologue that an entry repeats; `whole`: all of the monologue."""
+
+    id: str
+    words: int
+    whole: bool
+
+
+class EntryFacts(Model):
+    """An entry without its text. `author` and `role` are absent for an actor that the episode does not have."""
+
+    id: str
+    author: str | None = None
+    role: str | None = None
+    kind: str
+    recipient: str | None = None
+    recipient_known: bool
+    poses: bool
+    digest: Digest
+    bytes: int
+    quotes: tuple[Quote, ...]
+
+
+class TranscriptInput(Model):
+    """What OPA sees."""
+
+    episode: str
+    entries: tuple[EntryFacts, ...]
+
+
+class AdmittedEntry(Model):
+    """An entry as it is appended, for all or for exactly these `readers`. `mark_for_review`: for a person."""
+
+    author: str
+    role: str
+    kind: str
+    readers: Literal["all"] | tuple[str, ...]
+    mark_for_review: bool
+    digest: Digest
+
+
+class TranscriptLimits(Limits):
+    """The entries, in order."""
+
+    episode: str
+    entries: tuple[AdmittedEntry, ...]
+
+
+def gather(request: TranscriptRequest, _: GatherContext) -> Gathered:
+    """Look up the authors, and look for quotes of monologues of other actors."""
+    roles = {actor.id: actor.role for actor in request.actors if actor.id != EXTERNAL}
+    sources = [(one.actor, words_of(one.text)) for one in request.monologues]
+    entries = tuple(_entry(str(at), one, roles, sources) for at, one in enumerate(request.entries))
+    return Gathered(
+        TranscriptInput(episode=request.episode, entries=entries),
+        f"transcript of episode {request.episode}",
+        subjects=tuple(f"entries/{one.id}" for one in entries),
+    )
+
+
+def _entry(
+    position: str, entry: NewEntry, roles: dict[str, str], sources: list[tuple[str, tuple[str, ...]]]
+) -> EntryFacts:
+    data = entry.text.encode("utf-8")
+    role = EXTERNAL if entry.actor is None else roles.get(entry.actor)
+    author = EXTERNAL if entry.actor is None else entry.actor
+    return EntryFacts(
+        id=position,
+        author=None if role is None else author,
+        role=role,
+        kind=entry.kind,
+        recipient=entry.recipient,
+        recipient_known=entry.recipient in roles,
+        poses=entry.claimed_role not in {None, role},
+        digest=digest(data),
+        bytes=len(data),
+        quotes=_quotes(author, entry.text, sources),
+    )
+
+
+def _quotes(author: str, text: str, sources: list[tuple[str, tuple[str, ...]]]) -> tuple[Quote, ...]:
+    """The longest quote of each other actor; a monologue that is quoted as a whole counts most."""
+    words = words_of(text)
+    found: dict[str, tuple[bool, int]] = {}
+    for actor, source in sources:
+        length = longest_quote(words, source) if actor != author and source else 0
+        if length:
+            found[actor] = max(found.get(actor, (False, 0)), (length == len(source), length))
+    return tuple(Quote(id=actor, words=length, whole=whole) for actor, (whole, length) in sorted(found.items()))
+
+
+POINT = Point("transcript", TranscriptRequest, TranscriptInput, TranscriptLimits, gather, secret=True)

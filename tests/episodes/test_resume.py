@@ -1,0 +1,107 @@
+"""An episode that was stopped anywhere goes on from its record, and nothing counts twice."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from engine import drive
+from engine.engine import Engine
+from engine.episodes.definition import EpisodeDefinition
+from engine.episodes.result import Episode
+from engine.errors import GatherError
+from engine.flow import Context
+from engine.settings import Settings
+from tests.episodes.scripts import episode, proposal, text
+
+DEFINED = episode(
+    [proposal(dialogue="I go to 110.", monologue="At least 95.", changes={"Agent_A_Concessions": {"price": 110}})],
+    [text("no JSON"), proposal(dialogue="90"), text("no JSON"), proposal(dialogue="91")],
+    ceilings={"max_turns": 4},
+)
+
+
+def stopped(engine: Engine, name: str, after: int, definition: EpisodeDefinition = DEFINED) -> int:
+    """Take an episode this many steps far and abandon it, as a kill would; returns how many steps were taken."""
+    with ExitStack() as claims:
+        path = engine._episode_steps(definition, name, {}, Context(), claims)
+        taken, outcome = 0, None
+        try:
+            while taken < after:
+                outcome = drive._perform(path.send(outcome))
+                taken += 1
+        except StopIteration:
+            return taken
+        path.close()
+    return taken
+
+
+def ended(done: Episode) -> tuple[object, ...]:
+    assert done.end is not None
+    return done.end.reason, done.end.penalties, done.end.scores
+
+
+@pytest.fixture(scope="module")
+def whole(engine: Engine) -> Episode:
+    return engine.episode(DEFINED, episode="whole")
+
+
+# covers: E37.2, H16.1
+def test_stopped_anywhere_it_goes_on_or_ends_as_corrupted(engine: Engine, whole: Episode, *, full: bool) -> None:
+    steps = stopped(engine, "counted", 10_000)
+    assert ended(whole)[0] == "timeout"
+    outcomes = set()
+    for after in range(1, steps, 1 if full else 17):
+        stopped(engine, f"stop-{after}", after)
+        done = engine.episode(DEFINED, episode=f"stop-{after}")
+        assert done.end is not None, after
+        outcomes.add(done.end.reason)
+        if done.end.reason == "timeout":
+            assert done.end.penalties == {"agent_a": 0, "agent_b": whole.end.penalties["agent_b"]}, after  # type: ignore[union-attr]
+            assert done.state == whole.state, after
+        else:
+            assert done.end.reason == "EpisodeCorruptedError", after
+        again = engine.episode(DEFINED, episode=f"stop-{after}")
+        assert ended(again) == ended(done)
+    assert "timeout" in outcomes
+
+
+def test_an_ended_episode_returns_its_recorded_end(engine: Engine, whole: Episode) -> None:
+    again = engine.episode(DEFINED, {"agent_a": lambda _: pytest.fail("was called again")}, "whole")
+    assert (again.end, again.state, again.transcript) == (whole.end, whole.state, whole.transcript)
+
+
+# covers: E10.2
+def test_a_call_that_was_interrupted_counts_the_estimate(engine: Engine) -> None:
+    defined = episode([proposal()], [proposal()], ceilings={"max_turns": 1})
+    after = 1
+    while True:  # up to the step in which the actor is called
+        stopped(engine, f"call-{after}", after, defined)
+        done = engine.episode(defined, episode=f"call-{after}")
+        assert done.end is not None
+        if done.end.tokens != 100:
+            break
+        after += 1
+    assert done.end.tokens == 100 + 8192
+    assert done.end.penalties == {"agent_a": 0, "agent_b": 0}
+
+
+def test_another_file_under_the_same_id_is_refused(engine: Engine, whole: Episode) -> None:
+    other = episode([proposal()], [proposal()], ceilings={"max_turns": 2})
+    with pytest.raises(GatherError, match="another episode"):
+        engine.episode(other, episode=whole.id)
+
+
+@pytest.mark.parametrize("damage", ["lost", "changed"])
+def test_a_damaged_transcript_ends_the_episode_as_corrupted(settings: Settings, damage: str) -> None:
+    with Engine(settings) as engine:
+        steps = stopped(engine, "e", 10_000)
+        stopped(engine, "damaged", steps - 8)
+        file = Path(settings.state / "episodes" / "damaged.jsonl")
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        file.write_text("".join(lines[:-1] if damage == "lost" else [lines[0].replace("Actor", "Judge"), *lines[1:]]))
+        done = engine.episode(DEFINED, episode="damaged")
+    assert done.end is not None
+    assert (done.end.reason, done.end.scores["agent_a"]) == ("EpisodeCorruptedError", -5)

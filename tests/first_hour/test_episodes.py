@@ -1,0 +1,35 @@
+"""docs/episodes.md, followed as written: run, shown again from the record, and run from Python."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.documents.files import load
+from engine.episodes.definition import definition_of
+from engine.settings import ReadLimits
+from tests.conftest import ROOT
+from tests.first_hour.pages import Reader, blocks, steps
+
+PAGE = "docs/episodes.md"
+
+
+def test_the_page_runs_as_written(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "fixtures" / "episodes", tmp_path / "fixtures" / "episodes")
+    reader = Reader(tmp_path, cache, tmp_path)
+    for step in steps(PAGE):
+        done = reader.run(step.command)
+        assert step.matches(done.stdout), (step.command, done)
+    monkeypatch.chdir(tmp_path)
+    (program,) = blocks(PAGE, "python")
+    names: dict[str, Any] = {}
+    exec(program, names)  # noqa: S102  (of our own page)
+    assert names["done"].end.reason == "completed"
+
+
+def test_the_file_of_the_page_is_an_episode() -> None:
+    (written,) = blocks(PAGE, "yaml")
+    assert definition_of(load(written.encode(), "page", ReadLimits()).value, "page", ReadLimits()).actors
