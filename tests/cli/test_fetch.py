@@ -124,7 +124,8 @@ def test_no_environment_is_built_after_a_rejected_fetch(why: str, setup: Setup, 
     if answer is not None:
         setup.server.answers(answer)
     into, built = tmp_path / "contacts", tmp_path / "built"
-    asked = ("--license", "CC-BY-4.0", "--host", HOST, "--into", into, "--ca-file", setup.authority.path, *more)
+    stated: tuple[str | Path, ...] = ("--license", "CC-BY-4.0", "--host", HOST, "--into", into)
+    asked = (*stated, "--ca-file", setup.authority.path, *more)
     done = setup("fetch", url.replace("URL", setup.server.url()), *asked, "--format", "json")
     if not code:  # the control: what was fetched does become an environment
         completed(into)

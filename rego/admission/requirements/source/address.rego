@@ -35,8 +35,8 @@ canonical(record) if {
 #   after: [url_not_canonical]
 #   field: bundle.network.allowed_hosts
 #   facts: {host: url.host}
-#   remedy: Add the exact host to network.allowed_hosts, or replace the record; policy/networks.yaml has to list it under
-#     `hosts`, where compliance can add it
+#   remedy: Add the exact host to network.allowed_hosts, or replace the record; policy/networks.yaml has to list it
+#     under `hosts`, where compliance can add it
 #   reads: [networks.hosts]
 # labels:
 #   row: A20, A104
