@@ -35,7 +35,11 @@ def fetch(
     max_requests: Annotated[int, typer.Option(min=0, metavar="N", help="Requests that the run may make.")] = 1,
     ca_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Trusted certificate authorities (PEM; default: those of certifi)."),
+        typer.Option(
+            metavar="FILE",
+            envvar="ENGINE_CA_FILE",
+            help="Trusted certificate authorities (PEM; default: those of certifi).",
+        ),
     ] = None,
     how: options.Output = "text",
     principal: options.Principal = None,

@@ -49,7 +49,11 @@ def ask(
     ] = None,
     ca_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Trusted certificate authorities (PEM; default: those of certifi)."),
+        typer.Option(
+            metavar="FILE",
+            envvar="ENGINE_CA_FILE",
+            help="Trusted certificate authorities (PEM; default: those of certifi).",
+        ),
     ] = None,
     how: options.Output = "text",
     principal: options.Principal = None,
