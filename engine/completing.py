@@ -51,9 +51,9 @@ class Cost:
 class Completion:
     """The answer of the remote model, or why there is none; never raised.
 
-    `text` is None unless a whole answer came that the policy admits. `error` is then a stable word: the class of the
-    last attempt's error, the code of the refusal, or that of a fault. `tokens` are those of all attempts that were
-    counted, `cost` theirs; None where the provider counted none, and where the policy has no price.
+    `text` is the answer, or None if no admitted answer came. `error` then has a stable word: the error of the last
+    attempt, the code of the refusal, or the code of the fault. `tokens` sums all attempts, None if the provider
+    reported no usage. `cost` is the cost of these tokens, None if the policy has no price for the model.
     """
 
     answers: tuple[Answer, ...]
@@ -175,7 +175,7 @@ class _Run:
 
 
 def _cost(limits: LlmLimits, tokens: Tokens) -> Cost | None:
-    """The exact cost of these tokens; None where the policy has no price for the model."""
+    """The exact cost of these tokens; None if the policy has no price for the model."""
     if not limits.prices:
         return None
     (price,) = limits.prices

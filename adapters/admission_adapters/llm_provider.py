@@ -56,7 +56,7 @@ class ProviderKey:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """The configured remote model: what the variables state, and the key; None where it is missing."""
+    """The configured remote model: its settings, and its key, None if that is not set or cannot be used."""
 
     settings: ProviderSettings
     key: ProviderKey | None

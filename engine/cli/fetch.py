@@ -33,14 +33,7 @@ def fetch(
         str | None, typer.Option(metavar="NAME", help="Public name of the origin (default: the name of DIR).")
     ] = None,
     max_requests: Annotated[int, typer.Option(min=0, metavar="N", help="Requests that the run may make.")] = 1,
-    ca_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            envvar="ENGINE_CA_FILE",
-            help="Trusted certificate authorities (PEM; default: those of certifi).",
-        ),
-    ] = None,
+    ca_file: options.CaFile = None,
     how: options.Output = "text",
     principal: options.Principal = None,
     run: options.Run = None,

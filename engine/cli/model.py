@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters that a terminal obeys; whoever answers must not drive it."""
+"""Control characters; the answer of a model may not control the terminal."""
 
 
 @app.callback()
@@ -47,14 +47,7 @@ def ask(
         Path | None,
         options.file("--env-file", help="Variables of the remote model as lines NAME=value, such as .env."),
     ] = None,
-    ca_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            envvar="ENGINE_CA_FILE",
-            help="Trusted certificate authorities (PEM; default: those of certifi).",
-        ),
-    ] = None,
+    ca_file: options.CaFile = None,
     how: options.Output = "text",
     principal: options.Principal = None,
     run: options.Run = None,

@@ -64,6 +64,15 @@ file = partial(typer.Option, metavar="FILE", exists=True, dir_okay=False)
 read = partial(typer.Option, "-i", "--input", metavar="FILE")
 """An option for the file that a command reads in place of standard input."""
 
+CaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca-file",
+        metavar="FILE",
+        envvar="ENGINE_CA_FILE",
+        help="Certificate authorities (PEM) to trust when connecting to other hosts (default: those of certifi).",
+    ),
+]
 Principal = Annotated[str | None, words(metavar="NAME", help="Principal to decide for (default: the current user).")]
 Run = Annotated[str | None, words(metavar="ID", help="Id of the pipeline run to record.")]
 Approval = Annotated[str | None, words(metavar="ID", help="Granted approval for this request.")]

@@ -46,13 +46,7 @@ def serve(
             help="Folder below which POST /v1/fetch writes source bundles; without it, nothing is fetched.",
         ),
     ] = None,
-    ca_file: Annotated[
-        Path | None,
-        options.file(
-            envvar="ENGINE_CA_FILE",
-            help="Certificate authorities (PEM) that a fetch trusts (default: those of certifi).",
-        ),
-    ] = None,
+    ca_file: options.CaFile = None,
     tls_cert: Annotated[
         Path | None, options.file(envvar="ENGINE_TLS_CERT", help="TLS certificate chain (PEM).")
     ] = None,

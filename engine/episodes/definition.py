@@ -12,7 +12,7 @@ from engine.documents.canonical import canonical, digest
 from engine.documents.files import load, printable, read_bytes
 from engine.documents.validation import validate
 from engine.model import Model
-from engine.points.episode import Ceilings, Name, Scalar
+from engine.points.episode import Ceilings, Name, Values
 from engine.settings import ReadLimits
 
 _MOST = 1 << 40
@@ -72,7 +72,7 @@ class Group(Model):
     """Parameters of the state and their owner."""
 
     owner: Name
-    values: dict[Name, Scalar]
+    values: Values
 
 
 class EpisodeDefinition(Model):

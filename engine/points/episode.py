@@ -23,6 +23,7 @@ EpisodeId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Whole = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Positive = Annotated[int, Field(ge=1, le=1 << 40)]
 Scalar = bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=1_000)]
+Values = Annotated[dict[Name, Scalar], Field(max_length=1_000)]
 REPLY_CHARACTERS = (1 << 24) + 1
 """One more than the policy can allow bytes."""
 
@@ -41,7 +42,7 @@ class StateGroup(Model):
 
     id: Name
     owner: Name
-    values: dict[Name, Scalar]
+    values: Values
 
 
 class Ceilings(Model):

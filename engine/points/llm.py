@@ -7,7 +7,6 @@ really leaves.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -17,11 +16,10 @@ from engine.facts.completion import endpoint_facts, prepared
 from engine.facts.net.addresses import HostAddress, host_addresses
 from engine.model import Digest, Limits, Line, Model, ModelError, Pace, ProviderSettings, Text
 from engine.points import GatherContext, Gathered, Point
+from engine.points.network import RemoteUrl, remote_url
 from engine.policy_bundle.lookups import Lookups
 
 MOST_ATTEMPTS = 10
-
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,31}):")
 
 
 class ModelMessage(Model):
@@ -45,16 +43,6 @@ class LlmRequest(Model):
     after: Literal["none"] | ModelError
 
 
-class BaseUrl(Model):
-    """The address that is asked, below the base URL; host and port only when it is canonical."""
-
-    canonical: bool
-    digest: Digest
-    scheme: str | None = None
-    host: str | None = None
-    port: int | None = None
-
-
 class MissingVariable(Model):
     """A variable of the remote model that is not set, or cannot be used."""
 
@@ -62,10 +50,10 @@ class MissingVariable(Model):
 
 
 class LlmFacts(Model):
-    """The attempt. `prompt_digest` is of all that is sent, `prompt_bytes` its size."""
+    """The attempt. `url` is the address below the base URL; `prompt_digest` is of all that is sent."""
 
     target: str
-    url: BaseUrl | None = None
+    url: RemoteUrl | None = None
     model: str | None = None
     messages: int
     prompt_digest: Digest
@@ -78,7 +66,7 @@ class LlmFacts(Model):
 
 
 class LlmInput(Model):
-    """What OPA sees; `addresses` are all of the host's, and none where it was not looked up, or not found in time."""
+    """What OPA sees. `addresses` are all those of the host; the list is empty if the lookup failed or was not made."""
 
     llm: LlmFacts
     missing: tuple[MissingVariable, ...]
@@ -96,8 +84,8 @@ class ModelPrice(Model):
 class LlmLimits(Limits):
     """One attempt: exactly this request, to exactly this address, and the answers that count.
 
-    The body is read only of an answer with `status`; `seconds` are from the connection to the last byte. After one of
-    `retry_errors` the next attempt may follow. `prices` has one row, or none where the price is not known.
+    Only an answer with `status` has its body read. `seconds` count from the connection to the last byte. `retry_errors`
+    allow another attempt. `prices` is empty if the policy has no price for the model; otherwise it has one row.
     """
 
     provider: str
@@ -121,7 +109,7 @@ class LlmLimits(Limits):
 
 
 def target_of(settings: ProviderSettings, lookups: Lookups) -> str:
-    """The configured host; empty where the base URL has none that a rule could compare."""
+    """The configured host; empty if the base URL is not canonical."""
     return endpoint_facts(_stated(settings, lookups).base_url or "").host or ""
 
 
@@ -132,7 +120,7 @@ def gather(request: LlmRequest, context: GatherContext) -> Gathered:
     ready = prepared(
         settings.base_url or "", settings.model or "", messages, request.max_output_tokens, stream=request.stream
     )
-    url = None if settings.base_url is None else _url(settings.base_url, ready.url)
+    url = None if settings.base_url is None else remote_url(ready.url, endpoint_facts(settings.base_url))
     host = None if url is None or settings.missing or url.host != request.target else url.host
     answers = None if host is None else context.addresses(host)
     facts = LlmFacts(
@@ -165,17 +153,6 @@ def _stated(settings: ProviderSettings, lookups: Lookups) -> ProviderSettings:
     if settings.defaults:
         changes |= {"base_url": usual.get("base_url"), "model": settings.model or usual.get("model")}
     return settings.model_copy(update=changes)
-
-
-def _url(base_url: str, address: str) -> BaseUrl:
-    facts, scheme = endpoint_facts(base_url), _SCHEME.match(base_url)
-    return BaseUrl(
-        canonical=facts.canonical,
-        digest=digest(address.encode("utf-8", "surrogatepass")),
-        scheme=None if scheme is None else scheme[1],
-        host=facts.host,
-        port=facts.port,
-    )
 
 
 POINT = Point("llm", LlmRequest, LlmInput, LlmLimits, gather, pace=Pace.SLOW, act=True, secret=True)

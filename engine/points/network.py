@@ -15,7 +15,7 @@ from pydantic import Field
 from engine.documents.canonical import digest
 from engine.facts.archives.source_bundle import Id
 from engine.facts.net.addresses import HostAddress, host_addresses
-from engine.facts.net.urls import canonical_host, url_facts
+from engine.facts.net.urls import UrlFacts, canonical_host, url_facts
 from engine.model import Decision, Digest, Limits, Line, Mode, Model, Outcome, Pace
 from engine.points import GatherContext, Gathered, Point
 from engine.record.source_events import EventName, Hashes, SourceEvent
@@ -60,7 +60,7 @@ class NetworkRequest(Model):
     network: FetchNetwork
 
 
-class FetchUrl(Model):
+class RemoteUrl(Model):
     """An address; its host and port only when it is canonical. `digest` is of the whole text."""
 
     canonical: bool
@@ -92,7 +92,7 @@ class NetworkFacts(Model):
     max_requests: int
     licensed: bool
     allowed_hosts: tuple[AllowedHost, ...]
-    url: FetchUrl | None = None
+    url: RemoteUrl | None = None
 
 
 class NetworkInput(Model):
@@ -120,7 +120,8 @@ class NetworkLimits(Limits):
 def gather(request: NetworkRequest, context: GatherContext) -> Gathered:
     """Read the address, and look its host up where the caller enabled the fetch and named this host."""
     network = request.network
-    url = _url(request.urls[request.position]) if request.position < len(request.urls) else None
+    text = request.urls[request.position] if request.position < len(request.urls) else None
+    url = None if text is None else remote_url(text, url_facts(text))
     host = None if url is None or not network.enabled or url.host not in network.allowed_hosts else url.host
     answers = None if host is None else context.addresses(host)
     facts = NetworkFacts(
@@ -140,9 +141,10 @@ def gather(request: NetworkRequest, context: GatherContext) -> Gathered:
     return Gathered(NetworkInput(network=facts, addresses=host_addresses(answers or ())), f"fetch of {request.alias}")
 
 
-def _url(text: str) -> FetchUrl:
-    facts, scheme = url_facts(text), _SCHEME.match(text)
-    return FetchUrl(
+def remote_url(text: str, facts: UrlFacts) -> RemoteUrl:
+    """The address with these facts."""
+    scheme = _SCHEME.match(text)
+    return RemoteUrl(
         canonical=facts.canonical,
         digest=digest(text.encode("utf-8", "surrogatepass")),
         scheme=None if scheme is None else scheme[1],
