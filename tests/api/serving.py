@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.state import open_store
-from tests.command import lines, measured
+from tests.command import lines, measured, program
 from tests.conftest import ROOT
+from tests.shared_opa import POOL
 
 SECONDS = 60.0
 """For a start or an end on a busy machine; a hang fails."""
@@ -171,11 +172,14 @@ def issue(
 _WITH_LIMITS = """
 import json, sys
 from pathlib import Path
+from tests.shared_opa import lease
 from admission_adapters.runner.run import ForwardLimits
 from engine.api.limits import ApiLimits
 from engine.api.server import Listen, run
 from engine.settings import Settings
 state, given = Path(sys.argv[1]), json.loads(sys.argv[2])
+if given["opa"]:
+    lease(Path(given["opa"]))
 policy = {"policy": Path(given["policy"])} if given["policy"] else {}
 listen = Listen(port=0, limits=ApiLimits(**given["limits"]), forward=ForwardLimits(**given["forward"]))
 sys.exit(run(Settings(state=state, root=Path("/dev/null"), **policy), listen, lambda _: None))
@@ -199,9 +203,11 @@ def serving(
     """
     state = folder / "state"
     log = folder / "log"
-    command = [sys.executable, "-m", "engine", "serve", "--port", "0", "--state", str(state), *map(str, arguments)]
+    command = [*program(cache), "serve", "--port", "0", "--state", str(state), *map(str, arguments)]
     if limits is not None:
+        opa = POOL.noted(cache)
         given = {"limits": limits, "forward": forward or {}, "policy": None if policy is None else str(policy)}
+        given["opa"] = None if opa is None else str(opa)
         command = [sys.executable, "-c", _WITH_LIMITS, str(state), json.dumps(given)]
     with log.open("wb") as file:
         process = subprocess.Popen(command, stderr=file, env=environment(cache, env))
