@@ -147,6 +147,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # by default a twentieth of the time goes into looking for cycles
     gc.enable()
 
 
@@ -155,7 +156,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Workers of pytest-xdist take files, and of cases and laws decision points: each starts its engines once."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # it carries no types
         def _split_scope(self, nodeid: str) -> str:
             point = _OF_A_POINT.match(nodeid)
             return nodeid.partition("::")[0] if point is None else point[1]

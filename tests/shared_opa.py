@@ -118,7 +118,7 @@ POOL = Pool()
 
 def lend() -> None:
     """Engines of this process lease their OPAs while `POOL.lends`."""
-    Server.start = POOL.start  # type: ignore[method-assign, assignment]
+    Server.start = POOL.start  # type: ignore[method-assign]
 
 
 def lease(note: Path) -> None:
@@ -126,15 +126,13 @@ def lease(note: Path) -> None:
     noted = json.loads(note.read_text(encoding="utf-8"))
     folder = Path(noted["folder"])
 
-    def start(
-        binary: Binary, served: Served, limits: OpaLimits, on_exit: Callable[[], None] = lambda: None
-    ) -> Server:
+    def start(binary: Binary, served: Served, limits: OpaLimits, on_exit: Callable[[], None] = lambda: None) -> Server:
         if _key(binary, replace(served, points=None), limits) != noted["key"]:
             return _start(binary, served, limits, on_exit)
         there = Served(folder / "rules.tar.gz", folder / "values.tar.gz", served.revisions)
         return Lease(folder, there, limits, lambda: None)
 
-    Server.start = start  # type: ignore[method-assign, assignment]
+    Server.start = start  # type: ignore[method-assign]
 
 
 def _key(binary: Binary, served: Served, limits: OpaLimits) -> str | None:

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -185,10 +186,14 @@ def case_paths(folder: Path) -> list[Path]:
     return sorted(found)
 
 
+_OPEN = 32
+"""Engines with values of their own that are kept open; each has an OPA of 50 to 100 MB."""
+
+
 class Runner(ExitStack):
     """Runs cases; one engine for all without values of their own, and one for each point and overlay of values.
 
-    Each is started on first use.
+    Each is started on first use; of those with values, the ones that were not used for longest are closed.
     """
 
     def __init__(self, settings: Settings, scratch: Path, values: tuple[str, ...] = ()) -> None:
@@ -200,6 +205,8 @@ class Runner(ExitStack):
         self._now = datetime.now(UTC)
         self._engines: dict[tuple[tuple[str, ...], frozenset[str] | None], Engine] = {}
         self._own: dict[int, tuple[GatherContext, Callable[[], Store]]] = {}
+        self._names = count()
+        self.callback(self._close_engines)
         self._states: dict[Path, Store] = {}
         self._roots: dict[Path, Path] = {}
 
@@ -217,13 +224,26 @@ class Runner(ExitStack):
         return engine
 
     def _engine(self, values: dict[str, Any], point: str | None = None) -> Engine:
-        points = frozenset({point}) if point and values else None
-        overlay = self.overlay(values)
-        if (overlay, points) not in self._engines:
-            state = self._scratch / f"state-{len(self._engines)}"
-            engine = Engine(replace(self._settings, state=state), values=overlay, now=lambda: self._now, points=points)
-            self._engines[overlay, points] = self.enter_context(engine)
-        return self._engines[overlay, points]
+        key = self.overlay(values), frozenset({point}) if point and values else None
+        opened = self._engines.pop(key, None)
+        if opened is None:
+            state = self._scratch / f"state-{next(self._names)}"
+            opened = Engine(replace(self._settings, state=state), values=key[0], now=lambda: self._now, points=key[1])
+            opened.__enter__()
+            for idle in [one for one in self._engines if one[1]][:-_OPEN]:
+                self._close_engine(self._engines.pop(idle))
+        self._engines[key] = opened  # the last one used
+        return opened
+
+    def _close_engine(self, engine: Engine) -> None:
+        self._own.pop(id(engine), None)
+        engine.__exit__()
+
+    def _close_engines(self) -> None:
+        with ExitStack() as each:
+            for engine in self._engines.values():
+                each.callback(self._close_engine, engine)
+            self._engines.clear()
 
     def _engine_of(self, file: CaseFile) -> Engine:
         return self._engine(file.case.values, file.case.point)

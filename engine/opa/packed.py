@@ -25,6 +25,7 @@ PACKED_BYTES = 16 << 20
 UNPACKED_BYTES = 64 << 20
 """The largest archive unpacked; the values of one document may have 32 MiB."""
 
+
 class _DamagedError(Exception):
     """Says why an archive is refused."""
 

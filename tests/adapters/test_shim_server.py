@@ -358,6 +358,7 @@ def _harmless(kind: str, value: str, home: Path) -> bool:
 
 
 # covers: A47 A48 A49 A50 A51
+@pytest.mark.full
 def test_serving_reaches_nothing_but_opa_and_the_record(command: Command, source_hash: str, tmp_path: Path) -> None:
     found = watched(command, tmp_path, source_hash)
     assert {"socket.connect", "subprocess.Popen", "open", "variable"} <= {kind for kind, _ in found}  # it was watched
@@ -365,7 +366,7 @@ def test_serving_reaches_nothing_but_opa_and_the_record(command: Command, source
 
 
 # covers: A47 A48 A49 A50
-@pytest.mark.full(after=1)
+@pytest.mark.full
 @pytest.mark.parametrize("act", REACHES)
 def test_the_watch_sees_what_an_adapter_must_not_do(
     command: Command, source_hash: str, tmp_path: Path, act: str

@@ -71,7 +71,7 @@ def test_nothing_runs_before_a_person_has_approved_and_the_retry_is_decided_anew
         assert ran(bench, again) == []
 
 
-@pytest.mark.full(after=1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "phase", "steps"),
     [

@@ -176,6 +176,7 @@ def test_ordinary_texts_are_kept_as_they_are(text: str, engine: Engine, tmp_path
     assert rows(tmp_path / "i" / CONTACTS / "base.sqlite", "SELECT note FROM contacts") == [(text,)]
 
 
+@pytest.mark.full
 def test_more_rows_than_admitted_are_refused(engine: Engine, tmp_path: Path) -> None:
     answer = engine.build(bundle(tmp_path / "b", contacts(200_001)), tmp_path / "i")
     assert [one.code for one in answer.decision.findings] == ["too_many_rows"]
@@ -295,6 +296,7 @@ with Engine(settings, now=lambda: MOMENT) as engine:
     assert left(tmp_path / "i") == []
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("at", ["create 1", "create 3", "rename 1"])
 def test_a_process_that_is_killed_while_it_builds_leaves_no_environment(
     at: str, engine: Engine, tmp_path: Path

@@ -77,6 +77,7 @@ def test_usage_that_is_missing_or_invalid_is_estimated_upwards(engine: Engine, u
     assert (done.end.tokens, done.end.spend_micros) == (8192, 100_000)
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("kind", ["raises", "returns nothing", "half a surrogate pair", "hangs"])
 def test_an_actor_that_does_not_reply_is_rejected(settings: Settings, kind: str) -> None:
     free = threading.Event()

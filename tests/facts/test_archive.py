@@ -147,6 +147,7 @@ def test_limits_hold_for_every_form(form: str, tmp_path: Path) -> None:
             read_all(limits)
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize("form", ["tar", "zip"])
 def test_a_bomb_stops_at_its_ratio(form: str, tmp_path: Path) -> None:
     """80 MiB of zeros in 80 KiB are refused after 64 MiB; the control is that 63 MiB may pass."""

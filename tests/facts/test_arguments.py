@@ -355,6 +355,7 @@ def test_the_same_place_has_a_number_the_second_time() -> None:
     assert [one.id for one in found.destinations] == ["arguments/data", "arguments/data#2", "arguments/data#3"]
 
 
+@pytest.mark.full(after=1)
 @pytest.mark.parametrize(
     ("arguments", "bound"),
     [
@@ -375,7 +376,7 @@ def test_there_is_an_end_to_what_is_walked(arguments: dict[str, Any], bound: str
     assert len(found.destinations) + len(found.paths) <= walking.FACTS + 2
 
 
-@pytest.mark.full(after=1)
+@pytest.mark.full
 @pytest.mark.parametrize("separator", [":", ",", " "])
 def test_there_is_an_end_to_hosts_in_a_word(separator: str) -> None:
     hosts = separator.join(f"a{number}.com" for number in range(12_000))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ROOT
 from tests.first_hour.pages import Reader, blocks, steps
 
 PAGE = "docs/adapters.md"
 
 
+@pytest.mark.full
 def test_the_page_serves_an_adapter(tmp_path: Path, cache: Path) -> None:
     reader = Reader(tmp_path, cache)
     ends = []

@@ -14,6 +14,7 @@ from tests.first_hour.pages import Reader, blocks, steps
 PAGE = "docs/remote-model.md"
 
 
+@pytest.mark.full
 def test_the_page_runs_as_written(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,19 +15,19 @@ from engine.model import Mode, Outcome
 from engine.points.registry import POINTS
 from tests.conftest import case_id
 from tests.lanes import lane
-from tests.laws.asking import ALLOWED, ON_BUNDLES, codes, context, parts, point_of, taken
-from tests.laws.mutations import single, unknown
+from tests.laws.asking import ALLOWED, ON_BUNDLES, codes, context, mutated, parts, point_of, taken
+from tests.laws.mutations import unknown
 
 
 # covers: H23.4
 @pytest.mark.parametrize("file", lane(ALLOWED, point_of), ids=case_id)
-def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile, runner: Runner) -> None:
+def test_6_a_limit_missing_unknown_or_of_another_type_is_refused(file: CaseFile, runner: Runner, *, full: bool) -> None:
     engine, original, _ = taken(runner, file)
     assert engine.policy is not None
     point, catalogue = POINTS[file.case.point], engine.policy.catalogue
     good = engine.opa.ask("decision", original)
     limits = good.result["limits"]
-    mutants = [mutant for _, _, mutant in single(limits)] + [mutant for _, mutant in unknown(limits)]
+    mutants = [mutant for _, _, mutant in mutated(file, limits, full=full)] + [mutant for _, mutant in unknown(limits)]
     assert mutants
     for mutant in [None, *mutants]:
         reply = replace(good, body={"result": good.result | {"limits": mutant}})

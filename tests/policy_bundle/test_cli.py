@@ -37,7 +37,7 @@ def test_build_tells_the_revisions() -> None:
     assert all(line.split()[1].startswith("sha256:") for line in result.stdout.splitlines()[1:])
 
 
-@pytest.mark.full(after=1)
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["build", "show"])
 def test_problems_go_to_standard_error(command: str, broken: Path) -> None:
     result = run(command, "--rego", str(broken))

@@ -53,6 +53,7 @@ def test_editors_accept_what_is_there_and_refuse_other_names(own: Path) -> None:
     assert not list(Draft202012Validator(licenses).iter_errors({"licenses": {"MIT": None}}))
 
 
+@pytest.mark.full
 def test_init_writes_only_schemas_into_a_policy_folder_and_nothing_into_any_other(own: Path, tmp_path: Path) -> None:
     (own / "recipe.yaml").write_text("description: ours\nowner: us\n", encoding="utf-8")
     (own / "schemas" / "case.schema.json").unlink()
@@ -108,6 +109,7 @@ def test_a_server_takes_a_changed_value_and_refuses_a_broken_one(own: Path, tmp_
     assert outcomes == [(0, "allow"), (0, "deny"), (Exit.POLICY_INVALID, "deny")]
 
 
+@pytest.mark.full
 def test_lint_formats_rules_when_asked(own: Path) -> None:
     rule = own / "rules" / "lib" / "names.rego"
     formatted = rule.read_text(encoding="utf-8")

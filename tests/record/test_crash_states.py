@@ -214,6 +214,7 @@ class RenamesUnsynced(SimulatedDisk):
             super().sync(path)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [NoSync, NoSyncOfEvents, NoFolderSync, RenamesUnsynced])
 def test_planted_bug_of_the_writer_is_found(kind: type[SimulatedDisk]) -> None:
     session = Single(kind())
@@ -234,6 +235,7 @@ class NoWritingAgain(SimulatedDisk):
         self._step()
 
 
+@pytest.mark.full
 def test_planted_bug_of_trusting_a_failed_sync_is_found() -> None:
     bad: list[str] = []
     for number in range(1, Single().run(3).disk.steps + 1):

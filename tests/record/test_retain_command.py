@@ -131,6 +131,7 @@ def test_a_changed_policy_counts_once_it_is_enforced(
     assert retain(state, policy, 50).exit_code == 0
 
 
+@pytest.mark.full
 def test_chains_that_engines_hold_are_shortened_by_them(
     settings: Settings, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
