@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from engine.cases.run import CaseFile, Runner, read_case
 from engine.documents.canonical import canonical
