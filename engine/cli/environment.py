@@ -12,6 +12,7 @@ from engine.cli import options
 from engine.cli.adapter import EnableMcpAdapter, accepted, serve_adapter
 from engine.cli.inputs import content_or_error
 from engine.cli.outputs import json_text, write
+from engine.cli.terminal import remark
 from engine.cli.tools import requests as asked
 from engine.documents.files import printable
 from engine.errors import Exit
@@ -89,7 +90,7 @@ def call(
     approval: options.Approval = None,
     how: options.Output = "text",
 ) -> None:
-    """Call a tool of an environment, if it is allowed, and print its result.
+    """Call a tool of an environment, if it is allowed, and print its result alone.
 
     Reads the call from standard input if no file is named. Before a destructive call, the current state is kept as a
     checkpoint. A confirm prints the id of an approval, which `engine approvals grant` grants; then repeat the call
@@ -109,15 +110,18 @@ def call(
         answers = [one for one in kept.answers if one.decision.point != "tool_contract"]
         answer = next((one for one in answers if one.exit is not Exit.ALLOW), answers[0])
         decided = report(str(given or "standard input"), answer, engine.policy)
-    lines = [f"{result.status}: {printable(result.content, _LONGEST)}"]
+    code = answer.exit or (Exit.ALLOW if result.status == "ok" else Exit.DENY)
+    lines = [f"{'' if result.status == 'ok' else f'{result.status}: '}{printable(result.content, _LONGEST)}"]
     if result.approval is not None:
         again = f"then repeat it with --approval {result.approval}"
         lines.append(f"to approve this one call: engine approvals grant {result.approval}; {again}")
-    if undo is not None:
-        lines.append(f"to undo it: engine environment restore {printable(str(folder))} {undo}")
     told = {"status": result.status, "content": result.content, "code": result.code, "metadata": dict(result.metadata)}
-    write([(extended(how, decided, {"result": told, "undo": undo}, lines), None)])
-    raise typer.Exit(answer.exit or (Exit.ALLOW if result.status == "ok" else Exit.DENY))
+    more = {"exit": code, "result": told, "undo": undo}
+    plain = how == "text" and answer.exit is Exit.ALLOW  # the result alone, for the next command of a pipe
+    write([(f"{lines[0]}\n" if plain else extended(how, decided, more, lines), None)])
+    if undo is not None:
+        remark(f"engine: to undo it: engine environment restore {printable(str(folder))} {undo}")
+    raise typer.Exit(code)
 
 
 @app.command("checkpoint")
