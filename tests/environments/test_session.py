@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -24,7 +25,7 @@ from admission_adapters.tools.gate import ToolGate
 from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.result import ToolResult
 from engine.documents.files import load
-from engine.engine import Engine
+from engine.engine import AsyncEngine, Engine
 from engine.errors import WorkError
 from engine.settings import ReadLimits, Settings
 from tests.command import lines, measured
@@ -440,3 +441,59 @@ def test_the_gate_of_another_registry_cannot_use_the_checkpoint(session: Environ
     gate = ToolGate(engine, registry, AGENT, **OPTIONS)
     result = gate.call({"name": f"{CONTACTS}_delete", "arguments": {"id": "1"}})
     assert result.code == "irreversible_destructive_action"
+
+
+def test_an_event_loop_uses_an_environment_and_undoes_its_changes(settings: Settings, folder: Path) -> None:
+    async def use() -> list[str]:
+        async with (
+            AsyncEngine(settings, now=lambda: MOMENT) as engine,
+            engine.open_environment(folder, AGENT, **OPTIONS) as session,
+        ):
+            assert len(await session.visible()) == 5
+            kept = done(await session.checkpoint())["name"]
+            calls = [{"name": f"{CONTACTS}_add", "arguments": {"id": f"n-{n}", "name": "Nia"}} for n in range(4)]
+            added = await asyncio.gather(*map(session.call, calls))
+            assert [one.status for one in added] == ["ok"] * 4
+            gone = await session.call({"name": f"{CONTACTS}_delete", "arguments": {"id": "1"}})
+            assert found(gone) == {"deleted": "1"}
+            assert done(await session.restore(kept))["rows"] == 5
+            assert codes(await session.restore("checkpoint-99.sqlite")) == ["state_not_held"]
+            assert done(await session.reset())["state"] == 0
+            assert await session.verify() == []
+            return [line["event"] for line in session.trajectory]
+
+    assert asyncio.run(use()) == ["checkpoint", *["changed"] * 4, "undo_point", "changed", "restored", "reset"]
+    with OpenEnvironment(folder) as environment:  # it is not in use any more
+        assert environment.verify() == []
+
+
+def test_acts_are_decided_on_and_a_policy_without_them_refuses_them(settings: Settings, folder: Path) -> None:
+    own = f"environments.environments.{CONTACTS}.acts=[checkpoint]"
+    with (
+        Engine(settings, now=lambda: MOMENT, values=(own,)) as engine,
+        engine.open_environment(folder, AGENT, **OPTIONS) as session,
+    ):
+        kept = done(session.checkpoint())
+        call(session, "add", id="n-1", name="Nia")
+        for answer in (session.restore(kept["name"]), session.reset()):
+            assert (codes(answer), answer.result) == (["act_not_admitted"], None)
+        assert found(call(session, "get", id="n-1"))["name"] == "Nia"
+    recorded = [line for line in lines(settings.state) if line.get("point") == "environment_act"]
+    assert [(line["input"]["act"], line["outcome"]) for line in recorded] == [
+        ("checkpoint", "allow"),
+        ("restore", "deny"),
+        ("reset", "deny"),
+    ]
+
+
+def test_no_permit_of_another_act_is_accepted(engine: Engine, folder: Path) -> None:
+    """The act that was decided on is done, whatever else the executor is asked to do."""
+    with engine.open_environment(folder, AGENT, **OPTIONS) as session:
+        asked = session._tools.act("reset", None, None)
+        other = {**asked.request, "act": "checkpoint"}
+        answer = engine.decide(asked.point, other, asked.executor, asked.context)
+        assert done(answer)["event"] == "checkpoint"
+        refusal = engine.decide("tool_visibility", {"tools": []}, asked.executor, asked.context)
+        assert refusal.fault is not None
+        assert refusal.fault.code == "engine.permit_missing"
+        assert [line["event"] for line in session.trajectory] == ["checkpoint"]
