@@ -7,7 +7,8 @@ left is removed by the next build.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -73,16 +74,12 @@ def build_environment(
     with opened_folder(into) as root:
         if grant.environment in names_in(root):
             raise _exists(grant)
-        database, number = filled(grant.holds, _rows(grant, rows), grant.database_bytes)
+        every = chain.from_iterable(rows(record.id) for record in grant.records)
+        database, number = filled(grant.holds, every, grant.database_bytes)
         if number != grant.rows:
             raise WorkError("the environment has other rows than were decided on", remedy="repeat the request")
         known = {"decision_id": permit.decision_id, "source_policy_hash": source_policy_hash}
         return _written(root, grant, known, database)
-
-
-def _rows(grant: EnvironmentGrant, rows: Rows) -> Iterator[tuple[str, ...]]:
-    for record in grant.records:
-        yield from rows(record.id)
 
 
 def _written(root: int, grant: EnvironmentGrant, decided: Mapping[str, str], database: bytes) -> Result:
