@@ -62,7 +62,7 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "environment": {UNREAD: ("records.[].origin_alias",)},
     "environment_act": {
-        UNREAD: ("held.built", "held.checkpoint", "held.reset", "held.restorable", "checkpoint"),
+        UNREAD: ("held.built", "held.checkpoint", "held.reset"),
     },
     "episode": {
         UNREAD: (
