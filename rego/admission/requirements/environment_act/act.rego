@@ -4,7 +4,8 @@ import future.keywords.not
 
 # METADATA
 # title: The engine holds the environment open
-# description: What can be restored is known only of an environment that this engine has opened. No request can state it.
+# description: What can be restored is known only of an environment that this engine has opened. No request can state
+#   it.
 # custom:
 #   code: environment_not_held
 #   fixed: true
