@@ -155,7 +155,7 @@ class Assembly:
         self._store_again = 0.0
         self._state_look = HealthCheck(self._state_works)
         self._transcripts = TranscriptFolder(self.settings.state / "episodes")
-        self._held: dict[str, Callable[[], HeldEnvironment]] = {}
+        self._held: dict[str, Callable[[str | None], HeldEnvironment]] = {}
         self._walking: set[asyncio.Task[Any]] = set()
         self._adapters = AdapterAdmissions(enable_mcp_adapter)
 
@@ -232,9 +232,19 @@ class Assembly:
             if self._control is not None:
                 parts.callback(self._control.close)
 
-    def _held_environment(self, name: str) -> HeldEnvironment | None:
+    def hold(self, held: Callable[[str | None], HeldEnvironment]) -> str:
+        """An id for an open environment; decisions that name it ask `held` what can be undone there."""
+        name = secrets.token_hex(16)
+        self._held[name] = held
+        return name
+
+    def let_go(self, name: str) -> None:
+        """Forget an open environment."""
+        self._held.pop(name, None)
+
+    def _held_environment(self, name: str, checkpoint: str | None) -> HeldEnvironment | None:
         held = self._held.get(name)
-        return None if held is None else held()
+        return None if held is None else held(checkpoint)
 
     def _close_store(self) -> None:
         if self._store is not None:

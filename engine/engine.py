@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -19,12 +18,13 @@ from engine.drive import ended, own_thread, run, run_all, run_all_async, run_asy
 from engine.errors import EngineError, RecordError, StateError
 from engine.flow import Answer, Context
 from engine.idempotency import answer_once
-from engine.model import HeldEnvironment, Mode, Permit, Result
+from engine.model import Mode, Permit, Result
 from engine.opa.supervisor import Supervisor
 from engine.points.registry import find
 from engine.work import Executor, Job
 
 if TYPE_CHECKING:
+    from admission_adapters.environments.session import AsyncEnvironmentSession, EnvironmentSession
     from engine.administration.act import Administered
     from engine.code.idempotency import RunWatcher
     from engine.code.repair import Repair, RepairAsync
@@ -108,19 +108,20 @@ class Engine(Assembly):
         The environment is the folder `into/<name>`, as a whole or not at all. Returns the answer that stopped
         it, or the one of point `environment`, whose result has the digest of the database.
         """
-        from engine.environments import build_steps
+        from engine.environments import build_once
 
-        return run(build_steps(self.opened, Path(path), Path(into), digest, context))
+        return run(build_once(self.opened, Path(path), Path(into), digest, context))
 
-    def hold(self, held: Callable[[], HeldEnvironment]) -> str:
-        """An id for an open environment; decisions on calls that name it ask `held` what can be undone there."""
-        name = secrets.token_hex(16)
-        self._held[name] = held
-        return name
+    def open_environment(
+        self, folder: Path, context: Context = _ANYBODY, *, policy: str | None = None, profile: str | None = None
+    ) -> AbstractContextManager[EnvironmentSession]:
+        """A built environment and its tools behind a gate, open within the block.
 
-    def let_go(self, name: str) -> None:
-        """Forget an open environment."""
-        self._held.pop(name, None)
+        `policy` and `profile` are names from policy/tools.yaml; without them nothing may be called. Raises WorkError.
+        """
+        from admission_adapters.environments.session import open_environment
+
+        return open_environment(self, Path(folder), context, policy, profile)
 
     def admit_environment(self, path: Path, context: Context = _ANYBODY) -> Answer:
         """Decide a source bundle as the source of its environment, so that adapter manifests may name it.
@@ -299,9 +300,17 @@ class AsyncEngine(Assembly):
 
     async def build(self, path: Path, into: Path, digest: str | None = None, context: Context = _ANYBODY) -> Answer:
         """`Engine.build`."""
-        from engine.environments import build_steps
+        from engine.environments import build_once
 
-        return await self._walk(run_async(build_steps(self.opened, Path(path), Path(into), digest, context)))
+        return await self._walk(run_async(build_once(self.opened, Path(path), Path(into), digest, context)))
+
+    def open_environment(
+        self, folder: Path, context: Context = _ANYBODY, *, policy: str | None = None, profile: str | None = None
+    ) -> AbstractAsyncContextManager[AsyncEnvironmentSession]:
+        """`Engine.open_environment`."""
+        from admission_adapters.environments.session import open_environment_async
+
+        return open_environment_async(self, Path(folder), context, policy, profile)
 
     async def admit_environment(self, path: Path, context: Context = _ANYBODY) -> Answer:
         """`Engine.admit_environment`."""

@@ -10,17 +10,52 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from admission_adapters.environments.build import build_environment
+from admission_adapters.environments.build import BUILT, build_environment
+from engine.adapter_admissions import source_policy_hash
+from engine.decide import parsed
 from engine.drive import Steps
 from engine.flow import Answer, Context, Services, answer
-from engine.model import AdmittedSource, Decision, Job, Mode, Outcome, Permit, Result
+from engine.idempotency import Whole, whole_once
+from engine.model import AdmittedSource, Decision, Job, Mode, Outcome, Permit, Result, Revisions
 from engine.points import Gathered, environment, source
+from engine.points.registry import find
 
 if TYPE_CHECKING:
     from engine.policy_bundle.catalogue import Catalogue
     from engine.record.source_events import SourceEvent
+
+
+def build_once(services: Services, path: Path, into: Path, digest: str | None, context: Context) -> Steps[Answer]:
+    """`build_steps`, once for each idempotency key of a caller; a repetition returns the first answer (C69)."""
+    whole = Whole(
+        "build",
+        {"path": str(path), "into": str(into), "digest": digest},
+        lambda: build_steps(services, path, into, digest, context),
+        _kept,
+        _again,
+        lambda first, error: replace(first, fault=first.fault or error),
+    )
+    return (yield from whole_once(whole, services, context))
+
+
+def _kept(first: Answer) -> tuple[Revisions, Any] | None:
+    """The decision and what was built; None after a fault."""
+    revisions = first.decision.policy
+    if first.fault is not None or revisions is None:
+        return None
+    return revisions, {
+        "decision": first.decision.model_dump(mode="json"),
+        "built": None if first.result is None else first.result.facts,
+    }
+
+
+def _again(first: Any) -> tuple[Answer, str]:
+    fields, built = first["decision"], first["built"]
+    decision = parsed(find(fields["point"]), fields)
+    result = None if built is None else Result(BUILT, built)
+    return Answer(decision, None, None, result), decision.decision_id
 
 
 def build_steps(services: Services, path: Path, into: Path, digest: str | None, context: Context) -> Steps[Answer]:
@@ -29,15 +64,18 @@ def build_steps(services: Services, path: Path, into: Path, digest: str | None, 
     An approval that `context` brings is used at point `source`.
     """
     admitted: list[AdmittedSource] = []
+    policy_hashes: list[str] = []
 
     def admit(permit: Permit, job: Job) -> Result:
         limits = permit.demand("source", job.input_digest, source.SourceLimits)
         hashes = {record.id: record.sha256 for record in limits.records}
         admitted.append(AdmittedSource(digest=limits.bundle_digest, records=hashes))
+        policy_hashes.append(source_policy_hash(limits))
         return Result("admitted", {"records": len(hashes)})
 
     def build(permit: Permit, job: Job) -> Result:
-        return build_environment(into, permit, job.input_digest, environment.EnvironmentLimits, job.opened.rows)
+        limits, rows = environment.EnvironmentLimits, job.opened.rows
+        return build_environment(into, permit, job.input_digest, limits, rows, policy_hashes[0])
 
     point = replace(source.POINT, events=_refused)
     own = replace(context, idempotency_key=None)

@@ -9,7 +9,6 @@ kept before `network_response` does. The folder appears when every address was a
 
 from __future__ import annotations
 
-import json
 import mimetypes
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -20,15 +19,14 @@ from typing import Any
 from admission_adapters.fetch import Fetcher, Transfer
 from admission_adapters.files.new_folder import NewFolder
 from engine.decide import parsed
-from engine.documents.canonical import canonical, digest
 from engine.drive import Call, Steps
 from engine.errors import EngineError, Exit
 from engine.facts.archives.source_bundle import DOCUMENT
 from engine.facts.fetched import fetched_content
 from engine.facts.net.urls import url_facts
 from engine.flow import Answer, Context, Services, answer
-from engine.idempotency import Taken, replayed, same_policy, take
-from engine.model import Job, Limits, Mode, Outcome, Pace, Permit, Result
+from engine.idempotency import Whole, whole_once
+from engine.model import Job, Limits, Mode, Outcome, Pace, Permit, Result, Revisions
 from engine.points.network import NetworkLimits
 from engine.points.network_response import NetworkResponseLimits
 from engine.points.registry import find
@@ -86,49 +84,33 @@ def fetch_once(order: FetchOrder, services: Services, fetcher: Fetcher, context:
 
     Raises what `fetch` does, and EngineError for a key that cannot be used.
     """
-    key = context.idempotency_key
-    if key is None:
-        return (yield from fetch(order, services, fetcher, context))
-    caller = context.caller.model_dump(mode="json")
-    stated = [{**asdict(order), "into": str(order.into)}, caller, context.run, context.approval]
-    same = digest(json.dumps(stated, sort_keys=True).encode("utf-8"))
-    taken = yield from take("fetch", key, same, services, context)
-    if taken.begun.kind == "done":
-        return (yield from _replay(taken, services, context))
-    try:
-        first: Fetched = yield from fetch(order, services, fetcher, context)
-    except EngineError:  # before anything was decided
-        yield Call(lambda: taken.store.abandon(taken.scope, taken.key))
-        raise
-    try:
-        yield Call(lambda: _store(taken, first))
-    except EngineError as error:  # the key stays taken: nothing may happen twice
-        return replace(first, unwritten=error)
-    return first
+    stated = {**asdict(order), "into": str(order.into)}
+    whole = Whole(
+        "fetch",
+        stated,
+        lambda: fetch(order, services, fetcher, context),
+        _kept,
+        _again,
+        lambda first, error: replace(first, unwritten=error),
+    )
+    return (yield from whole_once(whole, services, context))
 
 
-def _store(taken: Taken, first: Fetched) -> None:
-    """Store the whole result; after a fault nothing was written, and the key is free again."""
+def _kept(first: Fetched) -> tuple[Revisions, Any] | None:
+    """The whole result; None after a fault, when nothing was written."""
     revisions = first.answers[-1].decision.policy
     if first.fault is not None or revisions is None:
-        taken.store.abandon(taken.scope, taken.key)
-        return
-    kept = {
-        "folder": None if first.folder is None else str(first.folder),
-        "decisions": [one.decision.model_dump(mode="json") for one in first.answers],
-    }
-    taken.store.finish(taken.scope, taken.key, canonical(kept).decode("utf-8"), revisions.rules, revisions.values)
+        return None
+    folder = None if first.folder is None else str(first.folder)
+    return revisions, {"folder": folder, "decisions": [one.decision.model_dump(mode="json") for one in first.answers]}
 
 
-def _replay(taken: Taken, services: Services, context: Context) -> Steps[Fetched]:
-    """Replay the first result, under the policy of that time."""
-    with services.policy() as policy:
-        same_policy(taken.begun, policy.revisions)
-    first: dict[str, Any] = json.loads(taken.begun.answer or "{}")
+def _again(first: Any) -> tuple[Fetched, str]:
+    """The first result again."""
     decisions = [parsed(find(fields["point"]), fields) for fields in first["decisions"]]
-    yield replayed(services, context, decisions[-1].decision_id)
     folder = None if first["folder"] is None else Path(first["folder"])
-    return Fetched(tuple(Answer(one, None, None) for one in decisions), folder, replayed=True)
+    answers = tuple(Answer(one, None, None) for one in decisions)
+    return Fetched(answers, folder, replayed=True), decisions[-1].decision_id
 
 
 def fetch(order: FetchOrder, services: Services, fetcher: Fetcher, context: Context) -> Steps[Fetched]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from engine.decide import parsed, read
 from engine.documents.canonical import RawJson, canonical, digest
@@ -26,6 +26,8 @@ from engine.work import Executor
 
 if TYPE_CHECKING:
     from engine.state.store import Store
+
+T = TypeVar("T")
 
 TAKEN = ("approvals", "attempts", "budgets", "children", "quotas")
 """Facts that the first request changed itself: a repetition uses the old ones. All others are gathered again."""
@@ -108,6 +110,61 @@ def take(name: str, key: str, same: str, services: Services, context: Context) -
     if begun.kind not in {"new", "done"}:
         raise _refusal(begun)
     return Taken(begun, store, scope, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(Generic[T]):
+    """A run of several decisions that one idempotency key covers.
+
+    `stated` is everything that must be equal in a repetition, as JSON. `keep` returns the revisions and the JSON of
+    a result that is kept, or None after a fault: then nothing was made, and the key is free again. `again` restores
+    a result and names the decision that is replayed, `unkept` adds the error from keeping it.
+    """
+
+    name: str
+    stated: Any
+    run: Callable[[], Steps[T]]
+    keep: Callable[[T], tuple[Revisions, Any] | None]
+    again: Callable[[Any], tuple[T, str]]
+    unkept: Callable[[T, EngineError], T]
+
+
+def whole_once(whole: Whole[T], services: Services, context: Context) -> Steps[T]:
+    """A whole run, once for each idempotency key of a caller; a repetition returns the first result (C69).
+
+    Raises what the run does, and EngineError for a key that cannot be used.
+    """
+    key = context.idempotency_key
+    if key is None:
+        return (yield from whole.run())
+    stated = [whole.stated, context.caller.model_dump(mode="json"), context.run, context.approval]
+    same = digest(json.dumps(stated, sort_keys=True).encode("utf-8"))
+    taken = yield from take(whole.name, key, same, services, context)
+    if taken.begun.kind == "done":
+        with services.policy() as policy:
+            same_policy(taken.begun, policy.revisions)
+        found, decision_id = whole.again(json.loads(taken.begun.answer or "{}"))
+        yield replayed(services, context, decision_id)
+        return found
+    try:
+        first = yield from whole.run()
+    except EngineError:  # before anything was decided
+        yield Call(lambda: taken.store.abandon(taken.scope, taken.key))
+        raise
+    try:
+        yield Call(lambda: _finish(taken, whole.keep(first)))
+    except EngineError as error:  # the key stays taken: nothing may happen twice
+        return whole.unkept(first, error)
+    return first
+
+
+def _finish(taken: Taken, kept: tuple[Revisions, Any] | None) -> None:
+    if kept is None:
+        taken.store.abandon(taken.scope, taken.key)
+        return
+    revisions, answer = kept
+    text = canonical(answer).decode("utf-8")
+    taken.store.finish(taken.scope, taken.key, text, revisions.rules, revisions.values)
 
 
 def _keep(taken: Taken, first: Answer) -> None:

@@ -210,13 +210,16 @@ class AdmittedSource(Model):
 class HeldEnvironment(Model):
     """A built environment that this engine holds open, and what can be undone there.
 
-    `reset`: it can be set back to what was built; `checkpoint`: to its current state. Both are shown by the
-    digests of the files that would be restored.
+    `built` is the digest of its database as it was built, which the record of its build has. `reset`: it can be set
+    back to that; `checkpoint`: to its current state; `restorable`: to the checkpoint that was asked about, if any.
+    All three are shown by the digests of the files that would be restored.
     """
 
     environment: str
+    built: Sha256 | None = None
     reset: bool
     checkpoint: bool
+    restorable: bool | None = None
 
 
 class Probe(Model):

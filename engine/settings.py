@@ -71,6 +71,7 @@ class Settings:
     ca_file: Path | None = None  # authorities (PEM) that a fetch trusts; None for those of certifi
     env_file: Path | None = None  # variables of the remote model as NAME=value; those of the process outrank them
     fetch_root: Path | None = None  # the only folder below which POST /v1/fetch writes; None refuses it
+    build_root: Path | None = None  # the only folder below which POST /v1/build writes; None refuses it
     root: Path | None = None  # the only folder below which requests may name paths; None in process
     code_runs: int = 8  # programs in sandboxes at a time; each may use the memory of its profile
     warm_sandboxes: int = 0  # that wait for programs like the last ones; each is three processes

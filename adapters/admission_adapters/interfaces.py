@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from engine.errors import EngineError
-from engine.model import Decision
+from engine.model import Decision, Result
 
 
 class Answer(Protocol):
@@ -18,6 +18,10 @@ class Answer(Protocol):
     @property
     def fault(self) -> EngineError | None:
         """What failed of the engine, its record or the work."""
+
+    @property
+    def result(self) -> Result | None:
+        """What the approved work did; None if none was done."""
 
 
 class Decides(Protocol):

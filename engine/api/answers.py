@@ -131,6 +131,17 @@ class FetchAnswer(Model):
     decisions: tuple[Decision, ...]
 
 
+class BuildAnswer(Model):
+    """The environment's folder below that of the server for what is built, and what is in it; null if none was built.
+
+    The decision is that of point `environment`, or of point `source` if that refused.
+    """
+
+    folder: str | None
+    environment: dict[str, Any] | None
+    decision: Decision
+
+
 class DecidedItem(Decision):
     """An item of a batch that was decided; the status where some items were not."""
 

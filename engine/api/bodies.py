@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from engine.api.limits import ApiLimits
 from engine.facts.archives.source_bundle import Id
-from engine.model import Line, Model
+from engine.model import Digest, Line, Model
 from engine.points import administration
 from engine.points.registry import POINTS
 
@@ -44,6 +44,17 @@ class Fetch(Model):
     hosts: Annotated[list[Line], Field(max_length=1_000, default_factory=list)]
     alias: Id | None = None
     max_requests: Annotated[int, Field(ge=0, le=1_000_000)] = 1
+
+
+class Build(Model):
+    """What to build in the new folder `into`, as `engine build` takes it.
+
+    `path` names a source bundle below the server's `--root`; any other than that of `digest` is refused.
+    """
+
+    path: Line
+    into: Id
+    digest: Digest | None = None
 
 
 class AuthZen(Model):

@@ -6,7 +6,8 @@ fetch returns 200 with its decisions; an invalid request or an engine fault retu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from engine.api.answers import FetchAnswer
@@ -18,6 +19,7 @@ from engine.api.problems import problem
 from engine.documents.validation import validate
 from engine.errors import EngineError
 from engine.fetching import FetchOrder
+from engine.model import Model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,32 +29,39 @@ if TYPE_CHECKING:
     from engine.fetching import Fetched
     from engine.model import Caller
 
-MOST_FETCHES = 8
-"""Fetches in progress; each occupies a thread and the memory of its body. More are refused with 503."""
+MOST_FETCHES, MOST_BUILDS = 8, 4
+"""Those in progress; each occupies a thread and the memory of its material. More are refused with 503."""
+
+BodyT = TypeVar("BodyT", bound=Model)
 
 _UNNAMED = "+unnamed"
 """The folder of callers without a name; no quoted name has a `+`."""
 
 
-class Fetches:
-    """Answers `/v1/fetch`. For one event loop."""
+class Making:
+    """Answers requests that make a folder. For one event loop."""
 
-    def __init__(self) -> None:
-        self._turns = Load(MOST_FETCHES, 0)
+    def __init__(self, make: Callable[[App, Exchange], Awaitable[Response]], most: int) -> None:
+        """At most `most` at a time. `make` raises EngineError before anything was decided."""
+        self._make, self._turns = make, Load(most, 0)
 
-    async def fetch(self, api: App, exchange: Exchange) -> Response:
-        """One fetch, to its end; a client that hangs up does not end it."""
+    async def make(self, api: App, exchange: Exchange) -> Response:
+        """One request, to its end; a client that hangs up does not end it."""
         refusal, point = exchange.refusal, exchange.operation.point or ""
         if refusal is not None and not exchange.identified:
             return respond(await api.refuse(exchange, point, refusal), exchange)
         async with self._turns.turn(exchange.account):
             try:
-                root = _root(api)
-                order = await _order(api, exchange, root)
-                done = await api.engine.fetch(order, exchange.context)
-            except EngineError as error:  # before anything was decided
+                return await self._make(api, exchange)
+            except EngineError as error:
                 return respond(await api.engine.decide(point, error, context=exchange.context), exchange)
-        return _respond(done, root, exchange)
+
+
+async def fetch(api: App, exchange: Exchange) -> Response:
+    """`POST /v1/fetch`. Raises EngineError."""
+    root = _root(api)
+    done = await api.engine.fetch(await _order(api, exchange, root), exchange.context)
+    return _respond(done, root, exchange)
 
 
 def _root(api: App) -> Path:
@@ -67,14 +76,10 @@ def _root(api: App) -> Path:
 
 async def _order(api: App, exchange: Exchange, root: Path) -> FetchOrder:
     """The order in the body. Raises EngineError."""
-    asked = await asked_of(api, exchange)
-    if isinstance(asked, EngineError):
-        raise asked
-    read = api.engine.settings.read
-    body = validate(Fetch, asked.data, "the fetch", "GET /openapi.json has the schema of the body", read)
+    body = await body_of(api, exchange, Fetch, "the fetch")
     return FetchOrder(
         urls=tuple(body.urls),
-        into=root / _folder(exchange.caller) / body.into,
+        into=own_folder(root, exchange.caller) / body.into,
         license=body.license,
         hosts=tuple(body.hosts),
         alias=body.alias,
@@ -82,9 +87,18 @@ async def _order(api: App, exchange: Exchange, root: Path) -> FetchOrder:
     )
 
 
-def _folder(caller: Caller) -> str:
+async def body_of(api: App, exchange: Exchange, model: type[BodyT], what: str) -> BodyT:
+    """The body as its model. Raises EngineError."""
+    asked = await asked_of(api, exchange)
+    if isinstance(asked, EngineError):
+        raise asked
+    read = api.engine.settings.read
+    return validate(model, asked.data, what, "GET /openapi.json has the schema of the body", read)
+
+
+def own_folder(root: Path, caller: Caller) -> Path:
     """The folder of a caller: no other caller learns what is in it, or can take a name there."""
-    return _UNNAMED if caller.principal is None else quote(caller.principal, safe="").replace(".", "%2E")
+    return root / (_UNNAMED if caller.principal is None else quote(caller.principal, safe="").replace(".", "%2E"))
 
 
 def _respond(done: Fetched, root: Path, exchange: Exchange) -> Response:

@@ -54,6 +54,7 @@ _MANY = f"Decide up to {ApiLimits().batch_items} requests at point {{}}"
 _FORWARD = "Decide a run; if allowed, forward it to its runner and return the runner's answer"
 _PROGRAM = "Decide on generated code, run it in a sandbox, check its output; a stopped run returns 200"
 _FETCH = "Fetch material over HTTPS into a new source bundle below the server's folder for it"
+_BUILD = "Build the environment of a source bundle below the server's folder for it"
 _ACT = answers.AdministrationAnswer
 _CODE = (answers.FinishedRun, answers.StoppedRun)
 _EVALUATIONS = (answers.EvaluationsAnswer, answers.EvaluationAnswer)
@@ -67,6 +68,7 @@ _OPERATIONS = {
     "code_run_phase": _Text("code", "Phase of one of the caller's runs in progress", (answers.CodePhase,)),
     "code_run_cancel": _Text("code", "Cancel one of the caller's runs: its sandbox is killed", (answers.CodePhase,)),
     "fetch": _Text("sources", _FETCH, (answers.FetchAnswer,), bodies.Fetch),
+    "build": _Text("sources", _BUILD, (answers.BuildAnswer,), bodies.Build),
     "authzen_evaluation": _Text("AuthZEN 1.0", "One access evaluation", _EVALUATIONS[1:], bodies.Evaluation),
     "authzen_evaluations": _Text("AuthZEN 1.0", "Many access evaluations", _EVALUATIONS, bodies.Evaluations),
     "authzen_metadata": _Text("AuthZEN 1.0", "URLs of the endpoints"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.api import administration, authzen, code_run, control, decide, decisions, docs, envoy, health
-from engine.api.fetching import Fetches
+from engine.api.building import build
+from engine.api.fetching import MOST_BUILDS, MOST_FETCHES, Making, fetch
 from engine.api.messages import ANYTHING_BELOW, Access, Body, Operation, Routes
 from engine.api.run import Runs
 from engine.points.registry import POINTS
@@ -42,7 +43,8 @@ def routes(forward: ForwardLimits | None = None) -> Routes:
             "GET": Operation("code_run_phase", code_run.show),
             "DELETE": Operation("code_run_cancel", code_run.cancel),
         },
-        "/v1/fetch": {"POST": Operation("fetch", Fetches().fetch, body=Body.JSON, point="network")},
+        "/v1/fetch": {"POST": Operation("fetch", Making(fetch, MOST_FETCHES).make, body=Body.JSON, point="network")},
+        "/v1/build": {"POST": Operation("build", Making(build, MOST_BUILDS).make, body=Body.JSON, point="source")},
         "/v1/decisions": {"GET": Operation("decisions", decisions.page, query=decisions.FILTERS)},
         "/v1/decisions/{id}": {"GET": Operation("decision", decisions.one, query=frozenset({"whose", "cursor"}))},
         "/v1/administration": {

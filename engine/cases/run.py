@@ -115,7 +115,7 @@ class CaseWorld(Model):
             approval={one.id: one.row() for one in self.approvals}.get,
             last_policy=lambda: self.last_policy,
             admitted=self.admitted,
-            held=self.held.get,
+            held=lambda name, _: self.held.get(name),
             adapters=lambda: self.adapters,
             provider=lambda: self.provider,
             root=own.root if self.root is None else Path(self.root),

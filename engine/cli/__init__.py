@@ -29,6 +29,7 @@ _COMMANDS = {
     "completion": ("completion", "Print a script that completes commands, options and values in a shell."),
     "decide": ("decide", "Decide one request and print the decision, as JSON or for people."),
     "doctor": ("machine.doctor", "Report what this machine has: OPA, writable state, sandbox tools."),
+    "environment": ("environment", "Use a built environment: call its tools, undo changes, offer it to an MCP client."),
     "episode": ("episode", "Run an episode of several actors, each turn decided and recorded."),
     "fetch": ("fetch", "Fetch material over HTTPS into a new source bundle, within the policy."),
     "model": ("model", "Ask the remote model, within the policy; off until a provider is admitted."),

@@ -14,6 +14,7 @@ from engine.cli.inputs import content_or_error
 from engine.errors import Exit, WorkError
 
 if TYPE_CHECKING:
+    from admission_adapters.shim.tools import Gate
     from admission_adapters.tools.registry import ToolRegistry
     from engine.engine import Engine
     from engine.flow import Answer, Context
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 _POINTS = ("adapter", "adapter_envelope", "source", "tool_call", "tool_contract", "tool_result", "tool_visibility")
+
+
+EnableMcpAdapter = Annotated[
+    bool, typer.Option("--enable-mcp-adapter", help="Turn adapters on; without it every manifest is refused.")
+]
 
 
 @app.callback()
@@ -51,9 +57,7 @@ def serve(
     cwd: Annotated[
         Path | None, typer.Option(metavar="DIR", file_okay=False, help="Working folder of the calls.")
     ] = None,
-    enable_mcp_adapter: Annotated[
-        bool, typer.Option("--enable-mcp-adapter", help="Turn adapters on; without it every manifest is refused.")
-    ] = False,
+    enable_mcp_adapter: EnableMcpAdapter = False,
     principal: options.Principal = None,
     run: options.Run = None,
 ) -> None:
@@ -62,20 +66,15 @@ def serve(
     Decides on the source bundle, each tool, the manifest and each call. The tools run in this process.
     Exits with 0 when the client has closed its side, or with 1 and the findings if something is refused first.
     """
-    from admission_adapters.shim.host import AdapterHost
-    from admission_adapters.shim.server import mcp_server, serve_stdio
-    from admission_adapters.shim.tools import ToolAdapter
     from admission_adapters.tools.gate import ToolGate
     from admission_adapters.tools.registry import ToolRegistry
-    from engine.version import __version__
 
     stated, context = content_or_error(manifest), options.context(principal, run)
     registry = ToolRegistry()
     with sources.engine(*_POINTS, enable_mcp_adapter=enable_mcp_adapter) as engine:
         if enable_mcp_adapter:
-            _accepted(engine, engine.admit_environment(source, context), str(source))
+            accepted(engine, engine.admit_environment(source, context), str(source))
             _register(engine, registry, stated, tools, context)
-        admitted = _accepted(engine, engine.admit_adapter(stated, registry, context), str(manifest))
         gate = ToolGate(
             engine,
             registry,
@@ -84,12 +83,25 @@ def serve(
             profile=profile,
             cwd=None if cwd is None else str(cwd.resolve()),
         )
-        adapter = ToolAdapter(gate, frozenset(admitted.facts["tools"]))
-        host = AdapterHost(engine, adapter, admitted.facts["manifest"], context)
-        serve_stdio(mcp_server(host, admitted.facts["adapter"], __version__))
+        serve_adapter(engine, gate, stated, registry, str(manifest), context)
 
 
-def _accepted(engine: Engine, answer: Answer, name: str) -> Result:
+def serve_adapter(
+    engine: Engine, gate: Gate, manifest: Any, registry: ToolRegistry, name: str, context: Context
+) -> None:
+    """Decide on a manifest, then serve the tools of a gate under it to one MCP client."""
+    from admission_adapters.shim.host import AdapterHost
+    from admission_adapters.shim.server import mcp_server, serve_stdio
+    from admission_adapters.shim.tools import ToolAdapter
+    from engine.version import __version__
+
+    admitted = accepted(engine, engine.admit_adapter(manifest, registry, context), name)
+    adapter = ToolAdapter(gate, frozenset(admitted.facts["tools"]))
+    host = AdapterHost(engine, adapter, admitted.facts["manifest"], context)
+    serve_stdio(mcp_server(host, admitted.facts["adapter"], __version__))
+
+
+def accepted(engine: Engine, answer: Answer, name: str) -> Result:
     """What an allow came to; otherwise the findings go to standard error, and the command ends."""
     if answer.result is not None and answer.fault is None:
         return answer.result
@@ -124,7 +136,7 @@ def _register(engine: Engine, registry: ToolRegistry, manifest: Any, file: Path,
             "environment": manifest.get("environment_identity"),
             "side_effects": _tools_of(manifest, "side_effect_classes").get(name),
         }
-        _accepted(engine, engine.decide("tool_contract", {"tool": candidate}, enter, context), f"{file}: {name}")
+        accepted(engine, engine.decide("tool_contract", {"tool": candidate}, enter, context), f"{file}: {name}")
 
 
 _LARGEST = 4 << 20

@@ -46,6 +46,13 @@ def serve(
             help="Folder below which POST /v1/fetch writes source bundles; without it, nothing is fetched.",
         ),
     ] = None,
+    build_root: Annotated[
+        Path | None,
+        options.folder(
+            envvar="ENGINE_BUILD_ROOT",
+            help="Folder below which POST /v1/build writes environments; without it, nothing is built.",
+        ),
+    ] = None,
     ca_file: options.CaFile = None,
     tls_cert: Annotated[
         Path | None, options.file(envvar="ENGINE_TLS_CERT", help="TLS certificate chain (PEM).")
@@ -142,6 +149,7 @@ def serve(
         root=root or Path(os.devnull),
         opa=opa,
         fetch_root=fetch_root,
+        build_root=build_root,
         ca_file=ca_file,
         warm_sandboxes=warm_sandboxes,
     )

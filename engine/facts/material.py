@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
-from engine.documents.canonical import canonical
+from engine.documents.canonical import canonical, parse
 from engine.documents.strict_json import MAX_SAFE_INTEGER, has_more_values
 
 Row = tuple[str, ...]
@@ -24,7 +25,8 @@ _ID_CHARACTERS = 128
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Control characters but tab and line feed, and characters that hide text or change its direction."""
 
-_STARTS = "=@+-"
+_BETWEEN = "\0"
+_MAY_BE_FORMULA = re.compile(r"\x00([\s=@+-][^\x00]*)")
 _FORMULA = re.compile(r"\s*[=@]|\s*[+-](?![0-9 ().-]*\Z)|[\t\r]")
 """How texts begin that spreadsheets run as formulas (OWASP, CSV injection); a phone number such as +44 20 is none."""
 
@@ -62,82 +64,141 @@ class Reader:
             text = data.decode("utf-8")
             rows = _READERS[self.holds](record, text)
             self._unique(rows)
-            texts = [text for row in rows for text in row]
-            longest = max(map(len, texts), default=0) if _ascii(texts) else max(len(one.encode()) for one in texts)
+            texts = Texts([text for row in rows for text in row])
+            longest = texts.longest()
         except UnicodeDecodeError as error:
             return Material(problem=f"it is not UTF-8 at byte {error.start}")
         except UnicodeEncodeError:
             return Material(problem="it contains an unpaired surrogate")
-        except _UnfitError as error:
+        except UnfitError as error:
             return Material(problem=str(error))
-        return Material(rows, longest=longest, controls=_controls(texts), formulas=_formulas(texts, self.holds))
+        formulas = texts.formulas() if self.holds == "contacts" else 0
+        return Material(rows, longest=longest, controls=texts.controls(), formulas=formulas)
 
-    def _unique(self, rows: Iterable[Row]) -> None:
+    def _unique(self, rows: Sequence[Row]) -> None:
+        fresh = {row[0] for row in rows}
+        if len(fresh) == len(rows) and fresh.isdisjoint(self.ids):
+            self.ids |= fresh
+            return
         for number, (id_, *_) in enumerate(rows):
             if id_ in self.ids:
-                raise _UnfitError(f"the id of item {number} occurs before")
+                raise UnfitError(f"the id of item {number} occurs before")
             self.ids.add(id_)
 
 
-def _ascii(texts: Iterable[str]) -> bool:
-    return all(map(str.isascii, texts))
+class Texts:
+    """All texts of a record, looked at as one where that is faster: NUL stands between them, and in none of them."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self._texts = texts
+        joined = _BETWEEN + _BETWEEN.join(texts)
+        self._joined = joined if joined.count(_BETWEEN) == len(texts) else None
+
+    def longest(self) -> int:
+        """The size of the largest text in bytes. Raises UnicodeEncodeError for an unpaired surrogate."""
+        if self._joined is not None and self._joined.isascii():
+            return max(map(len, self._texts), default=0)
+        return max((len(one.encode()) for one in self._texts), default=0)
+
+    def controls(self) -> int:
+        """How many texts contain control characters; none of these is printable."""
+        if self._joined is not None and self._joined.replace(_BETWEEN, "").isprintable():
+            return 0
+        return sum(_CONTROL.search(text) is not None for text in self._texts)
+
+    def formulas(self) -> int:
+        """How many texts are formulas; only those are looked at that begin like one or with a space."""
+        found = self._texts if self._joined is None else _MAY_BE_FORMULA.findall(self._joined)
+        return sum(_FORMULA.match(text) is not None for text in found)
 
 
-def _controls(texts: list[str]) -> int:
-    """How many texts contain control characters; none of these is printable."""
-    if all(map(str.isprintable, texts)):
-        return 0
-    return sum(_CONTROL.search(text) is not None for text in texts)
-
-
-def _formulas(texts: list[str], holds: str) -> int:
-    """How many texts of contacts are formulas, looked at only if one begins like a formula or with a space."""
-    firsts = {text[:1] for text in texts} if holds == "contacts" else set()
-    if not any(first.isspace() or first in _STARTS for first in firsts if first):
-        return 0
-    return sum(_FORMULA.match(text) is not None for text in texts)
-
-
-class _UnfitError(ValueError):
+class UnfitError(ValueError):
     """Content that does not fit its schema; the text names no content."""
 
 
 def _contacts(_: str, text: str) -> tuple[Row, ...]:
-    """No value has two readings: keys that occur twice are found below, and only texts and whole numbers fit."""
+    fitting = fitting_contacts(text)
+    return contacts_one_by_one(text) if fitting is None else fitting
+
+
+def contacts_one_by_one(text: str) -> tuple[Row, ...]:
+    """The rows of contacts. Raises UnfitError, with the position of the first misfit.
+
+    No value has two readings: keys that occur twice are found below, and only texts and whole numbers fit.
+    """
     try:
         found = json.loads(text, object_pairs_hook=tuple)
     except RecursionError as error:
-        raise _UnfitError("it is nested too deeply") from error
+        raise UnfitError("it is nested too deeply") from error
     except ValueError as error:  # also a number of more digits than Python converts
-        raise _UnfitError("it is not JSON") from error
+        raise UnfitError("it is not JSON") from error
     if not isinstance(found, list):
-        raise _UnfitError("it is not a list of contacts")
+        raise UnfitError("it is not a list of contacts")
     return tuple(_contact(number, item) for number, item in enumerate(found))
 
 
 def _contact(number: int, pairs: Any) -> Row:
     if not isinstance(pairs, tuple):
-        raise _UnfitError(f"item {number} is not an object")
+        raise UnfitError(f"item {number} is not an object")
     item = dict(pairs)
     if len(item) != len(pairs):
-        raise _UnfitError(f"item {number} has a key twice")
+        raise UnfitError(f"item {number} has a key twice")
     if not item.keys() <= _FIELDS:
-        raise _UnfitError(f"item {number} has a field that contacts do not have")
+        raise UnfitError(f"item {number} has a field that contacts do not have")
     id_, tags = item.get("id"), item.get("tags", [])
     if type(id_) is int and abs(id_) <= MAX_SAFE_INTEGER:
         id_ = str(id_)
     if not isinstance(id_, str) or not 0 < len(id_) <= _ID_CHARACTERS:
-        raise _UnfitError(f"item {number} has no `id`, a text or a whole number")
+        raise UnfitError(f"item {number} has no `id`, a text or a whole number")
     if not item.get("name"):
-        raise _UnfitError(f"item {number} has no `name`")
+        raise UnfitError(f"item {number} has no `name`")
     texts = [item.get(name, "") for name in _TEXTS]
     if {*map(type, texts)} != _ONLY_TEXT:
-        raise _UnfitError(f"item {number} has a field of the wrong type")
+        raise UnfitError(f"item {number} has a field of the wrong type")
     if not isinstance(tags, list) or not {*map(type, tags)} <= _ONLY_TEXT:
-        raise _UnfitError(f"item {number} has `tags` that are not a list of texts")
+        raise UnfitError(f"item {number} has `tags` that are not a list of texts")
     return (id_, *texts, canonical(tags).decode() if tags else "[]")
 
 
+def fitting_contacts(text: str) -> tuple[Row, ...] | None:
+    """The same rows in less than half of the time, column by column; None if a contact may not fit."""
+    try:
+        items = parse(text.encode("utf-8"))
+    except ValueError:
+        return None
+    if not isinstance(items, list) or {*map(type, items)} != {dict} or not set().union(*items) <= _FIELDS:
+        return None
+    ids = _ids([item.get("id") for item in items])
+    texts = [[item.get(name, "") for item in items] for name in _TEXTS]
+    tags = [item.get("tags", _NO_TAGS) for item in items]
+    if ids is None or {*map(type, chain.from_iterable(texts))} != _ONLY_TEXT or not all(texts[0]):
+        return None
+    if {*map(type, tags)} != {list} or not {*map(type, chain.from_iterable(tags))} <= _ONLY_TEXT:
+        return None
+    columns = (ids, *texts, [canonical(one).decode() if one else "[]" for one in tags])
+    return tuple(zip(*columns, strict=True)) if _each_key_once(text, items, columns) else None
+
+
+def _ids(ids: list[Any]) -> list[str] | None:
+    """Ids that all fit: all whole numbers, or all texts."""
+    kinds = {*map(type, ids)}
+    if kinds == {int} and min(ids) >= -MAX_SAFE_INTEGER and max(ids) <= MAX_SAFE_INTEGER:
+        return [*map(str, ids)]
+    return ids if kinds == _ONLY_TEXT and all(ids) and max(map(len, ids)) <= _ID_CHARACTERS else None
+
+
+def _each_key_once(text: str, items: list[dict[str, Any]], columns: tuple[list[str], ...]) -> bool:
+    """Whether every colon of the text follows a key that was kept, or is inside of a text that was kept.
+
+    A key that occurs twice would leave one more. An escaped colon would not be counted in the text.
+    """
+    if "\\u003a" in text or "\\u003A" in text:
+        return False
+    inside = sum("".join(column).count(":") for column in columns)
+    return text.count(":") == sum(map(len, items)) + inside
+
+
+_NO_TAGS: list[str] = []
 _FIELDS = frozenset(CONTACT)
 _TEXTS = CONTACT[1:-1]
 _ONLY_TEXT = {str}
@@ -145,7 +206,7 @@ _ONLY_TEXT = {str}
 
 def _document(record: str, text: str) -> tuple[Row, ...]:
     if not text.strip():
-        raise _UnfitError("it is empty")
+        raise UnfitError("it is empty")
     title = text.lstrip("\ufeff\n\r #").partition("\n")[0].strip()
     return ((record, title[:200], text),)
 

@@ -74,8 +74,8 @@ class GatherContext:
     """The policy of that decision; None if nothing was ever enforced."""
     admitted: AdmittedSource | None = None
     """What point `source` has just permitted to this engine, which builds an environment of it."""
-    held: Callable[[str], HeldEnvironment | None] = lambda _: None
-    """The built environment that this engine holds open under this id."""
+    held: Callable[[str, str | None], HeldEnvironment | None] = lambda *_: None
+    """The built environment that this engine holds open under this id; and whether this checkpoint can be restored."""
     provider: Callable[[], ProviderSettings] = ProviderSettings
     """What the variables of the remote model state, without the key. Raises GatherError."""
     adapters: Callable[[], AdapterFacts] = AdapterFacts

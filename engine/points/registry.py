@@ -13,6 +13,7 @@ _NAMES = (
     "source",
     "license",
     "environment",
+    "environment_act",
     "episode",
     "transcript",
     "adapter",

@@ -154,7 +154,7 @@ def gather(request: ToolCallRequest, context: GatherContext) -> Gathered:
         call=_call(call, walked),
         definition=None if request.definition is None else _definition(request.definition, call),
         environment=stated if isinstance(stated, EnvironmentFacts) else None,
-        held=context.held(stated.held) if isinstance(stated, HeldName) else None,
+        held=context.held(stated.held, None) if isinstance(stated, HeldName) else None,
         destinations=tuple(walked.destinations),
         paths=tuple(walked.paths),
         commands=tuple(walked.commands),

@@ -40,6 +40,9 @@ class Environment(Model):
     tools: Mapping[ToolName, Literal["search", "get", "add", "update", "delete"]] = Field(
         description="Its tools, each with its operation. Each also needs a row in policy/tools.yaml."
     )
+    acts: Items[Literal["checkpoint", "restore", "reset"]] = Field(
+        description="What may be done with its state: keep it, go back to a kept one, go back to what was built."
+    )
     limits: EnvironmentCeilings = Field(description="Maximum sizes.")
 
 

@@ -16,10 +16,15 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from admission_adapters.shim.server import APPROVAL, mcp_server
+from admission_adapters.shim.tools import ToolAdapter
+from admission_adapters.tools.gate import ToolGate
 from engine.engine import Engine
 from engine.errors import WorkError
+from engine.flow import Context
+from engine.model import Caller, Via
 from engine.settings import Settings
-from tests.adapters.shims import SCHEMAS, SOURCE, TOOLS, VALUES, admitted_source, hosted, manifest_file
+from tests.adapters.gates import OPTIONS
+from tests.adapters.shims import SCHEMAS, SOURCE, TOOLS, VALUES, admitted_source, curated, hosted, manifest_file
 from tests.command import Command, Run, decisions, lines
 from tests.conftest import ROOT
 
@@ -88,12 +93,28 @@ def test_a_manifest_without_calls_has_a_server_without_calls(engine: Engine) -> 
     assert asking(server, go) == (sorted(SCHEMAS), (True, "adapter_contract_rejected: operation"))
 
 
-def test_a_rejected_list_is_empty_and_calls_are_still_answered(engine: Engine) -> None:
-    async def go(client: Client) -> tuple[list[str], tuple[bool, str]]:
-        return await names(client), texts(await client.call_tool("contacts_list", {"search": "A"}))
+def refusal(server: Any) -> str:
+    """What the client learns of a list that is refused."""
 
+    async def go(client: Client) -> str:
+        with pytest.raises(MCPError) as caught:
+            await client.list_tools()
+        return caught.value.message
+
+    return str(asking(server, go))
+
+
+def test_a_list_that_the_manifest_does_not_promise_is_an_error_with_the_reason(engine: Engine) -> None:
     server = mcp_server(hosted(engine, supported_operations=["tools/call"]), "contacts", "1")
-    assert asking(server, go) == ([], (False, '["Ada"]'))
+    assert refusal(server) == "the list of tools is refused: adapter_contract_rejected: operation"
+
+
+def test_a_list_that_the_policy_refuses_is_an_error_with_the_code(engine: Engine) -> None:
+    caller = Caller(via=Via.TOKEN, principal="agent", points=("tool_call",))
+    gate = ToolGate(engine, curated(engine), Context(caller=caller), **OPTIONS)
+    assert gate.visible() == []
+    server = mcp_server(hosted(engine, ToolAdapter(gate, frozenset(SCHEMAS))), "contacts", "1")
+    assert refusal(server) == "the list of tools is refused: caller_out_of_scope"
 
 
 # covers: A47 A51

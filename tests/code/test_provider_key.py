@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from admission_adapters.environments.session import open_environment
 from admission_adapters.tools.effects import Effects
 from admission_adapters.tools.process import in_process
 from engine.completing import Prompt
@@ -64,7 +63,7 @@ def test_a_planted_key_reaches_nothing_but_the_adapter(
             )
             assert '"value": null' in there(tool.result_text).text
             assert engine.build(ROOT / "fixtures/material/contacts", tmp_path / "built").result is not None
-            with open_environment(engine, tmp_path / "built" / CONTACTS, AGENT, **OPTIONS) as session:
+            with engine.open_environment(tmp_path / "built" / CONTACTS, AGENT, **OPTIONS) as session:
                 arguments = {"id": "n-1", "name": "Nia"}
                 session.call({"name": f"{CONTACTS}_add", "arguments": arguments})
                 assert session.trajectory

@@ -342,7 +342,7 @@ def test_no_permit_of_another_decision_builds(engine: Engine, tmp_path: Path) ->
     engine.decide("source", {"path": str(MATERIAL / "contacts"), "digest": None}, keep)
     permit, input_digest = kept[0]
     with refused(WorkError, "engine.permit_missing"):
-        build_environment(tmp_path / "i", permit, input_digest, EnvironmentLimits, lambda _: ())
+        build_environment(tmp_path / "i", permit, input_digest, EnvironmentLimits, lambda _: (), "sha256:" + "ab" * 32)
     assert left(tmp_path / "i") == []
 
 

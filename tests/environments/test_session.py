@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -19,12 +20,12 @@ import pytest
 
 from admission_adapters.environments.contacts import Contacts
 from admission_adapters.environments.held import OpenEnvironment
-from admission_adapters.environments.session import EnvironmentSession, open_environment
+from admission_adapters.environments.session import EnvironmentSession
 from admission_adapters.tools.gate import ToolGate
 from admission_adapters.tools.implementations import implementation_digest
 from admission_adapters.tools.result import ToolResult
 from engine.documents.files import load
-from engine.engine import Engine
+from engine.engine import AsyncEngine, Engine
 from engine.errors import WorkError
 from engine.settings import ReadLimits, Settings
 from tests.command import lines, measured
@@ -57,12 +58,23 @@ def folder(built: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def session(engine: Engine, folder: Path) -> Iterator[EnvironmentSession]:
-    with open_environment(engine, folder, AGENT, **OPTIONS) as opened:
+    with engine.open_environment(folder, AGENT, **OPTIONS) as opened:
         yield opened
 
 
 def call(session: EnvironmentSession, operation: str, environment: str = CONTACTS, /, **arguments: Any) -> ToolResult:
     return session.call({"name": f"{environment}_{operation}", "arguments": arguments})
+
+
+def done(answer: Any) -> dict[str, Any]:
+    """What came of an act that was allowed."""
+    assert answer.result is not None, answer.decision.findings
+    facts: dict[str, Any] = answer.result.facts
+    return facts
+
+
+def codes(answer: Any) -> list[str]:
+    return [one.code for one in answer.decision.findings]
 
 
 def found(result: ToolResult) -> Any:
@@ -87,7 +99,7 @@ def test_a_query_is_a_text_and_no_language(query: str, session: EnvironmentSessi
 
 def test_documents_are_searched_by_words(engine: Engine, built: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(built / DOCUMENTS, tmp_path / DOCUMENTS)
-    with open_environment(engine, copy, AGENT, **OPTIONS) as session:
+    with engine.open_environment(copy, AGENT, **OPTIONS) as session:
         assert [one["name"] for one in session.visible()] == [f"{DOCUMENTS}_get", f"{DOCUMENTS}_search"]
         ids = {
             query: [one["id"] for one in found(call(session, "search", DOCUMENTS, search=query))["documents"]]
@@ -114,16 +126,16 @@ def test_a_delete_is_recorded_and_restored(settings: Settings, tmp_path: Path) -
     """From the source bundle to the side effect, all in one record."""
     with Engine(settings, now=lambda: MOMENT) as engine:
         engine.build(MATERIAL / "contacts", tmp_path)
-        with open_environment(engine, tmp_path / CONTACTS, AGENT, **OPTIONS) as session:
+        with engine.open_environment(tmp_path / CONTACTS, AGENT, **OPTIONS) as session:
             assert found(call(session, "add", id="n-1", name="Nia", tags=["new"]))["tags"] == ["new"]
             assert found(call(session, "update", id="n-1", city="Bern"))["city"] == "Bern"
             assert found(call(session, "delete", id="1")) == {"deleted": "1"}
             assert call(session, "get", id="1").code == "contact_missing"
             (kept,) = [line["name"] for line in session.trajectory if line["event"] == "undo_point"]
-            session.restore(kept)
+            done(session.restore(kept))
             assert found(call(session, "get", id="1"))["name"] == "Ada Example"
             assert found(call(session, "get", id="n-1"))["city"] == "Bern"  # only the delete is undone
-            session.reset()
+            done(session.reset())
             assert call(session, "get", id="n-1").code == "contact_missing"
             assert session.verify() == []
             told = [(line["event"], line.get("effect"), line["rows"]) for line in session.trajectory]
@@ -150,25 +162,25 @@ def test_only_a_checkpoint_that_the_engine_holds_admits_a_delete(engine: Engine,
         asked = {"call": delete, "policy": "environment", "profile": "environment", "definition": definition}
         held = engine.hold(environment.held)
 
-        def codes(state: Any) -> list[str]:
-            return [one.code for one in engine.decide("tool_call", {**asked, "environment": state}).decision.findings]
+        def refusals(state: Any) -> list[str]:
+            return codes(engine.decide("tool_call", {**asked, "environment": state}))
 
         irreversible = ["irreversible_destructive_action"]
-        assert codes({"reset": True, "checkpoint": True}) == irreversible
-        assert codes({"held": "somebody-else"}) == irreversible
-        assert codes({"held": held}) == irreversible
-        name = environment.checkpoint()
-        assert codes({"held": held}) == []
+        assert refusals({"reset": True, "checkpoint": True}) == irreversible
+        assert refusals({"held": "somebody-else"}) == irreversible
+        assert refusals({"held": held}) == irreversible
+        name = environment.checkpoint()["name"]
+        assert refusals({"held": held}) == []
         kept = folder / name
         kept.chmod(0o600)
         kept.write_bytes(kept.read_bytes()[:-1] + b"x")
-        assert codes({"held": held}) == irreversible  # what would be restored is another file
+        assert refusals({"held": held}) == irreversible  # what would be restored is another file
         kept.unlink()
-        assert codes({"held": held}) == irreversible
+        assert refusals({"held": held}) == irreversible
         assert environment.undo_point() != name
-        assert codes({"held": held}) == []
+        assert refusals({"held": held}) == []
         engine.let_go(held)
-        assert codes({"held": held}) == irreversible
+        assert refusals({"held": held}) == irreversible
 
 
 def test_a_checkpoint_of_an_earlier_state_does_not_count(session: EnvironmentSession) -> None:
@@ -183,15 +195,15 @@ def test_a_delete_can_be_undone_alone_though_another_thread_wrote_after_its_deci
 ) -> None:
     real, late = OpenEnvironment.held, ["c-late"]
 
-    def held(environment: OpenEnvironment) -> Any:
-        facts = real(environment)
+    def held(environment: OpenEnvironment, checkpoint: str | None) -> Any:
+        facts = real(environment, checkpoint)
         if facts.checkpoint and late:
             with ThreadPoolExecutor(1) as other:
                 assert other.submit(call, running, "add", id=late.pop(), name="Late").result(60).status == "ok"
         return facts
 
     monkeypatch.setattr(OpenEnvironment, "held", held)
-    with open_environment(engine, folder, AGENT, **OPTIONS) as running:
+    with engine.open_environment(folder, AGENT, **OPTIONS) as running:
         assert found(call(running, "delete", id="c-5")) == {"deleted": "c-5"}
         assert late == []
         running.restore(next(line["name"] for line in reversed(running.trajectory) if line["event"] == "undo_point"))
@@ -219,21 +231,20 @@ def test_a_description_of_tools_in_another_type_is_refused(tools: Any, folder: P
 
 
 def test_the_oldest_checkpoints_are_removed(session: EnvironmentSession, folder: Path) -> None:
-    names = [session.checkpoint() for _ in range(10)]
+    names = [done(session.checkpoint())["name"] for _ in range(10)]
     assert sorted(path.name for path in folder.glob("checkpoint-*")) == sorted(names[2:])
-    session.restore(names[2])
+    done(session.restore(names[2]))
     for gone in (names[0], "base.sqlite", "../contacts_sqlite/current.sqlite", ""):
-        with refused(WorkError, "engine.checkpoint_missing"):
-            session.restore(gone)
+        assert codes(session.restore(gone)) == ["state_not_held"]
 
 
 def test_calls_remove_no_checkpoint_of_the_program(session: EnvironmentSession, folder: Path) -> None:
-    kept = session.checkpoint()
+    kept = done(session.checkpoint())["name"]
     for number in range(10):
         call(session, "add", id=f"n-{number}", name="Nia")
         assert call(session, "delete", id="nobody").code == "contact_missing"
     assert len(list(folder.glob("checkpoint-*"))) == 9
-    session.restore(kept)
+    done(session.restore(kept))
     assert session.verify() == []
 
 
@@ -272,7 +283,7 @@ def test_one_process_at_a_time(session: EnvironmentSession, folder: Path) -> Non
 
 
 def test_without_a_policy_nothing_may_be_called(engine: Engine, folder: Path) -> None:
-    with open_environment(engine, folder, AGENT) as session:
+    with engine.open_environment(folder, AGENT) as session:
         assert session.visible() == []
         assert call(session, "get", id="1").status == "refused"
 
@@ -280,8 +291,8 @@ def test_without_a_policy_nothing_may_be_called(engine: Engine, folder: Path) ->
 def test_an_implementation_that_was_not_reviewed_is_refused(settings: Settings, folder: Path) -> None:
     other = f'tools.tools.{CONTACTS}_get.curated=["sha256:{"ab" * 32}"]'
     with Engine(settings, now=lambda: MOMENT, values=(other,)) as engine:
-        with refused(WorkError, "engine.tool_not_registered"):
-            open_environment(engine, folder, AGENT, **OPTIONS)
+        with refused(WorkError, "engine.tool_not_registered"), engine.open_environment(folder, AGENT, **OPTIONS):
+            pass
         OpenEnvironment(folder).__exit__()  # it is not in use any more
 
 
@@ -354,8 +365,8 @@ def test_an_environment_that_something_else_changed_is_not_opened(name: str, fol
 def test_a_description_cannot_give_a_tool_another_operation(engine: Engine, folder: Path) -> None:
     """A tool that the policy knows as reading cannot delete: its side effects would be others."""
     _rewritten("environment.json", lambda it: it | {"tools": {f"{CONTACTS}_get": "delete"}})(folder)
-    with refused(WorkError, "engine.tool_not_registered"):
-        open_environment(engine, folder, AGENT, **OPTIONS)
+    with refused(WorkError, "engine.tool_not_registered"), engine.open_environment(folder, AGENT, **OPTIONS):
+        pass
 
 
 def test_the_verifier_sees_what_another_program_changed(session: EnvironmentSession, folder: Path) -> None:
@@ -381,7 +392,7 @@ def kill(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 where = {where!r}
 with held.OpenEnvironment(Path({str(folder)!r})) as environment, recording(Effects()):
-    name = environment.checkpoint()
+    name = environment.checkpoint()["name"]
     contacts = Contacts(environment)
     contacts.add("n-1", "Nia")
     environment.undo_point()  # as before a call
@@ -399,7 +410,7 @@ with held.OpenEnvironment(Path({str(folder)!r})) as environment, recording(Effec
     own = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/adapters"} | measured()
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=own, capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    with open_environment(engine, folder, AGENT, **OPTIONS) as session:
+    with engine.open_environment(folder, AGENT, **OPTIONS) as session:
         assert found(call(session, "get", id="1"))["name"] == "Ada Example"
         assert found(call(session, "get", id="n-1"))["name"] == "Nia"
         assert session.verify() == []
@@ -430,3 +441,59 @@ def test_the_gate_of_another_registry_cannot_use_the_checkpoint(session: Environ
     gate = ToolGate(engine, registry, AGENT, **OPTIONS)
     result = gate.call({"name": f"{CONTACTS}_delete", "arguments": {"id": "1"}})
     assert result.code == "irreversible_destructive_action"
+
+
+def test_an_event_loop_uses_an_environment_and_undoes_its_changes(settings: Settings, folder: Path) -> None:
+    async def use() -> list[str]:
+        async with (
+            AsyncEngine(settings, now=lambda: MOMENT) as engine,
+            engine.open_environment(folder, AGENT, **OPTIONS) as session,
+        ):
+            assert len(await session.visible()) == 5
+            kept = done(await session.checkpoint())["name"]
+            calls = [{"name": f"{CONTACTS}_add", "arguments": {"id": f"n-{n}", "name": "Nia"}} for n in range(4)]
+            added = await asyncio.gather(*map(session.call, calls))
+            assert [one.status for one in added] == ["ok"] * 4
+            gone = await session.call({"name": f"{CONTACTS}_delete", "arguments": {"id": "1"}})
+            assert found(gone) == {"deleted": "1"}
+            assert done(await session.restore(kept))["rows"] == 5
+            assert codes(await session.restore("checkpoint-99.sqlite")) == ["state_not_held"]
+            assert done(await session.reset())["state"] == 0
+            assert await session.verify() == []
+            return [line["event"] for line in session.trajectory]
+
+    assert asyncio.run(use()) == ["checkpoint", *["changed"] * 4, "undo_point", "changed", "restored", "reset"]
+    with OpenEnvironment(folder) as environment:  # it is not in use any more
+        assert environment.verify() == []
+
+
+def test_acts_are_decided_on_and_a_policy_without_them_refuses_them(settings: Settings, folder: Path) -> None:
+    own = f"environments.environments.{CONTACTS}.acts=[checkpoint]"
+    with (
+        Engine(settings, now=lambda: MOMENT, values=(own,)) as engine,
+        engine.open_environment(folder, AGENT, **OPTIONS) as session,
+    ):
+        kept = done(session.checkpoint())
+        call(session, "add", id="n-1", name="Nia")
+        for answer in (session.restore(kept["name"]), session.reset()):
+            assert (codes(answer), answer.result) == (["act_not_admitted"], None)
+        assert found(call(session, "get", id="n-1"))["name"] == "Nia"
+    recorded = [line for line in lines(settings.state) if line.get("point") == "environment_act"]
+    assert [(line["input"]["act"], line["outcome"]) for line in recorded] == [
+        ("checkpoint", "allow"),
+        ("restore", "deny"),
+        ("reset", "deny"),
+    ]
+
+
+def test_no_permit_of_another_act_is_accepted(engine: Engine, folder: Path) -> None:
+    """The act that was decided on is done, whatever else the executor is asked to do."""
+    with engine.open_environment(folder, AGENT, **OPTIONS) as session:
+        asked = session._tools.act("reset", None, None)
+        other = {**asked.request, "act": "checkpoint"}
+        answer = engine.decide(asked.point, other, asked.executor, asked.context)
+        assert done(answer)["event"] == "checkpoint"
+        refusal = engine.decide("tool_visibility", {"tools": []}, asked.executor, asked.context)
+        assert refusal.fault is not None
+        assert refusal.fault.code == "engine.permit_missing"
+        assert [line["event"] for line in session.trajectory] == ["checkpoint"]

@@ -6,7 +6,8 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.command import measured
@@ -57,11 +58,15 @@ def steps_in(markdown: str) -> list[Step]:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Somebody who follows a page in a folder, with a state and a policy cache of their own."""
+    """Somebody who follows a page in a folder, with a state and a policy cache of their own.
+
+    `variables` are those of the environment, besides PATH and these folders.
+    """
 
     home: Path
     cache: Path
     folder: Path = ROOT
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
         """Run a line of a page; `engine` is the command of this checkout."""
@@ -69,7 +74,9 @@ class Reader:
         programs.mkdir(exist_ok=True)
         engine = programs / "engine"
         engine.write_text(
-            f'#!/bin/sh\nPYTHONPATH={ROOT}:{ROOT}/adapters exec {sys.executable} -m engine "$@"\n', encoding="utf-8"
+            f"#!/bin/sh\nexport PYTHONPATH=${{PYTHONPATH:+$PYTHONPATH:}}{ROOT}:{ROOT}/adapters\n"
+            f'exec {sys.executable} -m engine "$@"\n',
+            encoding="utf-8",
         )
         engine.chmod(0o755)
         environment = {
@@ -81,7 +88,7 @@ class Reader:
         return subprocess.run(
             ["/bin/bash", "-c", command],
             cwd=self.folder,
-            env=environment | measured(),
+            env={**environment, **measured(), **self.variables},
             capture_output=True,
             text=True,
             timeout=_SECONDS,

@@ -27,4 +27,5 @@ def test_the_page_runs_as_written(tmp_path: Path, cache: Path, monkeypatch: pyte
     assert [one["name"].rpartition("_")[2] for one in names["prompt"]] == ["add", "delete", "get", "search", "update"]
     assert [names[one].status for one in ("found", "gone")] == ["ok", "ok"]
     assert [line["event"] for line in names["changes"]] == ["undo_point", "changed"]
+    assert names["undone"].result.facts["rows"] == 5
     assert names["problems"] == []

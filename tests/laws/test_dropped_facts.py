@@ -61,6 +61,9 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         EITHER: ("echoed.[].text", "echoed.[].upper", "output.fields.[].sha256", "output.fields.[].upper_sha256"),
     },
     "environment": {UNREAD: ("records.[].origin_alias",)},
+    "environment_act": {
+        UNREAD: ("held.built", "held.checkpoint", "held.reset"),
+    },
     "episode": {
         UNREAD: (
             *("changes.[].group", "changes.[].parameter", "changes.[].value", "episode", "event.sent_bytes"),
@@ -117,7 +120,8 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "tool_call": {
         UNREAD: (
             *("call.arguments.[].id", "call.arguments.[].name", "call.digest", "call.summary", "call.summary_cut"),
-            *("commands.[].form", "commands.[].id", "destinations.[].id", "held.reset", "paths.[].id"),
+            *("commands.[].form", "commands.[].id", "destinations.[].id", "held.built", "held.reset",
+              "paths.[].id"),
         ),
         EITHER: (
             *("call.unplaced", "destinations.[].canonical", "destinations.[].origin", "destinations.[].word"),

@@ -39,6 +39,9 @@ _CONTACT = {"city", "email", "phone", "tags"}
 _SHARED_WORDS: dict[str, set[str]] = {
     "adapters/admission_adapters/fetch.py": {"https"},  # how to connect to what the limits name
     "adapters/admission_adapters/environments/contacts.py": _CONTACT,
+    "adapters/admission_adapters/environments/session.py": {
+        *("in_process", "reads_state", "tools/list", "unaffected"),  # what the manifest of its own tools states
+    },
     "adapters/admission_adapters/tools/http_get.py": {"http_get", "workspace"},  # its own name and environment
     "engine/facts/material.py": _CONTACT,
     "engine/facts/proposals.py": {"dialogue", "monologue"},  # fields of an ActionProposal

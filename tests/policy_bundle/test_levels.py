@@ -38,6 +38,7 @@ FIXED = {
         *("probe_foreign", "probe_missing", "probe_stale"),
     },
     "environment": {"content_changed", "material_unfit", "source_changed", "source_not_admitted"},
+    "environment_act": {"environment_not_held", "state_not_held"},
     "episode": {"unauthorized_state_transition"},
     "llm": {
         *("base_url_not_canonical", "base_url_not_https", "key_target_refused", "model_variable_missing"),

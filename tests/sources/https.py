@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import shutil
 import socket
 import ssl
@@ -47,6 +48,17 @@ def admitting(folder: Path, server: Server) -> Path:
     addresses.write_text("".join(row for row in rows if "127.0.0.0/8" not in row), encoding="utf-8")
     (folder / "sitecustomize.py").write_text(_RESOLVES, encoding="utf-8")
     return policy
+
+
+def completed(document: str, lines: str) -> str:
+    """A fetched `bundle.yaml` with these lines in the place of its own, also of those that are comments."""
+    digest = next(line.split()[1] for line in document.splitlines() if line.strip().startswith("sha256:"))
+    for line in lines.replace("HASH", digest).splitlines():
+        key = re.escape(line.partition(":")[0])
+        found = re.search(rf"(?m)^( *)(?:# )?{key}:.*$", document)
+        assert found is not None, line
+        document = document[: found.start()] + found[1] + line + document[found.end() :]
+    return document
 
 
 def resolving(policy: Path) -> dict[str, str]:

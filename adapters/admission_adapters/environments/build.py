@@ -7,7 +7,8 @@ left is removed by the next build.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -20,6 +21,9 @@ from engine.model import Limits, Permit, Result
 
 BASE, CURRENT, DESCRIPTION, TRAJECTORY = "base.sqlite", "current.sqlite", "environment.json", "trajectory.jsonl"
 """The files of an environment: as built and never written again; in use; what it is; what was done to it."""
+
+BUILT = "built"
+"""The status of a build that made an environment."""
 
 MOST_DESCRIPTION = 1 << 20
 """Bytes of a description; each record of its material is named there."""
@@ -50,12 +54,15 @@ class EnvironmentGrant(Protocol):
     checkpoints: int  # how many are held
 
 
-def build_environment(into: Path, permit: Permit, input_digest: str, limits: type[Limits], rows: Rows) -> Result:
+def build_environment(
+    into: Path, permit: Permit, input_digest: str, limits: type[Limits], rows: Rows, source_policy_hash: str
+) -> Result:
     """Build the environment that the permit names in the folder of its name below `into`.
 
-    `limits` is the limits type of point `environment`. Raises WorkError: `engine.permit_missing`;
-    `engine.limit_unenforceable`; `engine.environment_exists`; `engine.environment_not_built`; for a folder
-    that cannot be written `engine.work_failed`. Then nothing of the environment is there.
+    `limits` is the limits type of point `environment`; `source_policy_hash` is what its manifest will state.
+    Raises WorkError: `engine.permit_missing`; `engine.limit_unenforceable`; `engine.environment_exists`;
+    `engine.environment_not_built`; for a folder that cannot be written `engine.work_failed`. Then nothing of the
+    environment is there.
     """
     grant = permit.demand("environment", input_digest, limits)
     if not isinstance(grant, EnvironmentGrant) or grant.holds not in TABLES:
@@ -67,22 +74,19 @@ def build_environment(into: Path, permit: Permit, input_digest: str, limits: typ
     with opened_folder(into) as root:
         if grant.environment in names_in(root):
             raise _exists(grant)
-        database, number = filled(grant.holds, _rows(grant, rows), grant.database_bytes)
+        every = chain.from_iterable(rows(record.id) for record in grant.records)
+        database, number = filled(grant.holds, every, grant.database_bytes)
         if number != grant.rows:
             raise WorkError("the environment has other rows than were decided on", remedy="repeat the request")
-        return _written(root, grant, permit.decision_id, database)
+        known = {"decision_id": permit.decision_id, "source_policy_hash": source_policy_hash}
+        return _written(root, grant, known, database)
 
 
-def _rows(grant: EnvironmentGrant, rows: Rows) -> Iterator[tuple[str, ...]]:
-    for record in grant.records:
-        yield from rows(record.id)
-
-
-def _written(root: int, grant: EnvironmentGrant, decision_id: str, database: bytes) -> Result:
+def _written(root: int, grant: EnvironmentGrant, decided: Mapping[str, str], database: bytes) -> Result:
     with draft_folder(root) as draft:
         _, sha256 = create(draft.folder, BASE, (database,), grant.database_bytes)
         create(draft.folder, CURRENT, (database,), grant.database_bytes, mode=0o600)
-        text = _description(grant, decision_id, sha256)
+        text = _description(grant, decided, sha256)
         create(draft.folder, DESCRIPTION, (text,), MOST_DESCRIPTION)
         create(draft.folder, TRAJECTORY, (), 0, mode=0o600)
         try:
@@ -92,16 +96,16 @@ def _written(root: int, grant: EnvironmentGrant, decision_id: str, database: byt
                 raise _exists(grant) from error
             raise
     facts = {"environment": grant.environment, "rows": grant.rows, "bytes": len(database), "sha256": sha256}
-    return Result("built", {**facts, "records": len(grant.records)})
+    return Result(BUILT, {**facts, "records": len(grant.records)})
 
 
-def _description(grant: EnvironmentGrant, decision_id: str, sha256: str) -> bytes:
+def _description(grant: EnvironmentGrant, decided: Mapping[str, str], sha256: str) -> bytes:
     """What the environment is, and from what it was built: ids and hashes, no content."""
     known = {
         "format": 1,
         "environment": grant.environment,
         "holds": grant.holds,
-        "decision_id": decision_id,
+        **decided,
         "bundle_digest": grant.bundle_digest,
         "records": [{"id": one.id, "sha256": one.sha256, "rows": one.rows} for one in grant.records],
         "rows": grant.rows,

@@ -5,6 +5,7 @@ A checkpoint counts only while the file has the digest that the trajectory state
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import hashlib
 import json
@@ -77,15 +78,14 @@ class OpenEnvironment:
             self._open.close()
 
     @property
-    def tools(self) -> dict[str, str]:
-        """The tools of this environment, each with its operation."""
-        return dict(self._about["tools"])
+    def about(self) -> dict[str, Any]:
+        """What it is and from what it was built, as its build described it."""
+        return copy.deepcopy(self._about)
 
     @property
     def trajectory(self) -> list[dict[str, Any]]:
         """Every change since it was built, the first one first."""
-        with self._lock:
-            return [dict(line) for line in self._trajectory.lines]
+        return [dict(line) for line in tuple(self._trajectory.lines)]
 
     def read(self, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query, which is a constant of a reviewed tool."""
@@ -111,40 +111,43 @@ class OpenEnvironment:
             facts = {"effect": name, "class": effect, "target_digest": digest(target.encode("utf-8", "surrogatepass"))}
             self._trajectory.append("changed", line, count(self._database, self.holds), **facts)
 
-    def checkpoint(self) -> str:
-        """Keep the current state; returns its name. The oldest checkpoint is removed if there are too many."""
+    def checkpoint(self) -> dict[str, Any]:
+        """Keep the current state; returns the line of the trajectory, with `name`.
+
+        The oldest checkpoint is removed if there are too many.
+        """
         return self._kept(_CHECKPOINT)
 
-    def _kept(self, event: str) -> str:
+    def _kept(self, event: str) -> dict[str, Any]:
         with self._lock, opened_folder(self._path):
             name = f"checkpoint-{self._trajectory.next}.sqlite"
             with suppress(FileNotFoundError):  # a process was killed before it logged this one
                 os.unlink(name, dir_fd=self._folder)
             _, sha256 = create(self._folder, name, (self._database.serialize(),), self._about["database_bytes"])
             os.fsync(self._folder)
-            self._log(event, name=name, sha256=sha256)
-            same = [line for line in self._checkpoints() if line["event"] == event]
+            state, rows = self._logged()
+            kept = self._trajectory.append(event, state, rows, name=name, sha256=sha256)
+            same = [line for line in self.checkpoints() if line["event"] == event]
             for old in same[: -self._about["checkpoints"]]:
                 with suppress(FileNotFoundError):
                     os.unlink(old["name"], dir_fd=self._folder)
-            return name
+            return dict(kept)
 
-    def restore(self, name: str) -> None:
-        """Go back to a checkpoint; every change since is undone."""
+    def restore(self, name: str) -> dict[str, Any]:
+        """Go back to a checkpoint; every change since is undone. Returns the line of the trajectory."""
         with self._lock:
-            found = [line for line in self._checkpoints() if line["name"] == name]
-            if not found or self._sha256(name) != found[-1]["sha256"]:
+            if (found := self._intact(name)) is None:
                 raise WorkError(
                     "there is no intact checkpoint of this name",
                     remedy="use a name that `checkpoint` returned, or reset the environment",
                     code="engine.checkpoint_missing",
                 )
-            self._replace(name, found[-1]["sha256"], "restored", found[-1]["state"], found[-1]["rows"])
+            return self._replace(name, found["sha256"], "restored", found["state"], found["rows"])
 
-    def reset(self) -> None:
-        """Go back to what was built; every change is undone."""
+    def reset(self) -> dict[str, Any]:
+        """Go back to what was built; every change is undone. Returns the line of the trajectory."""
         with self._lock:
-            self._replace(BASE, self._about["base_sha256"], "reset", 0, self._about["rows"])
+            return self._replace(BASE, self._about["base_sha256"], "reset", 0, self._about["rows"])
 
     def undo_point(self) -> str:
         """A checkpoint of the current state: the last one if nothing was changed since, else a new one.
@@ -152,13 +155,26 @@ class OpenEnvironment:
         Such checkpoints are counted by themselves: calls of an agent remove none that `checkpoint` made.
         """
         with self._lock:
-            return self._current_checkpoint() or self._kept(_UNDO_POINT)
+            return self._current_checkpoint() or str(self._kept(_UNDO_POINT)["name"])
 
-    def held(self) -> HeldEnvironment:
-        """What can be undone now, by the digests of the files that would be restored."""
+    def held(self, checkpoint: str | None) -> HeldEnvironment:
+        """What can be undone now, and whether this checkpoint can be restored.
+
+        Shown by the digests of the files that would be restored.
+        """
         with self._lock:
-            base = self._sha256(BASE) == self._about["base_sha256"]
-            return HeldEnvironment(environment=self.name, reset=base, checkpoint=self._current_checkpoint() is not None)
+            return HeldEnvironment(
+                environment=self.name,
+                built=self._about["base_sha256"],
+                reset=self._sha256(BASE) == self._about["base_sha256"],
+                checkpoint=self._current_checkpoint() is not None,
+                restorable=None if checkpoint is None else self._intact(checkpoint) is not None,
+            )
+
+    def standing(self) -> tuple[int, int]:
+        """The current state, as the number of the line that made it, and its number of rows."""
+        with self._lock:
+            return self._logged()
 
     def verify(self) -> list[str]:
         """The verifier of the environment: what differs from what was built and what the trajectory states."""
@@ -176,12 +192,16 @@ class OpenEnvironment:
 
     def _current_checkpoint(self) -> str | None:
         state = self._state()
-        for line in reversed(self._checkpoints()):
-            if line["state"] == state and self._sha256(line["name"]) == line["sha256"]:
-                return str(line["name"])
-        return None
+        same = (line["name"] for line in reversed(self.checkpoints()) if line["state"] == state)
+        return next((str(name) for name in same if self._intact(name) is not None), None)
 
-    def _checkpoints(self) -> list[dict[str, Any]]:
+    def _intact(self, name: str) -> dict[str, Any] | None:
+        """The line of a checkpoint whose file is the one that was kept."""
+        found = [line for line in self.checkpoints() if line["name"] == name]
+        return found[-1] if found and self._sha256(name) == found[-1]["sha256"] else None
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """The lines of the trajectory about checkpoints that are there, the first one first."""
         there = set(names_in(self._folder))
         return [
             line
@@ -189,7 +209,7 @@ class OpenEnvironment:
             if line["event"] in {_CHECKPOINT, _UNDO_POINT} and line["name"] in there
         ]
 
-    def _replace(self, source: str, sha256: str, event: str, state: int, rows: int) -> None:
+    def _replace(self, source: str, sha256: str, event: str, state: int, rows: int) -> dict[str, Any]:
         with opened_folder(self._path):
             with suppress(FileNotFoundError):
                 os.unlink(_DRAFT, dir_fd=self._folder)
@@ -205,12 +225,13 @@ class OpenEnvironment:
                 raise changed("the file to be restored")
             self._database.close()  # leaves no journal that would be played into the other file
             try:
-                self._trajectory.append(event, state, rows, sha256=sha256)
+                line = self._trajectory.append(event, state, rows, sha256=sha256)
                 os.rename(_DRAFT, CURRENT, src_dir_fd=self._folder, dst_dir_fd=self._folder)
                 os.fsync(self._folder)
             finally:
                 self._database = self._connected()
                 self._recover()
+            return dict(line)
 
     def _connected(self) -> sqlite3.Connection:
         """The database in use. A transaction that a killed process left open is undone here."""
@@ -247,10 +268,6 @@ class OpenEnvironment:
     def _logged(self) -> tuple[int, int]:
         last = self._trajectory.lines[-1] if self._trajectory.lines else {"state": 0, "rows": self._about["rows"]}
         return last["state"], last["rows"]
-
-    def _log(self, event: str, **more: str) -> None:
-        state, rows = self._logged()
-        self._trajectory.append(event, state, rows, **more)
 
     def _state(self) -> int:
         found = self._database.execute("SELECT line FROM environment_state").fetchall()
@@ -315,7 +332,7 @@ def _description(folder: int) -> dict[str, Any]:
         raise _no_environment() from error
     try:
         about: dict[str, Any] = json.loads(data)
-        texts = all(isinstance(about[name], str) for name in ("environment", "base_sha256"))
+        texts = all(isinstance(about[name], str) for name in ("environment", "base_sha256", "source_policy_hash"))
         numbers = all(type(about[name]) is int for name in ("rows", "database_bytes", "checkpoints"))
         tools = all(isinstance(operation, str) for operation in about["tools"].values())
         fits = about["format"] == 1 and about["holds"] in TABLES and texts and numbers and tools

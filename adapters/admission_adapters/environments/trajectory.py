@@ -35,8 +35,8 @@ class Trajectory:
         """The number of the next line; the first is 1."""
         return len(self.lines) + 1
 
-    def append(self, event: str, state: int, rows: int, **more: str) -> None:
-        """Write one line, durable on return. Raises OSError, and then nothing was written."""
+    def append(self, event: str, state: int, rows: int, **more: str) -> dict[str, Any]:
+        """Write one line, durable on return, and return it. Raises OSError, and then nothing was written."""
         known = {"line": self.next, "event": event, "state": state, "rows": rows, **more, "previous": self._previous}
         text = json.dumps(known, separators=(",", ":")).encode()
         descriptor = self._file.fileno()
@@ -50,7 +50,7 @@ class Trajectory:
         if written != len(text) + 1:
             os.ftruncate(descriptor, size)
             raise OSError(errno.ENOSPC, "a part of a line was written")
-        self._accept(text)
+        return self._accept(text)
 
     def problems(self) -> list[str]:
         """What differs in the file from the lines that were read and written."""
@@ -60,7 +60,7 @@ class Trajectory:
         same = (len(texts), last) == (len(self.lines), self._previous)
         return [] if same else ["the trajectory was changed by another program"]
 
-    def _accept(self, text: bytes) -> None:
+    def _accept(self, text: bytes) -> dict[str, Any]:
         line: dict[str, Any] = {}
         try:
             line = json.loads(text[:_MOST_LINE])
@@ -72,6 +72,7 @@ class Trajectory:
             raise changed("its trajectory")
         self.lines.append(line)
         self._previous = hashlib.sha256(text).hexdigest()
+        return line
 
 
 def changed(what: str) -> WorkError:

@@ -15,6 +15,7 @@ from engine.errors import WorkError
 try:
     import anyio
     import mcp_types as types
+    from mcp import MCPError
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
 except ImportError as missing:
@@ -42,8 +43,9 @@ def mcp_server(host: AdapterHost, name: str, version: str) -> Server[Any]:
 
     async def list_tools(_ctx: Any, _params: Any) -> types.ListToolsResult:
         answer = await ask(LIST)
-        # A rejected list is empty and no error: the SDK's client lists after each call, so an error would hide results.
-        return types.ListToolsResult(tools=[_tool(one) for one in answer.content] if answer.status == "ok" else [])
+        if answer.status != "ok":  # an empty list would look like the answer
+            raise MCPError(types.INVALID_REQUEST, f"the list of tools is refused: {_reason(answer)}")
+        return types.ListToolsResult(tools=[_tool(one) for one in answer.content])
 
     async def call_tool(_ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         approval = (params.meta or {}).get(APPROVAL)
@@ -73,7 +75,10 @@ def _tool(definition: dict[str, Any]) -> types.Tool:
 
 
 def _text(answer: AdapterAnswer) -> str:
-    """The content, or the code of a rejection and the terms that failed."""
-    if answer.status != "rejected":
-        return str(answer.content)
+    """The content, or why there is none."""
+    return _reason(answer) if answer.status == "rejected" else str(answer.content)
+
+
+def _reason(answer: AdapterAnswer) -> str:
+    """The code of a rejection or refusal, and the terms that failed."""
     return f"{answer.code}: {', '.join(answer.details)}" if answer.details else str(answer.code)

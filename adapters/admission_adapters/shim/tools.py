@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from admission_adapters.tools.path import Listed
 from admission_adapters.tools.request import named_tool
 from admission_adapters.tools.result import ToolResult
 
@@ -18,8 +19,8 @@ LIST, CALL = "tools/list", "tools/call"
 class Gate(Protocol):
     """What is used of a `ToolGate`."""
 
-    def visible(self) -> list[dict[str, Any]]:
-        """The definitions that may be shown."""
+    def listed(self) -> Listed:
+        """The definitions that may be shown, or the codes of a refusal."""
 
     def call(self, call: Any, approval: str | None = None) -> ToolResult:
         """Make a call, if it is allowed."""
@@ -37,7 +38,10 @@ class ToolAdapter:
         result = {name: envelope[name] for name in ("format", "manifest", "operation", "tool")}
         result |= {"request": envelope["id"], "status": "ok", "code": None, "approval": None}
         if envelope["operation"] == LIST:
-            return result | {"content": [one for one in self._gate.visible() if named_tool(one) in self._tools]}
+            listed = self._gate.listed()
+            if listed.codes:
+                result |= {"status": "refused", "code": listed.codes[0]}
+            return result | {"content": [one for one in listed.definitions if named_tool(one) in self._tools]}
         call = {"name": envelope["tool"], "arguments": envelope["arguments"]}
         done = self._gate.call(call, envelope["approval"])
         return result | {

@@ -17,7 +17,7 @@ from admission_adapters.interfaces import Answer, Decides, DecidesAsync
 from admission_adapters.tools.effects import ToolStoppedError, record_side_effect
 from admission_adapters.tools.executor import IsolatedTools
 from admission_adapters.tools.outcome import ToolValidationError
-from admission_adapters.tools.path import CallContext, Question, ToolPath
+from admission_adapters.tools.path import CallContext, Listed, Question, ToolPath
 from admission_adapters.tools.registry import ToolRegistry
 from admission_adapters.tools.result import ToolResult
 from engine.steps import run, run_async
@@ -73,11 +73,16 @@ class ToolGate(_Gate[Decides]):
 
     def visible(self) -> list[dict[str, Any]]:
         """The definitions that may go into the prompt now; empty if no decision can be made."""
-        return run(self._path.visible(), self._decide)
+        return self.listed().definitions
+
+    def listed(self) -> Listed:
+        """The same, with the codes of a refusal."""
+        return run(self._path.listed(), self._decide)
 
     def call(self, call: Any, approval: str | None = None) -> ToolResult:
         """Make a call in any supported format (OpenAI, Anthropic, MCP, our own), if it is allowed.
 
+        The EngineError of a call that could not be read is recorded and refused.
         `approval` is the id of an `awaiting_approval` result. Never raises for errors of the model, the tool,
         the policy or the engine. A tool that hangs in a thread is abandoned at the timeout:
         Python cannot kill threads; only processes of `isolated` tools certainly end.
@@ -96,7 +101,7 @@ class AsyncToolGate(_Gate[DecidesAsync]):
 
     async def visible(self) -> list[dict[str, Any]]:
         """`ToolGate.visible`."""
-        return await run_async(self._path.visible(), self._decide)
+        return (await run_async(self._path.listed(), self._decide)).definitions
 
     async def call(self, call: Any, approval: str | None = None) -> ToolResult:
         """`ToolGate.call`."""

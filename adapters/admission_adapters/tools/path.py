@@ -34,6 +34,14 @@ class Question:
     context: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The definitions that may go into the prompt now; `codes` say why none were decided on."""
+
+    definitions: list[dict[str, Any]]
+    codes: tuple[str, ...] = ()
+
+
 Steps = Generator[Question, Answer, T]
 """A path: yields questions and receives the answers or errors."""
 
@@ -65,7 +73,7 @@ class ToolPath:
     error_mode: str
     isolated: IsolatedTools
 
-    def visible(self) -> Steps[list[dict[str, Any]]]:
+    def listed(self) -> Steps[Listed]:
         """The definitions that may go into the prompt; none if no decision can be made.
 
         A definition that states another name than its registered one is omitted: what
@@ -85,11 +93,11 @@ class ToolPath:
             known = {name: definition for name, definition in every.items() if named_tool(definition) == name}
             request = self.call_context.request("policy", "profile", tools=list(known.values()))
             answer = yield Question("tool_visibility", request, executor, self._context(None))
-        except Exception:  # noqa: BLE001  (a tool without a decision is not visible)
-            return []
-        if answer.fault is not None:
-            return []
-        return [private_copy(known[name]) for name in visible_names if name in known]
+        except Exception as error:  # noqa: BLE001  (a tool without a decision is not visible)
+            return Listed([], (_code(error),))
+        if answer.fault is not None or answer.decision.outcome is not Decided.ALLOW:
+            return Listed([], tuple(codes_of(answer.decision)) if answer.fault is None else (answer.fault.code,))
+        return Listed([private_copy(known[name]) for name in visible_names if name in known])
 
     def call(self, call: Any, approval: str | None) -> Steps[ToolResult]:
         """Decide on the call, run it, decide on the result."""
@@ -135,6 +143,8 @@ class ToolPath:
 
     def _request(self, call: Any) -> tuple[Any, str | None]:
         """The request for a call and the name of its tool; for an unreadable call the error, for the record."""
+        if isinstance(call, EngineError):
+            return call, None
         try:
             frozen = private_copy(call)
             name = named_tool(frozen)

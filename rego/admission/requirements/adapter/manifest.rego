@@ -93,7 +93,8 @@ source_policy_stated if is_string(input.manifest.source_policy_hash)
 #   fixed: true
 #   after: [adapter_disabled, "manifest_incomplete:environment_identity", "manifest_incomplete:source_policy_hash"]
 #   facts: {stated: manifest.source_policy_hash, admitted: source.policy_hash}
-#   remedy: Admit the source bundle of the environment first, then state the hash of that decision in the manifest
+#   remedy: Admit the source bundle of the environment first, then state the hash of that decision in the manifest;
+#     build an environment again whose source bundle or its policy has changed
 # labels:
 #   row: A54
 source_policy_matches if {

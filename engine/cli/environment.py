@@ -1,0 +1,274 @@
+"""`engine environment`: use a built environment through the gate, undo what was done, offer it to an MCP client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import options
+from engine.cli.adapter import EnableMcpAdapter, accepted, serve_adapter
+from engine.cli.inputs import content_or_error
+from engine.cli.outputs import json_text, write
+from engine.cli.terminal import remark
+from engine.cli.tools import requests as asked
+from engine.documents.files import printable
+from engine.errors import Exit
+
+if TYPE_CHECKING:
+    from admission_adapters.environments.session import EnvironmentSession
+    from engine.engine import Engine
+    from engine.flow import Answer, Context
+
+app = typer.Typer()
+
+_ACTS = ("environment_act", "tool_contract")
+_CALLS = ("tool_call", "tool_contract", "tool_result")
+_SERVES = ("adapter", "adapter_envelope", "source", "tool_visibility", *_CALLS)
+_LONGEST = 1 << 20
+"""Characters of a result that are printed for people."""
+
+Folder = Annotated[
+    Path,
+    typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Folder that `engine build` made."),
+]
+
+
+@app.command("show")
+def show(folder: Folder, how: options.Output = "text") -> None:
+    """Show an environment: from what it was built, its state, its tools, the checkpoints that can be restored.
+
+    Exits with 4 and the differences if another program has changed it.
+    """
+    from admission_adapters.environments.held import OpenEnvironment
+    from admission_adapters.environments.session import EnvironmentTools
+
+    with OpenEnvironment(folder) as environment:
+        about, (state, rows) = environment.about, environment.standing()
+        found: dict[str, Any] = {
+            "environment": environment.name,
+            "holds": environment.holds,
+            "state": state,
+            "rows": rows,
+            "built": {name: about[name] for name in ("decision_id", "bundle_digest", "base_sha256", "rows")},
+            "tools": [
+                {"name": tool, "side_effects": list(effects), "description": description}
+                for tool, (description, effects, _) in sorted(EnvironmentTools(environment, None).tools.items())
+            ],
+            "checkpoints": [
+                {name: line[name] for name in ("name", "event", "state", "rows")} for line in environment.checkpoints()
+            ],
+            "problems": environment.verify(),
+        }
+    write([(json_text(found) + "\n" if how == "json" else _shown(folder, found), None)])
+    raise typer.Exit(Exit.FAILED_CLOSED if found["problems"] else Exit.ALLOW)
+
+
+@app.command("trajectory")
+def trajectory(folder: Folder, how: options.Output = "text") -> None:
+    """Show every change of an environment since it was built; no content."""
+    from admission_adapters.environments.held import OpenEnvironment
+
+    with OpenEnvironment(folder) as environment:
+        lines = environment.trajectory
+    text = json_text(lines) if how == "json" else "\n".join(map(_line, lines)) or "unchanged since it was built"
+    write([(f"{text}\n", None)])
+
+
+@app.command("call")
+@options.sourced("state", *options.SERVED, "values")
+def call(
+    sources: options.Sources,
+    folder: Folder,
+    given: asked.Input = None,
+    tool_policy: asked.ToolPolicy = None,
+    profile: asked.Profile = None,
+    principal: options.Principal = None,
+    run: options.Run = None,
+    approval: options.Approval = None,
+    how: options.Output = "text",
+) -> None:
+    """Call a tool of an environment, if it is allowed, and print its result alone.
+
+    Reads the call from standard input if no file is named. Before a destructive call, the current state is kept as a
+    checkpoint. A confirm prints the id of an approval, which `engine approvals grant` grants; then repeat the call
+    with --approval. Exits with the code of the decision, or with 1 if the tool failed.
+    """
+    from admission_adapters.environments.session import open_environment
+    from engine.cli.formats import extended
+    from engine.reports.explain import report
+
+    context, wanted = options.context(principal, run), content_or_error(given or Path("-"))
+    with sources.engine(*_CALLS) as engine:
+        kept = _Kept(engine)
+        with open_environment(kept, folder, context, tool_policy, profile) as session:
+            before = len(session.trajectory)
+            result = session.call(wanted, options.text(approval))
+            undo = _undo(session.trajectory, before)
+        answers = [one for one in kept.answers if one.decision.point != "tool_contract"]
+        answer = next((one for one in answers if one.exit is not Exit.ALLOW), answers[0])
+        decided = report(str(given or "standard input"), answer, engine.policy)
+    code = answer.exit or (Exit.ALLOW if result.status == "ok" else Exit.DENY)
+    lines = [f"{'' if result.status == 'ok' else f'{result.status}: '}{printable(result.content, _LONGEST)}"]
+    if result.approval is not None:
+        again = f"then repeat it with --approval {result.approval}"
+        lines.append(f"to approve this one call: engine approvals grant {result.approval}; {again}")
+    told = {"status": result.status, "content": result.content, "code": result.code, "metadata": dict(result.metadata)}
+    more = {"exit": code, "result": told, "undo": undo}
+    plain = how == "text" and answer.exit is Exit.ALLOW  # the result alone, for the next command of a pipe
+    write([(f"{lines[0]}\n" if plain else extended(how, decided, more, lines), None)])
+    if undo is not None:
+        remark(f"engine: to undo it: engine environment restore {printable(str(folder))} {undo}")
+    raise typer.Exit(code)
+
+
+@app.command("checkpoint")
+@options.sourced("state", *options.SERVED, "values")
+def checkpoint(
+    sources: options.Sources,
+    folder: Folder,
+    principal: options.Principal = None,
+    run: options.Run = None,
+    approval: options.Approval = None,
+    how: options.Output = "text",
+) -> None:
+    """Keep the current state of an environment; prints the name of the checkpoint.
+
+    Exits with the code of the decision.
+    """
+    context = options.context(principal, run)
+    _act(sources, folder, context, how, lambda session: session.checkpoint(options.text(approval)))
+
+
+@app.command("restore")
+@options.sourced("state", *options.SERVED, "values")
+def restore(
+    sources: options.Sources,
+    folder: Folder,
+    name: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Checkpoint that `engine environment show` lists.")],
+    principal: options.Principal = None,
+    run: options.Run = None,
+    approval: options.Approval = None,
+    how: options.Output = "text",
+) -> None:
+    """Set an environment back to a checkpoint; every change since is undone.
+
+    Exits with the code of the decision.
+    """
+    context, wanted = options.context(principal, run), options.text(name) or ""
+    _act(sources, folder, context, how, lambda session: session.restore(wanted, options.text(approval)))
+
+
+@app.command("reset")
+@options.sourced("state", *options.SERVED, "values")
+def reset(
+    sources: options.Sources,
+    folder: Folder,
+    principal: options.Principal = None,
+    run: options.Run = None,
+    approval: options.Approval = None,
+    how: options.Output = "text",
+) -> None:
+    """Set an environment back to what was built; every change is undone.
+
+    Exits with the code of the decision.
+    """
+    context = options.context(principal, run)
+    _act(sources, folder, context, how, lambda session: session.reset(options.text(approval)))
+
+
+@app.command("serve")
+@options.sourced("state", *options.SERVED, "values")
+def serve(
+    sources: options.Sources,
+    folder: Folder,
+    source: Annotated[
+        Path, typer.Option(metavar="BUNDLE", help="Source bundle that it was built from, which is decided on again.")
+    ],
+    tool_policy: asked.ToolPolicy = None,
+    profile: asked.Profile = None,
+    enable_mcp_adapter: EnableMcpAdapter = False,
+    principal: options.Principal = None,
+    run: options.Run = None,
+) -> None:
+    """Serve the tools of an environment to one MCP client on standard input and output.
+
+    The manifest is that of the environment. Decides on the source bundle, each tool, the manifest and each call.
+    Exits with 0 when the client has closed its side, or with 1 and the findings if something is refused first.
+    """
+    context = options.context(principal, run)
+    with (
+        sources.engine(*_SERVES, enable_mcp_adapter=enable_mcp_adapter) as engine,
+        engine.open_environment(folder, context, policy=tool_policy, profile=profile) as session,
+    ):
+        if enable_mcp_adapter:
+            accepted(engine, engine.admit_environment(source, context), str(source))
+        serve_adapter(engine, session, session.manifest, session.registry, str(folder), context)
+
+
+class _Kept:
+    """An engine whose answers are kept, to be explained."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.hold, self.let_go = engine.hold, engine.let_go
+        self.answers: list[Answer] = []
+
+    def decide(self, point: str, request: Any, executor: Any, context: Any = None) -> Answer:
+        """`Engine.decide`."""
+        self.answers.append(self._engine.decide(point, request, executor, context))
+        return self.answers[-1]
+
+
+def _undo(trajectory: list[dict[str, Any]], before: int) -> str | None:
+    """The checkpoint that undoes the destructive change among the lines since; None if there was none."""
+    changed = [at for at in range(max(before, 1), len(trajectory)) if trajectory[at].get("class") == "destructive"]
+    if not changed:
+        return None
+    state = trajectory[changed[-1] - 1]["state"]
+    return next((line["name"] for line in reversed(trajectory) if "name" in line and line["state"] == state), None)
+
+
+def _act(
+    sources: options.Sources,
+    folder: Path,
+    context: Context,
+    how: str,
+    act: Callable[[EnvironmentSession], Any],
+) -> None:
+    """Act on the state of an environment, and print what came of it."""
+    from engine.cli.formats import extended
+    from engine.reports.explain import report
+
+    with sources.engine(*_ACTS) as engine, engine.open_environment(folder, context) as session:
+        answer: Answer = act(session)
+        decided = report(str(folder), answer, engine.policy)
+    if answer.fault is not None:
+        raise answer.fault
+    facts = None if answer.result is None else answer.result.facts
+    lines = ["nothing was changed" if facts is None else _line(facts)]
+    if (wanted := answer.decision.approval) is not None and facts is None:
+        lines.append(f"to approve it: engine approvals grant {wanted.id}; then repeat it with --approval {wanted.id}")
+    write([(extended(how, decided, {"done": facts}, lines), None)])
+    raise typer.Exit(answer.exit)
+
+
+def _line(line: dict[str, Any]) -> str:
+    """A line of the trajectory, for people."""
+    what = line.get("effect") or line.get("name")
+    named = line["event"] if what is None else f"{line['event']} {what}"
+    return f"line {line['line']}: {named}, state {line['state']}, {line['rows']} rows"
+
+
+def _shown(folder: Path, found: dict[str, Any]) -> str:
+    built = found["built"]
+    lines = [
+        f"{printable(str(folder))}: {found['environment']}, state {found['state']}, {found['rows']} rows",
+        f"  built of {built['rows']} rows, sha256 {built['base_sha256']}, decision {built['decision_id']}",
+        *(f"  tool {one['name']} ({', '.join(one['side_effects'])}): {one['description']}" for one in found["tools"]),
+        *(f"  {one['event']} {one['name']}: state {one['state']}, {one['rows']} rows" for one in found["checkpoints"]),
+        *(f"  problem: {one}" for one in found["problems"]),
+    ]
+    return "\n".join(lines) + "\n"
