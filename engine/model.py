@@ -36,6 +36,9 @@ Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 """A word of a request whose meaning is decided by rules and values, not by the format."""
 
+SEALED = r"^sealed:1:[A-Za-z0-9_-]{66,}$"
+"""A secret that is sealed to the key of a runner: an HPKE ciphertext (RFC 9180) of at least one byte in base64url."""
+
 Line = Annotated[str, Field(max_length=4_096)]
 """A path, a label or a time in a request."""
 

@@ -54,6 +54,7 @@ _SWEEP_SECONDS = 0.25
 class Listen:
     """Where to listen and how. `names` are host names of this engine besides those of this machine.
 
+    `audience` is the name of this server in scoped tokens that are for one server; None accepts no such token.
     `payload_days` is the retention of a log with payloads; None for a log without. `forward` has the limits of a
     runner; None for the defaults. `otlp` is the address of the collector that gets a span of every
     request; None for none.
@@ -68,6 +69,7 @@ class Listen:
     payload_days: int | None = None
     watch: bool = False
     names: tuple[str, ...] = ()
+    audience: str | None = None
     limits: ApiLimits = field(default_factory=ApiLimits)
     forward: ForwardLimits | None = None
     otlp: str | None = None
@@ -126,6 +128,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
                 engine.store,
                 Failures(limits, time.monotonic),
                 always=leave.authentication == "required",
+                audience=listen.audience,
             ),
             metrics=metrics,
             log=log,

@@ -35,6 +35,15 @@ def serve(
             callback=options.name,
         ),
     ] = None,
+    audience: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            envvar="ENGINE_AUDIENCE",
+            help="Name of this server in tokens that were issued with --audience.",
+            callback=options.audience,
+        ),
+    ] = None,
     root: Annotated[
         Path | None,
         options.folder(envvar="ENGINE_ROOT", help="Folder in which requests may name source bundles."),
@@ -133,6 +142,7 @@ def serve(
         payload_days=log_retention_days if log_detail == "payload" else None,
         watch=watch,
         names=tuple(server_name or ()),
+        audience=audience,
         otlp=otlp,
     )
     chosen = sources.settings()

@@ -1,7 +1,8 @@
 """The run request of an agent runner: its closed wire model, and its normalised form.
 
 Fields may be spelled in snake case or camel case, never in both. The keys that older callers send at
-the top level (`harness`, `sandbox`, `permission_policy`) belong to `agent`, whose own keys win.
+the top level (`harness`, `permission_policy`) belong to `agent`, whose own keys win. `sandbox` is not part of
+the agent that a person writes: the service that sends the run states it at the top level.
 Secrets are secret types from the start, so that no text made from a request can show them.
 """
 
@@ -106,18 +107,30 @@ class Endpoint(Wire):
     authorization: Secret = SecretStr("")
 
 
-class Legacy(Wire):
-    """Keys that older callers send at the top level; they belong into `agent`."""
+class Selection(Wire):
+    """Which harness runs, and who permits its tool calls. A blank harness is none."""
 
-    harness: Word = ""
-    sandbox: Word = Field(default="", validation_alias=AliasChoices("sandbox", "backend"))
+    harness: Annotated[str, Field(pattern=r"^(?:[A-Za-z][A-Za-z0-9_]{0,63}| {0,64})$")] = ""
     permission_policy: Word = ""
 
 
-class Agent(Legacy):
-    """Which agent runs where, and who permits its tool calls. `backend` is an older name of `sandbox`."""
+class Legacy(Selection):
+    """Keys at the top level, where older callers send the selection too. `backend` is an older name of `sandbox`."""
+
+    sandbox: Word = Field(default="", validation_alias=AliasChoices("sandbox", "backend"))
+
+
+class Agent(Selection):
+    """The configuration of an agent. `harness_kwargs` are passed to the harness; null or a blank `uri` clears one."""
 
     uri: Url | None = None
+    harness_kwargs: Annotated[dict[Name, Any], Field(max_length=32)] = Field(default_factory=dict)
+
+
+class PlacedAgent(Agent):
+    """An agent, and the sandbox that it runs in."""
+
+    sandbox: str = ""
 
 
 class RunRequest(Legacy):
@@ -133,13 +146,16 @@ class RunRequest(Legacy):
     trace: Endpoint | None = None
 
 
-def agent_of(request: RunRequest) -> tuple[Agent, str]:
+def agent_of(request: RunRequest) -> tuple[PlacedAgent, str]:
     """The agent of a request, with legacy keys moved into it (its own keys win); and the digest of the whole request.
 
-    The digest covers everything but the values of secrets, whatever spelling or shape was sent.
+    The harness is in lower case and without blanks. The digest covers everything but the values of secrets,
+    whatever spelling or shape was sent.
     """
     legacy = {name: getattr(request, name) for name in Legacy.model_fields if name in request.model_fields_set}
     own = {name: getattr(request.agent, name) for name in request.agent.model_fields_set}
     moved = legacy | own
+    if "harness" in moved:
+        moved["harness"] = moved["harness"].strip().lower()
     rest = request.model_dump(mode="json", exclude={"agent", *Legacy.model_fields}, exclude_unset=True)
-    return request.agent.model_copy(update=moved), digest(canonical({**rest, "agent": moved}))
+    return PlacedAgent.model_construct(**moved), digest(canonical({**rest, "agent": moved}))

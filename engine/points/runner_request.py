@@ -7,11 +7,12 @@ the input: names, kinds, counts, and one digest of all of it.
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
-from engine.facts.run_request import Agent, McpServer, RunRequest, agent_of
-from engine.model import Boundary, Digest, Limits, Model
+from engine.facts.run_request import McpServer, PlacedAgent, RunRequest, agent_of
+from engine.model import SEALED, Boundary, Digest, Limits, Model
 from engine.points import GatherContext, Gathered, Point
 
 
@@ -23,10 +24,21 @@ class UriFacts(Model):
     origin: str | None = None
 
 
-class AgentFacts(Model):
-    """The agent and where it runs, with legacy keys moved here; `…_stated` is true if an optional key was stated."""
+class Named(Model):
+    """A name."""
 
+    id: str
+
+
+class AgentFacts(Model):
+    """The agent and where it runs, with legacy keys moved here; `…_stated` is true if an optional key was stated.
+
+    Of `harness_kwargs` only the names.
+    """
+
+    harness_stated: bool
     harness: str | None = None
+    harness_kwargs: tuple[Named, ...]
     sandbox_stated: bool
     sandbox: str | None = None
     permission_policy_stated: bool
@@ -78,6 +90,13 @@ class EndpointFacts(Model):
     origin: str | None = None
 
 
+class SecretFacts(Model):
+    """A secret of the run by its place. `sealed`: only the runner's private key opens it."""
+
+    id: str
+    sealed: bool
+
+
 class RunnerInput(Model):
     """The facts of a run for OPA. `boundaries` are those that backends were shown to enforce, never claims."""
 
@@ -87,6 +106,7 @@ class RunnerInput(Model):
     mcp_servers: tuple[ServerFacts, ...]
     attached: tuple[Attached, ...]
     endpoints: tuple[EndpointFacts, ...]
+    secrets: tuple[SecretFacts, ...]
     messages: int
     content: Digest
     boundaries: tuple[Boundary, ...]
@@ -123,6 +143,7 @@ class RunnerLimits(Limits):
     """What a run may use; what is not named here is not there."""
 
     harness: str
+    harness_kwargs: tuple[str, ...]
     sandbox: SandboxLimit
     permission_policy: str
     tools: tuple[ToolLimit, ...]
@@ -147,18 +168,21 @@ def gather(request: RunRequest, context: GatherContext) -> Gathered:
         mcp_servers=tuple(_server(server) for server in request.mcp_servers),
         attached=tuple(_attached(request)),
         endpoints=tuple(_endpoints(request)),
+        secrets=tuple(_secrets(request)),
         messages=len(request.messages),
         content=content,
         boundaries=context.boundaries(),
     )
-    return Gathered(gathered, f"run of {agent.harness or 'no harness'}, {len(request.messages)} messages")
+    return Gathered(gathered, f"run of {agent.harness or 'the default harness'}, {len(request.messages)} messages")
 
 
-def _agent(agent: Agent) -> AgentFacts:
+def _agent(agent: PlacedAgent) -> AgentFacts:
     uri = (agent.uri or "").strip()
     found = origin_facts(uri)
     return AgentFacts(
+        harness_stated=bool(agent.harness),
         harness=agent.harness or None,
+        harness_kwargs=tuple(Named(id=name) for name in sorted(agent.harness_kwargs)),
         sandbox_stated=bool(agent.sandbox),
         sandbox=agent.sandbox or None,
         permission_policy_stated=bool(agent.permission_policy),
@@ -210,6 +234,19 @@ def _endpoints(request: RunRequest) -> list[EndpointFacts]:
     stated = {"tool_callback": request.tool_callback, "trace": request.trace}
     found = [(name, origin_facts(one.endpoint)) for name, one in stated.items() if one is not None]
     return [EndpointFacts(id=name, canonical=facts.canonical, origin=facts.origin) for name, facts in found]
+
+
+def _secrets(request: RunRequest) -> list[SecretFacts]:
+    """Every secret by place and position: its name may be content."""
+    named = {"secrets": request.secrets, **{f"mcp_servers/{one.name}": one.env for one in request.mcp_servers}}
+    found = {f"{place}/#{index}": values[name] for place, values in named.items() for index, name in enumerate(sorted(values))}
+    for place, endpoint in (("tool_callback", request.tool_callback), ("trace", request.trace)):
+        if endpoint is not None and endpoint.authorization.get_secret_value():
+            found[place] = endpoint.authorization
+    return [
+        SecretFacts(id=place, sealed=re.fullmatch(SEALED, secret.get_secret_value()) is not None)
+        for place, secret in found.items()
+    ]
 
 
 POINT = Point("runner_request", RunRequest, RunnerInput, RunnerLimits, gather, secret=True)

@@ -17,6 +17,9 @@ Origin = Annotated[str, StringConstraints(pattern=r"^https?://[a-z0-9.:\[\]-]+$"
 """Scheme and host, and the port unless it is the default; no path."""
 
 
+Kwarg = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+
+
 class Backend(Model):
     """A place where runs are executed."""
 
@@ -30,6 +33,7 @@ class Harness(Model):
     """An agent program that runs are made with."""
 
     custom_tools: Literal["native", "mcp"] = Field(description="How the harness receives custom tools.")
+    kwargs: Items[Kwarg] = Field(description="Names in harness_kwargs that a run may pass to the harness.")
 
 
 class ProvenBoundary(Model):
@@ -77,6 +81,7 @@ class Runners(Model):
     harnesses: Mapping[Word, Harness] = Field(
         description="Harnesses that may be used. A harness without a row is refused."
     )
+    default_harness: Word = Field(description="Harness of runs that name none.")
     tool_delivery: Items[Literal["native", "mcp"]] = Field(
         description="Ways in which the runner passes custom tools to a harness."
     )
@@ -100,6 +105,9 @@ class Runners(Model):
     )
     boundaries: Mapping[Literal["network", "filesystem"], ProvenBoundary] = Field(
         description="Proof that a backend needs before a run may declare the boundary."
+    )
+    payload_secrets: Items[Literal["plain", "sealed"]] = Field(
+        description="Admitted forms of secrets in a run: `plain`, or `sealed` to the public key of the runner."
     )
     endpoints: Items[Origin] = Field(
         description="Origins to which a runner may post during a run, with the run's tokens."

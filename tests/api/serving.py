@@ -161,11 +161,16 @@ def issue(
     points: Sequence[str] = ("license",),
     seconds: int = 600,
     approves: Sequence[str] = (),
+    audience: str | None = None,
+    *,
+    single_use: bool = False,
 ) -> str:
     """A new token of this principal for these points."""
     now = int(time.time())
     with closing(open_store(state)) as store:
-        return store.issue(principal, points, now + seconds, now, approves).text
+        return store.issue(
+            principal, points, now + seconds, now, approves, audience=audience, single_use=single_use
+        ).text
 
 
 _WITH_LIMITS = """

@@ -69,6 +69,7 @@ def test_health_shows_details_to_identified_callers(guarded: Serving) -> None:
     assert guarded.ask("GET", "/health", control=True).json["caller"]["via"] == "control"
 
 
+# covers: D31.1-2
 def test_a_scoped_token_is_taken_until_it_expires_or_is_revoked(tmp_path: Path, cache: Path) -> None:
     with serving(tmp_path, cache) as running:
         assert running.decide("license", ALLOWED).status == 200
@@ -85,6 +86,21 @@ def test_a_scoped_token_is_taken_until_it_expires_or_is_revoked(tmp_path: Path, 
         assert running.decide("license", ALLOWED, Authorization=f"Bearer {good}").status == 401
 
 
+# covers: D31.4
+def test_a_token_for_another_server_or_used_before_is_unauthorized(tmp_path: Path, cache: Path) -> None:
+    with serving(tmp_path, cache, "--audience", "runner-1") as running:
+        mine, other = (issue(running.state, audience=name) for name in ("runner-1", "runner-2"))
+        once = issue(running.state, audience="runner-1", single_use=True)
+        until(lambda: running.decide("license", ALLOWED).status == 401)
+
+        def status(token: str) -> int:
+            return running.decide("license", ALLOWED, Authorization=f"Bearer {token}").status
+
+        assert [status(mine), status(other), status(mine)] == [200, 401, 200]
+        assert [status(once), status(once)] == [200, 401]
+
+
+# covers: D31.3
 def test_a_token_of_another_scope_is_denied_by_the_policy(guarded: Serving) -> None:
     token = issue(guarded.state, points=("source",))
     reply = guarded.decide("license", ALLOWED, Authorization=f"Bearer {token}")

@@ -3,6 +3,11 @@ package admission.lib.runner
 
 import future.keywords.not
 
+# The harness of a run: the stated one, else the default in policy/runners.yaml.
+harness(agent) := agent.harness if agent.harness_stated == true
+
+harness(agent) := data.policy.runners.default_harness if agent.harness_stated == false
+
 # The backend of a run: the stated one, else the default in policy/runners.yaml.
 backend(agent) := agent.sandbox if agent.sandbox_stated == true
 

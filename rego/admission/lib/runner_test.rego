@@ -29,6 +29,22 @@ test_backend if {
 	found == {"stated": "there", "not stated": "here", "unknown": "nowhere"}
 }
 
+test_harness if {
+	agents := {
+		"stated": {"harness_stated": true, "harness": "own"},
+		"not stated": {"harness_stated": false},
+		"lost": {"harness_stated": true},
+		"no word": {"harness": "own"},
+		"null": {"harness_stated": null, "harness": "own"},
+	}
+	found := {name: harness |
+		some name, agent in agents
+		harness := runner.harness(agent) with data.policy.runners.default_harness as "usual"
+	}
+	found == {"stated": "own", "not stated": "usual"}
+	not runner.harness({"harness_stated": false}) with data.policy as {}
+}
+
 test_host if {
 	found := {name: host | some name, agent in _agents; host := runner.host(agent) with data.policy as _policy}
 	found == {"stated": "remote", "not stated": "runner"}

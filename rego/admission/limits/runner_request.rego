@@ -8,7 +8,8 @@ import future.keywords.not
 # custom:
 #   proof: an incomplete entry is dropped, and then the counts differ
 limits := {
-	"harness": input.agent.harness,
+	"harness": harness,
+	"harness_kwargs": kwargs,
 	"sandbox": {
 		"backend": runner.backend(input.agent),
 		"network": input.sandbox_permission.network,
@@ -20,7 +21,11 @@ limits := {
 	"mcp_servers": servers,
 	"endpoints": endpoints,
 } if {
-	is_string(input.agent.harness)
+	harness := runner.harness(input.agent)
+	is_string(harness)
+	is_array(input.agent.harness_kwargs)
+	kwargs := [kwarg.id | some kwarg in input.agent.harness_kwargs; is_string(kwarg.id)]
+	count(kwargs) == count(input.agent.harness_kwargs)
 	is_array(input.tools)
 	tools := [{"name": tool.id, "kind": tool.kind, "permission": _permission_policy} |
 		some tool in input.tools

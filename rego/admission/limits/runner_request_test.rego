@@ -10,7 +10,13 @@ _policy := {"runners": {
 }}
 
 _bare := {
-	"agent": {"harness": "own", "sandbox_stated": false, "permission_policy_stated": false},
+	"agent": {
+		"harness_stated": true,
+		"harness": "own",
+		"harness_kwargs": [],
+		"sandbox_stated": false,
+		"permission_policy_stated": false,
+	},
 	"sandbox_permission": {"network": "unrestricted", "filesystem_stated": false, "enforcement": "undeclared"},
 	"tools": [],
 	"mcp_servers": [],
@@ -20,7 +26,9 @@ _bare := {
 
 _full := {
 	"agent": {
+		"harness_stated": true,
 		"harness": "own",
+		"harness_kwargs": [{"id": "effort"}],
 		"sandbox_stated": true,
 		"sandbox": "there",
 		"permission_policy_stated": true,
@@ -42,6 +50,7 @@ test_bare if {
 	limits := runner_request.limits with input as _bare with data.policy as _policy
 	limits == {
 		"harness": "own",
+		"harness_kwargs": [],
 		"sandbox": {"backend": "here", "network": "unrestricted", "filesystem": "undeclared", "proven": []},
 		"permission_policy": "deny",
 		"tools": [],
@@ -54,6 +63,7 @@ test_full if {
 	limits := runner_request.limits with input as _full with data.policy as _policy
 	limits == {
 		"harness": "own",
+		"harness_kwargs": ["effort"],
 		"sandbox": {"backend": "there", "network": "restricted", "filesystem": "off", "proven": ["egress", "jail"]},
 		"permission_policy": "ask",
 		"tools": [{"name": "search", "kind": "gateway", "permission": "ask"}],
@@ -70,7 +80,7 @@ test_full if {
 
 test_incomplete if {
 	paths := [
-		"agent", "agent/harness", "agent/sandbox_stated", "agent/sandbox", "agent/permission_policy_stated",
+		"agent", "agent/harness_stated", "agent/harness", "agent/harness_kwargs", "agent/sandbox_stated", "agent/sandbox", "agent/permission_policy_stated",
 		"agent/permission_policy", "sandbox_permission", "sandbox_permission/network",
 		"sandbox_permission/filesystem_stated", "sandbox_permission/filesystem", "tools", "tools/0/id",
 		"tools/0/kind", "mcp_servers", "mcp_servers/0/id", "mcp_servers/0/transport", "mcp_servers/0/url/host",

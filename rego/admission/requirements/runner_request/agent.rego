@@ -5,14 +5,29 @@ import future.keywords.not
 
 # METADATA
 # title: The harness of the run is admitted
-# description: Harnesses are rows in policy/runners.yaml.
+# description: Harnesses are rows in policy/runners.yaml. A run that states none gets the default.
 # custom:
 #   code: harness_not_admitted
-#   remedy: Use a harness that has a row in policy/runners.yaml, or ask for a row
-#   reads: ["runners.harnesses.{agent.harness}"]
+#   remedy: Use a harness that has a row in policy/runners.yaml, or leave it out to use the default
+#   reads: ["runners.harnesses.{agent.harness}", runners.default_harness]
 # labels:
-#   row: D20
-harness_admitted if is_object(data.policy.runners.harnesses[input.agent.harness])
+#   row: D20, D52
+harness_admitted if is_object(data.policy.runners.harnesses[runner.harness(input.agent)])
+
+# METADATA
+# title: Every argument of the harness is admitted
+# description: The names in harness_kwargs are passed to the harness, which may give them any meaning. Admitted names
+#   are values in policy/runners.yaml, by harness.
+# custom:
+#   code: harness_kwarg_not_admitted
+#   each: agent.harness_kwargs
+#   empty: allowed
+#   after: [harness_not_admitted]
+#   remedy: Leave it out, or ask for its name to be added to `kwargs` of this harness in policy/runners.yaml
+#   reads: ["runners.harnesses.{agent.harness}.kwargs"]
+# labels:
+#   row: D52
+kwarg_admitted(kwarg) if kwarg.id in data.policy.runners.harnesses[runner.harness(input.agent)].kwargs
 
 # METADATA
 # title: The backend of the run is admitted
