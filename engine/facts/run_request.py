@@ -20,6 +20,9 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 """The name of a tool or MCP server, safe in messages and records."""
 
 Text = Annotated[str, Field(max_length=1 << 20)]
+Label = Annotated[str, Field(pattern=r"^[!-~]{0,128}$")]
+"""A word of another system, such as the id of a model."""
+
 Url = Annotated[str, Field(max_length=LONGEST)]
 Secret = Annotated[SecretStr, Field(max_length=65_536)]
 Secrets = Annotated[dict[Annotated[str, Field(max_length=128)], Secret], Field(max_length=256)]
@@ -114,13 +117,23 @@ class Legacy(Wire):
     permission_policy: Word = ""
 
 
+class ModelRef(Wire):
+    """The model that an agent is to use: its id, who provides it, and the connection that reaches it."""
+
+    model: Label
+    provider: Label = ""
+    mode: Label = ""
+    slug: Label = ""
+
+
 class Agent(Legacy):
     """Which agent runs where, and who permits its tool calls. `backend` is an older name of `sandbox`."""
 
     uri: Url | None = None
+    model: ModelRef | None = None
 
 
-class RunRequest(Legacy):
+class WireRunRequest(Legacy):
     """A request to start one run. Headers are not a part of it: the runner builds them itself."""
 
     messages: Annotated[tuple[Message, ...], Field(max_length=MOST_MESSAGES)]
@@ -133,7 +146,7 @@ class RunRequest(Legacy):
     trace: Endpoint | None = None
 
 
-def agent_of(request: RunRequest) -> tuple[Agent, str]:
+def agent_of(request: WireRunRequest) -> tuple[Agent, str]:
     """The agent of a request, with legacy keys moved into it (its own keys win); and the digest of the whole request.
 
     The digest covers everything but the values of secrets, whatever spelling or shape was sent.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
-from engine.facts.run_request import Agent, McpServer, RunRequest, agent_of
+from engine.facts.run_request import Agent, McpServer, WireRunRequest, agent_of
 from engine.model import Boundary, Digest, Limits, Model
 from engine.points import GatherContext, Gathered, Point
 
@@ -134,7 +134,7 @@ class RunnerLimits(Limits):
         return frozenset(self.sandbox.proven)
 
 
-def gather(request: RunRequest, context: GatherContext) -> Gathered:
+def gather(request: WireRunRequest, context: GatherContext) -> Gathered:
     """Bring the request into its one form, and leave all content out of the input."""
     agent, content = agent_of(request)
     gathered = RunnerInput(
@@ -167,7 +167,7 @@ def _agent(agent: Agent) -> AgentFacts:
     )
 
 
-def _permission(request: RunRequest) -> PermissionFacts:
+def _permission(request: WireRunRequest) -> PermissionFacts:
     if "sandbox_permission" not in request.model_fields_set:
         return PermissionFacts(network="unrestricted", filesystem_stated=False, enforcement="undeclared")
     permission = request.sandbox_permission
@@ -193,7 +193,7 @@ def _starts_process(server: McpServer) -> bool:
     return "command" in server.model_fields_set
 
 
-def _attached(request: RunRequest) -> list[Attached]:
+def _attached(request: WireRunRequest) -> list[Attached]:
     servers = [
         Attached(
             id=f"mcp_servers/{server.name}",
@@ -206,10 +206,10 @@ def _attached(request: RunRequest) -> list[Attached]:
     return servers + [Attached(id=f"tools/{tool.name}", kind="tool") for tool in request.tools]
 
 
-def _endpoints(request: RunRequest) -> list[EndpointFacts]:
+def _endpoints(request: WireRunRequest) -> list[EndpointFacts]:
     stated = {"tool_callback": request.tool_callback, "trace": request.trace}
     found = [(name, origin_facts(one.endpoint)) for name, one in stated.items() if one is not None]
     return [EndpointFacts(id=name, canonical=facts.canonical, origin=facts.origin) for name, facts in found]
 
 
-POINT = Point("runner_request", RunRequest, RunnerInput, RunnerLimits, gather, secret=True)
+POINT = Point("runner_request", WireRunRequest, RunnerInput, RunnerLimits, gather, secret=True)
