@@ -21,6 +21,9 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 """The name of a tool or MCP server, safe in messages and records."""
 
 Text = Annotated[str, Field(max_length=1 << 20)]
+Label = Annotated[str, Field(pattern=r"^[!-~]{0,128}$")]
+"""A word of another system, such as the id of a model."""
+
 Url = Annotated[str, Field(max_length=LONGEST)]
 Secret = Annotated[SecretStr, Field(max_length=65_536)]
 Secrets = Annotated[dict[Annotated[str, Field(max_length=128)], Secret], Field(max_length=256)]
@@ -120,10 +123,20 @@ class Legacy(Selection):
     sandbox: Word = Field(default="", validation_alias=AliasChoices("sandbox", "backend"))
 
 
+class ModelRef(Wire):
+    """The model that an agent is to use: its id, who provides it, and the connection that reaches it."""
+
+    model: Label
+    provider: Label = ""
+    mode: Label = ""
+    slug: Label = ""
+
+
 class Agent(Selection):
     """The configuration of an agent. `harness_kwargs` are passed to the harness; null or a blank `uri` clears one."""
 
     uri: Url | None = None
+    model: ModelRef | None = None
     harness_kwargs: Annotated[dict[Name, Any], Field(max_length=32)] = Field(default_factory=dict)
 
 
@@ -133,7 +146,7 @@ class PlacedAgent(Agent):
     sandbox: str = ""
 
 
-class RunRequest(Legacy):
+class WireRunRequest(Legacy):
     """A request to start one run. Headers are not a part of it: the runner builds them itself."""
 
     messages: Annotated[tuple[Message, ...], Field(max_length=MOST_MESSAGES)]
@@ -146,16 +159,15 @@ class RunRequest(Legacy):
     trace: Endpoint | None = None
 
 
-def agent_of(request: RunRequest) -> tuple[PlacedAgent, str]:
+def agent_of(request: WireRunRequest) -> tuple[PlacedAgent, str]:
     """The agent of a request, with legacy keys moved into it (its own keys win); and the digest of the whole request.
 
     The harness is in lower case and without blanks. The digest covers everything but the values of secrets,
     whatever spelling or shape was sent.
     """
-    legacy = {name: getattr(request, name) for name in Legacy.model_fields if name in request.model_fields_set}
-    own = {name: getattr(request.agent, name) for name in request.agent.model_fields_set}
-    moved = legacy | own
+    legacy = request.model_dump(mode="json", include={*Legacy.model_fields}, exclude_unset=True)
+    moved = legacy | request.agent.model_dump(mode="json", exclude_unset=True)
     if "harness" in moved:
         moved["harness"] = moved["harness"].strip().lower()
     rest = request.model_dump(mode="json", exclude={"agent", *Legacy.model_fields}, exclude_unset=True)
-    return PlacedAgent.model_construct(**moved), digest(canonical({**rest, "agent": moved}))
+    return PlacedAgent.model_validate(moved), digest(canonical({**rest, "agent": moved}))

@@ -11,7 +11,7 @@ import re
 from typing import Literal
 
 from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
-from engine.facts.run_request import McpServer, PlacedAgent, RunRequest, agent_of
+from engine.facts.run_request import McpServer, PlacedAgent, WireRunRequest, agent_of
 from engine.model import SEALED, Boundary, Digest, Limits, Model
 from engine.points import GatherContext, Gathered, Point
 
@@ -155,7 +155,7 @@ class RunnerLimits(Limits):
         return frozenset(self.sandbox.proven)
 
 
-def gather(request: RunRequest, context: GatherContext) -> Gathered:
+def gather(request: WireRunRequest, context: GatherContext) -> Gathered:
     """Bring the request into its one form, and leave all content out of the input."""
     agent, content = agent_of(request)
     gathered = RunnerInput(
@@ -191,7 +191,7 @@ def _agent(agent: PlacedAgent) -> AgentFacts:
     )
 
 
-def _permission(request: RunRequest) -> PermissionFacts:
+def _permission(request: WireRunRequest) -> PermissionFacts:
     if "sandbox_permission" not in request.model_fields_set:
         return PermissionFacts(network="unrestricted", filesystem_stated=False, enforcement="undeclared")
     permission = request.sandbox_permission
@@ -217,7 +217,7 @@ def _starts_process(server: McpServer) -> bool:
     return "command" in server.model_fields_set
 
 
-def _attached(request: RunRequest) -> list[Attached]:
+def _attached(request: WireRunRequest) -> list[Attached]:
     servers = [
         Attached(
             id=f"mcp_servers/{server.name}",
@@ -230,23 +230,25 @@ def _attached(request: RunRequest) -> list[Attached]:
     return servers + [Attached(id=f"tools/{tool.name}", kind="tool") for tool in request.tools]
 
 
-def _endpoints(request: RunRequest) -> list[EndpointFacts]:
+def _endpoints(request: WireRunRequest) -> list[EndpointFacts]:
     stated = {"tool_callback": request.tool_callback, "trace": request.trace}
     found = [(name, origin_facts(one.endpoint)) for name, one in stated.items() if one is not None]
     return [EndpointFacts(id=name, canonical=facts.canonical, origin=facts.origin) for name, facts in found]
 
 
-def _secrets(request: RunRequest) -> list[SecretFacts]:
+def _secrets(request: WireRunRequest) -> list[SecretFacts]:
     """Every secret by place and position: its name may be content."""
-    named = {"secrets": request.secrets, **{f"mcp_servers/{one.name}": one.env for one in request.mcp_servers}}
-    found = {f"{place}/#{index}": values[name] for place, values in named.items() for index, name in enumerate(sorted(values))}
+    named = [("secrets", request.secrets), *((f"mcp_servers/{one.name}", one.env) for one in request.mcp_servers)]
+    found = [
+        (f"{place}/#{index}", values[name]) for place, values in named for index, name in enumerate(sorted(values))
+    ]
     for place, endpoint in (("tool_callback", request.tool_callback), ("trace", request.trace)):
         if endpoint is not None and endpoint.authorization.get_secret_value():
-            found[place] = endpoint.authorization
+            found.append((place, endpoint.authorization))
     return [
         SecretFacts(id=place, sealed=re.fullmatch(SEALED, secret.get_secret_value()) is not None)
-        for place, secret in found.items()
+        for place, secret in found
     ]
 
 
-POINT = Point("runner_request", RunRequest, RunnerInput, RunnerLimits, gather, secret=True)
+POINT = Point("runner_request", WireRunRequest, RunnerInput, RunnerLimits, gather, secret=True)

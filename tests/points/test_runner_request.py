@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from engine.cases.run import Runner
-from engine.facts.run_request import RunRequest, agent_of
+from engine.facts.run_request import WireRunRequest, agent_of
 from engine.model import Boundary, Outcome
 from engine.points import GatherContext
 from engine.points.registry import POINTS
@@ -29,7 +29,7 @@ CANARY = "canary-"
 
 
 def facts(request: dict[str, Any], *boundaries: Boundary) -> RunnerInput:
-    parsed = RunRequest.model_validate_json(json.dumps(request))
+    parsed = WireRunRequest.model_validate_json(json.dumps(request))
     return of(RunnerInput, gather(parsed, GatherContext(clock=lambda: 0, boundaries=lambda: boundaries)).input)
 
 
@@ -125,7 +125,7 @@ def test_a_key_inside_agent_wins_whatever_else_is_stated() -> None:
     ):
         request: dict[str, Any] = {"messages": [], "harness": "top", "sandbox": "top", "permission_policy": "top"}
         request["agent"] = dict.fromkeys(names, "inner")
-        agent, _ = agent_of(RunRequest.model_validate_json(json.dumps(request)))
+        agent, _ = agent_of(WireRunRequest.model_validate_json(json.dumps(request)))
         for name in ("harness", "sandbox", "permission_policy"):
             assert getattr(agent, name) == ("inner" if name in names else "top")
 
@@ -160,7 +160,7 @@ def test_no_content_gets_into_the_input() -> None:
         **SECRETS,
     }
     assert json.dumps(request).count(CANARY) == 11  # the control: all of them were sent
-    parsed = RunRequest.model_validate_json(json.dumps(request))
+    parsed = WireRunRequest.model_validate_json(json.dumps(request))
     text = gather(parsed, GatherContext(clock=lambda: 0, boundaries=lambda: ())).input.model_dump_json()
     assert CANARY not in text
     assert facts(request).mcp_servers[0].secrets == 1  # the control: the server was read
