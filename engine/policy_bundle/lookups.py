@@ -40,6 +40,8 @@ class Lookups:
     """What each environment holds, which is how its material is read."""
     provider_defaults: Mapping[str, Any] = field(default_factory=dict)
     """What the variables of the remote model stand for where they state nothing."""
+    payload_encryption: bool = False
+    """Whether a run has to seal its secrets."""
     forms: SecretForms = UNKNOWN_FORMS
     """The forms in which vendors issue secrets."""
 
@@ -63,6 +65,7 @@ class Lookups:
                 name: one["holds"] for name, one in data.get("environments", {}).get("environments", {}).items()
             },
             provider_defaults=data.get("llm", {}).get("defaults", {}),
+            payload_encryption=tuple(data.get("runners", {}).get("payload_secrets", ())) == ("sealed",),
             forms=SecretForms.of(data.get("secrets")),
         )
 

@@ -44,7 +44,7 @@ class Tokens(Part):
         self._cache: dict[str, _Cached] = {}
         self._cached_at: int | None = None
 
-    def issue(
+    def issue(  # noqa: PLR0913  (all that a token says)
         self,
         principal: str,
         points: Sequence[str],

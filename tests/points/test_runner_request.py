@@ -52,8 +52,11 @@ CAMEL = {
 LEGACY = {name: value for name, value in SNAKE.items() if name != "agent"} | SNAKE["agent"]  # type: ignore[operator]
 
 
-# covers: D45 D57 D63
-@pytest.mark.parametrize("request_", [CAMEL, LEGACY], ids=["camel_case", "legacy"])
+CAPITALS = {**SNAKE, "agent": {"harness": "Pi_Core", "permission_policy": "ask"}}
+
+
+# covers: D45 D57 D63 D65.1 D52.4
+@pytest.mark.parametrize("request_", [CAMEL, LEGACY, CAPITALS], ids=["camel_case", "legacy", "capitals"])
 def test_every_form_of_one_run_is_the_same_input(request_: dict[str, Any]) -> None:
     assert facts(request_) == facts(SNAKE)
 
@@ -125,6 +128,10 @@ def test_a_key_inside_agent_wins_whatever_else_is_stated() -> None:
     ):
         request: dict[str, Any] = {"messages": [], "harness": "top", "sandbox": "top", "permission_policy": "top"}
         request["agent"] = dict.fromkeys(names, "inner")
+        if "sandbox" in names:  # it is not part of what a person writes
+            with pytest.raises(ValidationError):
+                WireRunRequest.model_validate_json(json.dumps(request))
+            continue
         agent, _ = agent_of(WireRunRequest.model_validate_json(json.dumps(request)))
         for name in ("harness", "sandbox", "permission_policy"):
             assert getattr(agent, name) == ("inner" if name in names else "top")

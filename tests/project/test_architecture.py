@@ -51,6 +51,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "anyio": {"admission_adapters.shim.server"},
     "mcp": {"admission_adapters.shim.server"},
     "mcp_types": {"admission_adapters.shim.server"},
+    "cryptography": {"admission_adapters.runner.sealed"},
     "wasmtime": {"admission_adapters.sandbox.wasm.child"},
     "jsonschema": {"engine.facts.tools.schemas"},
     "referencing": {"engine.facts.tools.schemas"},
