@@ -1,7 +1,8 @@
 """Secrets of a run that are sealed to the key of its runner, with HPKE (RFC 9180).
 
-X25519, HKDF-SHA256, ChaCha20-Poly1305. A sealed secret is bound to its place in the request, such as `secrets/PROVIDER_KEY` or `mcp_servers/docs/X-Key`:
-moved to another place, it cannot be opened. Only an adapter that passes the secret on opens it.
+X25519, HKDF-SHA256, ChaCha20-Poly1305. A sealed secret is bound to its place in the request, such as
+`secrets/PROVIDER_KEY` or `mcp_servers/docs/X-Key`: moved to another place, it cannot be opened. Only an adapter
+that passes the secret on opens it.
 """
 
 from __future__ import annotations
