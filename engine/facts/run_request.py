@@ -152,7 +152,7 @@ def agent_of(request: WireRunRequest) -> tuple[Agent, str]:
     The digest covers everything but the values of secrets, whatever spelling or shape was sent.
     """
     legacy = {name: getattr(request, name) for name in Legacy.model_fields if name in request.model_fields_set}
-    own = {name: getattr(request.agent, name) for name in request.agent.model_fields_set}
-    moved = legacy | own
+    own = request.agent.model_dump(mode="json", exclude_unset=True)
     rest = request.model_dump(mode="json", exclude={"agent", *Legacy.model_fields}, exclude_unset=True)
-    return request.agent.model_copy(update=moved), digest(canonical({**rest, "agent": moved}))
+    kept = {name: word for name, word in legacy.items() if name not in own}
+    return request.agent.model_copy(update=kept), digest(canonical({**rest, "agent": legacy | own}))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
-from engine.facts.run_request import Agent, McpServer, WireRunRequest, agent_of
+from engine.facts.run_request import Agent, McpServer, ModelRef, WireRunRequest, agent_of
 from engine.model import Boundary, Digest, Limits, Model
 from engine.points import GatherContext, Gathered, Point
 
@@ -23,6 +23,15 @@ class UriFacts(Model):
     origin: str | None = None
 
 
+class ModelFacts(Model):
+    """The model that is to be used, by its id and the provider, if that is stated."""
+
+    stated: bool
+    id: str | None = None
+    provider_stated: bool
+    provider: str | None = None
+
+
 class AgentFacts(Model):
     """The agent and where it runs, with legacy keys moved here; `…_stated` is true if an optional key was stated."""
 
@@ -32,6 +41,7 @@ class AgentFacts(Model):
     permission_policy_stated: bool
     permission_policy: str | None = None
     uri: UriFacts
+    model: ModelFacts
 
 
 class PermissionFacts(Model):
@@ -79,7 +89,10 @@ class EndpointFacts(Model):
 
 
 class RunnerInput(Model):
-    """The facts of a run for OPA. `boundaries` are those that backends were shown to enforce, never claims."""
+    """The facts of a run for OPA.
+
+    `boundaries` are those that backends were shown to enforce, never claims; none are looked up if none is declared.
+    """
 
     agent: AgentFacts
     sandbox_permission: PermissionFacts
@@ -119,12 +132,21 @@ class ServerLimit(Model):
     permission: str
 
 
+class CallLimit(Model):
+    """The tool policy and the profile under which each call of a tool is decided."""
+
+    policy: str
+    profile: str
+
+
 class RunnerLimits(Limits):
-    """What a run may use; what is not named here is not there."""
+    """What a run may use; what is not named here is not there. `model` is empty for the harness's own."""
 
     harness: str
+    model: str
     sandbox: SandboxLimit
     permission_policy: str
+    calls: CallLimit
     tools: tuple[ToolLimit, ...]
     mcp_servers: tuple[ServerLimit, ...]
     endpoints: tuple[str, ...]
@@ -149,7 +171,7 @@ def gather(request: WireRunRequest, context: GatherContext) -> Gathered:
         endpoints=tuple(_endpoints(request)),
         messages=len(request.messages),
         content=content,
-        boundaries=context.boundaries(),
+        boundaries=context.boundaries() if "sandbox_permission" in request.model_fields_set else (),
     )
     return Gathered(gathered, f"run of {agent.harness or 'no harness'}, {len(request.messages)} messages")
 
@@ -164,7 +186,15 @@ def _agent(agent: Agent) -> AgentFacts:
         permission_policy_stated=bool(agent.permission_policy),
         permission_policy=agent.permission_policy or None,
         uri=UriFacts(stated=True, canonical=found.canonical, origin=found.origin) if uri else UriFacts(stated=False),
+        model=_model(agent.model),
     )
+
+
+def _model(model: ModelRef | None) -> ModelFacts:
+    if model is None:
+        return ModelFacts(stated=False, provider_stated=False)
+    provider = model.provider or None
+    return ModelFacts(stated=True, id=model.model, provider_stated=provider is not None, provider=provider)
 
 
 def _permission(request: WireRunRequest) -> PermissionFacts:
