@@ -40,6 +40,10 @@ class Lookups:
     """What each environment holds, which is how its material is read."""
     provider_defaults: Mapping[str, Any] = field(default_factory=dict)
     """What the variables of the remote model stand for where they state nothing."""
+    harnesses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """How a runner starts each harness, and what it publishes about it."""
+    backends: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Where runs take place, and the sandbox profile of each place on this machine."""
     forms: SecretForms = UNKNOWN_FORMS
     """The forms in which vendors issue secrets."""
 
@@ -63,6 +67,8 @@ class Lookups:
                 name: one["holds"] for name, one in data.get("environments", {}).get("environments", {}).items()
             },
             provider_defaults=data.get("llm", {}).get("defaults", {}),
+            harnesses=data.get("runners", {}).get("harnesses", {}),
+            backends=data.get("runners", {}).get("backends", {}),
             forms=SecretForms.of(data.get("secrets")),
         )
 
