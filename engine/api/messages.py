@@ -14,6 +14,7 @@ from engine.flow import Context
 from engine.model import Caller, Decision, Mode, Model, Via
 
 if TYPE_CHECKING:
+    from engine.api.streams import Following
     from engine.api.uploads import Upload
 
 _UNIDENTIFIED = Caller(via=Via.NONE)
@@ -82,6 +83,8 @@ class Response:
     outcome: str | None = None
     codes: tuple[str, ...] = ()
     decision_id: str | None = None
+    stream: Following | None = None
+    """The body in parts, as they come; the connection is closed after them."""
 
     @classmethod
     def of(
@@ -111,7 +114,8 @@ class Response:
     def encode(self, exchange: Exchange | None, date: bytes, *, keep: bool, body: bool = True) -> bytes:
         """The bytes on the wire; without `body` as HEAD wants it."""
         parts = [_STATUS_LINES[self.status], b"content-type: ", self.media_type]
-        parts.append(b"\r\ncontent-length: %d\r\ncache-control: no-store\r\ndate: " % len(self.body))
+        length = b"transfer-encoding: chunked" if self.stream is not None else b"content-length: %d" % len(self.body)
+        parts.append(b"\r\n%b\r\ncache-control: no-store\r\ndate: " % length)
         parts.append(date)
         if exchange is not None:
             parts += (

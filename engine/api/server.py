@@ -29,7 +29,7 @@ from engine.api.metrics import Metrics
 from engine.api.oplog import Level, OperationalLog
 from engine.api.origin import Site
 from engine.api.peers import PeerOf, control_peer, network_peer
-from engine.api.routes import routes
+from engine.api.routes import routes, runner_routes
 from engine.api.uploads import remove_left_over
 from engine.errors import EngineError, Exit
 from engine.model import Gate, Limits
@@ -57,7 +57,7 @@ class Listen:
     `audience` is the name of this server in scoped tokens that are for one server; None accepts no such token.
     `payload_days` is the retention of a log with payloads; None for a log without. `forward` has the limits of a
     runner; None for the defaults. `otlp` is the address of the collector that gets a span of every
-    request; None for none.
+    request; None for none. `runner`: serve the API of a runner in place of the decision API.
     """
 
     host: str = "127.0.0.1"
@@ -73,6 +73,7 @@ class Listen:
     limits: ApiLimits = field(default_factory=ApiLimits)
     forward: ForwardLimits | None = None
     otlp: str | None = None
+    runner: bool = False
 
 
 class RefusedError(EngineError):
@@ -134,7 +135,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
             log=log,
             gate=gate,
             site=Site(leave.host, leave.loopback, frozenset(listen.names)),
-            routes=routes(listen.forward),
+            routes=runner_routes() if listen.runner else routes(listen.forward),
             uploads=settings.state / "uploads",
             tracing=tracing,
         )

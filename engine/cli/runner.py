@@ -1,4 +1,4 @@
-"""`engine runner`: secrets of runs, sealed to the key of a runner."""
+"""`engine runner`: the reference runner, which runs agents on this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from engine.cli import inputs, options
+from engine.cli import inputs, options, options_file
+from engine.cli.serve import LOOPBACK, Audience, Certificate, ClientAuthority, Key, LogLevel, Names, check_tls
 from engine.errors import GatherError
 
 app = typer.Typer()
@@ -18,7 +19,47 @@ _SECRET_BYTES = 48 << 10
 
 @app.callback()
 def _group() -> None:
-    """Keep `seal` a command below `runner`."""
+    """Run agents on this machine."""
+
+
+@app.command("serve")
+@options.sourced("state", *options.SERVED)
+def serve(
+    sources: options.Sources,
+    _config: options_file.Config = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS", envvar=["ENGINE_HOST", "AGENTA_AGENT_RUNNER_HOST"], help="Address to listen on."
+        ),
+    ] = LOOPBACK,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, envvar=["ENGINE_PORT", "PORT"], help="TCP port; 0 takes any free port.")
+    ] = 8765,
+    server_name: Names = None,
+    audience: Audience = None,
+    tls_cert: Certificate = None,
+    tls_key: Key = None,
+    tls_client_ca: ClientAuthority = None,
+    log_level: LogLevel = "info",
+) -> None:
+    """Serve runs of agents over HTTP until SIGTERM or SIGINT: each is decided, and its harness runs in a sandbox."""
+    from engine.api.oplog import Level
+    from engine.api.server import Listen, run
+
+    check_tls(tls_cert, tls_key, tls_client_ca)
+    listen = Listen(
+        host=host.strip() or LOOPBACK,
+        port=port,
+        certificate=tls_cert,
+        key=tls_key,
+        client_authority=tls_client_ca,
+        log_level=Level(log_level),
+        names=tuple(server_name or ()),
+        audience=audience,
+        runner=True,
+    )
+    raise typer.Exit(run(sources.settings(), listen, lambda url: typer.echo(f"engine: listening on {url}", err=True)))
 
 
 @app.command()

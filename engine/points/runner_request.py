@@ -11,7 +11,7 @@ import re
 from typing import Literal
 
 from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
-from engine.facts.run_request import McpServer, PlacedAgent, WireRunRequest, agent_of
+from engine.facts.run_request import McpServer, ModelRef, PlacedAgent, WireRunRequest, agent_of
 from engine.model import SEALED, Boundary, Digest, Limits, Model
 from engine.points import GatherContext, Gathered, Point
 
@@ -22,6 +22,15 @@ class UriFacts(Model):
     stated: bool
     canonical: bool | None = None
     origin: str | None = None
+
+
+class ModelFacts(Model):
+    """The model that is to be used, by its id and the provider, if that is stated."""
+
+    stated: bool
+    id: str | None = None
+    provider_stated: bool
+    provider: str | None = None
 
 
 class Named(Model):
@@ -44,6 +53,7 @@ class AgentFacts(Model):
     permission_policy_stated: bool
     permission_policy: str | None = None
     uri: UriFacts
+    model: ModelFacts
 
 
 class PermissionFacts(Model):
@@ -98,7 +108,10 @@ class SecretFacts(Model):
 
 
 class RunnerInput(Model):
-    """The facts of a run for OPA. `boundaries` are those that backends were shown to enforce, never claims."""
+    """The facts of a run for OPA.
+
+    `boundaries` are those that backends were shown to enforce, never claims; none are looked up if none is declared.
+    """
 
     agent: AgentFacts
     sandbox_permission: PermissionFacts
@@ -139,13 +152,22 @@ class ServerLimit(Model):
     permission: str
 
 
+class CallLimit(Model):
+    """The tool policy and the profile under which each call of a tool is decided."""
+
+    policy: str
+    profile: str
+
+
 class RunnerLimits(Limits):
-    """What a run may use; what is not named here is not there."""
+    """What a run may use; what is not named here is not there. `model` is empty for the harness's own."""
 
     harness: str
     harness_kwargs: tuple[str, ...]
+    model: str
     sandbox: SandboxLimit
     permission_policy: str
+    calls: CallLimit
     tools: tuple[ToolLimit, ...]
     mcp_servers: tuple[ServerLimit, ...]
     endpoints: tuple[str, ...]
@@ -171,7 +193,7 @@ def gather(request: WireRunRequest, context: GatherContext) -> Gathered:
         secrets=tuple(_secrets(request)),
         messages=len(request.messages),
         content=content,
-        boundaries=context.boundaries(),
+        boundaries=context.boundaries() if "sandbox_permission" in request.model_fields_set else (),
     )
     return Gathered(gathered, f"run of {agent.harness or 'the default harness'}, {len(request.messages)} messages")
 
@@ -188,7 +210,15 @@ def _agent(agent: PlacedAgent) -> AgentFacts:
         permission_policy_stated=bool(agent.permission_policy),
         permission_policy=agent.permission_policy or None,
         uri=UriFacts(stated=True, canonical=found.canonical, origin=found.origin) if uri else UriFacts(stated=False),
+        model=_model(agent.model),
     )
+
+
+def _model(model: ModelRef | None) -> ModelFacts:
+    if model is None:
+        return ModelFacts(stated=False, provider_stated=False)
+    provider = model.provider or None
+    return ModelFacts(stated=True, id=model.model, provider_stated=provider is not None, provider=provider)
 
 
 def _permission(request: WireRunRequest) -> PermissionFacts:

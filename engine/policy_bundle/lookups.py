@@ -42,6 +42,10 @@ class Lookups:
     """What the variables of the remote model stand for where they state nothing."""
     payload_encryption: bool = False
     """Whether a run has to seal its secrets."""
+    harnesses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """How a runner starts each harness, and what it publishes about it."""
+    backends: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Where runs take place, and the sandbox profile of each place on this machine."""
     forms: SecretForms = UNKNOWN_FORMS
     """The forms in which vendors issue secrets."""
 
@@ -66,6 +70,8 @@ class Lookups:
             },
             provider_defaults=data.get("llm", {}).get("defaults", {}),
             payload_encryption=tuple(data.get("runners", {}).get("payload_secrets", ())) == ("sealed",),
+            harnesses=data.get("runners", {}).get("harnesses", {}),
+            backends=data.get("runners", {}).get("backends", {}),
             forms=SecretForms.of(data.get("secrets")),
         )
 

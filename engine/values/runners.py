@@ -10,6 +10,9 @@ from pydantic import Field, StringConstraints
 from engine.model import Digest, Model
 from engine.values.fields import Items, Word
 
+Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=1 << 16)]
+ModelId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
+
 Held = Items[Literal["kernel", "supervised", "bounded"]]
 """Mechanisms that may enforce a boundary."""
 
@@ -27,6 +30,9 @@ class Backend(Model):
         description="Where the backend runs: `runner`, on the runner's own machine, which cannot restrict the "
         "network of a single run; `remote`, in a sandbox elsewhere."
     )
+    profile: Word | None = Field(
+        default=None, description="Profile of policy/sandbox.yaml in which `engine runner serve` runs harnesses here."
+    )
 
 
 class Harness(Model):
@@ -34,6 +40,24 @@ class Harness(Model):
 
     custom_tools: Literal["native", "mcp"] = Field(description="How the harness receives custom tools.")
     kwargs: Items[Kwarg] = Field(description="Names in harness_kwargs that a run may pass to the harness.")
+    command: Items[Argument] = Field(
+        description="How `engine runner serve` starts it: the name of a program of policy/sandbox.yaml, and its "
+        "arguments. Empty: it cannot be started."
+    )
+    assumed: Mapping[Literal["mcpTools", "toolCalls"], bool] = Field(
+        description="What it is assumed to be able to do where its probe fails. Empty: nothing."
+    )
+    models: Mapping[Word, Items[ModelId]] = Field(
+        description="Models that it may use, by provider. A model without an entry is refused."
+    )
+    connection_modes: Items[Word] = Field(description="Ways in which it may be connected to a model.")
+
+
+class CallPolicy(Model):
+    """What decides on the tool calls of a run."""
+
+    policy: Word = Field(description="Tool policy of policy/tools.yaml.")
+    profile: Word = Field(description="Profile of policy/tools.yaml.")
 
 
 class ProvenBoundary(Model):
@@ -102,6 +126,10 @@ class Runners(Model):
     )
     default_permission_policy: Word = Field(
         description="Permission policy of runs that state none. Such runs may have no tools."
+    )
+    calls: Mapping[Word, CallPolicy] = Field(
+        description="Tool policy and profile of the tool calls of a run, by its permission policy. A permission policy "
+        "without a row cannot have calls, so no run may use it."
     )
     boundaries: Mapping[Literal["network", "filesystem"], ProvenBoundary] = Field(
         description="Proof that a backend needs before a run may declare the boundary."

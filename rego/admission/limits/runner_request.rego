@@ -10,6 +10,7 @@ import future.keywords.not
 limits := {
 	"harness": harness,
 	"harness_kwargs": kwargs,
+	"model": _model,
 	"sandbox": {
 		"backend": runner.backend(input.agent),
 		"network": input.sandbox_permission.network,
@@ -17,6 +18,7 @@ limits := {
 		"proven": array.concat(_network_proof, _filesystem_proof),
 	},
 	"permission_policy": _permission_policy,
+	"calls": data.policy.runners.calls[_permission_policy],
 	"tools": tools,
 	"mcp_servers": servers,
 	"endpoints": endpoints,
@@ -62,6 +64,13 @@ _permission_policy := input.agent.permission_policy if {
 
 _permission_policy := data.policy.runners.default_permission_policy if {
 	input.agent.permission_policy_stated == false
+}
+
+_model := "" if input.agent.model.stated == false
+
+_model := input.agent.model.id if {
+	input.agent.model.stated == true
+	is_string(input.agent.model.id)
 }
 
 _filesystem := "undeclared" if input.sandbox_permission.filesystem_stated == false

@@ -7,6 +7,7 @@ _policy := {"runners": {
 	"default_backend": "here",
 	"default_permission_policy": "deny",
 	"boundaries": {"network": {"boundary": "egress"}, "filesystem": {"boundary": "jail"}},
+	"calls": {"ask": {"policy": "asking", "profile": "one"}, "deny": {"policy": "denying", "profile": "one"}},
 }}
 
 _bare := {
@@ -14,6 +15,7 @@ _bare := {
 		"harness_stated": true,
 		"harness": "own",
 		"harness_kwargs": [],
+		"model": {"stated": false},
 		"sandbox_stated": false,
 		"permission_policy_stated": false,
 	},
@@ -29,6 +31,7 @@ _full := {
 		"harness_stated": true,
 		"harness": "own",
 		"harness_kwargs": [{"id": "effort"}],
+		"model": {"stated": true, "id": "large"},
 		"sandbox_stated": true,
 		"sandbox": "there",
 		"permission_policy_stated": true,
@@ -51,8 +54,10 @@ test_bare if {
 	limits == {
 		"harness": "own",
 		"harness_kwargs": [],
+		"model": "",
 		"sandbox": {"backend": "here", "network": "unrestricted", "filesystem": "undeclared", "proven": []},
 		"permission_policy": "deny",
+		"calls": {"policy": "denying", "profile": "one"},
 		"tools": [],
 		"mcp_servers": [],
 		"endpoints": [],
@@ -64,8 +69,10 @@ test_full if {
 	limits == {
 		"harness": "own",
 		"harness_kwargs": ["effort"],
+		"model": "large",
 		"sandbox": {"backend": "there", "network": "restricted", "filesystem": "off", "proven": ["egress", "jail"]},
 		"permission_policy": "ask",
+		"calls": {"policy": "asking", "profile": "one"},
 		"tools": [{"name": "search", "kind": "gateway", "permission": "ask"}],
 		"mcp_servers": [{
 			"name": "docs",
@@ -80,7 +87,8 @@ test_full if {
 
 test_incomplete if {
 	paths := [
-		"agent", "agent/harness_stated", "agent/harness", "agent/harness_kwargs", "agent/sandbox_stated", "agent/sandbox", "agent/permission_policy_stated",
+		"agent", "agent/harness_stated", "agent/harness", "agent/harness_kwargs", "agent/model", "agent/model/stated",
+		"agent/model/id", "agent/sandbox_stated", "agent/sandbox", "agent/permission_policy_stated",
 		"agent/permission_policy", "sandbox_permission", "sandbox_permission/network",
 		"sandbox_permission/filesystem_stated", "sandbox_permission/filesystem", "tools", "tools/0/id",
 		"tools/0/kind", "mcp_servers", "mcp_servers/0/id", "mcp_servers/0/transport", "mcp_servers/0/url/host",

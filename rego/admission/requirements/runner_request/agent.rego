@@ -42,6 +42,36 @@ kwarg_admitted(kwarg) if kwarg.id in data.policy.runners.harnesses[runner.harnes
 backend_admitted if runner.host(input.agent) in {"runner", "remote"}
 
 # METADATA
+# title: The harness lists the stated model
+# description: Models are values in policy/runners.yaml, by harness and provider. What a form accepts that knows no
+#   capabilities is refused here.
+# custom:
+#   code: model_not_listed
+#   after: [harness_not_admitted]
+#   remedy: Use a model that the harness lists in policy/runners.yaml, or leave out model to use that of the harness
+#   reads: ["runners.harnesses.{agent.harness}"]
+# labels:
+#   row: D51, D64
+model_listed if input.agent.model.stated == false
+
+model_listed if {
+	input.agent.model.stated == true
+	some provider, models in data.policy.runners.harnesses[runner.harness(input.agent)].models
+	input.agent.model.id in models
+	_provided_by(provider)
+}
+
+_provided_by(provider) if {
+	input.agent.model.provider_stated == true
+	input.agent.model.provider == provider
+}
+
+_provided_by(provider) if {
+	is_string(provider)
+	input.agent.model.provider_stated == false
+}
+
+# METADATA
 # title: The stated runner address is on the allowlist
 # description: Checked before tools, MCP servers and credentials. Origins are values in policy/runners.yaml.
 # custom:

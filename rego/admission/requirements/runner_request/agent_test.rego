@@ -97,3 +97,24 @@ test_values_missing if {
 	without_default := json.remove(_policy, ["runners/default_backend"])
 	not agent.backend_admitted with input as _requests["default backend"] with data.policy as without_default
 }
+
+test_model_listed if {
+	listing := {"runners": {"harnesses": {"known": {"models": {"one": ["large", "small"], "other": ["small"]}}}}}
+	models := {
+		"stated": {"stated": true, "id": "large", "provider_stated": true, "provider": "one"},
+		"without provider": {"stated": true, "id": "large", "provider_stated": false},
+		"none": {"stated": false},
+		"of another provider": {"stated": true, "id": "large", "provider_stated": true, "provider": "other"},
+		"of no provider": {"stated": true, "id": "large", "provider_stated": true},
+		"no word on the provider": {"stated": true, "id": "large", "provider": "one"},
+		"not listed": {"stated": true, "id": "huge", "provider_stated": false},
+		"without id": {"stated": true, "provider_stated": false},
+		"no word": {"id": "large", "provider_stated": false},
+	}
+	held := {name |
+		some name, model in models
+		agent.model_listed with input as _with({"model": model}) with data.policy as listing
+	}
+	held == {"stated", "without provider", "none"}
+	not agent.model_listed with input as _with({"model": models.stated}) with data.policy as {"runners": {}}
+}

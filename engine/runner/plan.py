@@ -1,0 +1,90 @@
+"""The plan of an admitted run: what its permit names, with the parts of the request that are no facts for a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import WorkError
+from engine.facts.run_request import Endpoint, McpServer, Tool, WireRunRequest
+from engine.points.runner_request import CallLimit, RunnerLimits
+from engine.runner.invariants import demand
+
+_AGAIN = "request a decision on exactly this run"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """One run. `task` is what its harness gets: no secret, no address, no server."""
+
+    run_id: str
+    harness: str
+    command: tuple[str, ...]
+    profile: str
+    declared: tuple[str, ...]
+    calls: CallLimit
+    tools: tuple[Tool, ...]
+    servers: tuple[McpServer, ...]
+    callback: Endpoint | None
+    task: Mapping[str, Any]
+
+    @property
+    def names(self) -> list[str]:
+        """The declared tools."""
+        return [tool.name for tool in self.tools]
+
+
+def definition(tool: Tool) -> dict[str, Any]:
+    """What a model is told about a tool."""
+    return {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+
+
+def planned(
+    run_id: str, request: WireRunRequest, limits: RunnerLimits, harness: Mapping[str, Any], backend: Mapping[str, Any]
+) -> RunPlan:
+    """The plan; `harness` and `backend` are their rows in policy/runners.yaml.
+
+    Raises InvariantError if the permit is not one for this request, and WorkError for what this runner cannot do.
+    """
+    names = [tool.name for tool in request.tools]
+    demand([tool.name for tool in limits.tools] == names, "the permit names other tools than the run", _AGAIN)
+    demand(len({*names}) == len(names), "a tool is declared twice", "give every tool of the run its own name")
+    servers = [server.name for server in limits.mcp_servers]
+    demand([server.name for server in request.mcp_servers] == servers, "the permit names other MCP servers", _AGAIN)
+    sandbox = limits.sandbox
+    if backend.get("host") != "runner" or not backend.get("profile"):
+        raise _cannot(f"this runner cannot run on the backend `{sandbox.backend}`", "use a backend with a profile")
+    if not harness.get("command"):
+        raise _cannot(
+            f"the harness `{limits.harness}` is not installed here",
+            "state its command in policy/runners.yaml, and its program in policy/sandbox.yaml",
+        )
+    if any(tool.kind != "client" for tool in request.tools) and request.tool_callback is None:
+        raise _cannot("the tools of the run have no tool_callback to be called at", "state tool_callback in the run")
+    if (client := next((tool.name for tool in request.tools if tool.kind == "client"), None)) is not None:
+        raise _cannot(f"the tool `{client}` is called by the client, which no run here can wait for", "leave it out")
+    if request.mcp_servers:
+        raise _cannot(
+            f"the MCP server `{servers[0]}` cannot be reached from the sandbox, which has no network", "leave it out"
+        )
+    return RunPlan(
+        run_id,
+        limits.harness,
+        tuple(harness["command"]),
+        backend["profile"],
+        ("filesystem",) if "filesystem" in request.sandbox_permission.model_fields_set else (),
+        limits.calls,
+        request.tools,
+        request.mcp_servers,
+        request.tool_callback,
+        {
+            "messages": [message.model_dump(mode="json") for message in request.messages],
+            "tools": [definition(tool) for tool in request.tools],
+            "model": limits.model,
+        },
+    )
+
+
+def _cannot(message: str, remedy: str) -> WorkError:
+    return WorkError(message, remedy=remedy, code="engine.run_unsupported")

@@ -1,0 +1,286 @@
+"""One run of an agent on this machine.
+
+    runner_request ─> runner_capability ─> tool_visibility ─> mcp ─> sandbox ─> the harness
+    the whole run     its tools            what is shown      plan   where      each call: tool_call, tool_result
+
+Every arrow is a decision, recorded, under the policy that admitted the run. What cannot be held is refused before
+the harness starts; a tool is shown to its model, or the run fails and says so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from admission_adapters.runner.answer import secrets_of
+from admission_adapters.runner.callback import Callback
+from admission_adapters.runner.harness import Harness, HarnessError
+from admission_adapters.runner.run import Grant
+from admission_adapters.sandbox.model import Backend
+from admission_adapters.tools.gate import ToolGate, ToolResult
+from admission_adapters.tools.registry import UncuratedToolRegistry
+from engine.documents.canonical import RawJson, canonical
+from engine.errors import WorkError
+from engine.facts.run_request import WireRunRequest
+from engine.facts.run_result import AgentOutputs, Usage, WireRunResult
+from engine.flow import Answer, Context, Services
+from engine.model import Caller, Permit, Revisions, Via
+from engine.points import Probed
+from engine.points.runner_capability import CapabilityLimits
+from engine.points.runner_request import RunnerLimits
+from engine.points.tool_visibility import VisibilityLimits
+from engine.runner.asking import Decisions, StoppedError, same_policy
+from engine.runner.harnesses import Harnesses, capabilities_of
+from engine.runner.invariants import demand
+from engine.runner.plan import RunPlan, definition, planned
+
+Follow = Callable[[dict[str, Any]], None]
+"""Gets what happens during a run, for callers that follow it."""
+
+_LOOK_SECONDS = 0.2
+"""Between two looks at whether a person has approved a call."""
+
+_WAITING = ("requested",)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The decision that admitted or refused a run, and the result if it was begun."""
+
+    answer: Answer
+    result: WireRunResult | None = None
+    problem: WorkError | None = None
+
+
+class AgentRunner:
+    """Runs agents on this machine; threads may share it."""
+
+    def __init__(self, backend: Callable[[str], Backend]) -> None:
+        self.harnesses = Harnesses(backend)
+        self._active: dict[str, tuple[Caller, _Calls]] = {}
+
+    def run(self, asked: RawJson, services: Services, context: Context, follow: Follow) -> Ran:
+        """Decide a run and everything that it needs, and run it; blocks until it has ended."""
+        run_id = services.new_id()
+        own = replace(services, gather_context=self._facts(services))
+        decisions = Decisions(own, replace(context, run=context.run or run_id, approval=None, idempotency_key=None))
+        try:
+            permit, answer = Decisions(own, replace(context, run=decisions.context.run)).demand("runner_request", asked)
+        except StoppedError as stopped:
+            return Ran(stopped.answer)
+        if answer.gathered is None:  # a repeated idempotency key
+            return Ran(answer)
+        try:
+            result = self._admitted(run_id, asked, decisions, answer, permit, follow)
+        except StoppedError as stopped:
+            return Ran(stopped.answer)
+        except WorkError as error:
+            return Ran(answer, WireRunResult(ok=False, run_id=run_id, error=error.message), error)
+        return Ran(answer, result)
+
+    def call(self, run_id: str, caller: Caller, name: Any, arguments: Any) -> ToolResult | None:
+        """Make a call of a run in progress, decided like those of its harness; None if this caller has no such run."""
+        owner, calls = self._active.get(run_id, (None, None))
+        return None if calls is None or owner != caller else calls.made(name, arguments)
+
+    def capabilities(self, services: Services) -> dict[str, Any]:
+        """Which boundaries can be enforced where, what each harness can do, and how that is known."""
+        with services.policy() as serving:
+            backends = {**serving.lookups.backends}
+        proven = self.harnesses.boundaries(services)
+        return {
+            "backends": {
+                name: {"host": row["host"], "boundaries": _boundaries(name, proven)} for name, row in backends.items()
+            },
+            "harnesses": self.harnesses.published(_as_runner(services)),
+        }
+
+    def _facts(self, services: Services, **known: Probed | None) -> Any:
+        world = services.gather_context
+        return replace(
+            world,
+            boundaries=lambda: (*world.boundaries(), *self.harnesses.boundaries(services)),
+            capabilities=known.get,
+        )
+
+    def _admitted(
+        self, run_id: str, asked: RawJson, decisions: Decisions, admitted: Answer, permit: Permit, follow: Follow
+    ) -> WireRunResult:
+        limits = permit.demand("runner_request", permit.input_digest, RunnerLimits)
+        request = WireRunRequest.model_validate_json(asked.data)
+        services = decisions.services
+        with services.policy() as serving:
+            lookups = serving.lookups
+        plan = planned(
+            run_id, request, limits, lookups.harnesses[limits.harness], lookups.backends[limits.sandbox.backend]
+        )
+        probed = self.harnesses.probed(plan.harness, _as_runner(services))
+        knowing = replace(
+            decisions, services=replace(services, gather_context=self._facts(services, **{plan.harness: probed}))
+        )
+        self._capable(plan, probed, knowing)
+        secrets = secrets_of(asked.data)
+        calls = _Calls(plan, knowing, _callback(plan, permit), follow)
+        listener = _Listener(plan, probed, calls, follow)
+        talk = Harness(plan.task, listener, secrets)
+        calls.over = talk.over
+        same_policy(admitted.decision.policy, lambda: _revisions(services))
+        self._active[run_id] = decisions.context.caller, calls
+        follow({"type": "started", "run_id": run_id})
+        try:
+            wanted = {"profile": plan.profile, "command": list(plan.command), "declared": list(plan.declared)}
+            _, ran = knowing.demand("sandbox", wanted, self.harnesses.executor(services, plan.command, talk))
+        finally:
+            del self._active[run_id]
+        if talk.problem is not None:
+            raise talk.problem
+        listener.ended()
+        if talk.result is None:
+            cause = "" if ran.result is None else ran.result.facts.get("root_cause", "")
+            raise HarnessError(f"the harness ended without a result: {cause}", remedy="see its limits")
+        return _result(run_id, talk.result)
+
+    def _capable(self, plan: RunPlan, probed: Probed | None, decisions: Decisions) -> None:
+        """Whether harness and policy take all tools of the run. Raises StoppedError, InvariantError or WorkError."""
+        permit, _ = decisions.demand("runner_capability", {"harness": plan.harness, "tools": plan.names})
+        granted = permit.demand("runner_capability", permit.input_digest, CapabilityLimits)
+        source = "none" if probed is None else probed.source
+        demand(
+            granted.tools == tuple(plan.names) and granted.source == source,
+            "the capability gate decided on other tools or another probe",
+            "send the run again",
+        )
+        if not plan.tools:
+            return
+        wanted = {**plan.calls.model_dump(), "tools": [definition(tool) for tool in plan.tools]}
+        permit, shown = decisions.demand("tool_visibility", wanted)
+        visible = permit.demand("tool_visibility", permit.input_digest, VisibilityLimits).visible
+        missing = [name for name in plan.names if name not in visible]
+        if missing:
+            codes = sorted({finding.code for finding in shown.decision.findings})
+            raise WorkError(
+                f"the tool `{missing[0]}` cannot be advertised: {', '.join(codes)}",
+                remedy="add the tool to policy/tools.yaml, or leave it out of the run",
+                code="engine.run_unsupported",
+            )
+
+
+class _Calls:
+    """The tool calls of one run: each decided, made by its callback, and its result decided again."""
+
+    over: threading.Event
+
+    def __init__(self, plan: RunPlan, decisions: Decisions, callback: Callback | None, follow: Follow) -> None:
+        registry = UncuratedToolRegistry()
+        for tool in plan.tools:
+            if callback is not None:
+                registry.add(tool.name, callback.tool(tool.name, tool.kind), definition(tool))
+        self._decisions, self._follow = decisions, follow
+        self._gate = ToolGate(
+            decisions, registry, decisions.context, policy=plan.calls.policy, profile=plan.calls.profile
+        )
+
+    def made(self, name: Any, arguments: Any) -> ToolResult:
+        """Make one call; where a person has to approve it, once that has happened or the run has ended."""
+        call = {"name": name, "arguments": arguments}
+        result = self._gate.call(call)
+        if result.status == "awaiting_approval" and result.approval is not None:
+            self._follow({"type": "approval", "approval": result.approval, "tool": name})
+            store = self._decisions.services.store()
+            while (row := store.approval(result.approval)) is not None and row.state in _WAITING:
+                if self.over.wait(_LOOK_SECONDS):
+                    return result
+            result = self._gate.call(call, result.approval)
+        return result
+
+
+@dataclass(slots=True)
+class _Listener:
+    """Listens to the harness of one run, and holds it to its plan."""
+
+    plan: RunPlan
+    probed: Probed | None
+    calls: _Calls
+    follow: Follow
+    shown: bool = False
+
+    def started(self, reported: dict[str, Any]) -> None:
+        """It must be what was probed, or it could drop tools."""
+        found = capabilities_of(reported)
+        known = {} if self.probed is None else self.probed.capabilities
+        demand(
+            all(found[flag] or not needed for flag, needed in known.items()),
+            "the harness started with fewer capabilities than its probe found",
+            "see the log of the harness, then send the run again",
+        )
+
+    def advertised(self, tools: Any) -> None:
+        """Exactly the tools of the run, no more and no less."""
+        demand(
+            tools == self.plan.names,
+            "the harness does not advertise exactly the declared tools to its model",
+            "use a harness that takes the tools of a run, or leave them out",
+        )
+        self.shown = True
+
+    def called(self, name: Any, arguments: Any) -> tuple[str, bool]:
+        """One call, which only a tool that was shown can have."""
+        self.ended()
+        result = self.calls.made(name, arguments)
+        self.follow({"type": "tool_call", "tool": str(name), "status": result.status, "code": result.code})
+        return result.content, result.status != "ok"
+
+    def updated(self, update: dict[str, Any]) -> None:
+        """What the harness reports of itself."""
+        self.follow({"type": "update", "update": update})
+
+    def ended(self) -> None:
+        """No tool is silently missing (D61)."""
+        demand(
+            self.shown or not self.plan.tools,
+            "the harness never advertised the declared tools",
+            "use a harness that takes the tools of a run, or leave them out",
+        )
+
+
+def _callback(plan: RunPlan, permit: Permit) -> Callback | None:
+    if plan.callback is None:
+        return None
+    grant = Grant(permit, permit.input_digest, RunnerLimits)
+    return Callback(grant, plan.run_id, plan.callback.endpoint, plan.callback.authorization.get_secret_value())
+
+
+def _result(run_id: str, result: Mapping[str, Any]) -> WireRunResult:
+    try:
+        outputs = AgentOutputs.model_validate_json(canonical(result.get("outputs")))
+        usage = Usage.model_validate_json(canonical(result.get("usage", {})))
+    except (ValidationError, ValueError) as error:
+        raise HarnessError("the result of the harness has another form", remedy="see docs/runner.md") from error
+    return WireRunResult(ok=True, run_id=run_id, outputs=outputs, usage=usage)
+
+
+def _revisions(services: Services) -> Revisions | None:
+    with services.policy() as serving:
+        return serving.revisions
+
+
+def _as_runner(services: Services) -> Decisions:
+    """Decisions of the runner itself, such as those on its probes."""
+    return Decisions(services, Context(caller=Caller(via=Via.PROCESS)))
+
+
+def _boundaries(backend: str, proven: Any) -> list[dict[str, Any]]:
+    """Each boundary that a run may declare, and whether this backend was shown to enforce it."""
+    found = {one.boundary: one for one in proven if one.backend == backend}
+    return [
+        {
+            "boundary": name,
+            "enforced": name in found and found[name].enforced,
+            "source": "probed" if name in found else "static",
+        }
+        for name in ("egress", "filesystem_jail")
+    ]
