@@ -156,8 +156,9 @@ def _row_of(connection: sqlite3.Connection, id_: str) -> _Cached | None:
 
 
 def _row(*values: Any) -> TokenRow:
-    id_, principal, points, *times, approves, audience, single_use, used_at = values
-    return TokenRow(id_, principal, names(points), *times, names(approves), audience, bool(single_use), used_at)
+    id_, principal, points, created, expires, revoked, approves, audience, single_use, used = values
+    times = (created, expires, revoked)
+    return TokenRow(id_, principal, names(points), *times, names(approves), audience, bool(single_use), used)
 
 
 def _holds(row: TokenRow, now: int, audience: str | None) -> bool:
