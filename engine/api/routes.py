@@ -13,6 +13,7 @@ from engine.points.registry import POINTS
 
 if TYPE_CHECKING:
     from admission_adapters.runner.run import ForwardLimits
+    from engine.runner.run import RunnerSettings
 
 
 def routes(forward: ForwardLimits | None = None) -> Routes:
@@ -64,9 +65,9 @@ def routes(forward: ForwardLimits | None = None) -> Routes:
     return _described(table)
 
 
-def runner_routes() -> Routes:
+def runner_routes(settings: RunnerSettings) -> Routes:
     """All operations of a runner by path and method."""
-    runs, shared = AgentRuns(), routes()
+    runs, shared = AgentRuns(settings), routes()
     kept = {path: {**shared[path]} for path in shared if path in _OPERATING or path.startswith("/v1/approvals/")}
     return _described(
         kept

@@ -21,7 +21,7 @@ from engine.drive import own_thread
 from engine.errors import EngineError
 from engine.facts.run_request import WireRunRequest
 from engine.facts.run_result import AgentOutputs, WireRunResult
-from engine.runner.run import AgentRunner
+from engine.runner.run import AgentRunner, RunnerSettings
 from engine.secrets.redaction import redact_text
 
 if TYPE_CHECKING:
@@ -37,8 +37,9 @@ class AgentRuns(Runs):
 
     invalid = _BAD_REQUEST
 
-    def __init__(self) -> None:
+    def __init__(self, settings: RunnerSettings) -> None:
         super().__init__()
+        self._settings = settings
         self._runner: AgentRunner | None = None
 
     async def perform(self, api: App, exchange: Exchange, asked: Asked, following: Following) -> Response:
@@ -93,5 +94,5 @@ class AgentRuns(Runs):
 
     def _of(self, api: App) -> AgentRunner:
         if self._runner is None:
-            self._runner = AgentRunner(api.engine.code_machine().backend)
+            self._runner = AgentRunner(api.engine.code_machine().backend, self._settings)
         return self._runner

@@ -38,6 +38,7 @@ from engine.points.runner_bind import BindLimits
 if TYPE_CHECKING:
     from admission_adapters.runner.run import ForwardLimits
     from engine.engine import AsyncEngine
+    from engine.runner.run import RunnerSettings
     from engine.settings import Settings
 
 _SWITCH_SECONDS = 0.0005
@@ -57,7 +58,7 @@ class Listen:
     `audience` is the name of this server in scoped tokens that are for one server; None accepts no such token.
     `payload_days` is the retention of a log with payloads; None for a log without. `forward` has the limits of a
     runner; None for the defaults. `otlp` is the address of the collector that gets a span of every
-    request; None for none. `runner`: serve the API of a runner in place of the decision API.
+    request; None for none. With `runner`, the API of a runner is served in place of the decision API.
     """
 
     host: str = "127.0.0.1"
@@ -73,7 +74,7 @@ class Listen:
     limits: ApiLimits = field(default_factory=ApiLimits)
     forward: ForwardLimits | None = None
     otlp: str | None = None
-    runner: bool = False
+    runner: RunnerSettings | None = None
 
 
 class RefusedError(EngineError):
@@ -135,7 +136,7 @@ async def _run(settings: Settings, listen: Listen, report: Callable[[str], None]
             log=log,
             gate=gate,
             site=Site(leave.host, leave.loopback, frozenset(listen.names)),
-            routes=runner_routes() if listen.runner else routes(listen.forward),
+            routes=runner_routes(listen.runner) if listen.runner else routes(listen.forward),
             uploads=settings.state / "uploads",
             tracing=tracing,
         )

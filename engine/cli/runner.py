@@ -41,13 +41,39 @@ def serve(
     tls_cert: Certificate = None,
     tls_key: Key = None,
     tls_client_ca: ClientAuthority = None,
+    secret_key: Annotated[
+        Path | None,
+        options.file(
+            "--secret-key", envvar="ENGINE_SECRET_KEY", help="Private X25519 key (PEM) that opens sealed secrets."
+        ),
+    ] = None,
+    platform: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            envvar=["ENGINE_PLATFORM", "AGENTA_HOST"],
+            help="Origin of the platform, where tools are called whose run states no tool_callback.",
+        ),
+    ] = "",
+    pi_dir: Annotated[
+        str,
+        typer.Option(
+            metavar="DIR",
+            envvar=["ENGINE_PI_DIR", "PI_CODING_AGENT_DIR"],
+            help="Folder of the Pi harness, as it sees it in its sandbox; passed on as PI_CODING_AGENT_DIR.",
+        ),
+    ] = "",
     log_level: LogLevel = "info",
 ) -> None:
     """Serve runs of agents over HTTP until SIGTERM or SIGINT: each is decided, and its harness runs in a sandbox."""
+    from admission_adapters.runner.sealed import Opener
     from engine.api.oplog import Level
     from engine.api.server import Listen, run
+    from engine.runner.run import RunnerSettings
 
     check_tls(tls_cert, tls_key, tls_client_ca)
+    variables = {"PI_CODING_AGENT_DIR": pi_dir.strip()} if pi_dir.strip() else {}
+    settings = RunnerSettings(Opener(secret_key), _origin(platform.strip()), variables)
     listen = Listen(
         host=host.strip() or LOOPBACK,
         port=port,
@@ -57,9 +83,36 @@ def serve(
         log_level=Level(log_level),
         names=tuple(server_name or ()),
         audience=audience,
-        runner=True,
+        runner=settings,
     )
-    raise typer.Exit(run(sources.settings(), listen, lambda url: typer.echo(f"engine: listening on {url}", err=True)))
+    raise typer.Exit(run(sources.settings(), listen, _started))
+
+
+def _origin(url: str) -> str | None:
+    """The origin of the platform; None if it is not set."""
+    from engine.facts.net.urls import origin_facts
+
+    if not url:
+        return None
+    found = origin_facts(url)
+    if not found.canonical or found.origin != url.rstrip("/"):
+        raise typer.BadParameter("use an origin, such as https://agenta.example.com", param_hint="--platform")
+    return found.origin
+
+
+def _started(url: str) -> None:
+    """Report where it listens, and what operators of earlier runners would miss (D54)."""
+    from urllib.parse import urlsplit
+
+    from engine.api.peers import is_loopback
+
+    typer.echo(f"engine: listening on {url}", err=True)
+    if is_loopback(urlsplit(url).hostname or ""):
+        typer.echo(
+            "engine: only this machine can connect; for access from elsewhere set AGENTA_AGENT_RUNNER_HOST and a token",
+            err=True,
+        )
+    typer.echo("engine: support for MCP servers that a command starts was removed; runs with one are refused", err=True)
 
 
 @app.command()

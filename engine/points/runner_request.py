@@ -11,7 +11,7 @@ import re
 from typing import Literal
 
 from engine.facts.net.urls import UrlFacts, origin_facts, url_facts
-from engine.facts.run_request import McpServer, ModelRef, PlacedAgent, WireRunRequest, agent_of
+from engine.facts.run_request import McpServer, ModelRef, PlacedAgent, WireRunRequest, agent_of, callback_of
 from engine.model import SEALED, Boundary, Digest, Limits, Model
 from engine.points import GatherContext, Gathered, Point
 
@@ -189,7 +189,7 @@ def gather(request: WireRunRequest, context: GatherContext) -> Gathered:
         ),
         mcp_servers=tuple(_server(server) for server in request.mcp_servers),
         attached=tuple(_attached(request)),
-        endpoints=tuple(_endpoints(request)),
+        endpoints=tuple(_endpoints(request, context.platform)),
         secrets=tuple(_secrets(request)),
         messages=len(request.messages),
         content=content,
@@ -260,8 +260,8 @@ def _attached(request: WireRunRequest) -> list[Attached]:
     return servers + [Attached(id=f"tools/{tool.name}", kind="tool") for tool in request.tools]
 
 
-def _endpoints(request: WireRunRequest) -> list[EndpointFacts]:
-    stated = {"tool_callback": request.tool_callback, "trace": request.trace}
+def _endpoints(request: WireRunRequest, platform: str | None) -> list[EndpointFacts]:
+    stated = {"tool_callback": callback_of(request, platform), "trace": request.trace}
     found = [(name, origin_facts(one.endpoint)) for name, one in stated.items() if one is not None]
     return [EndpointFacts(id=name, canonical=facts.canonical, origin=facts.origin) for name, facts in found]
 

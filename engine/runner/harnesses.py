@@ -84,8 +84,9 @@ class _Trial:
 class Harnesses:
     """The harnesses of the served policy; threads may share it."""
 
-    def __init__(self, backend: Callable[[str], Backend]) -> None:
-        self._backend = backend
+    def __init__(self, backend: Callable[[str], Backend], variables: Mapping[str, str]) -> None:
+        """`variables` are set for every harness."""
+        self._backend, self._variables = backend, variables
         self._known: dict[str, tuple[Any, float, Probed | None]] = {}
         self._lock = threading.Lock()
 
@@ -127,7 +128,7 @@ class Harnesses:
 
         def execute(permit: Permit, job: Job) -> Result:
             backend = permit.demand("sandbox", job.input_digest, SandboxLimits).backend
-            asked = Command(tuple(command), dialogue=talk, cancel=talk.over)
+            asked = Command(tuple(command), dialogue=talk, cancel=talk.over, environment=self._variables)
             evidence = world.sandbox_facts(backend, None)
             result, _ = run_command(permit, job.input_digest, SandboxLimits, asked, self._backend, evidence)
             status = "finished" if talk.result is not None else "run_failed"

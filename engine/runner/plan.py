@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import WorkError
-from engine.facts.run_request import Endpoint, McpServer, Tool, WireRunRequest
+from engine.facts.run_request import Endpoint, McpServer, Tool, WireRunRequest, callback_of
 from engine.points.runner_request import CallLimit, RunnerLimits
 from engine.runner.invariants import demand
 
@@ -41,9 +41,14 @@ def definition(tool: Tool) -> dict[str, Any]:
 
 
 def planned(
-    run_id: str, request: WireRunRequest, limits: RunnerLimits, harness: Mapping[str, Any], backend: Mapping[str, Any]
+    run_id: str,
+    request: WireRunRequest,
+    limits: RunnerLimits,
+    harness: Mapping[str, Any],
+    backend: Mapping[str, Any],
+    platform: str | None = None,
 ) -> RunPlan:
-    """The plan; `harness` and `backend` are their rows in policy/runners.yaml.
+    """The plan; `harness` and `backend` are their rows in policy/runners.yaml, `platform` is the default callback.
 
     Raises InvariantError if the permit is not one for this request, and WorkError for what this runner cannot do.
     """
@@ -60,8 +65,12 @@ def planned(
             f"the harness `{limits.harness}` is not installed here",
             "state its command in policy/runners.yaml, and its program in policy/sandbox.yaml",
         )
-    if any(tool.kind != "client" for tool in request.tools) and request.tool_callback is None:
-        raise _cannot("the tools of the run have no tool_callback to be called at", "state tool_callback in the run")
+    callback = callback_of(request, platform)
+    if any(tool.kind != "client" for tool in request.tools) and callback is None:
+        raise _cannot(
+            "the tools of the run have no tool_callback to be called at",
+            "state tool_callback in the run, or set AGENTA_HOST",
+        )
     if (client := next((tool.name for tool in request.tools if tool.kind == "client"), None)) is not None:
         raise _cannot(f"the tool `{client}` is called by the client, which no run here can wait for", "leave it out")
     if request.mcp_servers:
@@ -77,7 +86,7 @@ def planned(
         limits.calls,
         request.tools,
         request.mcp_servers,
-        request.tool_callback,
+        callback,
         {
             "messages": [message.model_dump(mode="json") for message in request.messages],
             "tools": [definition(tool) for tool in request.tools],

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from admission_adapters.runner.answer import secrets_of
 from admission_adapters.runner.callback import Callback
 from admission_adapters.runner.harness import Harness, HarnessError
 from admission_adapters.runner.run import Grant
+from admission_adapters.runner.sealed import Opener
 from admission_adapters.sandbox.model import Backend
 from admission_adapters.tools.gate import ToolGate, ToolResult
 from admission_adapters.tools.registry import UncuratedToolRegistry
@@ -56,11 +57,25 @@ class Ran:
     problem: WorkError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RunnerSettings:
+    """What the operator of a runner sets beside the policy.
+
+    `opener` has the key for sealed secrets. `platform` is the origin where tools are called whose run states no
+    callback. `variables` are set for every harness.
+    """
+
+    opener: Opener
+    platform: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
 class AgentRunner:
     """Runs agents on this machine; threads may share it."""
 
-    def __init__(self, backend: Callable[[str], Backend]) -> None:
-        self.harnesses = Harnesses(backend)
+    def __init__(self, backend: Callable[[str], Backend], settings: RunnerSettings) -> None:
+        self.harnesses = Harnesses(backend, settings.variables)
+        self._settings = settings
         self._active: dict[str, tuple[Caller, _Calls]] = {}
 
     def run(self, asked: RawJson, services: Services, context: Context, follow: Follow) -> Ran:
@@ -105,6 +120,7 @@ class AgentRunner:
             world,
             boundaries=lambda: (*world.boundaries(), *self.harnesses.boundaries(services)),
             capabilities=known.get,
+            platform=self._settings.platform,
         )
 
     def _admitted(
@@ -115,16 +131,15 @@ class AgentRunner:
         services = decisions.services
         with services.policy() as serving:
             lookups = serving.lookups
-        plan = planned(
-            run_id, request, limits, lookups.harnesses[limits.harness], lookups.backends[limits.sandbox.backend]
-        )
+        rows = lookups.harnesses[limits.harness], lookups.backends[limits.sandbox.backend]
+        plan = planned(run_id, request, limits, *rows, self._settings.platform)
         probed = self.harnesses.probed(plan.harness, _as_runner(services))
         knowing = replace(
             decisions, services=replace(services, gather_context=self._facts(services, **{plan.harness: probed}))
         )
         self._capable(plan, probed, knowing)
         secrets = secrets_of(asked.data)
-        calls = _Calls(plan, knowing, _callback(plan, permit), follow)
+        calls = _Calls(plan, knowing, _callback(plan, permit, self._settings.opener), follow)
         listener = _Listener(plan, probed, calls, follow)
         talk = Harness(plan.task, listener, secrets)
         calls.over = talk.over
@@ -247,11 +262,11 @@ class _Listener:
         )
 
 
-def _callback(plan: RunPlan, permit: Permit) -> Callback | None:
+def _callback(plan: RunPlan, permit: Permit, opener: Opener) -> Callback | None:
     if plan.callback is None:
         return None
     grant = Grant(permit, permit.input_digest, RunnerLimits)
-    return Callback(grant, plan.run_id, plan.callback.endpoint, plan.callback.authorization.get_secret_value())
+    return Callback(grant, plan.run_id, plan.callback.endpoint, plan.callback.authorization, opener)
 
 
 def _result(run_id: str, result: Mapping[str, Any]) -> WireRunResult:

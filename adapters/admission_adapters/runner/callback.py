@@ -13,6 +13,7 @@ import httpx
 
 from admission_adapters.runner.answer import plain_object
 from admission_adapters.runner.run import Grant
+from admission_adapters.runner.sealed import Opener, Secret
 from engine.errors import WorkError
 
 _OK = 200
@@ -31,12 +32,13 @@ class CallbackError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """Where the tools of a run are called. `run` is its permit."""
+    """Where the tools of a run are called. `run` is its permit; a sealed `authorization` is opened for each call."""
 
     run: Grant
     run_id: str
     endpoint: str
-    authorization: str
+    authorization: Secret
+    opener: Opener
     seconds: float = 30.0
     answer_bytes: int = 1 << 20
 
@@ -51,8 +53,8 @@ class Callback:
     def _post(self, call: dict[str, Any]) -> Any:
         url = self._target()
         headers = {"accept": "application/json", "accept-encoding": "identity"}
-        if self.authorization:
-            headers["authorization"] = self.authorization
+        if token := self.opener.open(self.authorization, "tool_callback"):
+            headers["authorization"] = token
         data = bytearray()
         try:
             with (
