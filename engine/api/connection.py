@@ -14,14 +14,13 @@ import httptools
 
 from engine.api.limits import too_large, too_large_head, too_much_framing
 from engine.api.load import overloaded
-from engine.api.messages import Exchange, Head
+from engine.api.messages import Exchange, Head, Parts
 from engine.api.problems import bare_problem
 from engine.errors import EngineError, GatherError
 
 if TYPE_CHECKING:
     from engine.api.app import App
     from engine.api.peers import PeerOf
-    from engine.api.streams import Following
 
 _PIPELINED = 64
 """Requests that one client may send ahead; with more, these are answered and the connection ends."""
@@ -355,7 +354,7 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
 
-    async def _send_parts(self, stream: Following) -> None:
+    async def _send_parts(self, stream: Parts) -> None:
         try:
             async for part in stream.parts():
                 if self._gone or self._transport.is_closing():

@@ -16,6 +16,7 @@ from engine.api.decide import asked_of
 from engine.api.messages import Response
 from engine.api.problems import problem
 from engine.api.run import Asked, Runs, for_threads, print_stack, respond_to
+from engine.documents.canonical import canonical
 from engine.documents.validation import validate
 from engine.drive import own_thread
 from engine.errors import EngineError
@@ -57,7 +58,8 @@ class AgentRuns(Runs):
     async def capabilities(self, api: App, _exchange: Exchange) -> Response:
         """What can be enforced and done here. The first answer takes seconds: everything is tried."""
         runner, parts = self._of(api), for_threads(api)
-        return Response.of(await own_thread(lambda: Capabilities(**runner.capabilities(parts))))
+        found = await own_thread(lambda: runner.capabilities(parts))
+        return Response.of(Capabilities.model_validate_json(canonical(found)))
 
     async def inspect(self, api: App, _exchange: Exchange) -> Response:
         """The served revision with its schemas, and the harnesses: a copy in each answer."""
@@ -71,7 +73,8 @@ class AgentRuns(Runs):
                 result=WireRunResult.model_json_schema(),
             ),
         )
-        return Response.of(Inspection(revision=revision, harnesses=found["harnesses"]))
+        published = Capabilities.model_validate_json(canonical(found))
+        return Response.of(Inspection(revision=revision, harnesses=published.harnesses))
 
     async def call(self, api: App, exchange: Exchange) -> Response:
         """A call of a run in progress, decided like those of its harness."""

@@ -196,6 +196,7 @@ def serving(
     limits: Mapping[str, float] | None = None,
     forward: Mapping[str, float] | None = None,
     policy: Path | None = None,
+    command: Sequence[str] = ("serve",),
 ) -> Iterator[Serving]:
     """Start `engine serve` on any free port of this machine, and end it afterwards.
 
@@ -204,15 +205,15 @@ def serving(
     """
     state = folder / "state"
     log = folder / "log"
-    command = [sys.executable, "-m", "engine", "serve", "--port", "0", "--state", str(state), *map(str, arguments)]
+    line = [sys.executable, "-m", "engine", *command, "--port", "0", "--state", str(state), *map(str, arguments)]
     if limits is not None:
         given = {"limits": limits, "forward": forward or {}, "policy": None if policy is None else str(policy)}
-        command = [sys.executable, "-c", _WITH_LIMITS, str(state), json.dumps(given)]
+        line = [sys.executable, "-c", _WITH_LIMITS, str(state), json.dumps(given)]
     with log.open("wb") as file:
-        process = subprocess.Popen(command, stderr=file, env=environment(cache, env))
+        process = subprocess.Popen(line, stderr=file, env=environment(cache, env))
     try:
-        line = _listening(process, log)
-        yield Serving(process, state, log, line["host"], line["port"])
+        bound = _listening(process, log)
+        yield Serving(process, state, log, bound["host"], bound["port"])
     finally:
         if process.poll() is None:
             process.terminate()  # a killed one could not report what it ran
