@@ -94,7 +94,7 @@ def _origin(url: str) -> str | None:
 
     if not url:
         return None
-    found = origin_facts(url)
+    found = origin_facts(f"{url.rstrip('/')}/")
     if not found.canonical or found.origin != url.rstrip("/"):
         raise typer.BadParameter("use an origin, such as https://agenta.example.com", param_hint="--platform")
     return found.origin

@@ -60,7 +60,7 @@ class _Trial:
     def task(self) -> dict[str, Any]:
         schema = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
         tool = {"name": self.name, "description": "Call this tool once", "inputSchema": schema}
-        return {"probe": {"word": self.word}, "messages": [], "tools": [tool], "model": ""}
+        return {"probe": {"word": self.word}, "messages": [], "tools": [tool], "model": "", "harness_kwargs": {}}
 
     def started(self, reported: dict[str, Any]) -> None:
         self.reported = capabilities_of(reported)

@@ -55,6 +55,8 @@ def planned(
     names = [tool.name for tool in request.tools]
     demand([tool.name for tool in limits.tools] == names, "the permit names other tools than the run", _AGAIN)
     demand(len({*names}) == len(names), "a tool is declared twice", "give every tool of the run its own name")
+    kwargs = sorted(request.agent.harness_kwargs)
+    demand(list(limits.harness_kwargs) == kwargs, "the permit names other arguments of the harness", _AGAIN)
     servers = [server.name for server in limits.mcp_servers]
     demand([server.name for server in request.mcp_servers] == servers, "the permit names other MCP servers", _AGAIN)
     sandbox = limits.sandbox
@@ -91,6 +93,7 @@ def planned(
             "messages": [message.model_dump(mode="json") for message in request.messages],
             "tools": [definition(tool) for tool in request.tools],
             "model": limits.model,
+            "harness_kwargs": request.agent.harness_kwargs,
         },
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import socket
 import subprocess
 import sys
@@ -14,6 +14,7 @@ from tests.api.serving import environment
 from tests.command import Command
 from tests.conftest import ROOT
 from tests.facilities import needs
+from tests.project.test_deploy import IMAGE, read, resolved
 from tests.runners import answering, running
 
 
@@ -56,40 +57,57 @@ def test_what_is_no_address_of_a_runner_is_a_wrong_call(command: Command, url: s
 NETWORKS = """
 set -eu
 ip link set lo up
-unshare --net sleep 600 & box=$!
-until [ "$(readlink /proc/$box/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do :; done
-in_box() { nsenter --target "$box" --net "$@"; }
+unshare --net --uts sleep 600 & box=$!
+until [ "$(readlink /proc/$box/ns/uts)" != "$(readlink /proc/self/ns/uts)" ]; do :; done
+in_box() { nsenter --target "$box" --net --uts "$@"; }
 ip link add veth0 type veth peer name veth1 netns "$box"
 ip addr add 10.99.0.1/24 dev veth0
 ip link set veth0 up
 in_box ip link set lo up
 in_box ip addr add 10.99.0.2/24 dev veth1
 in_box ip link set veth1 up
-in_box env AGENTA_AGENT_RUNNER_HOST="$HOST" "$PYTHON" -m engine $SERVE & runner=$!
-until in_box "$PYTHON" -m engine doctor --runner http://127.0.0.1:8765 >/dev/null; do kill -0 $runner; done
-echo "own health check passes"
+in_box "$PYTHON" -c "import socket; socket.sethostname('10.99.0.2')"
+mkfifo "$STATE.log"
+in_box "$PYTHON" -m engine $COMMAND --state "$STATE" 2>"$STATE.log" &
+exec 9<"$STATE.log"
+grep -qm1 "listening on" <&9
+cat <&9 >/dev/null &
+in_box "$PYTHON" -m engine doctor --runner http://127.0.0.1:8765 >/dev/null
+echo "a check of its loopback passes"
+if in_box "$PYTHON" -c "$HEALTH"; then echo "health check: good"; else echo "health check: bad"; fi 2>/dev/null
 "$PYTHON" -m engine doctor --runner http://10.99.0.2:8765 || true
 """
-"""A container and a caller in networks of their own, with a link between them; the runner runs in the container."""
+"""A container and a caller in networks of their own, with a link between them; the runner runs in the container.
+
+The container's name stands for its address, as Docker has it in /etc/hosts.
+"""
 
 
-def reached(tmp_path: Path, host: str) -> str:
-    own = environment(tmp_path / "cache" / "admission-engine")
-    own |= {"HOST": host, "PYTHON": sys.executable, "SERVE": f"serve --port 8765 --state {tmp_path / host}"}
-    own |= {"AGENTA_AGENT_RUNNER_TOKEN": "0123456789abcdef" * 2, "PATH": os.environ["PATH"]}
+def reached(folder: Path, cache: Path, **variables: str) -> str:
+    """What a caller beside the container of deploy/runner/compose.yaml finds, with these variables of its operator."""
+    service = read("runner/compose.yaml")["services"]["runner"]
+    own = environment(cache)
+    own |= {name: resolved(value, variables) for name, value in service["environment"].items()}
+    own |= {"PYTHON": sys.executable, "COMMAND": " ".join(service["command"]), "STATE": str(folder)}
+    (health,) = re.findall(r'^    CMD \["python", "-c", "(.*)"\]$', IMAGE, re.MULTILINE)
     command = ["unshare", "-rn", "--pid", "--fork", "--mount-proc", "bash", "-c", NETWORKS]  # nothing outlives it
-    done = subprocess.run(command, env=own, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    own["HEALTH"] = health
+    done = subprocess.run(command, env=own, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-# covers: D48 D66.2
+# covers: D48.1 D66.1-2
 @pytest.mark.full
 @needs("network_namespace")
-def test_a_loopback_bind_is_found_from_the_callers_side(tmp_path: Path) -> None:
-    shut = reached(tmp_path, "127.0.0.1")
-    assert "own health check passes" in shut
+def test_a_loopback_bind_is_found_from_the_callers_side(tmp_path: Path, cache: Path) -> None:
+    token = {"AGENTA_AGENT_RUNNER_TOKEN": "0123456789abcdef" * 2}
+    shut = reached(tmp_path / "shut", cache, AGENTA_AGENT_RUNNER_HOST="127.0.0.1", **token)
+    assert "a check of its loopback passes" in shut
+    assert "health check: bad" in shut
     assert "10.99.0.2 port 8765: connection refused" in shut
     assert "the runner cannot be used from here" in shut
-    everywhere = "0.0.0.0"  # noqa: S104  (what is tested)
-    assert "the runner can be used from here; exit 0" in reached(tmp_path, everywhere)  # the control
+    served = reached(tmp_path / "served", cache, **token)  # the control
+    assert "health check: good" in served
+    assert "answered 200; trust level 1" in served
+    assert "the runner can be used from here; exit 0" in served

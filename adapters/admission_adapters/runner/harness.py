@@ -2,7 +2,7 @@
 
     runner ──> initialize {"protocol": 1}
            <── result {"capabilities": {"mcpTools": false, "toolCalls": true}}
-           ──> run {"messages": […], "tools": […], "model": "…"}
+           ──> run {"messages": […], "tools": […], "model": "…", "harness_kwargs": {…}}
            <── advertised {"tools": ["search"]}                    the tools that its model sees
            <── tools/call {"name": "search", "arguments": {…}}     decided on and made by the runner
            ──> result {"content": [{"type": "text", "text": "…"}], "isError": false}
