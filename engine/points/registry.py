@@ -25,6 +25,7 @@ _NAMES = (
     "llm",
     "mcp",
     "media",
+    "model_ref",
     "network",
     "network_response",
     "runner_bind",

@@ -1,7 +1,7 @@
 """One run of an agent on this machine.
 
-    runner_request ─> runner_capability ─> tool_visibility ─> mcp ─> sandbox ─> the harness
-    the whole run     its tools            what is shown      plan   where      each call: tool_call, tool_result
+    runner_request ─> model_ref ─> runner_capability ─> tool_visibility ─> mcp ─> sandbox ─> the harness
+    the whole run     its model    its tools            what is shown      plan   where      tool_call, tool_result
 
 Every arrow is a decision, recorded, under the policy that admitted the run. What cannot be held is refused before
 the harness starts; a tool is shown to its model, or the run fails and says so.
@@ -137,6 +137,9 @@ class AgentRunner:
         knowing = replace(
             decisions, services=replace(services, gather_context=self._facts(services, **{plan.harness: probed}))
         )
+        if (model := request.agent.model) is not None:
+            reference = {**model.model_dump(), "slug_provider": model.provider}
+            knowing.demand("model_ref", {"phase": "run", "harness": plan.harness, "reference": reference})
         self._capable(plan, probed, knowing)
         secrets = secrets_of(asked.data)
         calls = _Calls(plan, knowing, _callback(plan, permit, self._settings.opener), follow)

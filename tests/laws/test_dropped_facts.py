@@ -96,6 +96,10 @@ LISTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         UNREAD: ("capabilities.[].id",),
         EITHER: ("capabilities.[].flag", "capabilities.[].supported"),
     },
+    "model_ref": {
+        PERMIT: ("reference.mode", "reference.model", "reference.provider", "reference.slug"),
+        UNUSED: ("reference.slug_provider",),
+    },
     "runner_request": {
         UNUSED: (
             *("boundaries", "boundaries.[].backend", "boundaries.[].boundary", "boundaries.[].enforced"),
