@@ -57,8 +57,7 @@ class Handler(BaseHTTPRequestHandler):
             self.runner.behavior(self)
         self.close_connection = True
 
-    def do_GET(self) -> None:
-        self.do_POST()
+    do_GET = do_DELETE = do_POST
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (its name there)
         """Say nothing."""
