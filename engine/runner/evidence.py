@@ -56,6 +56,7 @@ class RunEvidence:
         request, backend, _ = self._place()
         declared, (_, sandbox) = request.sandbox_permission, made
         asked = {EGRESS: ("network", declared.network), JAIL[1]: ("filesystem", declared.filesystem)}
+        stated = declared.model_fields_set
         return [
             Boundary(
                 backend=backend,
@@ -66,6 +67,7 @@ class RunEvidence:
                 run=sandbox.run if _DIGEST.fullmatch(sandbox.run) else None,
             )
             for boundary, (field, word) in asked.items()
+            if field in stated
         ]
 
     def _place(self) -> tuple[WireRunRequest, str, Platform | None]:

@@ -75,7 +75,7 @@ class AgentRunner:
 
     def __init__(self, backend: Callable[[str], Backend]) -> None:
         self.harnesses = Harnesses(backend)
-        self._active: dict[str, tuple[Caller, _Calls]] = {}
+        self._active: dict[str, tuple[Caller, Calls]] = {}
 
     def run(self, asked: RawJson, services: Services, context: Context, follow: Follow) -> Ran:
         """Decide a run and everything that it needs, and run it under its permit; blocks until it has ended."""
@@ -143,8 +143,8 @@ class AgentRunner:
         known = replace(services.gather_context, capabilities={plan.harness: probed}.get)
         knowing = replace(decisions, services=replace(services, gather_context=known))
         self._capable(plan, probed, knowing)
-        calls = _Calls(plan, knowing, _callback(plan, active.grant), active.follow)
-        listener = _Listener(plan, probed, calls, active.follow)
+        calls = Calls(plan, knowing, _callback(plan, active.grant), active.follow)
+        listener = Listener(plan, probed, calls, active.follow)
         talk = Harness(plan.task, listener, secrets_of(active.asked.data))
         calls.over = talk.over
         same_policy(active.policy, lambda: _revisions(services))
@@ -172,12 +172,7 @@ class AgentRunner:
         """Whether harness and policy take all tools of the run. Raises StoppedError, InvariantError or WorkError."""
         permit, _ = decisions.demand("runner_capability", {"harness": plan.harness, "tools": plan.names})
         granted = permit.demand("runner_capability", permit.input_digest, CapabilityLimits)
-        source = "none" if probed is None else probed.source
-        demand(
-            granted.tools == tuple(plan.names) and granted.source == source,
-            "the capability gate decided on other tools or another probe",
-            "send the run again",
-        )
+        agreed(plan, probed, granted)
         if not plan.tools:
             return
         wanted = {**plan.calls.model_dump(), "tools": [definition(tool) for tool in plan.tools]}
@@ -193,7 +188,17 @@ class AgentRunner:
             )
 
 
-class _Calls:
+def agreed(plan: RunPlan, probed: Probed | None, granted: CapabilityLimits) -> None:
+    """The capability gate must have decided on exactly these tools and this probe. Raises InvariantError."""
+    source = "none" if probed is None else probed.source
+    demand(
+        granted.harness == plan.harness and granted.tools == tuple(plan.names) and granted.source == source,
+        "the capability gate decided on another harness, other tools or another probe",
+        "send the run again",
+    )
+
+
+class Calls:
     """The tool calls of one run: each decided, made by its callback, and its result decided again."""
 
     over: threading.Event
@@ -223,12 +228,12 @@ class _Calls:
 
 
 @dataclass(slots=True)
-class _Listener:
+class Listener:
     """Listens to the harness of one run, and holds it to its plan."""
 
     plan: RunPlan
     probed: Probed | None
-    calls: _Calls
+    calls: Calls
     follow: Follow
     shown: bool = False
 
