@@ -15,7 +15,7 @@ import pytest
 from engine.facts.run_result import WireRunResult
 from engine.state import open_store
 from tests.agents import policy_with
-from tests.api.serving import Reply, Serving, serving
+from tests.api.serving import Reply, Serving, followed, serving
 from tests.command import lines
 from tests.facilities import needs
 from tests.platforms import LoopbackPlatform, platform
@@ -292,28 +292,10 @@ def test_tools_without_a_row_a_callback_or_a_client_are_refused(front: Agents) -
     assert front.run(run).json["error"].startswith("the tool `lookup` is called by the client")
 
 
-def follow(agents: Agents, body: dict[str, Any], media: str = "application/x-ndjson") -> Iterator[dict[str, Any]]:
-    """The events of a run, as they come."""
-    with socket.create_connection((agents.engine.host, agents.engine.port), timeout=60) as connection:
-        data = json.dumps(body).encode()
-        head = f"POST /run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: {media}\r\n"
-        connection.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
-        with connection.makefile("rb") as answer:
-            while answer.readline().strip():
-                pass
-            while size := int(answer.readline(), 16):
-                part = answer.read(size)
-                answer.readline()
-                for line in part.splitlines():
-                    if line.startswith((b"{", b"data: ")):
-                        yield json.loads(line.removeprefix(b"data: "))
-            assert answer.read() == b"\r\n"  # complete, and closed
-
-
 # covers: D18
 def test_a_call_that_a_person_must_approve_waits_and_others_go_on(front: Agents) -> None:
     seen = []
-    for event in follow(front, front.with_tools('change {"text": "x"}', tool("change"), tool())):
+    for event in followed(front.engine, front.with_tools('change {"text": "x"}', tool("change"), tool())):
         seen.append(event)
         if event.get("type") == "approval":
             assert front.callback.received == []
